@@ -1,0 +1,1 @@
+//! The vector space that needs no model: fitted on the corpus itself.

@@ -1,0 +1,23 @@
+//! The compiled core of ketrag-fast: text, graphs, ranks and search on flat arrays.
+//!
+//! Everything but [`py`] compiles and is tested without Python. Layers: `error`, `progress` and
+//! `parallel` below; `text` and `sparse` on them; `graph`, `rank`, `embed`, `search` and `store`
+//! above; `py` last. A lower layer never names an upper one.
+
+pub mod error;
+pub mod parallel;
+pub mod progress;
+
+pub mod sparse;
+pub mod text;
+
+pub mod embed;
+pub mod graph;
+pub mod rank;
+pub mod search;
+pub mod store;
+
+#[cfg(feature = "python")]
+mod py;
+
+pub use error::{Error, Result};

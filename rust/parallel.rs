@@ -1,0 +1,137 @@
+//! Work over rows on several threads, with the result in row order.
+//!
+//! Threads are started for each call and joined before it returns: nothing survives a call, so
+//! the library stays usable after `fork`, and the result never depends on how many there were.
+
+use crate::error::Result;
+use crate::progress::Progress;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
+
+/// The number of threads to use: `asked`, or every core where it is 0.
+pub fn threads(asked: usize) -> usize {
+    match asked {
+        0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
+        n => n.min(256),
+    }
+}
+
+/// Calls `work` once for each range of at most `grain` rows of `0..rows` and returns the results in
+/// the order of the rows. Progress is advanced by the rows of each finished range. The first error
+/// (in row order, of those that occurred) is returned, and no new range is begun after an error.
+pub fn map_ranges<T, F>(
+    rows: usize,
+    grain: usize,
+    asked: usize,
+    progress: &Progress,
+    work: F,
+) -> Result<Vec<T>>
+where
+    T: Send,
+    F: Fn(Range<usize>) -> Result<T> + Sync,
+{
+    map_ranges_with(rows, grain, asked, progress, || (), |(), range| work(range))
+}
+
+/// As [`map_ranges`], with a scratch value that each thread makes once and keeps.
+pub fn map_ranges_with<T, S, I, F>(
+    rows: usize,
+    grain: usize,
+    asked: usize,
+    progress: &Progress,
+    scratch: I,
+    work: F,
+) -> Result<Vec<T>>
+where
+    T: Send,
+    I: Fn() -> S + Sync,
+    F: Fn(&mut S, Range<usize>) -> Result<T> + Sync,
+{
+    let grain = grain.max(1);
+    let ranges = rows.div_ceil(grain);
+    let range_of = |k: usize| k * grain..((k + 1) * grain).min(rows);
+    let workers = threads(asked).min(ranges);
+    if workers <= 1 {
+        let mut own = scratch();
+        return (0..ranges)
+            .map(|k| {
+                progress.check()?;
+                let range = range_of(k);
+                let length = range.len() as u64;
+                let value = work(&mut own, range)?;
+                progress.advance(length);
+                Ok(value)
+            })
+            .collect();
+    }
+    let next = AtomicUsize::new(0);
+    let done: Mutex<Vec<(usize, Result<T>)>> = Mutex::new(Vec::with_capacity(ranges));
+    let run = || {
+        let mut own = scratch();
+        let mut local = Vec::new();
+        loop {
+            let k = next.fetch_add(1, Ordering::Relaxed);
+            if k >= ranges {
+                break;
+            }
+            let range = range_of(k);
+            let length = range.len() as u64;
+            let value = progress.check().and_then(|()| work(&mut own, range));
+            let failed = value.is_err();
+            local.push((k, value));
+            if failed {
+                next.store(ranges, Ordering::Relaxed);
+                break;
+            }
+            progress.advance(length);
+        }
+        done.lock().unwrap_or_else(|e| e.into_inner()).append(&mut local);
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..workers {
+            scope.spawn(run);
+        }
+        run();
+    });
+    let mut all = done.into_inner().unwrap_or_else(|e| e.into_inner());
+    all.sort_by_key(|(k, _)| *k);
+    all.into_iter().map(|(_, value)| value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+
+    #[test]
+    fn order_does_not_depend_on_threads() {
+        for workers in [1, 2, 7] {
+            let rows: Vec<usize> =
+                map_ranges(1000, 7, workers, &Progress::none(), |r| Ok(r.collect::<Vec<_>>()))
+                    .unwrap()
+                    .concat();
+            assert_eq!(rows, (0..1000).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn an_error_ends_the_work() {
+        let result: Result<Vec<()>> = map_ranges(1000, 1, 3, &Progress::none(), |r| {
+            if r.start == 500 {
+                Err(Error::input("row 500"))
+            } else {
+                Ok(())
+            }
+        });
+        assert_eq!(result, Err(Error::input("row 500")));
+    }
+
+    #[test]
+    fn a_stop_is_seen_and_nothing_is_left_to_do_on_no_rows() {
+        let progress = Progress::none();
+        progress.stop();
+        assert_eq!(map_ranges(10, 1, 2, &progress, |_| Ok(())), Err(Error::Cancelled));
+        assert_eq!(map_ranges(0, 1, 2, &Progress::none(), |_| Ok(())), Ok(vec![]));
+    }
+}

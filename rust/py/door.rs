@@ -1,0 +1,108 @@
+//! The one door between Python and the kernels: it releases the interpreter, watches for Ctrl-C,
+//! reports progress, turns a panic into an error, and maps errors to Python's.
+
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+use pyo3::prelude::*;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::mpsc::{channel, RecvTimeoutError};
+use std::time::Duration;
+
+/// How often a long kernel's caller looks for signals and reports progress.
+const WATCH: Duration = Duration::from_millis(50);
+
+/// Kernel errors as the package's own exceptions (`ketrag_fast.errors`).
+pub fn to_python(error: Error) -> PyErr {
+    let name = match &error {
+        Error::Input(_) => "InputError",
+        Error::Damaged(_) => "IndexDamaged",
+        Error::Io(_) => "IndexDamaged",
+        Error::Internal(_) => "InternalError",
+        Error::Cancelled => "Cancelled",
+        Error::Deadline => "DeadlineExceeded",
+    };
+    Python::attach(|py| {
+        let class = py.import("ketrag_fast.errors").and_then(|errors| errors.getattr(name));
+        match class.and_then(|class| class.call1((error.to_string(),))) {
+            Ok(instance) => PyErr::from_value(instance),
+            Err(failure) => failure,
+        }
+    })
+}
+
+fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|cause| {
+        let text = cause
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| cause.downcast_ref::<&str>().copied())
+            .unwrap_or("unknown");
+        Err(Error::Internal(format!("internal error in a kernel, please report it: {text}")))
+    })
+}
+
+/// A short kernel: runs on this thread with the interpreter released.
+pub fn quick<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
+    py.detach(|| guarded(work)).map_err(to_python)
+}
+
+/// A long kernel: runs on a thread of its own while this one watches for signals and calls
+/// `report(done, total)` (if any) some twenty times a second. A signal, or `False` from `report`,
+/// stops the kernel at its next check.
+pub fn long<T: Send>(
+    py: Python<'_>,
+    report: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&Progress) -> Result<T> + Send,
+) -> PyResult<T> {
+    let progress = Progress::none();
+    let mut stopped: Option<PyErr> = None;
+    let report: Option<Py<PyAny>> = report.map(|r| r.clone().unbind());
+    let result = py.detach(|| {
+        std::thread::scope(|scope| {
+            let (send, receive) = channel();
+            let watched = &progress;
+            scope.spawn(move || {
+                // The receiver waits for this value; it cannot be gone.
+                let _ = send.send(guarded(|| work(watched)));
+            });
+            loop {
+                match receive.recv_timeout(WATCH) {
+                    Ok(result) => return result,
+                    Err(RecvTimeoutError::Disconnected) => {
+                        return Err(Error::Internal("a kernel ended without a result".into()))
+                    }
+                    Err(RecvTimeoutError::Timeout) => {}
+                }
+                if stopped.is_some() {
+                    continue;
+                }
+                let seen = Python::attach(|py| -> PyResult<bool> {
+                    py.check_signals()?;
+                    let Some(report) = &report else { return Ok(true) };
+                    let (done, total) = progress.state();
+                    Ok(report.call1(py, (done, total))?.extract::<Option<bool>>(py)? != Some(false))
+                });
+                match seen {
+                    Ok(true) => {}
+                    Ok(false) => {
+                        stopped = Some(to_python(Error::Cancelled));
+                        progress.stop();
+                    }
+                    Err(error) => {
+                        stopped = Some(error);
+                        progress.stop();
+                    }
+                }
+            }
+        })
+    });
+    match (stopped, result) {
+        (Some(error), _) => Err(error),
+        (None, result) => result.map_err(to_python),
+    }
+}
+
+/// An error of argument shape or kind.
+pub fn wrong(text: impl Into<String>) -> PyErr {
+    to_python(Error::Input(text.into()))
+}

@@ -1,0 +1,1 @@
+//! Ranks and selections over any graph; nothing here knows who built it.

@@ -1,0 +1,1 @@
+//! What a question touches: scoring, channels, the budget and the printed context.

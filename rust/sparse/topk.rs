@@ -1,0 +1,55 @@
+//! The project's one order of results: score descending, then id ascending; NaN last.
+
+use std::cmp::Ordering;
+
+/// An id with its score.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scored {
+    pub id: u32,
+    pub score: f64,
+}
+
+/// Best first: score descending, then id ascending. NaN of either sign comes last; -0 equals 0.
+pub fn rank_order(a: &Scored, b: &Scored) -> Ordering {
+    let key = |x: f64| if x.is_nan() { f64::NEG_INFINITY } else { x + 0.0 };
+    let nan = a.score.is_nan().cmp(&b.score.is_nan());
+    nan.then_with(|| key(b.score).total_cmp(&key(a.score))).then_with(|| a.id.cmp(&b.id))
+}
+
+/// A score rounded to 1e-12, so that mathematically tied nodes fall through to the order of ids.
+pub fn quantise(score: f64) -> f64 {
+    (score * 1e12).round()
+}
+
+/// The best `k` of `items`, in [`rank_order`].
+pub fn top_k(mut items: Vec<Scored>, k: usize) -> Vec<Scored> {
+    if k == 0 {
+        return Vec::new();
+    }
+    if k < items.len() {
+        items.select_nth_unstable_by(k - 1, rank_order);
+        items.truncate(k);
+    }
+    items.sort_unstable_by(rank_order);
+    items
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn equals_sorting_everything(
+            scores in prop::collection::vec(prop_oneof![Just(0.0), Just(-0.0), Just(f64::NAN), Just(f64::INFINITY), -1.0..1.0], 0..50),
+            k in 0usize..60,
+        ) {
+            let items: Vec<Scored> = scores.iter().enumerate().map(|(i, &score)| Scored { id: i as u32, score }).collect();
+            let mut all = items.clone();
+            all.sort_by(rank_order);
+            let ids = |x: &[Scored]| x.iter().map(|s| s.id).collect::<Vec<_>>();
+            prop_assert_eq!(ids(&top_k(items, k)), ids(&all[..k.min(all.len())]));
+        }
+    }
+}

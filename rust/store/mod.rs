@@ -1,0 +1,1 @@
+//! Files of one generation: checked, mapped, shared between processes.

@@ -1,0 +1,3 @@
+//! From bytes to words, sentences, tokens and names. Offsets are byte offsets unless said otherwise.
+
+pub mod strings;

@@ -1,0 +1,109 @@
+//! Many strings in one buffer: how lists of text cross the border to Python and lie on disk.
+
+use crate::error::{Error, Result};
+
+/// String `i` is `blob[offsets[i]..offsets[i + 1]]`; valid UTF-8 is checked once, by `new`.
+#[derive(Debug, Clone, Copy)]
+pub struct Strings<'a> {
+    blob: &'a str,
+    offsets: &'a [u64],
+}
+
+/// A [`Strings`] that owns its buffers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StringsBuf {
+    pub blob: Vec<u8>,
+    pub offsets: Vec<u64>,
+}
+
+impl<'a> Strings<'a> {
+    pub fn new(blob: &'a [u8], offsets: &'a [u64]) -> Result<Self> {
+        let blob = std::str::from_utf8(blob)
+            .map_err(|e| Error::input(format!("the text is not UTF-8 at byte {}", e.valid_up_to())))?;
+        let ends = offsets.first().zip(offsets.last());
+        if ends != Some((&0, &(blob.len() as u64))) {
+            return Err(Error::input("offsets must start at 0 and end at the length of the text"));
+        }
+        for w in offsets.windows(2) {
+            if w[1] < w[0] || w[1] > blob.len() as u64 || !blob.is_char_boundary(w[1] as usize) {
+                return Err(Error::input(format!("offset {} falls or cuts a character", w[1])));
+            }
+        }
+        Ok(Self { blob, offsets })
+    }
+
+    pub fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn get(&self, i: usize) -> &'a str {
+        &self.blob[self.offsets[i] as usize..self.offsets[i + 1] as usize]
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &'a str> + '_ {
+        (0..self.len()).map(|i| self.get(i))
+    }
+
+    /// The place of `wanted` among strings that are sorted by bytes.
+    pub fn position(&self, wanted: &str) -> Option<usize> {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = (low + high) / 2;
+            match self.get(middle).as_bytes().cmp(wanted.as_bytes()) {
+                std::cmp::Ordering::Equal => return Some(middle),
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+}
+
+impl Default for StringsBuf {
+    fn default() -> Self {
+        Self { blob: Vec::new(), offsets: vec![0] }
+    }
+}
+
+impl StringsBuf {
+    pub fn push(&mut self, text: &str) {
+        self.blob.extend_from_slice(text.as_bytes());
+        self.offsets.push(self.blob.len() as u64);
+    }
+
+    pub fn view(&self) -> Strings<'_> {
+        // Only whole strings are ever pushed; `new` cannot refuse what `push` has built.
+        Strings::new(&self.blob, &self.offsets).expect("pushed strings are whole")
+    }
+}
+
+impl<S: AsRef<str>> FromIterator<S> for StringsBuf {
+    fn from_iter<I: IntoIterator<Item = S>>(items: I) -> Self {
+        let mut buf = Self::default();
+        for item in items {
+            buf.push(item.as_ref());
+        }
+        buf
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_come_back_and_broken_ones_are_refused() {
+        let buf: StringsBuf = ["", "a", "é", "z"].into_iter().collect();
+        let view = buf.view();
+        assert_eq!(view.iter().collect::<Vec<_>>(), ["", "a", "é", "z"]);
+        assert_eq!((view.position("é"), view.position("b")), (Some(2), None));
+        assert!(Strings::new(&[0xff], &[0, 1]).is_err());
+        assert!(Strings::new("é".as_bytes(), &[0, 1, 2]).is_err());
+        assert!(Strings::new(b"ab", &[0, 9, 2]).is_err());
+        assert!(Strings::new(b"ab", &[]).is_err());
+    }
+}
