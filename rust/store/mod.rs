@@ -4,4 +4,4 @@ mod digest;
 mod npy;
 
 pub use digest::file_digest;
-pub use npy::{Kind, MappedArray};
+pub use npy::{Item, Kind, MappedArray};
