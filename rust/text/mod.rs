@@ -3,4 +3,6 @@
 pub mod bpe;
 pub mod strings;
 
+pub mod windows;
+
 mod pieces;
