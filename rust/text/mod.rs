@@ -1,3 +1,12 @@
 //! From bytes to words, sentences, tokens and names. Offsets are byte offsets unless said otherwise.
 
+pub mod bpe;
+pub mod sentences;
+pub mod stopwords;
 pub mod strings;
+
+pub mod windows;
+pub mod words;
+
+mod abbreviations;
+mod pieces;
