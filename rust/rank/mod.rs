@@ -1,1 +1,2 @@
 //! Ranks and selections over any graph; nothing here knows who built it.
+pub mod links_view;
