@@ -1,1 +1,2 @@
 //! What a question touches: scoring, channels, the budget and the printed context.
+pub mod bm25;

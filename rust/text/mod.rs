@@ -10,3 +10,6 @@ pub mod words;
 
 mod abbreviations;
 mod pieces;
+pub mod interner;
+pub mod lexical;
+pub mod names;
