@@ -17,3 +17,20 @@ F64 = NDArray[np.float64]
 Report = Callable[[int, int], bool | None] | None
 
 __version__: str
+
+# Co-occurrence neighbours and the KNN graph.
+def cooccurrence_knn(
+    indptr: U64,
+    indices: U32,
+    columns: int,
+    k: int,
+    *,
+    max_df_ratio: float | None = None,
+    allow_zero: bool = False,
+    rows: tuple[int, int] | None = None,
+    threads: int = 0,
+    kernel: str = "auto",
+    report: Report = None,
+) -> tuple[U32, U32]: ...
+def cooccurrence_kernels() -> list[str]: ...
+def knn_graph(lexical: U32, semantic: U32) -> tuple[U64, U32]: ...

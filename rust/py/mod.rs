@@ -2,6 +2,7 @@
 //! checks its arrays, and calls the core through the one [`door`].
 
 mod arrays;
+mod cooccurrence;
 mod door;
 
 use pyo3::prelude::*;
@@ -9,5 +10,6 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    cooccurrence::register(m)?;
     Ok(())
 }
