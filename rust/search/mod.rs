@@ -1,1 +1,6 @@
 //! What a question touches: scoring, channels, the budget and the printed context.
+
+pub(crate) mod best;
+pub mod quantised;
+pub mod simd;
+pub mod vectors;
