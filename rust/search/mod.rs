@@ -1,2 +1,7 @@
 //! What a question touches: scoring, channels, the budget and the printed context.
 pub mod bm25;
+
+pub(crate) mod best;
+pub mod quantised;
+pub mod simd;
+pub mod vectors;
