@@ -1,1 +1,3 @@
 //! One file for each builder of a graph.
+
+pub mod bipartite;

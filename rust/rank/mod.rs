@@ -1,1 +1,4 @@
 //! Ranks and selections over any graph; nothing here knows who built it.
+
+pub mod pagerank;
+pub mod select;
