@@ -4,3 +4,5 @@ mod links_pass;
 
 pub mod cooccurrence;
 pub mod knn_graph;
+
+pub mod bipartite;

@@ -6,3 +6,6 @@ pub mod walk;
 mod walk_bridges;
 mod walk_pairs;
 mod walk_pool;
+
+pub mod pagerank;
+pub mod select;
