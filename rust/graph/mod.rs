@@ -6,3 +6,7 @@ pub mod cooccurrence;
 pub mod knn_graph;
 
 pub mod bipartite;
+
+pub mod cosine_knn;
+mod gemm;
+pub mod keyword_means;

@@ -284,4 +284,4 @@ pub fn top_k_many(
 
 #[cfg(test)]
 #[path = "vectors_tests.rs"]
-mod tests;
+pub(crate) mod tests;
