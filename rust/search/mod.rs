@@ -1,1 +1,4 @@
 //! What a question touches: scoring, channels, the budget and the printed context.
+
+pub mod fill;
+pub mod render;
