@@ -34,3 +34,49 @@ def cooccurrence_knn(
 ) -> tuple[U32, U32]: ...
 def cooccurrence_kernels() -> list[str]: ...
 def knn_graph(lexical: U32, semantic: U32) -> tuple[U64, U32]: ...
+# rank, the keyword graph, and the printed context
+def pagerank(
+    indptr: U64,
+    indices: U32,
+    weights: F64 | None = None,
+    restart: F64 | None = None,
+    *,
+    teleport: float = 0.15,
+    until: str = "tolerance",
+    tolerance: float = 1e-9,
+    steps: int = 0,
+    lazy: bool = False,
+    threads: int = 0,
+    report: Report = None,
+) -> F64: ...
+def core_count(n: int, ratio: float) -> int: ...
+def select_ranked(scores: F64, count: int) -> U32: ...
+def select_uniform(n: int, count: int, seed: int, stage: str) -> U32: ...
+def transpose(
+    indptr: U64, indices: U32, columns: int, *, threads: int = 0, report: Report = None
+) -> tuple[U64, U32]: ...
+def renumber(indptr: U64, indices: U32, columns: int, kept: U32) -> tuple[U64, U32]: ...
+def bipartite(
+    indptr: U64,
+    indices: U32,
+    words: int,
+    *,
+    min_df: int = 1,
+    max_df_ratio: float = 1.0,
+    threads: int = 0,
+    report: Report = None,
+) -> tuple[U64, U32, U64, U32, U32]: ...
+def split_budget(budget: int, share: float) -> tuple[int, int]: ...
+def render(
+    candidates: U32,
+    blob: U8,
+    offsets: U64,
+    n_tokens: U32,
+    budget: int,
+    *,
+    titles: tuple[U8, U64, U32] | None = None,
+    style: str = "cited",
+    fill_policy: str = "first_overflow_stops",
+    oversize_policy: str = "truncate",
+    encoding: str = "cl100k_base",
+) -> tuple[str, int, U32, U64, U64, U64]: ...

@@ -4,6 +4,7 @@
 mod arrays;
 mod cooccurrence;
 mod door;
+mod rank;
 
 use pyo3::prelude::*;
 
@@ -11,5 +12,6 @@ use pyo3::prelude::*;
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     cooccurrence::register(m)?;
+    rank::register(m)?;
     Ok(())
 }

@@ -5,3 +5,6 @@ pub(crate) mod best;
 pub mod quantised;
 pub mod simd;
 pub mod vectors;
+
+pub mod fill;
+pub mod render;

@@ -11,7 +11,12 @@ F64 = NDArray[np.float64]
 
 
 def pagerank(
-    edges: F64, restart: F64 | None = None, *, teleport: float = 0.15, steps: int | None = None, lazy: bool = False
+    edges: F64,
+    restart: F64 | None = None,
+    *,
+    teleport: float = 0.15,
+    steps: int | None = None,
+    lazy: bool = False,
 ) -> F64:
     """PageRank of the weighted graph `edges[source, target]` (shape [n, n]), summing to 1.
 
