@@ -1,6 +1,8 @@
 //! From bytes to words, sentences, tokens and names. Offsets are byte offsets unless said otherwise.
 
 pub mod bpe;
+pub mod corpus;
+pub mod cut;
 pub mod sentences;
 pub mod stopwords;
 pub mod strings;

@@ -1,7 +1,9 @@
 //! Sentences as byte spans of a text: trimmed, never empty, in order, without overlap.
 
 use super::abbreviations::ends_nothing;
+use super::pieces::char_floor;
 use crate::error::{Error, Result};
+use crate::progress::Progress;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// How sentences are found.
@@ -23,6 +25,8 @@ const WRAPPED: usize = 50;
 /// After so many characters without letter or digit a sentence ends. It also keeps the search for
 /// boundaries linear: it looks ahead from each blank after a full stop.
 const JUNK: usize = 64;
+/// Bytes searched for boundaries between two looks at the progress. A sentence longer is cut.
+const STEP: usize = 1 << 20;
 
 impl Splitter {
     pub fn by_name(name: &str) -> Result<Self> {
@@ -43,18 +47,17 @@ impl Splitter {
     }
 
     /// Appends the spans of the sentences of `text` to `out`.
-    pub fn split(self, text: &str, out: &mut Vec<(usize, usize)>) {
-        match self {
-            Self::Uax29 => each_boundary_span(text, |start, end| out.extend(trimmed(text, start, end))),
-            Self::Standard => {
-                let mut start = 0;
-                while start < text.len() {
-                    let end = paragraph_end(text, start);
-                    standard(text, start, end, out);
-                    start = end;
-                }
-            }
+    pub fn split(self, text: &str, progress: &Progress, out: &mut Vec<(usize, usize)>) -> Result<()> {
+        if self == Self::Uax29 {
+            return each_stretch(text, progress, |start, end| out.extend(trimmed(text, start, end)));
         }
+        let mut start = 0;
+        while start < text.len() {
+            let end = paragraph_end(text, start);
+            standard(text, start, end, progress, out)?;
+            start = end;
+        }
+        Ok(())
     }
 }
 
@@ -83,12 +86,7 @@ fn paragraph_end(text: &str, start: usize) -> usize {
 }
 
 /// Calls `see` with the stretches between boundaries of UAX #29, untrimmed.
-fn each_boundary_span(text: &str, mut see: impl FnMut(usize, usize)) {
-    let mut stretch = |from: usize, to: usize| {
-        for (at, part) in text[from..to].split_sentence_bound_indices() {
-            see(from + at, from + at + part.len());
-        }
-    };
+fn each_stretch(text: &str, progress: &Progress, mut see: impl FnMut(usize, usize)) -> Result<()> {
     let (mut from, mut junk) = (0, 0);
     for (at, c) in text.char_indices() {
         if c.is_ascii_alphanumeric() || (!c.is_ascii() && c.is_alphanumeric()) {
@@ -98,19 +96,50 @@ fn each_boundary_span(text: &str, mut see: impl FnMut(usize, usize)) {
         junk += 1;
         if junk >= JUNK {
             let to = at + c.len_utf8();
-            stretch(from, to);
+            within(text, from, to, progress, &mut see)?;
             (from, junk) = (to, 0);
         }
     }
-    stretch(from, text.len());
+    within(text, from, text.len(), progress, &mut see)
+}
+
+/// As [`each_stretch`] for a part without junk, a mebibyte at a time: so that a stop is seen.
+fn within(
+    text: &str,
+    mut from: usize,
+    to: usize,
+    progress: &Progress,
+    see: &mut impl FnMut(usize, usize),
+) -> Result<()> {
+    while to - from > STEP {
+        progress.check()?;
+        let part = &text[from..char_floor(text, from + STEP)];
+        let ends: Vec<usize> = part.split_sentence_bound_indices().map(|(at, s)| from + at + s.len()).collect();
+        // The end of the part may have hidden what decides on the last two.
+        let sure = if ends.len() > 2 { ends.len() - 2 } else { ends.len() };
+        for &end in &ends[..sure] {
+            see(from, end);
+            from = end;
+        }
+    }
+    for (at, part) in text[from..to].split_sentence_bound_indices() {
+        see(from + at, from + at + part.len());
+    }
+    Ok(())
 }
 
 /// The sentences of one paragraph.
-fn standard(text: &str, start: usize, end: usize, out: &mut Vec<(usize, usize)>) {
+fn standard(
+    text: &str,
+    start: usize,
+    end: usize,
+    progress: &Progress,
+    out: &mut Vec<(usize, usize)>,
+) -> Result<()> {
     let first = out.len();
     let paragraph = &text[start..end];
     let mut line_start = start;
-    each_boundary_span(paragraph, |from, to| {
+    each_stretch(paragraph, progress, |from, to| {
         let Some(span) = trimmed(text, start + from, start + to) else { return };
         let Some(last) = (out.len() > first).then(|| out.len() - 1) else {
             line_start = span.0;
@@ -131,7 +160,7 @@ fn standard(text: &str, start: usize, end: usize, out: &mut Vec<(usize, usize)>)
         } else {
             out.push(span);
         }
-    });
+    })
 }
 
 fn shorter(text: &str) -> bool {
@@ -176,7 +205,7 @@ mod tests {
 
     fn split(text: &str) -> Vec<&str> {
         let mut spans = Vec::new();
-        Splitter::Standard.split(text, &mut spans);
+        Splitter::Standard.split(text, &Progress::none(), &mut spans).unwrap();
         spans.iter().map(|&(a, b)| &text[a..b]).collect()
     }
 
@@ -222,10 +251,22 @@ mod tests {
         for text in [" ", ")", ". ", "a.) ", "\n", "\u{3000}", "x", "1. ", "\u{301}", ".\u{301} "] {
             let text = format!("An end.{}", text.repeat(300_000));
             let mut spans = Vec::new();
-            Splitter::Standard.split(&text, &mut spans);
-            Splitter::Uax29.split(&text, &mut spans);
+            Splitter::Standard.split(&text, &Progress::none(), &mut spans).unwrap();
+            Splitter::Uax29.split(&text, &Progress::none(), &mut spans).unwrap();
             assert!(!spans.is_empty());
         }
+    }
+
+    #[test]
+    fn long_texts_are_cut_where_short_ones_are() {
+        let text = "Mr. A. said (no?) 1 2 3. And so it went on for a while. ".repeat(2 * STEP / 50);
+        let mut spans = Vec::new();
+        Splitter::Uax29.split(&text, &Progress::none(), &mut spans).unwrap();
+        let plain: Vec<&str> = text.split_sentence_bounds().map(str::trim).collect();
+        assert!(spans.iter().map(|&(a, b)| &text[a..b]).eq(plain));
+        let progress = Progress::none();
+        progress.stop();
+        assert_eq!(Splitter::Standard.split(&text, &progress, &mut spans), Err(Error::Cancelled));
     }
 
     proptest! {
@@ -233,7 +274,7 @@ mod tests {
         fn spans_hold_all_but_blanks(text in "(Mr\\. |[A-Z][a-z]{0,9}|[.!?]|[\n ]|\n\n|\\)|“|é|中。|👩‍👧|\u{0}|\u{85}|.){0,60}") {
             for splitter in [Splitter::Standard, Splitter::Uax29] {
                 let mut spans = Vec::new();
-                splitter.split(&text, &mut spans);
+                splitter.split(&text, &Progress::none(), &mut spans).unwrap();
                 let mut at = 0;
                 for &(a, b) in &spans {
                     prop_assert!(a >= at && b > a);

@@ -3,7 +3,7 @@
 //! Slicing tokens and decoding each slice, as the published code does, tears characters that take
 //! several tokens (specs 0.3). Here each cut moves back to the nearest boundary of a grapheme.
 
-use super::bpe::Encoding;
+use super::bpe::{Counter, Encoding};
 use super::pieces::char_floor;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
@@ -41,58 +41,48 @@ pub fn grapheme_floor(text: &str, at: usize, floor: usize) -> usize {
     }
 }
 
-/// The end of the longest prefix of whole graphemes that takes at most `tokens` tokens.
+/// The end of a prefix of whole graphemes that takes at most `tokens` tokens: cut after so many
+/// tokens, and moved back. Takes time in proportion to what it keeps.
 pub fn truncate(encoding: Encoding, text: &str, tokens: usize) -> usize {
-    let Some(end) = token_end(encoding, text, tokens) else { return text.len() };
-    // A cut inside a piece may need more tokens than the tokens that were cut; step back then.
-    let mut end = grapheme_floor(text, end, 0);
-    while end > 0 && encoding.count(&text[..end]) > tokens {
-        end = grapheme_floor(text, end - 1, 0);
+    truncate_with(&mut Counter::new(encoding), text, tokens)
+}
+
+pub(crate) fn truncate_with(counter: &mut Counter, text: &str, tokens: usize) -> usize {
+    // Only as much is read as the tokens are likely to cover, more where they cover more.
+    let mut reach = tokens.saturating_mul(8).saturating_add(64);
+    loop {
+        let part = &text[..char_floor(text, reach)];
+        let Some(end) = token_end(counter, part, tokens) else {
+            if part.len() == text.len() {
+                return text.len();
+            }
+            reach = reach.saturating_mul(2);
+            continue;
+        };
+        // A cut inside a piece may need more tokens than the tokens that were cut; step back then.
+        let mut end = grapheme_floor(text, end, 0);
+        while end > 0 && counter.count(&text[..end]) > tokens {
+            end = grapheme_floor(text, end - 1, 0);
+        }
+        return end;
     }
-    end
 }
 
 /// The end of the first `tokens` tokens, `None` where there are no more than that.
-fn token_end(encoding: Encoding, text: &str, tokens: usize) -> Option<usize> {
-    let (mut seen, mut found) = (0, None);
-    let progress = Progress::none();
-    // The closure's refusal ends the walk: it is how the end is reported.
-    let _ = each_token_end(encoding, text, &progress, |end| {
-        if seen == tokens {
-            return false;
+fn token_end(counter: &mut Counter, text: &str, tokens: usize) -> Option<usize> {
+    let bpe = &counter.encoding().tokenizer().bpe;
+    let (mut seen, mut from) = (0, 0);
+    for piece_end in counter.encoding().pieces(text, 0) {
+        let piece = &text.as_bytes()[from..piece_end];
+        let inside = counter.piece(piece);
+        if seen + inside > tokens {
+            let kept = bpe.encode_via_backtracking(piece).into_iter().take(tokens - seen);
+            return Some(from + kept.map(|token| bpe.token_len(token)).sum::<usize>());
         }
-        seen += 1;
-        found = Some(end);
-        true
-    });
-    let end = if tokens == 0 { 0 } else { found.unwrap_or(0) };
-    (end < text.len()).then_some(end)
-}
-
-/// Calls `see` with the end of each token in turn, until it answers false.
-pub(crate) fn each_token_end(
-    encoding: Encoding,
-    text: &str,
-    progress: &Progress,
-    mut see: impl FnMut(usize) -> bool,
-) -> Result<()> {
-    let bpe = &encoding.tokenizer().bpe;
-    let (mut from, mut checked) = (0, 0);
-    for end in encoding.pieces(text, 0) {
-        if end - checked > 1 << 17 {
-            progress.check()?;
-            checked = end;
-        }
-        let mut at = from;
-        for token in bpe.encode_via_backtracking(&text.as_bytes()[from..end]) {
-            at += bpe.token_len(token);
-            if !see(at) {
-                return Ok(());
-            }
-        }
-        from = end;
+        seen += inside;
+        from = piece_end;
     }
-    Ok(())
+    None
 }
 
 /// Spans of `size` tokens, each beginning `size - overlap` tokens after the one before it, with the
@@ -106,26 +96,58 @@ pub fn windows(
     overlap: usize,
     progress: &Progress,
 ) -> Result<Vec<(usize, usize)>> {
+    windows_with(&mut Counter::new(encoding), text, size, overlap, progress)
+}
+
+/// As [`windows`], with a counter that serves many texts.
+pub(crate) fn windows_with(
+    counter: &mut Counter,
+    text: &str,
+    size: usize,
+    overlap: usize,
+    progress: &Progress,
+) -> Result<Vec<(usize, usize)>> {
     if size == 0 || overlap >= size {
         return Err(Error::input(format!(
             "windows need a size above 0 and an overlap below it, not {size} and {overlap}"
         )));
     }
     let stride = size - overlap;
+    let bpe = &counter.encoding().tokenizer().bpe;
     let (mut starts, mut ends) = (vec![0], Vec::new());
-    let (mut seen, mut start_floor, mut end_floor) = (0usize, 0, 0);
-    each_token_end(encoding, text, progress, |end| {
-        seen += 1;
-        if seen % stride == 0 {
-            start_floor = grapheme_floor(text, end, start_floor);
-            starts.push(start_floor);
+    // The tokens after which the next window starts, and the next one ends.
+    let (mut next_start, mut next_end) = (stride, size);
+    let (mut start_floor, mut end_floor) = (0, 0);
+    let (mut seen, mut from, mut checked) = (0usize, 0, 0);
+    for piece_end in counter.encoding().pieces(text, 0) {
+        if piece_end - checked > 1 << 17 {
+            progress.check()?;
+            checked = piece_end;
         }
-        if seen >= size && (seen - size) % stride == 0 {
-            end_floor = grapheme_floor(text, end, end_floor);
-            ends.push(end_floor);
+        let piece = &text.as_bytes()[from..piece_end];
+        let inside = counter.piece(piece);
+        if seen + inside < next_start.min(next_end) {
+            seen += inside;
+            from = piece_end;
+            continue;
         }
-        true
-    })?;
+        let mut at = from;
+        for token in bpe.encode_via_backtracking(piece) {
+            at += bpe.token_len(token);
+            seen += 1;
+            if seen == next_start {
+                start_floor = grapheme_floor(text, at, start_floor);
+                starts.push(start_floor);
+                next_start = next_start.saturating_add(stride);
+            }
+            if seen == next_end {
+                end_floor = grapheme_floor(text, at, end_floor);
+                ends.push(end_floor);
+                next_end = next_end.saturating_add(stride);
+            }
+        }
+        from = piece_end;
+    }
     let mut spans = Vec::with_capacity(ends.len() + 1);
     let mut reached = 0;
     for (k, &start) in starts.iter().enumerate() {

@@ -103,7 +103,9 @@ impl Words {
                 bigrams(part, &mut token);
             } else {
                 for (i, word) in part.unicode_word_indices() {
-                    token(&word.to_lowercase(), i);
+                    // A mark on a blank makes one segment with it; the blank is no part of a word.
+                    let bare = word.trim_start();
+                    token(&bare.trim_end().to_lowercase(), i + (word.len() - bare.len()));
                 }
             }
             rest = end;
@@ -249,7 +251,7 @@ mod tests {
                 let size = chars.len().clamp(1, 2);
                 out.extend(chars.windows(size).map(|w| w.iter().collect::<String>()));
             } else {
-                out.extend(part.split_word_bounds().map(str::to_lowercase));
+                out.extend(part.split_word_bounds().map(|w| w.trim().to_lowercase()));
             }
         }
         out.retain(|w| w.chars().any(char::is_alphanumeric) && !StopWords::English.contains(w));
