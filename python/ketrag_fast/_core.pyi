@@ -80,3 +80,38 @@ def render(
     oversize_policy: str = "truncate",
     encoding: str = "cl100k_base",
 ) -> tuple[str, int, U32, U64, U64, U64]: ...
+# The walk (rust/py/walk.rs)
+def links_build(
+    titles: U8,
+    title_offsets: U64,
+    texts: U8,
+    text_offsets: U64,
+    sentences: U8,
+    sentence_offsets: U64,
+    first_sentence: U64,
+    *,
+    threads: int = 0,
+    report: Report = None,
+) -> dict[str, U8 | U32 | U64 | F64]: ...
+def links_bm25(
+    links: dict[str, U8 | U32 | U64 | F64],
+    questions: U8,
+    question_offsets: U64,
+    top: int,
+    *,
+    threads: int = 0,
+    report: Report = None,
+) -> tuple[U64, U32, F64]: ...
+def walk_rank(
+    links: dict[str, U8 | U32 | U64 | F64],
+    questions: U8,
+    question_offsets: U64,
+    top: int,
+    *,
+    unit_vectors: F32 | None = None,
+    sentence_vectors: F32 | None = None,
+    question_vectors: F32 | None = None,
+    exact: bool = False,
+    threads: int = 0,
+    report: Report = None,
+) -> tuple[U64, U32, F64]: ...

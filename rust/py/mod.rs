@@ -5,6 +5,7 @@ mod arrays;
 mod cooccurrence;
 mod door;
 mod rank;
+mod walk;
 
 use pyo3::prelude::*;
 
@@ -13,5 +14,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     cooccurrence::register(m)?;
     rank::register(m)?;
+    walk::register(m)?;
     Ok(())
 }
