@@ -55,13 +55,16 @@ class Meter:
 
     @property
     def seconds(self) -> float:
+        """Since the stage began."""
         return self._clock() - self._start
 
     def __call__(self, done: int, total: int | None = None) -> bool | None:
+        """How far the work is; False asks it to stop."""
         self._last = (done, total or 0)
         return self._send(done, total or None, finished=False)
 
     def finish(self) -> bool | None:
+        """The stage is over: its last event, marked `finished`."""
         done, total = self._last
         return self._send(max(done, total), total or None, finished=True)
 
@@ -92,6 +95,7 @@ class Bar:
         self._width = 0
 
     def __call__(self, event: Event) -> None:
+        """Shows one event."""
         now = self._clock()
         if not event.finished and now < self._next:
             return
@@ -112,6 +116,7 @@ class JsonLines:
         self._next: dict[str, float] = {}
 
     def __call__(self, event: Event) -> None:
+        """Shows one event."""
         now = self._clock()
         if not event.finished and now < self._next.get(event.stage, 0.0):
             return
@@ -141,6 +146,7 @@ def bar_line(event: Event) -> str:
 
 
 def clock_text(seconds: float) -> str:
+    """`1:05`, `2:00:00`."""
     whole = int(seconds + 0.5)
     hours, rest = divmod(whole, 3600)
     minutes, secs = divmod(rest, 60)

@@ -28,6 +28,7 @@ class Failure:
     message: str
 
     def to_json(self) -> dict[str, Any]:
+        """As the command prints it (85-interface)."""
         return {"document": self.document, "code": self.code, "message": self.message}
 
 
@@ -51,6 +52,7 @@ class Passage:
     why: Sequence[Any] = ()
 
     def to_json(self) -> dict[str, Any]:
+        """As the command prints it (85-interface)."""
         return {
             "rank": self.rank,
             "unit": {"kind": self.kind, "id": self.unit},
@@ -77,6 +79,7 @@ class Section:
     text: str
 
     def to_json(self) -> dict[str, Any]:
+        """As the command prints it (85-interface)."""
         return {"name": self.name, "tokens": self.tokens, "text": self.text}
 
 
@@ -141,6 +144,7 @@ class Context:
     warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
+        """As the command prints it (85-interface)."""
         return {
             "schema": "ketrag/context/1",
             "query_id": self.query_id,
@@ -168,6 +172,7 @@ class StageReport:
     bytes: int
 
     def to_json(self) -> dict[str, Any]:
+        """As the command prints it (85-interface)."""
         return {"name": self.name, "how": self.how, "seconds": self.seconds, "bytes": self.bytes}
 
 
@@ -189,6 +194,7 @@ class BuildReport:
     seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
+        """As the command prints it (85-interface)."""
         return {
             "schema": "ketrag/index/1",
             "generation": self.generation,

@@ -23,14 +23,14 @@ FillPolicy = Literal["first_overflow_stops", "skip_and_continue"]
 
 def _setting(
     default: Any,
-    help: str,
+    text: str,
     *,
     concerns: Concern = "build",
     low: float | None = None,
     high: float | None = None,
     rebuild: bool = False,
 ) -> Any:
-    meta = {"help": help, "concerns": concerns, "low": low, "high": high, "rebuild": rebuild}
+    meta = {"help": text, "concerns": concerns, "low": low, "high": high, "rebuild": rebuild}
     return field(default=default, metadata=meta)
 
 
@@ -81,6 +81,7 @@ class Settings:
     offline: bool = _setting(False, "forbid the network", concerns="run")
 
     def __new__(cls, **values: Any) -> Self:
+        """Remembers which settings were passed, before they are filled up with the defaults."""
         self = object.__new__(cls)
         object.__setattr__(self, "_given", frozenset(values))
         return self
@@ -105,6 +106,7 @@ class Settings:
         return Settings(**{**self.given, **changes})
 
     def only(self, names: Iterable[str]) -> dict[str, Any]:
+        """These settings by name, as a fingerprint wants them."""
         return {name: getattr(self, name) for name in names}
 
 
@@ -149,16 +151,9 @@ def parse(name: str, text: str) -> Any:
     return plain
 
 
-_BOOLEANS = {
-    "1": True,
-    "true": True,
-    "yes": True,
-    "on": True,
-    "0": False,
-    "false": False,
-    "no": False,
-    "off": False,
-}
+_BOOLEANS = {word: True for word in ("1", "true", "yes", "on")}
+_BOOLEANS |= {word: False for word in ("0", "false", "no", "off")}
+_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", type(None): "none"}
 
 
 def _expected(name: str) -> str:
@@ -166,14 +161,7 @@ def _expected(name: str) -> str:
     if get_origin(kind) is Literal:
         return "one of " + ", ".join(map(str, get_args(kind)))
     options = get_args(kind) or (kind,)
-    words = {
-        int: "a whole number",
-        float: "a number",
-        bool: "true or false",
-        str: "a text",
-        type(None): "none",
-    }
-    text = " or ".join(words[option] for option in options)
+    text = " or ".join(_WORDS[option] for option in options)
     low, high = meta["low"], meta["high"]
     if low is not None and high is not None:
         text += f" from {low} to {high}"
@@ -183,22 +171,17 @@ def _expected(name: str) -> str:
 
 
 def _check(spec: Field[Any], kind: Any, value: Any) -> None:
-    wrong = (
-        ConfigError(f"{spec.name}: {value!r} is not {_expected(spec.name)}")
-        if not _fits(kind, value)
-        else None
-    )
-    if wrong is not None:
-        raise wrong
+    if value == "" and isinstance(value, str):
+        raise ConfigError(f"{spec.name} is empty", hint=f"give {_expected(spec.name)}")
+    if not (_fits(kind, value) and _in_range(spec, value)):
+        raise ConfigError(f"{spec.name}: {value!r} is not {_expected(spec.name)}")
+
+
+def _in_range(spec: Field[Any], value: Any) -> bool:
     if value is None or isinstance(value, (str, bool)):
-        if value == "" and isinstance(value, str):
-            raise ConfigError(f"{spec.name} is empty", hint=f"give {_expected(spec.name)}")
-        return
+        return True
     low, high = spec.metadata["low"], spec.metadata["high"]
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ConfigError(f"{spec.name}: {value!r} is not {_expected(spec.name)}")
-    if (low is not None and value < low) or (high is not None and value > high):
-        raise ConfigError(f"{spec.name}: {value!r} is not {_expected(spec.name)}")
+    return math.isfinite(value) and (low is None or value >= low) and (high is None or value <= high)
 
 
 def _fits(kind: Any, value: Any) -> bool:

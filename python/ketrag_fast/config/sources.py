@@ -109,7 +109,7 @@ def resolve(
         values[name] = source[name] if name in source else FIELDS[name].default
     values["system"] = system
     settings = Settings(**values)
-    differences = ()
+    differences: tuple[tuple[str, Any, Any], ...] = ()
     if index:
         differences = tuple(
             (name, index[name], getattr(settings, name))
