@@ -17,8 +17,6 @@ from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 from ketrag_fast.errors import ConfigError
 
 Concern = Literal["build", "read", "query", "run"]
-Mode = Literal["auto", "bm25", "text", "fused", "knng", "keyword", "walk"]
-FillPolicy = Literal["first_overflow_stops", "skip_and_continue"]
 
 
 def _setting(
@@ -60,10 +58,12 @@ class Settings:
     keyword_norm: Literal["none", "unit"] = _setting("none", "whether keyword vectors are normalised")
     seed: int = _setting(42, "of everything that is drawn by chance", low=0, high=2**64 - 1)
     fallback_encoding: str = _setting("cp1252", "for files that are not UTF-8", concerns="read")
-    mode: Mode = _setting("auto", "how passages are ranked", concerns="query")
+    mode: Literal["auto", "bm25", "text", "fused", "knng", "keyword", "walk"] = _setting(
+        "auto", "how passages are ranked", concerns="query"
+    )
     budget: int = _setting(4000, "tokens of a context, at most", concerns="query", low=0)
     top: int | None = _setting(None, "passages of a context, at most", concerns="query", low=0)
-    fill_policy: FillPolicy = _setting(
+    fill_policy: Literal["first_overflow_stops", "skip_and_continue"] = _setting(
         "first_overflow_stops", "what happens at the first passage that does not fit", concerns="query"
     )
     oversize_policy: Literal["truncate", "drop"] = _setting(
@@ -151,8 +151,8 @@ def parse(name: str, text: str) -> Any:
     return plain
 
 
-_BOOLEANS = {word: True for word in ("1", "true", "yes", "on")}
-_BOOLEANS |= {word: False for word in ("0", "false", "no", "off")}
+_BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True)
+_BOOLEANS |= dict.fromkeys(("0", "false", "no", "off"), False)
 _WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", type(None): "none"}
 
 
