@@ -7,8 +7,10 @@ pub mod sentences;
 pub mod stopwords;
 pub mod strings;
 
+pub mod vocabulary;
 pub mod windows;
 pub mod words;
+mod word_table;
 
 mod abbreviations;
 mod pieces;
