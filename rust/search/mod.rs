@@ -1,6 +1,8 @@
 //! What a question touches: scoring, channels, the budget and the printed context.
 
 pub(crate) mod best;
+pub mod keyword;
+pub mod knng;
 pub mod quantised;
 pub mod simd;
 pub mod vectors;
