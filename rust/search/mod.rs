@@ -2,6 +2,8 @@
 pub mod bm25;
 
 pub(crate) mod best;
+pub mod keyword;
+pub mod knng;
 pub mod quantised;
 pub mod simd;
 pub mod vectors;

@@ -1,8 +1,11 @@
 //! Vectors in one byte a value, with what it takes to bound every score: a quarter of the memory
 //! to read, and still the exact result.
 
+use super::best::Best;
 use super::simd::{dots_i8, Level};
-use super::vectors::{reference_dot, Vectors};
+#[cfg(test)]
+use super::vectors::reference_dot;
+use super::vectors::Vectors;
 use crate::error::{Error, Result};
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
@@ -161,6 +164,23 @@ impl<'a> QuantisedView<'a> {
         let score = f64::from(self.scale[id]) * query.scale * f64::from(product);
         let residual = f64::from(self.residual[id]);
         (score, query.fixed + residual * (query.residual + query.length) * (1.0 + 1e-9))
+    }
+}
+
+impl QuantisedView<'_> {
+    /// Offers rows to `best` by their bounds.
+    pub(crate) fn push(
+        &self,
+        query: &CodedQuery,
+        rows: Range<usize>,
+        products: &[i32],
+        best: &mut Best,
+        exact: impl Fn(u32) -> f64,
+    ) {
+        for id in rows {
+            let (score, error) = self.bounds(query, id, products[id]);
+            best.push(id as u32, score - error, score + error, &exact);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! same on every machine.
 
 use super::best::Best;
-use super::quantised::QuantisedView;
+use super::quantised::{CodedQuery, QuantisedView};
 use super::simd::{dot_error, dots, dots_chain, Level};
 use crate::error::{Error, Result};
 use crate::parallel::map_ranges_with;
@@ -188,14 +188,103 @@ impl Filter<'_> {
 /// Memory that searches of one thread use again.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    pub(crate) best: Best,
-    pub(crate) scores: Vec<f32>,
-    pub(crate) integers: Vec<i32>,
-    pub(crate) codes: Vec<i16>,
+    best: Best,
+    scores: Vec<f32>,
+    products: Vec<i32>,
+    codes: Vec<i16>,
+}
+
+/// A query against a set of vectors, scored roughly once; [`Search::best`] may then be asked for
+/// more and more rows.
+pub(crate) struct Search<'a> {
+    vectors: &'a Vectors<'a>,
+    quantised: Option<(&'a QuantisedView<'a>, CodedQuery)>,
+    query: &'a [f32],
+    length: f64,
+    level: Level,
+    filter: Filter<'a>,
+}
+
+impl<'a> Search<'a> {
+    pub fn new(
+        vectors: &'a Vectors,
+        quantised: Option<&'a QuantisedView>,
+        query: &'a [f32],
+        filter: Filter<'a>,
+        level: Level,
+        scratch: &mut Scratch,
+    ) -> Result<Self> {
+        let length = vectors.check_query(query)?;
+        filter.check(vectors.len())?;
+        let level = level.usable();
+        let Scratch { scores, products, codes, .. } = scratch;
+        let mut search = Self { vectors, quantised: None, query, length, level, filter };
+        if let Some(quantised) = quantised {
+            quantised.matches(vectors)?;
+            let coded = quantised.code_query(query, length, vectors.norm, codes);
+            products.resize(vectors.len(), 0);
+            filter.runs(vectors.len(), |run| quantised.dots(level, codes, run.clone(), &mut products[run]));
+            search.quantised = Some((quantised, coded));
+        } else {
+            scores.resize(vectors.len(), 0.0);
+            filter.runs(vectors.len(), |run| {
+                dots(level, query, vectors.rows(run.clone()), &mut scores[run]);
+            });
+        }
+        Ok(search)
+    }
+
+    /// The best `k` rows; `scratch` is the one given to [`Search::new`], used by no other search since.
+    pub fn best(&self, k: usize, scratch: &mut Scratch) -> Vec<Scored> {
+        let Scratch { best, scores, products, .. } = scratch;
+        let rows = self.vectors.len();
+        if k == 0 || rows == 0 {
+            return Vec::new();
+        }
+        if self.length == 0.0 {
+            let mut first = Vec::new();
+            self.filter.runs(rows, |run| {
+                let room = k - first.len();
+                first.extend(run.take(room).map(|id| Scored { id: id as u32, score: 0.0 }));
+            });
+            return first;
+        }
+        let exact = |id| self.vectors.score(id, self.query);
+        best.reset(k);
+        if let Some((quantised, coded)) = &self.quantised {
+            self.filter.runs(rows, |run| quantised.push(coded, run, products, best, exact));
+            // What the codes leave is thinned by the f32 product before the exact sum.
+            let left = best.left();
+            best.reset(k);
+            scores.resize(scores.len().max(BLOCK), 0.0);
+            Filter::Ids(&left).runs(rows, |run| {
+                let out = &mut scores[..run.len()];
+                dots(self.level, self.query, self.vectors.rows(run.clone()), out);
+                self.push(run, out, best);
+            });
+        } else {
+            self.filter.runs(rows, |run| self.push(run.clone(), &scores[run], best));
+        }
+        best.finish(exact)
+    }
+
+    fn push(&self, rows: Range<usize>, scores: &[f32], best: &mut Best) {
+        let d = self.vectors.d;
+        let error = dot_error(d, self.vectors.norm * self.length, dots_chain(d));
+        for (id, &score) in rows.zip(scores) {
+            let (lower, upper) = match f64::from(score) {
+                s if s.is_finite() => (s - error, s + error),
+                // The fast product overflowed: nothing is known of this row yet.
+                _ => (f64::NEG_INFINITY, f64::INFINITY),
+            };
+            best.push(id as u32, lower, upper, |id| self.vectors.score(id, self.query));
+        }
+    }
 }
 
 /// The best `k` rows for `query` by [`reference_dot`], score descending, then id ascending; fewer
-/// where there are fewer rows. A zero query scores 0 with every row.
+/// where there are fewer rows. A zero query scores 0 with every row. With `quantised` (codes of the
+/// same vectors) a quarter of the memory is read; the result is the same.
 pub fn top_k(
     vectors: &Vectors,
     quantised: Option<&QuantisedView>,
@@ -205,59 +294,7 @@ pub fn top_k(
     level: Level,
     scratch: &mut Scratch,
 ) -> Result<Vec<Scored>> {
-    let length = vectors.check_query(query)?;
-    filter.check(vectors.len())?;
-    let level = level.usable();
-    if k == 0 || vectors.is_empty() {
-        return Ok(Vec::new());
-    }
-    if length == 0.0 {
-        let mut first = Vec::new();
-        filter.runs(vectors.len(), |run| {
-            let room = k - first.len();
-            first.extend(run.take(room).map(|id| Scored { id: id as u32, score: 0.0 }));
-        });
-        return Ok(first);
-    }
-    let Scratch { best, scores, integers, codes } = scratch;
-    let exact = |id| vectors.score(id, query);
-    let error = dot_error(vectors.d, vectors.norm * length, dots_chain(vectors.d));
-    scores.resize(BLOCK, 0.0);
-    best.reset(k);
-    let mut fast = |run: Range<usize>, best: &mut Best| {
-        let out = &mut scores[..run.len()];
-        dots(level, query, vectors.rows(run.clone()), out);
-        for (id, &score) in run.zip(out.iter()) {
-            let score = f64::from(score);
-            if score.is_finite() {
-                best.push(id as u32, score - error, score + error, exact);
-            } else {
-                // The fast product overflowed: nothing is known of this row yet.
-                best.push(id as u32, f64::NEG_INFINITY, f64::INFINITY, exact);
-            }
-        }
-    };
-    match quantised {
-        None => filter.runs(vectors.len(), |run| fast(run, best)),
-        Some(quantised) => {
-            quantised.matches(vectors)?;
-            let coded = quantised.code_query(query, length, vectors.norm, codes);
-            integers.resize(BLOCK, 0);
-            filter.runs(vectors.len(), |run| {
-                let out = &mut integers[..run.len()];
-                quantised.dots(level, codes, run.clone(), out);
-                for (id, &product) in run.zip(out.iter()) {
-                    let (score, error) = quantised.bounds(&coded, id, product);
-                    best.push(id as u32, score - error, score + error, exact);
-                }
-            });
-            // What the codes leave is thinned by the f32 product before the exact sum.
-            let left = best.left();
-            best.reset(k);
-            Filter::Ids(&left).runs(vectors.len(), |run| fast(run, best));
-        }
-    }
-    Ok(best.finish(exact))
+    Ok(Search::new(vectors, quantised, query, filter, level, scratch)?.best(k, scratch))
 }
 
 /// [`top_k`] of many queries (laid end to end), over threads.
