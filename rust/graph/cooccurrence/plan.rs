@@ -119,6 +119,10 @@ impl Plan {
         self.rare.row(text)
     }
 
+    pub fn rare_words(&self) -> usize {
+        self.postings.ends.len()
+    }
+
     /// Texts with a rare word, ascending.
     pub fn postings(&self, rare: u32) -> &[u32] {
         self.postings.row(rare as usize)

@@ -90,19 +90,20 @@ impl<'a> Walk<'a> {
     fn group(&mut self, group: Range<usize>, progress: &Progress) -> Result<Best> {
         let blocks = self.plan.texts.div_ceil(TEXTS);
         let mut best = Best::new(group.len(), self.k.min(self.plan.texts - 1));
-        self.rare.begin(self.plan, &group);
+        self.rare.begin(self.plan, &group, progress)?;
         let mut first = 0;
         while first < blocks {
             let run = first..(first + self.tuning.run.max(1)).min(blocks);
-            self.rare.fill(self.plan, &group, &run, progress)?;
+            self.rare.fill(self.plan, &run, progress)?;
             for b in run.clone() {
                 let here = b * TEXTS..((b + 1) * TEXTS).min(self.plan.texts);
                 self.set_table(&here);
+                self.rare.enter(b - run.start);
                 for (g, text) in group.clone().enumerate() {
                     if g % GLANCE == 0 {
                         progress.check()?;
                     }
-                    let rare = self.rare.of(b - run.start, g);
+                    let rare = self.rare.of(g);
                     let slots = self.plan.frequent(text);
                     self.block.visit(self.kernel, &self.table, slots, rare, text, &here, (&mut best, g));
                 }
