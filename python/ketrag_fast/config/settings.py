@@ -58,9 +58,20 @@ class Settings:
     keyword_norm: Literal["none", "unit"] = _setting("none", "whether keyword vectors are normalised")
     seed: int = _setting(42, "of everything that is drawn by chance", low=0, high=2**64 - 1)
     fallback_encoding: str = _setting("cp1252", "for files that are not UTF-8", concerns="read")
-    mode: Literal["auto", "bm25", "text", "fused", "knng", "keyword", "walk"] = _setting(
-        "auto", "how passages are ranked", concerns="query"
-    )
+    mode: Literal[
+        "auto",
+        "bm25",
+        "text",
+        "fused",
+        "knng",
+        "keyword",
+        "walk",
+        "skeleton",
+        "ket",
+        "ms-graph",
+        "hybrid",
+        "hyde",
+    ] = _setting("auto", "how passages are ranked; auto is the best that the index allows", concerns="query")
     budget: int = _setting(4000, "tokens of a context, at most", concerns="query", low=0)
     top: int | None = _setting(None, "passages of a context, at most", concerns="query", low=0)
     fill_policy: Literal["first_overflow_stops", "skip_and_continue"] = _setting(

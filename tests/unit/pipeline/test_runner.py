@@ -120,7 +120,7 @@ def test_one_bad_document_never_ends_a_build(paths: Paths) -> None:
     again = build(index, [], STAGES)
     assert not again.changed
     assert again.failures == report.failures
-    with pytest.raises(DocumentError, match="lines.jsonl:2"):
+    with pytest.raises(DocumentError, match=r"lines\.jsonl:2"):
         build(index, [], STAGES, Settings(on_error="stop"))
     assert open_current(Layout(index)).number == 1
 
@@ -270,7 +270,7 @@ def test_damaged_stage_is_refused_and_repaired(paths: Paths) -> None:
     index, docs = paths
     first = build(index, str(docs), STAGES)
     flip(index / "gen-000001" / "words" / "lengths.npy")
-    with pytest.raises(IndexDamaged, match="lengths.npy"):
+    with pytest.raises(IndexDamaged, match=r"lengths\.npy"):
         open_current(Layout(index))
     report = build(index, [], STAGES)
     assert how(report) == {"words": "ran", "histogram": "reused"}
