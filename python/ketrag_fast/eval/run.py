@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -13,6 +14,8 @@ from ketrag_fast.errors import BackendMissing, ModeUnavailable
 from ketrag_fast.eval import metrics
 from ketrag_fast.eval.datasets import DataSet, Question
 
+_KEPT_LINES = 8192  # with lines of up to _KEPT_LENGTH characters: at most some 64 MB
+_KEPT_LENGTH = 4096
 _BATCH = 256  # questions in memory at once: some 40 MB of contexts at three budgets
 
 
@@ -116,9 +119,10 @@ def evaluate(
     the index cannot run gives rows whose status is "not run"; any other error is raised.
     """
     answers = [_Answers.of(question) for question in dataset.questions]
+    normalise = _line_by_line()
     rows: list[Row] = []
     for mode in modes:
-        tallies = [_Tally(substring) for _ in budgets]
+        tallies = [_Tally(normalise, substring) for _ in budgets]
         try:
             for start in range(0, len(dataset.questions), _BATCH):
                 batch = dataset.questions[start : start + _BATCH]
@@ -133,6 +137,21 @@ def evaluate(
             continue
         rows.extend(tally.row(mode, budget) for tally, budget in zip(tallies, budgets, strict=True))
     return rows
+
+
+def _line_by_line() -> Callable[[str], str]:
+    """`metrics.normalise` that remembers lines: passages recur in budgets, modes and questions.
+
+    No step of the normalisation looks beyond white space, so a text's form is that of its lines, joined.
+    """
+    remembered = lru_cache(maxsize=_KEPT_LINES)(metrics.normalise)
+
+    def normalise(text: str) -> str:
+        lines = text.split("\n")
+        forms = (remembered(line) if len(line) <= _KEPT_LENGTH else metrics.normalise(line) for line in lines)
+        return " ".join(form for form in forms if form)
+
+    return normalise
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +169,8 @@ class _Answers:
 class _Tally:
     """Values of one mode and budget, a list per metric with an entry for each question that it applies to."""
 
-    def __init__(self, substring: bool) -> None:
+    def __init__(self, normalise: Callable[[str], str], substring: bool) -> None:
+        self._normalise = normalise
         self._substring = substring
         self._n = 0
         self._scores: dict[str, list[float]] = {"coverage": [], "recall": [], "all_gold": []}
@@ -166,7 +186,7 @@ class _Tally:
         if context.timings_ms:
             self._ms.append(_milliseconds(context.timings_ms))
         if any(known.forms):  # else there is no need to normalise the context
-            hit = metrics.covered(metrics.normalise(context.text), known.forms, substring=self._substring)
+            hit = metrics.covered(self._normalise(context.text), known.forms, substring=self._substring)
             if hit is not None:
                 (self._yes_no if known.yes_no else self._scores["coverage"]).append(hit)
         found = {passage.document for passage in context.passages}

@@ -70,9 +70,9 @@ def _notes(row: Row) -> list[str]:
         return [f"{row.mode}: not run: {row.reason}"]
     notes = []
     if row.yes_no is not None:
-        notes.append(f"coverage leaves out {row.yes_no['n']} questions that are answered by yes or no")
+        notes.append(f"questions answered by yes or no, left out of coverage: {row.yes_no['n']}")
     counted = row.counted.get("coverage", 0)
     unanswered = row.n - counted - int(row.yes_no["n"] if row.yes_no is not None else 0)
     if counted and unanswered:
-        notes.append(f"coverage leaves out {unanswered} questions that have no gold answer")
+        notes.append(f"questions without a gold answer, left out of coverage: {unanswered}")
     return notes

@@ -6,9 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ketrag_fast.errors import ModeUnavailable
-from ketrag_fast.eval import DataSet, Question, evaluate
+from ketrag_fast.eval import DataSet, Question, evaluate, metrics
+from ketrag_fast.eval.run import _line_by_line
 
 
 @dataclass(frozen=True)
@@ -197,3 +200,19 @@ def test_the_row_has_the_shape_of_the_interface_and_is_json() -> None:
     assert list(row)[: len(shape)] == shape
     low, high = row["ci95"]["coverage"]
     assert low <= row["coverage"] <= high
+
+
+PIECES = st.sampled_from(
+    ["a", "the", "Σ", "ΑΣ", "ς", ".", "'", "–", "é", "\u0301", "\r", "\u2028", "\n", "\n", " ", "x"]
+)
+
+
+@given(st.lists(st.one_of(PIECES, st.text(max_size=4))).map("".join))
+def test_normalising_line_by_line_changes_nothing(text: str) -> None:
+    normalise = _line_by_line()
+    assert normalise(text) == normalise(text) == metrics.normalise(text)
+
+
+def test_lines_too_long_to_remember_are_normalised_too() -> None:
+    text = "The ice, " * 2000 + "\n" + "the floe."
+    assert _line_by_line()(text) == metrics.normalise(text)

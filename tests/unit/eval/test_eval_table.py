@@ -37,9 +37,9 @@ def test_columns_are_aligned_and_shares_are_percent() -> None:
 
 def test_notes_say_what_is_left_out_once() -> None:
     text = render([FULL, FULL])
-    assert text.count("coverage leaves out 9 questions that are answered by yes or no") == 1
-    assert "no gold answer" not in text
-    assert "coverage leaves out 9 questions that have no gold answer" in render(
+    assert text.count("questions answered by yes or no, left out of coverage: 9") == 1
+    assert "without a gold answer" not in text
+    assert "questions without a gold answer, left out of coverage: 9" in render(
         [Row("walk", 1, 100, coverage=0.5, counted={"coverage": 91})]
     )
 
