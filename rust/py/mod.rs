@@ -4,7 +4,9 @@
 mod arrays;
 mod cooccurrence;
 mod door;
+mod engine;
 mod rank;
+mod strings;
 mod walk;
 
 use pyo3::prelude::*;
@@ -15,5 +17,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     cooccurrence::register(m)?;
     rank::register(m)?;
     walk::register(m)?;
+    engine::register(m)?;
+    strings::register(m)?;
     Ok(())
 }
