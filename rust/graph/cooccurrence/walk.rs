@@ -1,5 +1,6 @@
 //! One thread's work: a group of texts walks over all blocks.
 
+use super::lanes::prefetch;
 use super::plan::Plan;
 use super::rare::{group_end, Rare};
 use super::select::Best;
@@ -105,6 +106,12 @@ impl<'a> Walk<'a> {
                     }
                     let rare = self.rare.of(g);
                     let slots = self.plan.frequent(text);
+                    // Rows of the next text: the table is larger than the second-level cache.
+                    if g + 1 < group.len() {
+                        for &slot in self.plan.frequent(text + 1) {
+                            prefetch(self.table.as_ptr().wrapping_add(slot as usize).cast());
+                        }
+                    }
                     self.block.visit(self.kernel, &self.table, slots, rare, text, &here, (&mut best, g));
                 }
                 progress.advance(group.len() as u64);
