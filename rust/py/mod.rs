@@ -3,6 +3,7 @@
 
 mod arrays;
 mod door;
+mod published;
 mod rank;
 
 use pyo3::prelude::*;
@@ -10,6 +11,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    published::register(m)?;
     rank::register(m)?;
     Ok(())
 }
