@@ -5,6 +5,7 @@ mod arrays;
 mod cooccurrence;
 mod door;
 mod engine;
+mod published;
 mod rank;
 mod strings;
 mod walk;
@@ -15,6 +16,7 @@ use pyo3::prelude::*;
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     cooccurrence::register(m)?;
+    published::register(m)?;
     rank::register(m)?;
     walk::register(m)?;
     engine::register(m)?;

@@ -17,3 +17,8 @@ mod pieces;
 pub mod interner;
 pub mod lexical;
 pub mod names;
+pub mod classes;
+pub mod published;
+pub mod punkt;
+pub mod strings;
+pub mod treebank;

@@ -66,7 +66,7 @@ def keyword_pool(
     whether a unit is already in the pool, as the public code does.
     """
     scores = keywords @ query.astype(np.float64)
-    seeds = sorted(range(len(keywords)), key=lambda k: (-scores[k], k))[:most_keywords]
+    seeds = np.argsort(-scores, kind="stable").tolist()[:most_keywords]
     near = units.astype(np.float64) @ query.astype(np.float64)
     pool: set[int] = set()
     used = 0
