@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -29,19 +28,19 @@ def ketrag(*argv: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str
 
 
 def test_help_is_instant(tmp_path: Path) -> None:
-    def seconds(*argv: str) -> float:
-        begin = time.perf_counter()
-        subprocess.run([sys.executable, *argv], cwd=tmp_path, capture_output=True, check=False)
-        return time.perf_counter() - begin
+    """Counted in processor time, since the machine may be busy with other things."""
+    resource = pytest.importorskip("resource")
 
-    done = ketrag("--help", cwd=tmp_path)
-    assert done.returncode == 0
-    for command in ("index", "retrieve", "eval", "stats", "config"):
-        assert command in done.stdout
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])
-    bare = min(seconds("-c", "pass") for _ in range(5))
-    found = min(seconds("-m", "ketrag_fast.cli.main", "--help") for _ in range(5))
-    assert found - bare < 0.13, "`ketrag --help` must start within 150 ms in all"
+    def cost() -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = ketrag("--help", cwd=tmp_path)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert done.returncode == 0
+        for command in ("index", "retrieve", "eval", "stats", "config"):
+            assert command in done.stdout
+        return float(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+
+    assert min(cost() for _ in range(5)) < 0.15
 
 
 def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
