@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -77,6 +76,8 @@ def _index(args: argparse.Namespace, dataset: DataSet) -> Iterator[Index]:
         return
     if dataset.corpus is None:
         raise DocumentError(f"{args.dataset} has no corpus.jsonl", hint="name an index that holds it with -i")
+    import tempfile
+
     settings = options.build_settings_of(args)
     if settings.on_error == "stop":
         raise ConfigError("on_error: a data set is indexed with skip")

@@ -6,10 +6,12 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.config import FIELDS, Settings, from_environment, from_file, names, parse
-from ketrag_fast.progress import Callback, Kind, sink
+
+if TYPE_CHECKING:
+    from ketrag_fast.progress import Callback, Kind
 
 BUILD_FLAGS = (
     "system",
@@ -111,5 +113,7 @@ def index_path(args: argparse.Namespace) -> tuple[Path, str]:
 
 def progress(args: argparse.Namespace) -> Callback | None:
     """Where progress goes."""
+    from ketrag_fast.progress import sink
+
     kind: Kind = "none" if args.quiet and args.progress == "auto" else args.progress
     return sink(kind, sys.stderr)

@@ -77,10 +77,9 @@ def _for_people(context: Context, explain: bool) -> str:
         f"Sources ({context.mode}, {counted}):",
     ]
     for passage in context.passages:
+        place = f"{passage.document}:{passage.start}-{passage.end}"
         title = f"  {passage.title}" if passage.title else ""
-        lines.append(
-            f"  [{passage.rank}] {passage.document}:{passage.start}-{passage.end}{title}  ({passage.score:.3f})"
-        )
+        lines.append(f"  [{passage.rank}] {place}{title}  ({passage.score:.3f})")
         if explain:
             lines += [f"      {json.dumps(reason, ensure_ascii=False)}" for reason in passage.why]
     return "\n".join(lines)

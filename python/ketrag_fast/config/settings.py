@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
-from difflib import get_close_matches
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from ketrag_fast.errors import ConfigError
@@ -135,6 +134,8 @@ def known(name: str, where: str = "") -> str:
     plain = name.strip().lower().replace("-", "_")
     if plain in FIELDS:
         return plain
+    from difflib import get_close_matches  # here, so that `--help` does not wait for it
+
     near = get_close_matches(plain, FIELDS, 1)
     raise ConfigError(
         f"there is no setting {name!r}{where}",

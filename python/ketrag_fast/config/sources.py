@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -48,6 +47,8 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 
 def from_file(path: Path | None) -> dict[str, Any]:
     """The settings of a TOML file. None: `./ketrag.toml` if there is one."""
+    import tomllib  # here, so that `--help` does not wait for it
+
     wanted = Path(DEFAULT_FILE) if path is None else path
     try:
         data = wanted.read_bytes()
