@@ -9,6 +9,7 @@ mod published;
 mod rank;
 mod strings;
 mod walk;
+mod text;
 
 use pyo3::prelude::*;
 
@@ -21,5 +22,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     walk::register(m)?;
     engine::register(m)?;
     strings::register(m)?;
+    text::register(m)?;
     Ok(())
 }
