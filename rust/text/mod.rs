@@ -13,4 +13,5 @@ pub mod words;
 
 mod abbreviations;
 mod interner;
+mod merges;
 mod pieces;

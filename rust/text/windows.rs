@@ -71,13 +71,13 @@ pub(crate) fn truncate_with(counter: &mut Counter, text: &str, tokens: usize) ->
 
 /// The end of the first `tokens` tokens, `None` where there are no more than that.
 fn token_end(counter: &mut Counter, text: &str, tokens: usize) -> Option<usize> {
-    let bpe = &counter.encoding().tokenizer().bpe;
+    let bpe = counter.encoding().merges();
     let (mut seen, mut from) = (0, 0);
     for piece_end in counter.encoding().pieces(text, 0) {
         let piece = &text.as_bytes()[from..piece_end];
         let inside = counter.piece(piece);
         if seen + inside > tokens {
-            let kept = bpe.encode_via_backtracking(piece).into_iter().take(tokens - seen);
+            let kept = bpe.encode(piece).into_iter().take(tokens - seen);
             return Some(from + kept.map(|token| bpe.token_len(token)).sum::<usize>());
         }
         seen += inside;
@@ -114,7 +114,7 @@ pub(crate) fn windows_with(
         )));
     }
     let stride = size - overlap;
-    let bpe = &counter.encoding().tokenizer().bpe;
+    let bpe = counter.encoding().merges();
     let (mut starts, mut ends) = (vec![0], Vec::new());
     // The tokens after which the next window starts, and the next one ends.
     let (mut next_start, mut next_end) = (stride, size);
@@ -133,7 +133,7 @@ pub(crate) fn windows_with(
             continue;
         }
         let mut at = from;
-        for token in bpe.encode_via_backtracking(piece) {
+        for token in bpe.encode(piece) {
             at += bpe.token_len(token);
             seen += 1;
             if seen == next_start {
