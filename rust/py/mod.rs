@@ -3,11 +3,13 @@
 
 mod arrays;
 mod door;
+mod vectors;
 
 use pyo3::prelude::*;
 
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    vectors::register(m)?;
     Ok(())
 }
