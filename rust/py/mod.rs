@@ -10,6 +10,7 @@ mod rank;
 mod strings;
 mod walk;
 mod text;
+mod vectors;
 
 use pyo3::prelude::*;
 
@@ -23,5 +24,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     engine::register(m)?;
     strings::register(m)?;
     text::register(m)?;
+    vectors::register(m)?;
     Ok(())
 }
