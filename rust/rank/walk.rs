@@ -32,13 +32,13 @@ pub struct Options {
     /// Units that carry mass into the next step.
     pub keep: usize,
     pub steps: usize,
-    /// Keyword nodes with a smaller share of the step's mass push nothing on.
-    pub least_node: f64,
+    /// Nodes of each graph that carry mass on: those that got most.
+    pub nodes: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { exact: false, max_df: 100, keep: 300, steps: 3, least_node: 0.0 }
+        Self { exact: false, max_df: 100, keep: 100, steps: 3, nodes: 100 }
     }
 }
 

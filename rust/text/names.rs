@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 /// Longest phrase that is looked for, in words.
 pub const MAX_PHRASE: usize = 8;
 /// A name goes on for at most so many words: a text in capitals is many names, not one.
-pub const MAX_NAME: usize = 32;
+pub const MAX_NAME: usize = 64;
 /// Where an untitled text's subject is looked for, in characters.
 const OPENING: usize = 200;
 const SUBJECT_CAPITALS: f64 = 0.6;
