@@ -154,7 +154,8 @@ def walk(links: Arrays, asked: Asked, vectors: tuple[Array, Array, Array] | None
         for x in range(int(links["first_sentence"][j]), int(links["first_sentence"][j + 1])):
             for y in range(int(links["first_sentence"][i]), int(links["first_sentence"][i + 1])):
                 value = strength(
-                    (in_keywords[x], in_keywords[x], in_names[x]), (in_keywords[y], in_keywords[y], in_names[y])
+                    (in_keywords[x], in_keywords[x], in_names[x]),
+                    (in_keywords[y], in_keywords[y], in_names[y]),
                 )
                 if vectors:
                     value += 6 * _projection(vectors[2], vectors[1][x], vectors[1][y])
