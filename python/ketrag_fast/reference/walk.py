@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ class Asked:
 def vocabulary(links: Arrays, name: str) -> list[str]:
     """The strings of one vocabulary, by id."""
     blob, ends = links[f"{name}_blob"].tobytes(), [int(x) for x in links[f"{name}_offsets"]]
-    return [blob[a:b].decode() for a, b in zip(ends, ends[1:], strict=False)]
+    return [blob[a:b].decode() for a, b in pairwise(ends)]
 
 
 def _rows(links: Arrays, name: str, columns: int, values: str | None = None) -> Array:
