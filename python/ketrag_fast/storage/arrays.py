@@ -50,7 +50,7 @@ def write_array(path: Path, array: Array) -> FileRecord:
     with path.open("xb") as file:
         npy.write_array_header_1_0(file, npy.header_data_from_array_1_0(little))
         if little.size:  # NumPy's own tofile hides the system's reason when the disk is full
-            file.write(memoryview(little.reshape(-1)).cast("B"))
+            file.write(little.reshape(-1).view(np.uint8).data)
         file.flush()
         os.fsync(file.fileno())
     return FileRecord(path.stat().st_size, file_digest(path), little.dtype.str, little.shape)
