@@ -4,6 +4,12 @@
 mod arrays;
 mod cooccurrence;
 mod door;
+mod engine;
+mod published;
+mod rank;
+mod strings;
+mod walk;
+mod text;
 
 use pyo3::prelude::*;
 
@@ -11,5 +17,11 @@ use pyo3::prelude::*;
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     cooccurrence::register(m)?;
+    published::register(m)?;
+    rank::register(m)?;
+    walk::register(m)?;
+    engine::register(m)?;
+    strings::register(m)?;
+    text::register(m)?;
     Ok(())
 }
