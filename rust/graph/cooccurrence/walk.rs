@@ -200,8 +200,15 @@ impl Block {
         if here.contains(&text) {
             among.clear(text - here.start);
         }
-        // No text of this block gets more from rare words than there are entries.
-        let low = need.saturating_sub(rare.len() as u32);
+        // No text of this block gets more from rare words than one and the repeats: nearly always
+        // 1, so that few blocks hold any text that is possible at all.
+        let mut met = Row::NONE;
+        let mut most = u32::from(!rare.is_empty());
+        for &p in rare {
+            most += u32::from(met.has(p as usize));
+            met.set(p as usize);
+        }
+        let low = need.saturating_sub(most);
         let Some(possible) = self.counts.add(kernel, table, slots, &among, low) else { return };
         let mut alone = if rare.is_empty() { possible } else { self.counts.at_least(&among, need) };
         let k = best.capacity();
