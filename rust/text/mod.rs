@@ -21,7 +21,3 @@ mod abbreviations;
 mod merges;
 mod pieces;
 mod word_table;
-pub mod interner;
-pub mod lexical;
-pub mod names;
-pub mod strings;
