@@ -193,13 +193,13 @@ impl QuantisedView<'_> {
             let any =
                 scale.iter().zip(residual).zip(&products[start..end]).fold(false, |any, ((s, r), &p)| {
                     let upper = s * (factor * p as f32) + (fixed + r * spread);
-                    any | !(upper < floor)
+                    any | (upper >= floor) | upper.is_nan()
                 });
             if !any {
                 continue;
             }
-            for id in start..end {
-                let (score, error) = self.bounds(query, id, products[id]);
+            for (id, &product) in (start..).zip(&products[start..end]) {
+                let (score, error) = self.bounds(query, id, product);
                 best.push(id as u32, score - error, score + error, &exact);
             }
         }

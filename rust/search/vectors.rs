@@ -71,7 +71,7 @@ impl<'a> Vectors<'a> {
         if d == 0 {
             return Err(Error::input("vectors must have at least one dimension"));
         }
-        if values.len() % d != 0 {
+        if !values.len().is_multiple_of(d) {
             return Err(Error::input(format!("{} values are not whole vectors of {d}", values.len())));
         }
         if values.len() / d >= u32::MAX as usize {
@@ -275,7 +275,7 @@ impl<'a> Search<'a> {
             // Most rows are far below: sixteen are passed over at once. NaN, from products that
             // overflow, is not below.
             let floor = (best.floor() - error) as f32;
-            if !scores.iter().fold(false, |any, &s| any | !(s < floor)) {
+            if !scores.iter().fold(false, |any, &s| any | (s >= floor) | s.is_nan()) {
                 continue;
             }
             for (id, &score) in (start..).zip(scores) {
@@ -315,7 +315,7 @@ pub fn top_k_many(
     (level, threads): (Level, usize),
     progress: &Progress,
 ) -> Result<Vec<Vec<Scored>>> {
-    if queries.len() % vectors.d != 0 {
+    if !queries.len().is_multiple_of(vectors.d) {
         return Err(Error::input(format!("{} values are not whole queries of {}", queries.len(), vectors.d)));
     }
     let count = queries.len() / vectors.d;
