@@ -4,6 +4,8 @@ DATA holds folders in the data-set layout (corpus.jsonl, queries.jsonl with answ
 (% of questions with an answer in the context) at 12,000 / 6,000 / 3,000 tokens. Caveats: words are
 runs of letters and digits, tokens are characters / 4, each passage is one unit and never cut, 100
 questions a set (one question is one point), and the defaults were chosen on these very sets.
+The sets are small: on 9,000 mixed passages 128 dimensions alone fall behind BM25 (64 / 57 / 50 against
+74 / 66 / 54 on musique's questions), 256 equal it at 12k, and only the fusion still gains (77 / 71 / 60).
 """
 
 from __future__ import annotations
