@@ -5,6 +5,7 @@ Compressed rows cross as (indptr: uint64[rows+1], indices: uint32).
 """
 
 from collections.abc import Callable
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +67,7 @@ def render(
 ) -> tuple[str, int, U32, U64, U64, U64]: ...
 
 # the published tokenisations
+@final
 class Punkt:
     def __new__(cls, abbreviations: str, collocations: str, starters: str, contexts: str) -> Punkt: ...
     def sentences(self, text: str) -> list[str]: ...

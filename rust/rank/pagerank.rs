@@ -67,8 +67,8 @@ pub fn steps_for(teleport: f64, tolerance: f64) -> u32 {
 /// The PageRank of every node, summing to 1 (empty for an empty graph).
 ///
 /// Row `i` of `edges` (square) holds the targets of node `i`; an undirected graph holds each edge
-/// both ways. `weights` lie beside `indices` (finite, not negative); without them every entry counts
-/// 1. `restart` (one entry per node, not negative, scaled to sum 1 here) makes it personalised: it is
+/// both ways. `weights` lie beside `indices` (finite, not negative); without them all edges are equal.
+/// `restart` (one entry per node, not negative, scaled to sum 1 here) makes it personalised: it is
 /// also the start, and takes the mass of nodes without out-edges.
 pub fn pagerank(
     edges: CsrView<'_>,
