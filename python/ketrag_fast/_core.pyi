@@ -5,6 +5,7 @@ Compressed rows cross as (indptr: uint64[rows+1], indices: uint32).
 """
 
 from collections.abc import Callable
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,6 +118,7 @@ def walk_rank(
 ) -> tuple[U64, U32, F64]: ...
 
 # the published tokenisations
+@final
 class Punkt:
     def __new__(cls, abbreviations: str, collocations: str, starters: str, contexts: str) -> Punkt: ...
     def sentences(self, text: str) -> list[str]: ...
