@@ -58,7 +58,7 @@ def reading_settings(given: Settings, generation: Generation) -> Settings:
         if name == "embedder":
             raise ModelMismatch(
                 f"the index was built with the embedder {old!r}, not {new!r}",
-                hint="leave the embedder to the index, or build it anew: ketrag index --rebuild --embedder ...",
+                hint="leave the embedder to the index, or build anew: ketrag index --rebuild --embedder ...",
             )
         if name in given.given:
             raise ConfigError(
