@@ -1,0 +1,50 @@
+# Two commands: `make demo` builds, installs and uses the package on real text; `make test` runs every check.
+# Both need Python >= 3.11 and a Rust toolchain, and nothing else but the two package registries.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+DEMO   := examples/polar
+
+SOURCES := $(shell find rust -name '*.rs') Cargo.toml pyproject.toml
+
+.PHONY: demo test lint rust-test python-test bench clean
+
+demo: $(VENV)/.demo
+	@rm -rf demo-index
+	$(BIN)/ketrag index $(DEMO)/articles -i demo-index
+	$(BIN)/ketrag retrieve -i demo-index --budget 600 "$$(cat $(DEMO)/question.txt)"
+	$(BIN)/ketrag eval $(DEMO) --mode bm25,text,fused,knng,keyword,walk --budget 1500,750,400
+
+# The package as a user installs it: built in release, core dependencies alone.
+$(VENV)/.demo: $(SOURCES) $(shell find python -name '*.py' -o -name '*.txt')
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check .
+	@touch $@ && rm -f $(VENV)/.dev
+
+test: lint rust-test python-test
+
+# The package as its developers use it: the sources in place, the checks' tools beside it.
+$(VENV)/.dev: $(SOURCES)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
+	$(BIN)/maturin develop --quiet --release --extras dev --manifest-path Cargo.toml
+	@touch $@ && rm -f $(VENV)/.demo
+
+lint: $(VENV)/.dev
+	cargo fmt --check
+	cargo clippy --quiet --all-targets -- -D warnings
+	cargo clippy --quiet --all-targets --features python -- -D warnings
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest ketrag_fast._core --mypy-config-file pyproject.toml
+
+rust-test:
+	cargo test --quiet
+
+python-test: $(VENV)/.dev
+	$(BIN)/python -m pytest
+
+clean:
+	rm -rf $(VENV) target dist demo-index

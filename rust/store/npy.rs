@@ -1,0 +1,207 @@
+//! NumPy's `.npy` files, mapped read-only: the arrays of an index are shared by every process that
+//! opens it, and any tool that reads NumPy can look into them.
+
+use crate::error::{Error, Result};
+use bytemuck::Pod;
+use memmap2::Mmap;
+use std::fs::File;
+use std::path::Path;
+
+/// The element types that an index uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    U8,
+    I8,
+    U32,
+    U64,
+    F32,
+    F64,
+}
+
+impl Kind {
+    fn parse(descr: &str) -> Option<Self> {
+        Some(match descr {
+            "|u1" => Self::U8,
+            "|i1" => Self::I8,
+            "<u4" => Self::U32,
+            "<u8" => Self::U64,
+            "<f4" => Self::F32,
+            "<f8" => Self::F64,
+            _ => return None,
+        })
+    }
+
+    fn size(self) -> usize {
+        match self {
+            Self::U8 | Self::I8 => 1,
+            Self::U32 | Self::F32 => 4,
+            Self::U64 | Self::F64 => 8,
+        }
+    }
+}
+
+/// Rust types that stand for a [`Kind`].
+pub trait Item: Pod {
+    const KIND: Kind;
+}
+
+macro_rules! items {
+    ($($rust:ty => $kind:ident),*) => {$(impl Item for $rust { const KIND: Kind = Kind::$kind; })*};
+}
+items!(u8 => U8, i8 => I8, u32 => U32, u64 => U64, f32 => F32, f64 => F64);
+
+/// An array of one or two dimensions in a mapped file. The file must not change while it is mapped;
+/// generations are immutable, so it does not.
+#[derive(Debug)]
+pub struct MappedArray {
+    map: Mmap,
+    start: usize,
+    kind: Kind,
+    rows: usize,
+    columns: Option<usize>,
+    name: String,
+}
+
+impl MappedArray {
+    /// Maps the file and checks its header against its size.
+    pub fn open(path: &Path) -> Result<Self> {
+        let name = path.display().to_string();
+        let failed = |e: std::io::Error| Error::Io(format!("{name}: {e}"));
+        let file = File::open(path).map_err(failed)?;
+        // SAFETY: files of a published generation are never written to or cut short by this package;
+        // whoever alters them from outside while they are open breaks the process's own promise.
+        let map = unsafe { Mmap::map(&file) }.map_err(failed)?;
+        let (start, kind, rows, columns) =
+            header(&map).map_err(|what| Error::damaged(format!("{name}: {what}")))?;
+        let bytes = rows
+            .checked_mul(columns.unwrap_or(1))
+            .and_then(|n| n.checked_mul(kind.size()))
+            .and_then(|n| n.checked_add(start));
+        if bytes != Some(map.len()) {
+            return Err(Error::damaged(format!(
+                "{name}: {} bytes, but its header promises {rows} x {} values of {kind:?}",
+                map.len(),
+                columns.unwrap_or(1),
+            )));
+        }
+        Ok(Self { map, start, kind, rows, columns, name })
+    }
+
+    /// The values, row after row.
+    pub fn values<T: Item>(&self) -> Result<&[T]> {
+        if T::KIND != self.kind {
+            return Err(Error::damaged(format!(
+                "{}: holds {:?} where {:?} is expected",
+                self.name,
+                self.kind,
+                T::KIND
+            )));
+        }
+        bytemuck::try_cast_slice(&self.map[self.start..])
+            .map_err(|e| Error::damaged(format!("{}: {e}", self.name)))
+    }
+
+    /// (rows, columns); a vector has one column.
+    pub fn shape(&self) -> (usize, usize) {
+        (self.rows, self.columns.unwrap_or(1))
+    }
+}
+
+type Header = (usize, Kind, usize, Option<usize>);
+
+/// Reads the header of format 1.0 or 2.0: the start of the data, the kind, and the shape.
+fn header(bytes: &[u8]) -> std::result::Result<Header, String> {
+    if bytes.len() < 12 || &bytes[..6] != b"\x93NUMPY" {
+        return Err("not a NumPy array file".into());
+    }
+    let (start, length) = match bytes[6] {
+        1 => (10, u16::from_le_bytes([bytes[8], bytes[9]]) as usize),
+        2 => (12, u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]) as usize),
+        version => return Err(format!("NumPy format {version} is not read here")),
+    };
+    let text = bytes
+        .get(start..start + length)
+        .and_then(|b| std::str::from_utf8(b).ok())
+        .ok_or("the header is cut short or not text")?;
+    let after = |key: &str| text.split_once(key).map(|(_, rest)| rest.trim_start());
+    let descr = after("'descr':")
+        .and_then(|rest| rest.strip_prefix('\''))
+        .and_then(|rest| rest.split_once('\''))
+        .map(|(descr, _)| descr)
+        .ok_or("the header names no type")?;
+    let kind = Kind::parse(descr).ok_or_else(|| format!("type {descr} is not used in an index"))?;
+    if !after("'fortran_order':").is_some_and(|rest| rest.starts_with("False")) {
+        return Err("the array is not in C order".into());
+    }
+    let shape = after("'shape':")
+        .and_then(|rest| rest.strip_prefix('('))
+        .and_then(|rest| rest.split_once(')'))
+        .map(|(shape, _)| shape)
+        .ok_or("the header names no shape")?;
+    let sizes: std::result::Result<Vec<usize>, _> =
+        shape.split(',').map(str::trim).filter(|s| !s.is_empty()).map(str::parse).collect();
+    match sizes.map_err(|_| format!("shape ({shape}) is not understood"))?[..] {
+        [rows] => Ok((start + length, kind, rows, None)),
+        [rows, columns] => Ok((start + length, kind, rows, Some(columns))),
+        _ => Err(format!("shape ({shape}) has neither one nor two dimensions")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+        let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
+        while (10 + text.len() + 1) % 64 != 0 {
+            text.push(' ');
+        }
+        text.push('\n');
+        let mut file = b"\x93NUMPY\x01\x00".to_vec();
+        file.extend((text.len() as u16).to_le_bytes());
+        file.extend(text.as_bytes());
+        file.extend(data);
+        file
+    }
+
+    fn open(bytes: &[u8], name: &str) -> Result<MappedArray> {
+        let path = std::env::temp_dir().join(format!("ketrag-npy-{name}-{}", std::process::id()));
+        std::fs::write(&path, bytes).unwrap();
+        let array = MappedArray::open(&path);
+        std::fs::remove_file(&path).unwrap();
+        array
+    }
+
+    #[test]
+    fn values_and_shapes_come_back() {
+        let data: Vec<u8> = [1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0].iter().flat_map(|x| x.to_le_bytes()).collect();
+        let array = open(&npy("<f4", "(2, 3)", &data), "good").unwrap();
+        assert_eq!(array.shape(), (2, 3));
+        assert_eq!(array.values::<f32>().unwrap(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        assert!(array.values::<u32>().is_err());
+        assert_eq!(open(&npy("|u1", "(0,)", &[]), "empty").unwrap().values::<u8>().unwrap(), []);
+    }
+
+    #[test]
+    fn lies_are_refused() {
+        let good = npy("<u4", "(2,)", &[0; 8]);
+        assert!(open(&good[..good.len() - 1], "short").is_err());
+        assert!(open(&[&good[..], &[0]].concat(), "long").is_err());
+        assert!(open(&npy("|O", "(1,)", &[0; 8]), "object").is_err());
+        assert!(open(&npy("<u4", "(2, 1, 1)", &[0; 8]), "cube").is_err());
+        assert!(open(&npy("<u8", "(18446744073709551615, 9)", &[0; 8]), "huge").is_err());
+        assert!(open(&[], "none").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_header_is_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), keep in 0usize..120) {
+            let mut file = npy("<u4", "(2,)", &[0; 8]);
+            let _ = header(&bytes);
+            file.truncate(keep);
+            file.extend(&bytes);
+            let _ = header(&file);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+"""What every test shares: sockets stay shut, and real data is used where it lies beside the project."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = Path(os.environ.get("KETRAG_DATA", ROOT.parent / "shared" / "data"))
+
+
+def _closed(*_: Any, **__: Any) -> Any:
+    raise AssertionError("a test tried to open a network connection")
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test may reach the network, loopback included, unless it opens the door itself."""
+    monkeypatch.setattr(socket.socket, "connect", _closed)
+    monkeypatch.setattr(socket.socket, "connect_ex", _closed)
+    monkeypatch.setattr(socket, "getaddrinfo", _closed)
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The folder of real question sets, or a skip that says it is absent."""
+    if not DATA.is_dir():
+        pytest.skip(f"the question sets are not here ({DATA}); set KETRAG_DATA to their folder")
+    return DATA
