@@ -1,4 +1,4 @@
-"""What an index remembers of itself: settings, failures, sizes, times."""
+"""What an index remembers of itself: its settings and its failures."""
 
 from __future__ import annotations
 
@@ -67,22 +67,3 @@ def reading_settings(given: Settings, generation: Generation) -> Settings:
             )
     kept = {n: v for n, v in generation.manifest.settings.items() if n in FIELDS}
     return resolved.settings.having(**kept)
-
-
-def describe(path: Path, generation: Generation) -> dict[str, Any]:
-    """What `stats` can say of any index: the same keys whatever its stages are."""
-    manifest = generation.manifest
-    sizes = {name: record.bytes for name, record in manifest.stages.items()}
-    seconds = {name: record.seconds for name, record in manifest.stages.items()}
-    return {
-        "generation": manifest.generation,
-        "digest": manifest.digest,
-        "created": manifest.created,
-        "version": manifest.version,
-        "documents": manifest.documents.get("count", 0),
-        "backends": {"embedder": manifest.settings.get("embedder")},
-        "system": manifest.settings.get("system"),
-        "bytes": {"total": sum(sizes.values()), "stages": sizes},
-        "seconds": {"total": round(sum(seconds.values()), 6), "stages": seconds},
-        "failures": [failure.to_json() for failure in stored_failures(path)],
-    }

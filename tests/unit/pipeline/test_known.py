@@ -6,7 +6,7 @@ import pytest
 
 from ketrag_fast.config import Settings
 from ketrag_fast.errors import ConfigError, ModelMismatch
-from ketrag_fast.pipeline.known import describe, reading_settings, stored_failures, stored_settings
+from ketrag_fast.pipeline.known import reading_settings, stored_failures, stored_settings
 from ketrag_fast.pipeline.runner import build
 from ketrag_fast.storage.generation import Generation, open_current
 from ketrag_fast.storage.layout import Layout
@@ -34,14 +34,6 @@ def test_another_model_or_unit_is_refused(opened: Generation) -> None:
         reading_settings(Settings(embedder="x"), opened)
     with pytest.raises(ConfigError, match="chunk_tokens: the index was built with 1200, not 150"):
         reading_settings(Settings(chunk_tokens=150), opened)
-
-
-def test_description(opened: Generation, tmp_path: Path) -> None:
-    found = describe(tmp_path, opened)
-    assert (found["generation"], found["documents"], found["system"]) == (1, 1, "keyword-rag")
-    assert found["bytes"]["total"] == sum(found["bytes"]["stages"].values()) > 0
-    assert [failure["document"] for failure in found["failures"]] == ["a"]
-    assert found["digest"] == opened.manifest.digest
 
 
 def test_nothing_is_known_of_nothing(tmp_path: Path) -> None:
