@@ -8,8 +8,8 @@ mod engine;
 mod published;
 mod rank;
 mod strings;
-mod walk;
 mod text;
+mod walk;
 
 use pyo3::prelude::*;
 

@@ -91,8 +91,7 @@ impl<'a> Dense<'a> {
 pub(crate) fn dot(a: &[f32], b: &[f32]) -> f64 {
     let mut lanes = [0f32; 16];
     let (x, y) = (a.chunks_exact(16), b.chunks_exact(16));
-    let rest: f64 =
-        x.remainder().iter().zip(y.remainder()).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+    let rest: f64 = x.remainder().iter().zip(y.remainder()).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
     for (x, y) in x.zip(y) {
         for k in 0..16 {
             lanes[k] += x[k] * y[k];
