@@ -182,3 +182,7 @@ fn move_question(links: &LinksView<'_>, dense: &Dense<'_>, pool: &[Scored], scor
     }
     scores.iter_mut().zip(gain).for_each(|(score, gain)| *score += ANCHOR_WEIGHT * gain);
 }
+
+#[cfg(test)]
+#[path = "walk_tests.rs"]
+mod tests;
