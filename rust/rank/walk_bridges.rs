@@ -55,6 +55,7 @@ impl Lists {
 
 impl Bridges {
     /// `of_unit` and `of_sentence` are rows of things; partners are units.
+    #[allow(clippy::too_many_arguments)] // two of each kind of row, from one call
     pub fn build(
         &mut self,
         links: &LinksView<'_>,

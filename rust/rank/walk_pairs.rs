@@ -177,6 +177,8 @@ pub(crate) fn pair_scores(
     let (mut unit_keywords, mut unit_names) = (vec![0.0; count], vec![0.0; count]);
     let (mut in_keywords, mut in_names) = (vec![0.0; sets.len()], vec![0.0; sets.len()]);
     let mut strength = vec![0.0; count];
+    let mut order: Vec<usize> = (0..count).collect();
+    let every = unions.iter().fold(0, |all, set| all | set);
     let mut scores = Vec::with_capacity(pool.len());
     for candidate in pool {
         progress.check()?;
@@ -207,16 +209,23 @@ pub(crate) fn pair_scores(
                 best = best.max((1.0 - SENTENCE_SHARE) * strength[i]);
             }
         }
+        order.sort_unstable_by(|&a, &b| strength[b].total_cmp(&strength[a]).then(a.cmp(&b)));
         for sentence in links.sentences(unit as usize) {
             in_keywords.fill(0.0);
             in_names.fill(0.0);
             let set = keywords.add_sentences(links.sentence_keywords.row(sentence), &mut in_keywords);
             names.add_sentences(links.sentence_names.row(sentence), &mut in_names);
             let near = dense.map_or(0.0, |d| dot(d.query, d.sentence(sentence)));
-            for (i, &partner) in partners.iter().enumerate() {
+            // Strongest partners first: once not even all that any partner has could win, none can.
+            let most = |sums: &[f64]| sums.iter().copied().fold(0.0, f64::max);
+            let any = link_bound(most(&in_keywords), most(&in_names));
+            let ceiling = cover.of(set | every) + explained_at_most + any;
+            for &i in &order {
                 let (own, base) = (first[i]..first[i + 1], (1.0 - SENTENCE_SHARE) * strength[i]);
-                // All that the sentences of this partner could bring together.
-                let most = |sums: &[f64]| sums.iter().copied().fold(0.0, f64::max);
+                if base + SENTENCE_SHARE * ceiling <= best {
+                    break;
+                }
+                let partner = partners[i];
                 let linked = link_bound(most(&in_keywords[own.clone()]), most(&in_names[own.clone()]));
                 let hope = cover.of(set | unions[i]) + explained_at_most + linked;
                 if partner == unit || base + SENTENCE_SHARE * hope <= best {
