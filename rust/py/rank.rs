@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::graph::bipartite as graph;
 use crate::rank::pagerank::{self as ranks, Settings, Until, Walk};
 use crate::rank::select;
-use crate::search::encoding::Encoding;
+use crate::text::bpe::Encoding;
 use crate::search::fill::{split_budget as split, FillPolicy, OversizePolicy};
 use crate::search::render::{Renderer, Style, Units};
 use crate::sparse::CsrView;
@@ -185,7 +185,7 @@ fn render<'py>(
         }
     };
     let mut context = quick(py, || {
-        let encoding = Encoding::named(encoding)?;
+        let encoding = Encoding::by_name(encoding)?;
         let reach = match (policy, style) {
             (FillPolicy::FirstOverflowStops, Style::Cited | Style::Ket) => Some(budget),
             _ => None,

@@ -1,38 +1,13 @@
 //! Token counts under a named encoding, without its vocabulary where the text is one of our own marks.
 //!
-//! Loading a vocabulary takes some 30 ms, a tenth of what a whole question may take; printing a context
-//! counts nothing but marks and line ends, unless a row must be cut.
+//! Loading a vocabulary takes longer than a whole question may; printing a context counts nothing but marks and line ends, unless a row must be cut.
 
 use super::fill::Count;
-use crate::error::{Error, Result};
-
-/// The encodings whose marks are known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Encoding {
-    Cl100k,
-    O200k,
-}
-
-impl Encoding {
-    pub fn named(name: &str) -> Result<Self> {
-        match name {
-            "cl100k_base" => Ok(Self::Cl100k),
-            "o200k_base" => Ok(Self::O200k),
-            other => Err(Error::input(format!("encoding is cl100k_base or o200k_base, not {other:?}"))),
-        }
-    }
-
-    fn vocabulary(self) -> &'static bpe_openai::Tokenizer {
-        match self {
-            Self::Cl100k => bpe_openai::cl100k_base(),
-            Self::O200k => bpe_openai::o200k_base(),
-        }
-    }
-}
+use crate::text::bpe::Encoding;
 
 impl Count for Encoding {
     fn count(&self, text: &str) -> usize {
-        known(text).unwrap_or_else(|| self.vocabulary().count(text))
+        known(text).unwrap_or_else(|| Encoding::count(*self, text))
     }
 }
 
@@ -62,11 +37,10 @@ mod tests {
         for mark in marks.chain(ends) {
             let count = known(&mark).unwrap();
             for encoding in [Encoding::Cl100k, Encoding::O200k] {
-                assert_eq!(encoding.vocabulary().count(&mark), count, "{mark:?}");
+                assert_eq!(Encoding::count(encoding, &mark), count, "{mark:?}");
             }
         }
         assert_eq!(known("[x]\n").or(known("[]\n")).or(known("chunk_|")), None);
         assert_eq!(Encoding::Cl100k.count("a text"), 2);
-        assert!(Encoding::named("p50k_base").is_err());
     }
 }

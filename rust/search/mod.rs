@@ -2,7 +2,7 @@
 
 pub(crate) mod best;
 pub mod bm25;
-pub mod encoding;
+mod encoding;
 pub mod fill;
 pub mod keyword;
 pub mod knng;
