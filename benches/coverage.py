@@ -7,7 +7,6 @@ import tempfile
 from pathlib import Path
 
 from common import header, require_data, table
-
 from ketrag_fast import Index, Settings
 from ketrag_fast.eval import evaluate, load_dataset
 

@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 from common import header, median, require_data, table
-
 from ketrag_fast import Index, Settings
 
 MODES = ("bm25", "text", "fused", "knng", "keyword", "walk")

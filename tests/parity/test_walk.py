@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ketrag_fast.errors import Cancelled, InputError
-from ketrag_fast.kernels import walk as kernel
+from ketrag_fast.kernels import links as kernel
 from ketrag_fast.reference import walk as oracle
 
 SHARED = Path(os.environ.get("KETRAG_SHARED") or Path(__file__).resolve().parents[2].parent / "shared")

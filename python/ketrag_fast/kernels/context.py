@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from ..errors import InputError
+from .text import pack
 
 
 class Context(NamedTuple):
@@ -53,9 +54,9 @@ def render(
     """
     if token_budget < 0:
         raise InputError(f"the token budget is negative: {token_budget}")
-    pack = None
+    packed_titles = None
     if titles is not None:
-        pack = (*_pack(titles), np.arange(len(titles), dtype=np.uint32))
+        packed_titles = (*pack(titles), np.arange(len(titles), dtype=np.uint32))
     ids, counts = np.asarray(candidates), np.asarray(n_tokens)
     for name, array in (("candidates", ids), ("n_tokens", counts)):
         if array.ndim != 1 or (array.size and (array.dtype.kind not in "iu" or array.min() < 0)):
@@ -63,20 +64,13 @@ def render(
     return Context(
         *_core.render(
             np.ascontiguousarray(ids, dtype=np.uint32),
-            *_pack(texts),
+            *pack(texts),
             np.ascontiguousarray(counts, dtype=np.uint32),
             token_budget,
-            titles=pack,
+            titles=packed_titles,
             style=style,
             fill_policy=fill_policy,
             oversize_policy=oversize_policy,
             encoding=encoding,
         )
     )
-
-
-def _pack(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
-    encoded = [text.encode() for text in texts]
-    offsets = np.zeros(len(encoded) + 1, dtype=np.uint64)
-    np.cumsum([len(e) for e in encoded], out=offsets[1:])
-    return np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets

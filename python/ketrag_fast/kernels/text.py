@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,7 +175,7 @@ def corpus(
     `cut="windows"`: the paper's windows. `splits` > 0 cuts each chunk into units of
     ceil(tokens / 2^splits) tokens. `unit_tokens` is the size of a printed row: title, newline, text.
     """
-    arrays: dict[str, Any] = _core.corpus(
+    arrays = _core.corpus(
         _packed(titles),
         _packed(texts),
         cut,
@@ -220,7 +220,7 @@ def vocabulary(
 
     A word belongs to the unit and to the sentence that hold its first character.
     """
-    arrays: dict[str, Any] = _core.vocabulary(
+    arrays = _core.vocabulary(
         _packed(titles),
         _packed(texts),
         corpus.chunk_doc,

@@ -43,11 +43,11 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         "unit_counts": found["unit_counts"],
         **csr_out("word_units", _core.transpose(*unit_words, count, threads=context.threads)),
         **csr_out("sent_words", sent_words),
+        **csr_out("chunk_words", found["chunk_words"]),
     }
-    chunk_words = found["chunk_words"]
-    if chunk_words is not None:
-        outputs |= csr_out("chunk_words", chunk_words)
     return outputs
 
 
-STAGE = Stage("words", version=1, needs=("documents", "units"), settings=("language",), run=run, unit="chunks")
+STAGE = Stage(
+    "words", version=1, needs=("documents", "units"), settings=("language",), run=run, unit="chunks"
+)
