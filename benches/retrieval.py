@@ -35,7 +35,7 @@ def main() -> None:
         "Retrieval without a model",
         [
             f"{len(asked)} questions of {' and '.join(sets)}, indexed together; budget {args.budget} tokens.",
-            "`search` is the core's own clock: question text to ranked, budgeted, printed context, one thread.",
+            "`search` is the core's own clock: question to ranked, budgeted, printed context, one thread.",
             "`call` is Index.retrieve seen from Python; files are in the page cache.",
         ],
     )

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from .. import _core
-from ..errors import InputError
-from .text import pack
+from ketrag_fast import _core
+from ketrag_fast.errors import InputError
+from ketrag_fast.kernels.arrays import U32, U64, whole
+from ketrag_fast.kernels.text import pack
 
 
 class Context(NamedTuple):
@@ -22,15 +23,26 @@ class Context(NamedTuple):
 
     text: str
     tokens: int
-    units: NDArray[np.uint32]
-    row_tokens: NDArray[np.uint64]
-    starts: NDArray[np.uint64]
-    ends: NDArray[np.uint64]
+    units: U32
+    row_tokens: U64
+    starts: U64
+    ends: U64
 
 
 def split_budget(token_budget: int, share: float) -> tuple[int, int]:
     """`share` of the budget rounded half up, and the rest (KET-RAG 1.5 step 1)."""
     return _core.split_budget(token_budget, share)
+
+
+def fill(costs: ArrayLike, token_budget: int, *, fill_policy: str = "first_overflow_stops") -> U64:
+    """The places of the rows, best first, whose `costs` add up to at most `token_budget`.
+
+    `first_overflow_stops` ends at the first row that does not fit; `skip_and_continue` passes it over
+    (specs 0.3). Raises `InputError` for negative numbers.
+    """
+    if token_budget < 0:
+        raise InputError(f"the token budget is negative: {token_budget}")
+    return _core.fill(whole(costs, np.uint64, "costs"), token_budget, fill_policy=fill_policy)
 
 
 def render(
@@ -57,15 +69,11 @@ def render(
     packed_titles = None
     if titles is not None:
         packed_titles = (*pack(titles), np.arange(len(titles), dtype=np.uint32))
-    ids, counts = np.asarray(candidates), np.asarray(n_tokens)
-    for name, array in (("candidates", ids), ("n_tokens", counts)):
-        if array.ndim != 1 or (array.size and (array.dtype.kind not in "iu" or array.min() < 0)):
-            raise InputError(f"{name} must be one row of integers >= 0")
     return Context(
         *_core.render(
-            np.ascontiguousarray(ids, dtype=np.uint32),
+            whole(candidates, np.uint32, "candidates"),
             *pack(texts),
-            np.ascontiguousarray(counts, dtype=np.uint32),
+            whole(n_tokens, np.uint32, "n_tokens"),
             token_budget,
             titles=packed_titles,
             style=style,

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.errors import InputError
-from ketrag_fast.kernels.text import Report, pack
+from ketrag_fast.kernels.arrays import F32, F64, U8, U32, U64, Report
+from ketrag_fast.kernels.text import pack
 
-Links = dict[str, NDArray[np.uint8] | NDArray[np.uint32] | NDArray[np.uint64] | NDArray[np.float64]]
+Links = dict[str, U8 | U32 | U64 | F64]
 """The arrays of an index by name; each may be stored on its own and mapped."""
 
-Hits = tuple[NDArray[np.uint32], NDArray[np.float64]]
+Hits = tuple[U32, F64]
 """Unit ids, best first, and their scores."""
 
 
@@ -27,12 +27,12 @@ Hits = tuple[NDArray[np.uint32], NDArray[np.float64]]
 class Vectors:
     """Vectors of length 1 from one encoder, row by row: units, sentences, questions (float32)."""
 
-    units: NDArray[np.float32]
-    sentences: NDArray[np.float32]
-    questions: NDArray[np.float32]
+    units: F32
+    sentences: F32
+    questions: F32
 
 
-def _rows(result: tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float64]]) -> list[Hits]:
+def _rows(result: tuple[U64, U32, F64]) -> list[Hits]:
     indptr, ids, scores = result
     bounds = [int(x) for x in indptr]
     return [(ids[a:b], scores[a:b]) for a, b in pairwise(bounds)]

@@ -37,7 +37,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     first_of_document = np.unique(owners, return_index=True)[1]
     order = np.concatenate([np.flatnonzero(~title), titles[first_of_document]])
     sent_words = take_rows(found["sent_words"], order)
-    outputs = {
+    return {
         **strings_out("vocabulary", words),
         **csr_out("unit_words", unit_words),
         "unit_counts": found["unit_counts"],
@@ -45,7 +45,6 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         **csr_out("sent_words", sent_words),
         **csr_out("chunk_words", found["chunk_words"]),
     }
-    return outputs
 
 
 STAGE = Stage(
