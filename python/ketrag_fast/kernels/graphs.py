@@ -16,7 +16,7 @@ from ketrag_fast.kernels.arrays import F64, U32, U64, Report, real, whole
 
 
 class Rows(NamedTuple):
-    """Compressed rows."""
+    """Compressed rows: row i is `indices[indptr[i]:indptr[i + 1]]`."""
 
     indptr: U64
     indices: U32
