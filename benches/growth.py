@@ -96,7 +96,7 @@ def main() -> None:
         [
             "Generated text: 88 distinct words a unit, three quarters by Zipf over a growing vocabulary.",
             "One run a size, in a process of its own; the peak counts the process with the texts in it.",
-            "The exponent is that of the step from the size before: log ratio of seconds over log ratio of sizes.",
+            "The exponent is that of the step from the size before: log ratio of seconds to sizes.",
         ],
     )
     rows, last = [], None
