@@ -17,6 +17,8 @@ pub mod rank;
 pub mod search;
 pub mod store;
 
+pub mod engine;
+
 #[cfg(feature = "python")]
 mod py;
 

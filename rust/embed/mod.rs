@@ -1,1 +1,5 @@
 //! The vector space that needs no model: fitted on the corpus itself.
+
+pub mod builtin;
+mod dense;
+mod symmetric;

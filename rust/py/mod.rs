@@ -2,12 +2,26 @@
 //! checks its arrays, and calls the core through the one [`door`].
 
 mod arrays;
+mod cooccurrence;
 mod door;
+mod engine;
+mod published;
+mod rank;
+mod strings;
+mod walk;
+mod text;
 
 use pyo3::prelude::*;
 
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    cooccurrence::register(m)?;
+    published::register(m)?;
+    rank::register(m)?;
+    walk::register(m)?;
+    engine::register(m)?;
+    strings::register(m)?;
+    text::register(m)?;
     Ok(())
 }

@@ -91,6 +91,34 @@ impl<S: AsRef<str>> FromIterator<S> for StringsBuf {
     }
 }
 
+/// The strings with these ids, in this order.
+pub fn take(strings: Strings<'_>, ids: &[u32]) -> Result<StringsBuf> {
+    let mut out = StringsBuf::default();
+    for (place, &id) in ids.iter().enumerate() {
+        if id as usize >= strings.len() {
+            return Err(Error::input(format!("id {id} at {place}: there are {} strings", strings.len())));
+        }
+        out.push(strings.get(id as usize));
+    }
+    Ok(out)
+}
+
+/// Pieces of strings: `spans[2 i]..spans[2 i + 1]` (bytes) of string `owners[i]`.
+pub fn slices(strings: Strings<'_>, owners: &[u32], spans: &[u32]) -> Result<StringsBuf> {
+    if spans.len() != 2 * owners.len() {
+        return Err(Error::input("spans must hold a start and an end for each owner"));
+    }
+    let mut out = StringsBuf::default();
+    for (place, (&owner, span)) in owners.iter().zip(spans.chunks_exact(2)).enumerate() {
+        let whole = ((owner as usize) < strings.len()).then(|| strings.get(owner as usize));
+        let piece = whole.and_then(|text| text.get(span[0] as usize..span[1] as usize));
+        out.push(piece.ok_or_else(|| {
+            Error::input(format!("span {place} ({}..{}) of string {owner} is no piece of it", span[0], span[1]))
+        })?);
+    }
+    Ok(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,5 +133,17 @@ mod tests {
         assert!(Strings::new("é".as_bytes(), &[0, 1, 2]).is_err());
         assert!(Strings::new(b"ab", &[0, 9, 2]).is_err());
         assert!(Strings::new(b"ab", &[]).is_err());
+    }
+
+    #[test]
+    fn strings_are_taken_and_sliced() {
+        let buf: StringsBuf = ["aé", "", "xyz"].into_iter().collect();
+        let list = |b: &StringsBuf| b.view().iter().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(list(&take(buf.view(), &[2, 0, 2]).unwrap()), ["xyz", "aé", "xyz"]);
+        assert!(take(buf.view(), &[3]).is_err());
+        assert_eq!(list(&slices(buf.view(), &[0, 2, 1], &[1, 3, 0, 2, 0, 0]).unwrap()), ["é", "xy", ""]);
+        for (owners, spans) in [(vec![0], vec![2, 3]), (vec![9], vec![0, 0]), (vec![2], vec![2, 1]), (vec![2], vec![0])] {
+            assert!(slices(buf.view(), &owners, &spans).is_err());
+        }
     }
 }

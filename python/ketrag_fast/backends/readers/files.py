@@ -1,0 +1,145 @@
+"""The files of a source: a file, a folder or a glob, each with the id that its document gets."""
+
+from __future__ import annotations
+
+import glob
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ketrag_fast.errors import DocumentError
+from ketrag_fast.types import Failure
+
+_DATA_SET = ("corpus.jsonl", "queries.jsonl")
+_INDEX_MARK = "index.sqlite"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The files of a source in the order of their ids' bytes, and what is in the way."""
+
+    files: tuple[tuple[str, Path], ...]
+    failures: tuple[Failure, ...] = ()
+    missing: bool = False
+
+
+@dataclass(slots=True)
+class _Walk:
+    files: list[tuple[str, Path]] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    seen: set[tuple[int, int]] = field(default_factory=set)
+    links: list[tuple[str, Path]] = field(default_factory=list)
+
+
+def is_glob(spec: str) -> bool:
+    """Whether a source names files by a pattern: it does, unless a file has that very name."""
+    return glob.has_magic(spec) and not os.path.lexists(spec)
+
+
+def find(spec: str) -> Found:
+    """All files of a source. Hidden ones and the folders of indexes are passed over.
+
+    A folder in the layout of a data set (corpus.jsonl beside queries.jsonl) is its corpus alone.
+    """
+    if is_glob(spec):
+        return _glob(spec)
+    path = Path(spec)
+    if path.is_dir():
+        if all((path / name).is_file() for name in _DATA_SET):
+            return Found(((_DATA_SET[0], path / _DATA_SET[0]),))
+        walk = _Walk()
+        _folder(path, "", walk)
+        while walk.links:  # real folders first, so that a file has its real path where it has one
+            links, walk.links = sorted(walk.links), []
+            for prefix, target in links:
+                _folder(target, prefix, walk)
+        return _sorted(walk)
+    if not os.path.lexists(spec):
+        return Found((), missing=True)
+    name = _name(path.name)
+    if not path.is_file():
+        return Found((), (Failure(name, "document", "neither a file nor a folder"),))
+    return Found(((name, path),))
+
+
+def _folder(folder: Path, prefix: str, walk: _Walk) -> None:
+    pending = [(folder, prefix)]
+    while pending:
+        here, start = pending.pop()
+        try:
+            status = here.stat()
+            if (status.st_dev, status.st_ino) in walk.seen:
+                continue  # a loop of links, or a second way to the same folder
+            walk.seen.add((status.st_dev, status.st_ino))
+            entries = list(os.scandir(here))
+        except OSError as error:
+            walk.failures.append(Failure(start.rstrip("/") or str(here), "document", _why(error)))
+            continue
+        if any(entry.name == _INDEX_MARK for entry in entries):
+            continue
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            name = start + _name(entry.name)
+            path = Path(entry.path)
+            try:
+                if entry.is_dir() and entry.is_symlink():
+                    walk.links.append((f"{name}/", path))
+                elif entry.is_dir():
+                    pending.append((path, f"{name}/"))
+                elif entry.is_file():
+                    walk.files.append((name, path))
+                elif entry.is_symlink():
+                    walk.failures.append(Failure(name, "document", "a link that leads nowhere"))
+            except OSError as error:
+                walk.failures.append(Failure(name, "document", _why(error)))
+
+
+def _glob(pattern: str) -> Found:
+    base = Path(pattern)
+    while glob.has_magic(str(base)):
+        base = base.parent
+    walk = _Walk()
+    seen: set[tuple[str, str]] = set()
+    # `**` follows links to folders, around a loop too: the shortest path to a file is kept.
+    matches = glob.glob(pattern, recursive=True)  # noqa: PTH207 - Path.glob knows no absolute patterns
+    for path in sorted(map(Path, matches), key=lambda match: (len(match.parts), os.fsencode(match))):
+        relative = _relative(path, base)
+        if any(part.startswith(".") and part != ".." for part in relative.split("/")):
+            continue
+        place = (os.path.realpath(path.parent), path.name)
+        if path.is_dir() or place in seen:
+            continue
+        seen.add(place)
+        if path.is_file():
+            walk.files.append((relative, path))
+        else:
+            walk.failures.append(Failure(relative, "document", "neither a file nor a folder"))
+    return _sorted(walk)
+
+
+def _relative(path: Path, base: Path) -> str:
+    try:
+        return "/".join(map(_name, path.relative_to(base).parts))
+    except ValueError:
+        return "/".join(map(_name, path.parts))
+
+
+def _sorted(walk: _Walk) -> Found:
+    files = sorted(set(walk.files), key=lambda item: os.fsencode(item[0]))
+    failures = sorted(walk.failures, key=lambda failure: failure.document)
+    return Found(tuple(files), tuple(failures))
+
+
+def _name(name: str) -> str:
+    """A file's name as text; bytes that are not UTF-8 are written as escapes."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _why(error: OSError) -> str:
+    return error.strerror or str(error)
+
+
+def missing(label: str) -> DocumentError:
+    """For a source that was asked for and is not there."""
+    return DocumentError(f"there is no file or folder {label}", hint="check the path; nothing was changed")

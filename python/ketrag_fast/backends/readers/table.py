@@ -1,0 +1,75 @@
+"""Tables: the first row names the columns, every other row is a document."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from itertools import zip_longest
+
+from ketrag_fast.backends.readers.base import Item, SourceFile
+from ketrag_fast.backends.readers.decode import decode
+from ketrag_fast.backends.readers.record import ID_NAMES, document_of
+
+_LONGEST_CELL = 2**31 - 1  # what a C long holds everywhere; the library's own limit is 131,072
+_DELIMITERS = ",;\t|"
+
+
+def read_table(file: SourceFile) -> Iterator[Item]:
+    """Columns `_id` or `id`, `title` and `text` are used as such and the others are metadata.
+
+    Without a column `text`, the text is all columns but id and title, as lines of `name: value`.
+    """
+    data = file.path.read_bytes()
+    if not data:
+        yield file.failure("the file is empty")
+        return
+    text = decode(data, file.fallback_encoding)
+    csv.field_size_limit(_LONGEST_CELL)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(file, text))
+    header: list[str] | None = None
+    while True:
+        try:
+            row = next(rows)
+        except StopIteration:
+            break
+        except csv.Error as error:
+            yield file.failure(f"line {rows.line_num}: {error}", rows.line_num)
+            continue
+        if not any(cell.strip() for cell in row):
+            continue
+        if header is None:
+            header = [_column(cell, place) for place, cell in enumerate(row, 1)]
+            continue
+        yield _document(file, rows.line_num, header, row)
+    if header is None:
+        yield file.failure("the table is empty")
+
+
+def _document(file: SourceFile, line: int, header: list[str], row: list[str]) -> Item:
+    if any(cell.strip() for cell in row[len(header) :]):
+        return file.failure(f"line {line}: {len(row)} cells where the header has {len(header)}", line)
+    cells = dict(zip_longest(header, row[: len(header)], fillvalue=""))
+    title = cells.pop("title", "")
+    name = next((cells.pop(key) for key in ID_NAMES if cells.get(key)), None)
+    if "text" in cells:
+        text = cells.pop("text")
+        extra = {key: value for key, value in cells.items() if key not in ID_NAMES}
+    else:
+        text = "\n".join(f"{key}: {value}" for key, value in cells.items() if value and key not in ID_NAMES)
+        extra = {}
+    return document_of(file, line, {"_id": name, "title": title, "text": text, "metadata": extra})
+
+
+def _column(cell: str, place: int) -> str:
+    name = cell.strip()
+    return name.lower() if name.lower() in ("title", "text", *ID_NAMES) else name or f"column {place}"
+
+
+def _delimiter(file: SourceFile, text: str) -> str:
+    if file.path.suffix.lower() == ".tsv":
+        return "\t"
+    header = text.lstrip().split("\n", 1)[0]
+    counts = [(header.count(mark), -place) for place, mark in enumerate(_DELIMITERS)]
+    most, place = max(counts)
+    return _DELIMITERS[-place] if most else ","

@@ -1,0 +1,92 @@
+"""`ketrag index SOURCE...`: builds the index, or brings it up to date."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from ketrag_fast.cli import options, output
+from ketrag_fast.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ketrag_fast.types import BuildReport
+
+_GO_ON = "what is finished is kept: run the same command again and it goes on from there"
+
+
+def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Declares the command."""
+    parser = commands.add_parser(
+        "index",
+        parents=[shared],
+        help="build the index, or bring it up to date with its sources",
+        description="Reads files, folders, globs or .jsonl files (.txt .md .rst .csv .tsv .jsonl) and builds "
+        "the index. Sources accumulate: without any, those that the index has are read again.",
+    )
+    parser.add_argument("sources", nargs="*", metavar="SOURCE", help="file, folder, glob or data set")
+    parser.add_argument("--replace", action="store_true", help="these sources are the only ones from now on")
+    parser.add_argument(
+        "--rebuild", action="store_true", help="build all anew; needed for another embedder or unit size"
+    )
+    options.setting(parser.add_argument_group("what is built"), *options.BUILD_FLAGS)
+    options.setting(parser.add_argument_group("how it runs"), "on_error", "limit_seconds")
+    parser.set_defaults(run=run, go_on=_GO_ON)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command."""
+    path, _ = options.index_path(args)
+    settings = options.build_settings_of(args)
+    if not args.sources and (args.replace or not (path / "index.sqlite").exists()):
+        raise ConfigError(
+            "no source was named", hint="ketrag index SOURCE...: files, folders, globs or .jsonl files"
+        )
+    from ketrag_fast.index import Index
+
+    index = Index.build(
+        args.sources,
+        path,
+        settings=settings,
+        progress=options.progress(args),
+        replace=args.replace,
+        rebuild=args.rebuild,
+    )
+    with index:
+        report = index.report
+    if args.json:
+        output.write_json({**report.to_json(), "index": str(path)})
+    else:
+        output.write(_summary(report, str(path)))
+    if not args.quiet:
+        _tell(args, report)
+    return output.PARTIAL if report.failures else 0
+
+
+def _summary(report: BuildReport, path: str) -> str:
+    if not report.changed:
+        count, number = report.documents, report.generation
+        return f"{path} is up to date: {count:,} documents, generation {number}; nothing was done"
+    ran = sum(1 for stage in report.stages if stage.how == "ran")
+    kept = len(report.stages) - ran
+    changes = f"{report.added:,} added, {report.updated:,} changed, {report.removed:,} removed"
+    size = output.size_text(sum(stage.bytes for stage in report.stages))
+    return (
+        f"{path}: {report.documents:,} documents ({changes}), generation {report.generation}, {size}, "
+        f"{report.seconds:.2f} s ({ran} stages run, {kept} kept)"
+    )
+
+
+def _tell(args: argparse.Namespace, report: BuildReport) -> None:
+    for warning in report.warnings:
+        output.warn(warning)
+    if args.verbose:
+        for stage in report.stages:
+            output.say(
+                f"  {stage.name:<16} {stage.how:<8} {stage.seconds:8.3f} s  {output.size_text(stage.bytes)}"
+            )
+    for name, old, new in report.settings_changed:
+        output.say(f"setting {name}: {old} -> {new}")
+    if report.failures:
+        output.warn(f"{len(report.failures):,} documents could not be read:")
+        if not args.json:
+            output.list_failures(report.failures)

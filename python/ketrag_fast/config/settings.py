@@ -1,0 +1,209 @@
+"""Every setting once: its default, its range, and whom it concerns.
+
+`concerns`: "build" settings decide what the index holds and enter the fingerprints of the stages
+that name them; "read" settings decide how documents are read (their effect shows in the documents'
+own hashes); "query" settings are used per question; "run" settings change nothing in any result.
+`rebuild` marks a build setting whose change throws all earlier work away, so it must be asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import Field, dataclass, field, fields
+from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
+
+from ketrag_fast.errors import ConfigError
+
+Concern = Literal["build", "read", "query", "run"]
+
+
+def _setting(
+    default: Any,
+    text: str,
+    *,
+    concerns: Concern = "build",
+    low: float | None = None,
+    high: float | None = None,
+    rebuild: bool = False,
+) -> Any:
+    meta = {"help": text, "concerns": concerns, "low": low, "high": high, "rebuild": rebuild}
+    return field(default=default, metadata=meta)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """All settings. Only what is passed counts as *given*; the rest may come from elsewhere."""
+
+    system: str = _setting("default", "the preset that the build follows")
+    embedder: str = _setting("builtin", "what makes vectors: builtin", rebuild=True)
+    chunk_tokens: int = _setting(200, "tokens of a unit, at most", low=8, high=1_000_000, rebuild=True)
+    overlap: int = _setting(0, "tokens that neighbouring chunks share", low=0, rebuild=True)
+    split_level: int = _setting(0, "each chunk is cut into about 2**N units", low=0, high=16, rebuild=True)
+    cut: Literal["sentences", "windows"] = _setting(
+        "sentences", "units end at sentence ends, or are plain windows of tokens", rebuild=True
+    )
+    encoding: Literal["cl100k_base", "o200k_base"] = _setting(
+        "cl100k_base", "the tokens that sizes and budgets are counted in", rebuild=True
+    )
+    language: str = _setting("english", "whose stop words are dropped; none keeps all words")
+    builtin_dim: int = _setting(256, "dimensions of the built-in vectors", low=1, high=4096)
+    knn_k: int = _setting(2, "neighbours of a unit in the KNN graph", low=0, high=10_000)
+    max_df_ratio: float | None = _setting(
+        None, "words in more than this share of units are not counted as shared", low=0.0, high=1.0
+    )
+    core_ratio: float = _setting(0.8, "share of chunks that are core", low=0.0, high=1.0)
+    core_selection: Literal["pagerank", "uniform"] = _setting("pagerank", "how core chunks are picked")
+    keyword_norm: Literal["none", "unit"] = _setting("none", "whether keyword vectors are normalised")
+    seed: int = _setting(42, "of everything that is drawn by chance", low=0, high=2**64 - 1)
+    fallback_encoding: str = _setting("cp1252", "for files that are not UTF-8", concerns="read")
+    mode: Literal[
+        "auto",
+        "bm25",
+        "text",
+        "fused",
+        "knng",
+        "keyword",
+        "walk",
+        "skeleton",
+        "ket",
+        "ms-graph",
+        "hybrid",
+        "hyde",
+    ] = _setting("auto", "how passages are ranked; auto is the best that the index allows", concerns="query")
+    budget: int = _setting(4000, "tokens of a context, at most", concerns="query", low=0)
+    top: int | None = _setting(None, "passages of a context, at most", concerns="query", low=0)
+    fill_policy: Literal["first_overflow_stops", "skip_and_continue"] = _setting(
+        "first_overflow_stops", "what happens at the first passage that does not fit", concerns="query"
+    )
+    oversize_policy: Literal["truncate", "drop"] = _setting(
+        "truncate", "what happens when not even the first passage fits", concerns="query"
+    )
+    deadline: float | None = _setting(None, "seconds that one question may take", concerns="query", low=0)
+    threads: int = _setting(0, "cores to use; 0 is all of them", concerns="run", low=0, high=4096)
+    verify: Literal["full", "sizes"] = _setting("full", "what is checked on opening", concerns="run")
+    on_error: Literal["skip", "stop"] = _setting(
+        "skip", "whether a document that cannot be read ends the build", concerns="run"
+    )
+    limit_seconds: float | None = _setting(
+        None, "a build stops after so long; the next one goes on", concerns="run", low=0
+    )
+    offline: bool = _setting(False, "forbid the network", concerns="run")
+
+    def __new__(cls, **values: Any) -> Self:
+        """Remembers which settings were passed, before they are filled up with the defaults."""
+        self = object.__new__(cls)
+        object.__setattr__(self, "_given", frozenset(values))
+        return self
+
+    def __post_init__(self) -> None:
+        for spec in fields(self):
+            _check(spec, _TYPES[spec.name], getattr(self, spec.name))
+        if self.overlap >= self.chunk_tokens:
+            raise ConfigError(
+                f"overlap ({self.overlap}) must be below chunk_tokens ({self.chunk_tokens})",
+                hint="a window must move on by at least one token",
+            )
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The settings that were passed, in the order of the class."""
+        names: frozenset[str] = self.__dict__["_given"]
+        return {spec.name: getattr(self, spec.name) for spec in fields(self) if spec.name in names}
+
+    def having(self, **changes: Any) -> Settings:
+        """A copy with some settings given anew; what was not given stays so."""
+        return Settings(**{**self.given, **changes})
+
+    def only(self, names: Iterable[str]) -> dict[str, Any]:
+        """These settings by name, as a fingerprint wants them."""
+        return {name: getattr(self, name) for name in names}
+
+
+_TYPES = get_type_hints(Settings)
+FIELDS: Mapping[str, Field[Any]] = {spec.name: spec for spec in fields(Settings)}
+
+
+def names(*concerns: Concern) -> tuple[str, ...]:
+    """The settings that concern these, in the order of the class; all with no argument."""
+    return tuple(n for n, spec in FIELDS.items() if not concerns or spec.metadata["concerns"] in concerns)
+
+
+def known(name: str, where: str = "") -> str:
+    """The setting of that name (`-` and `_` alike), or a ConfigError with the nearest one."""
+    plain = name.strip().lower().replace("-", "_")
+    if plain in FIELDS:
+        return plain
+    from difflib import get_close_matches  # here, so that `--help` does not wait for it
+
+    near = get_close_matches(plain, FIELDS, 1)
+    raise ConfigError(
+        f"there is no setting {name!r}{where}",
+        hint=f"did you mean {near[0]}?" if near else "`ketrag config show` lists all settings",
+    )
+
+
+def parse(name: str, text: str) -> Any:
+    """The value that a setting gets from text (an environment variable)."""
+    kind = _TYPES[name]
+    options = get_args(kind) if get_origin(kind) is not Literal else ()
+    plain = text.strip()
+    if type(None) in options and plain.lower() in ("", "none"):
+        return None
+    if not plain:
+        raise ConfigError(f"{name} is empty", hint=f"unset it or give a value: {_expected(name)}")
+    wanted = next((t for t in options if t is not type(None)), kind)
+    try:
+        if wanted is bool:
+            return _BOOLEANS[plain.lower()]
+        if wanted in (int, float):
+            return wanted(plain)
+    except (KeyError, ValueError):
+        raise ConfigError(f"{name}: {text!r} is not {_expected(name)}") from None
+    return plain
+
+
+_BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True)
+_BOOLEANS |= dict.fromkeys(("0", "false", "no", "off"), False)
+_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", type(None): "none"}
+
+
+def _expected(name: str) -> str:
+    kind, meta = _TYPES[name], FIELDS[name].metadata
+    if get_origin(kind) is Literal:
+        return "one of " + ", ".join(map(str, get_args(kind)))
+    options = get_args(kind) or (kind,)
+    text = " or ".join(_WORDS[option] for option in options)
+    low, high = meta["low"], meta["high"]
+    if low is not None and high is not None:
+        text += f" from {low} to {high}"
+    elif low is not None:
+        text += f" from {low} up"
+    return text
+
+
+def _check(spec: Field[Any], kind: Any, value: Any) -> None:
+    if value == "" and isinstance(value, str):
+        raise ConfigError(f"{spec.name} is empty", hint=f"give {_expected(spec.name)}")
+    if not (_fits(kind, value) and _in_range(spec, value)):
+        raise ConfigError(f"{spec.name}: {value!r} is not {_expected(spec.name)}")
+
+
+def _in_range(spec: Field[Any], value: Any) -> bool:
+    if value is None or isinstance(value, (str, bool)):
+        return True
+    low, high = spec.metadata["low"], spec.metadata["high"]
+    return math.isfinite(value) and (low is None or value >= low) and (high is None or value <= high)
+
+
+def _fits(kind: Any, value: Any) -> bool:
+    if get_origin(kind) is Literal:
+        return isinstance(value, str) and value in get_args(kind)
+    options = get_args(kind) or (kind,)
+    if value is None:
+        return type(None) in options
+    if isinstance(value, bool):
+        return bool in options
+    if float in options:
+        return isinstance(value, (int, float))
+    return any(isinstance(value, option) for option in options)

@@ -1,0 +1,136 @@
+"""Where settings come from: flag > environment > file > what the index has > the system > default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from ketrag_fast.config.settings import FIELDS, Settings, known, names, parse
+from ketrag_fast.errors import ConfigError
+
+PREFIX = "KETRAG_"
+OTHER_VARIABLES = frozenset({"KETRAG_INDEX", "KETRAG_CONFIG"})
+DEFAULT_FILE = "ketrag.toml"
+
+Presets = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The settings that hold, where each comes from, and what differs from the index."""
+
+    settings: Settings
+    origins: Mapping[str, str]
+    differences: tuple[tuple[str, Any, Any], ...] = ()
+
+    @property
+    def needs_rebuild(self) -> tuple[str, ...]:
+        """Changed settings that throw all earlier work away."""
+        return tuple(name for name, _, _ in self.differences if FIELDS[name].metadata["rebuild"])
+
+
+def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    """`KETRAG_CHUNK_TOKENS=150` and the like. An unknown `KETRAG_` name is an error, not a surprise."""
+    found: dict[str, Any] = {}
+    for variable in sorted(environ):
+        if not variable.startswith(PREFIX) or variable in OTHER_VARIABLES:
+            continue
+        name = known(variable[len(PREFIX) :], f" (environment variable {variable})")
+        try:
+            found[name] = parse(name, environ[variable])
+        except ConfigError as error:
+            raise ConfigError(f"environment variable {variable}: {error}", hint=error.hint) from None
+    return found
+
+
+def from_file(path: Path | None) -> dict[str, Any]:
+    """The settings of a TOML file. None: `./ketrag.toml` if there is one."""
+    import tomllib  # here, so that `--help` does not wait for it
+
+    wanted = Path(DEFAULT_FILE) if path is None else path
+    try:
+        data = wanted.read_bytes()
+    except FileNotFoundError:
+        if path is None:
+            return {}
+        raise ConfigError(f"there is no file {path}") from None
+    except OSError as error:
+        raise ConfigError(f"cannot read {wanted}: {error.strerror}") from None
+    try:
+        table = tomllib.loads(data.decode("utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{wanted} is not TOML: {error}") from None
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        name = known(key, f" (in {wanted})")
+        optional = FIELDS[name].default is None
+        found[name] = None if optional and value in ("", "none") else value
+    return found
+
+
+def resolve(
+    *,
+    flags: Mapping[str, Any] | None = None,
+    environment: Mapping[str, Any] | None = None,
+    file: Mapping[str, Any] | None = None,
+    index: Mapping[str, Any] | None = None,
+    presets: Presets | None = None,
+) -> Resolved:
+    """The first source that has a setting wins; 0, False and "" are values like any other.
+
+    A system that is asked for anew brings its own values, which then go before what the index has;
+    a system that the index already has leaves the index's values alone.
+    """
+    asked = (("flag", flags), ("environment", environment), ("file", file))
+    layers: list[tuple[str, Mapping[str, Any]]] = [(origin, values) for origin, values in asked if values]
+    wanted = next((values["system"] for _, values in layers if "system" in values), None)
+    stored = None
+    if index:
+        known_names = set(names("build", "read"))
+        stored = {name: value for name, value in index.items() if name in known_names}
+    had = stored.get("system", "default") if stored else None
+    system = wanted if wanted is not None else had if had is not None else "default"
+    row = _preset(system, presets)
+    own = (f"system {system}", row)
+    if stored is not None:
+        middle = [("index", stored)]
+        layers += [own, *middle] if system != had else [*middle, own]
+        if system != had:  # a setting that the new system does not name returns to its default
+            stored = {name: value for name, value in stored.items() if name not in _preset(had, presets)}
+            layers[-1] = ("index", stored)
+    else:
+        layers.append(own)
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for name in names():
+        origin, source = next(((o, s) for o, s in layers if name in s), ("default", {}))
+        origins[name] = origin
+        values[name] = source[name] if name in source else FIELDS[name].default
+    values["system"] = system
+    settings = Settings(**values)
+    differences: tuple[tuple[str, Any, Any], ...] = ()
+    if index:
+        differences = tuple(
+            (name, index[name], getattr(settings, name))
+            for name in names("build")
+            if name in index and index[name] != getattr(settings, name)
+        )
+    return Resolved(settings, origins, differences)
+
+
+def _preset(system: Any, presets: Presets | None) -> Mapping[str, Any]:
+    if presets is None:
+        return {}
+    if system not in presets:
+        raise ConfigError(
+            f"system: there is no system {system!r}", hint="the systems are " + ", ".join(sorted(presets))
+        )
+    return presets[system]
+
+
+def build_settings(settings: Settings) -> dict[str, Any]:
+    """What an index remembers of the settings it was built with."""
+    kept = set(names("build", "read"))
+    return {spec.name: getattr(settings, spec.name) for spec in fields(settings) if spec.name in kept}

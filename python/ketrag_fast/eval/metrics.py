@@ -1,0 +1,155 @@
+"""Metrics on texts and rankings that need no model. Each says what the published scripts compute.
+
+Texts are compared after `normalise`. A metric that does not apply is absent (None), never zero.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Sequence, Set
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+_PUNCTUATION = string.punctuation.encode("ascii")
+_ARTICLES = frozenset({"a", "an", "the"})
+_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
+_YES_NO = frozenset({"yes", "no"})
+_VERDICTS = _YES_NO | {"insufficient information"}
+
+RESAMPLES = 1_000
+SEED = 42
+_BLOCK = 1 << 20  # numbers drawn at once by the bootstrap: bounds its memory at some 16 MB
+
+
+def normalise(text: str, *, unicode_punctuation: bool = False) -> str:
+    """Lower-case `text`, delete ASCII punctuation, blank the words a, an, the, and collapse white space.
+
+    The same as the normalisation of KET-RAG's `util_v1.py` and HippoRAG's `eval_utils.py`. Punctuation goes
+    without leaving a space ("U.S." becomes "us"); other marks stay, unless `unicode_punctuation` asks for
+    every character of the Unicode classes P and S to be deleted.
+    """
+    text = text.lower()
+    if unicode_punctuation and not text.isascii():
+        text = "".join(c for c in text if c.isascii() or unicodedata.category(c)[0] not in "PS")
+    # ASCII bytes of UTF-8 are ASCII characters; deleting bytes is many times faster than mapping characters
+    bare = (
+        text.encode("utf-8", "surrogatepass").translate(None, _PUNCTUATION).decode("utf-8", "surrogatepass")
+    )
+    tokens = []
+    for token in bare.split():
+        if token.isalnum():  # one word, so the only article it can hold is itself
+            if token not in _ARTICLES:
+                tokens.append(token)
+        else:
+            tokens.extend(_ARTICLE.sub(" ", token).split())
+    return " ".join(tokens)
+
+
+def exact_match(prediction: str, gold: str) -> float:
+    """1.0 when both are equal after `normalise`, else 0.0."""
+    return float(normalise(prediction) == normalise(gold))
+
+
+def f1(prediction: str, gold: str, *, special: bool = True) -> float:
+    """Harmonic mean of precision and recall of the tokens, counted with their multiplicity.
+
+    With `special` (KET-RAG) a prediction of "yes", "no" or "insufficient information" scores only against
+    itself, and a gold "yes" or "no" scores only if the prediction contains it. Without, as HippoRAG has it.
+    """
+    predicted, wanted = normalise(prediction), normalise(gold)
+    if special and predicted in _VERDICTS and predicted != wanted:
+        return 0.0
+    if special and wanted in _YES_NO and wanted not in predicted:
+        return 0.0
+    predicted_tokens, wanted_tokens = predicted.split(), wanted.split()
+    common = (Counter(predicted_tokens) & Counter(wanted_tokens)).total()
+    if not common:
+        return 0.0
+    precision, recalled = common / len(predicted_tokens), common / len(wanted_tokens)
+    return 2 * precision * recalled / (precision + recalled)
+
+
+def best_exact_match(prediction: str, golds: Collection[str]) -> float | None:
+    """`exact_match` with the gold answer that suits best; None without gold answers."""
+    return max((exact_match(prediction, gold) for gold in golds), default=None)
+
+
+def best_f1(prediction: str, golds: Collection[str], *, special: bool = True) -> float | None:
+    """`f1` with the gold answer that suits best; None without gold answers."""
+    return max((f1(prediction, gold, special=special) for gold in golds), default=None)
+
+
+def is_yes_no(answers: Collection[str]) -> bool:
+    """Whether a gold answer is yes or no, which a context holds by chance: coverage means nothing then."""
+    return any(normalise(answer) in _YES_NO for answer in answers)
+
+
+def covered(
+    normalised_context: str, normalised_answers: Collection[str], *, substring: bool = False
+) -> bool | None:
+    """Whether one of the answers is in the context; both already went through `normalise`.
+
+    An answer counts if its tokens follow one another in the context ("art" is not in "party"), with
+    `substring` if its characters do. None when no answer has a token left.
+    """
+    usable = [answer for answer in normalised_answers if answer]
+    if not usable:
+        return None
+    if substring:
+        return any(answer in normalised_context for answer in usable)
+    # tokens are joined by single spaces, so containment between spaces is containment of whole tokens
+    padded = f" {normalised_context} "
+    return any(f" {answer} " in padded for answer in usable)
+
+
+def coverage(context: str, answers: Collection[str], *, substring: bool = False) -> bool | None:
+    """`covered` of texts that are not normalised yet."""
+    return covered(normalise(context), [normalise(answer) for answer in answers], substring=substring)
+
+
+def recall(found: Collection[str], gold: Set[str]) -> float | None:
+    """Share of the gold passages that were found, whatever their rank; None without gold passages."""
+    return len(gold & set(found)) / len(gold) if gold else None
+
+
+def all_gold(found: Collection[str], gold: Set[str]) -> bool | None:
+    """Whether every gold passage was found; None without gold passages."""
+    return gold <= set(found) if gold else None
+
+
+def hit_at(ranked: Sequence[str], gold: Set[str], k: int) -> bool | None:
+    """Whether one of the first `k` is a gold passage; None without gold passages."""
+    return any(item in gold for item in ranked[: max(k, 0)]) if gold else None
+
+
+def reciprocal_rank(ranked: Sequence[str], gold: Set[str]) -> float | None:
+    """1 / (1-based rank of the first gold passage), 0.0 if it is not ranked; None without gold passages."""
+    if not gold:
+        return None
+    return next((1.0 / rank for rank, item in enumerate(ranked, 1) if item in gold), 0.0)
+
+
+def bootstrap_interval(
+    values: ArrayLike, *, resamples: int = RESAMPLES, seed: int = SEED, level: float = 0.95
+) -> tuple[float, float] | None:
+    """Percentile interval of the mean of `values` (one per question), by drawing questions with replacement.
+
+    Equal for equal values, seed and number of resamples. None without values.
+    """
+    sample: NDArray[np.float64] = np.asarray(values, dtype=np.float64).ravel()
+    if not sample.size:
+        return None
+    generator = np.random.default_rng(seed)
+    means = np.empty(resamples, dtype=np.float64)
+    step = max(1, _BLOCK // sample.size)
+    for start in range(0, resamples, step):
+        count = min(step, resamples - start)
+        drawn = generator.integers(0, sample.size, size=(count, sample.size))
+        means[start : start + count] = sample[drawn].mean(axis=1)
+    tail = 50.0 * (1.0 - level)
+    low, high = np.percentile(means, [tail, 100.0 - tail])
+    return float(low), float(high)

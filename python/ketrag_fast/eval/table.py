@@ -1,0 +1,78 @@
+"""Rows of an evaluation as a text table for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ketrag_fast.eval.run import Row
+
+_ABSENT = "-"
+_HEADER = (
+    "mode",
+    "budget",
+    "n",
+    "coverage",
+    "95% interval",
+    "recall",
+    "all gold",
+    "tokens",
+    "ms p50",
+    "ms p95",
+)
+
+
+def render(rows: Sequence[Row]) -> str:
+    """An aligned table, shares in percent, without a line break at the end.
+
+    Notes follow on lines of their own: they say which rows were not run and why, and how many
+    questions coverage leaves out.
+    """
+    cells = [_HEADER, *(_cells(row) for row in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(_HEADER))]
+    lines = [_line(cells[0], widths), "  ".join("-" * width for width in widths)]
+    lines.extend(_line(row, widths) for row in cells[1:])
+    notes = list(dict.fromkeys(note for row in rows for note in _notes(row)))
+    return "\n".join([*lines, *([""] if notes else []), *notes])
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    first, *rest = (
+        cell.rjust(width) if column else cell.ljust(width)
+        for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    )
+    return "  ".join((first, *rest)).rstrip()
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    if row.status != "ok":
+        return (row.mode, str(row.budget), row.status, *[_ABSENT] * (len(_HEADER) - 3))
+    interval = row.ci95.get("coverage")
+    return (
+        row.mode if row.ran is None else f"{row.mode} ({row.ran})",
+        str(row.budget),
+        str(row.n),
+        _percent(row.coverage),
+        _ABSENT if interval is None else f"{_percent(interval[0])} to {_percent(interval[1])}",
+        _percent(row.recall),
+        _percent(row.all_gold),
+        _ABSENT if row.tokens_mean is None else f"{row.tokens_mean:.0f}",
+        _ABSENT if row.ms_p50 is None else f"{row.ms_p50:.2f}",
+        _ABSENT if row.ms_p95 is None else f"{row.ms_p95:.2f}",
+    )
+
+
+def _percent(share: float | None) -> str:
+    return _ABSENT if share is None else f"{100 * share:.1f}"
+
+
+def _notes(row: Row) -> list[str]:
+    if row.reason is not None:
+        return [f"{row.mode}: not run: {row.reason}"]
+    notes = []
+    if row.yes_no is not None:
+        notes.append(f"questions answered by yes or no, left out of coverage: {row.yes_no['n']}")
+    counted = row.counted.get("coverage", 0)
+    unanswered = row.n - counted - int(row.yes_no["n"] if row.yes_no is not None else 0)
+    if counted and unanswered:
+        notes.append(f"questions without a gold answer, left out of coverage: {unanswered}")
+    return notes

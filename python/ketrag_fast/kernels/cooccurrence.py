@@ -1,0 +1,88 @@
+"""Co-occurrence neighbours of texts, and neighbour lists as a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast import _core
+
+NOBODY = 0xFFFF_FFFF
+"""Fills the places of a neighbour list for which there is nobody."""
+
+Kernel = Literal["auto", "avx512", "avx2", "portable"]
+
+
+class CooccurrenceNeighbours(NamedTuple):
+    """`ids` and `counts`, uint32 [texts, k]; empty places hold `NOBODY` and 0."""
+
+    ids: NDArray[np.uint32]
+    counts: NDArray[np.uint32]
+
+
+class KnnGraph(NamedTuple):
+    """Neighbours of node i: `indices[indptr[i]:indptr[i + 1]]`, ascending. uint64 [n + 1], uint32."""
+
+    indptr: NDArray[np.uint64]
+    indices: NDArray[np.uint32]
+
+
+def cooccurrence_knn(
+    indptr: NDArray[np.uint64],
+    indices: NDArray[np.uint32],
+    columns: int,
+    k: int,
+    *,
+    max_df_ratio: float | None = None,
+    allow_zero: bool = False,
+    rows: tuple[int, int] | None = None,
+    threads: int = 0,
+    kernel: Kernel = "auto",
+    report: Callable[[int, int], bool | None] | None = None,
+) -> CooccurrenceNeighbours:
+    """For each text the `k` other texts with the most distinct words in common (KET-RAG, Alg. 3).
+
+    `indptr` [texts + 1] and `indices` are compressed rows: the distinct word ids of each text,
+    strictly ascending and below `columns`. Neighbours come count descending, then id ascending, and
+    share at least one word, unless `allow_zero`. Exact for any `k`, with the same bytes on any
+    number of `threads` (0: all cores) and with any `kernel` (instruction set; see
+    `cooccurrence_kernels`). `max_df_ratio` leaves words out of the counting that are found in more
+    than that share of the texts, which makes large corpora much cheaper and the result approximate.
+    `rows` answers for texts `rows[0]` to `rows[1] - 1` only. `report(done, total)` is called some
+    twenty times a second and stops the work by returning False.
+
+    Raises `InputError` for arrays that are no such rows, a ratio outside 0 to 1, rows out of range,
+    or a kernel that this machine lacks; `Cancelled` when stopped.
+    """
+    return CooccurrenceNeighbours(
+        *_core.cooccurrence_knn(
+            indptr,
+            indices,
+            columns,
+            k,
+            max_df_ratio=max_df_ratio,
+            allow_zero=allow_zero,
+            rows=rows,
+            threads=threads,
+            kernel=kernel,
+            report=report,
+        )
+    )
+
+
+def cooccurrence_kernels() -> list[str]:
+    """The values of `kernel` that this machine can run, the widest first."""
+    return _core.cooccurrence_kernels()
+
+
+def knn_graph(lexical: NDArray[np.uint32], semantic: NDArray[np.uint32]) -> KnnGraph:
+    """The simple undirected graph of all pairs {i, j} with j in a neighbour list of i.
+
+    `lexical` and `semantic` are uint32 matrices of n rows (any number of columns), `NOBODY` in empty
+    places. Rows of the graph ascend, have no repeats and no loops; a degree may exceed the length of
+    the lists (KET-RAG, Alg. 3). Raises `InputError` for unequal rows or an id that is not below n.
+    """
+    return KnnGraph(*_core.knn_graph(lexical, semantic))

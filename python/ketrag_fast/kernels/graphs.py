@@ -1,0 +1,145 @@
+"""Graphs as compressed rows: PageRank, core selection, transposes and the text-keyword graph.
+
+A graph is `(indptr, indices)`: row `i` holds `indices[indptr[i]:indptr[i + 1]]`. Integer arrays of any
+kind are accepted and converted; arrays that do not fit together raise `InputError`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import _core
+from ..errors import InputError
+
+U32 = NDArray[np.uint32]
+U64 = NDArray[np.uint64]
+F64 = NDArray[np.float64]
+
+
+class Rows(NamedTuple):
+    """Compressed rows."""
+
+    indptr: U64
+    indices: U32
+
+
+class Bipartite(NamedTuple):
+    """The text-keyword graph both ways; keyword `k` is word `kept[k]` of the input."""
+
+    unit_keywords: Rows
+    keyword_units: Rows
+    kept: U32
+
+
+def _whole(values: ArrayLike, kind: type[np.unsignedinteger[Any]], name: str) -> NDArray[Any]:
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InputError(f"{name} must be one row of integers, not {array.dtype} of shape {array.shape}")
+    if array.size and (array.min() < 0 or array.max() > np.iinfo(kind).max):
+        raise InputError(f"{name} holds numbers outside 0..{np.iinfo(kind).max}")
+    return np.ascontiguousarray(array, dtype=kind)
+
+
+def _real(values: ArrayLike | None, name: str) -> F64 | None:
+    if values is None:
+        return None
+    array = np.ascontiguousarray(values, dtype=np.float64)
+    if array.ndim != 1:
+        raise InputError(f"{name} must have one dimension, not shape {array.shape}")
+    return array
+
+
+def pagerank(
+    indptr: ArrayLike,
+    indices: ArrayLike,
+    weights: ArrayLike | None = None,
+    *,
+    restart: ArrayLike | None = None,
+    teleport: float = 0.15,
+    tolerance: float = 1e-9,
+    steps: int | None = None,
+    lazy: bool = False,
+    until: str | None = None,
+    threads: int = 0,
+    report: Any = None,
+) -> F64:
+    """PageRank of every node of a directed graph (an undirected one holds each edge both ways).
+
+    Row `i` holds the targets of node `i`; `weights` [edges] lie beside `indices` (default: all 1);
+    `restart` [nodes] makes it personalised (scaled to sum 1). Each step returns to the restart
+    distribution with probability `teleport`; nodes without out-edges give their mass to it. Runs until
+    the L1 error is below `tolerance`, or exactly `steps` steps, or with `until="networkx"` until a step
+    changes less than `n * 1e-6` (parity). `lazy` (parity with NodeRAG's code, needs `steps`) stays in
+    place where the true walk returns. Returns [nodes], summing to 1, equal to the last bit on any number
+    of threads. Source: KET-RAG Eq. (1); NodeRAG's shallow PPR is `steps=2, teleport=0.5`.
+    """
+    kind = until or ("tolerance" if steps is None else "steps")
+    return _core.pagerank(
+        _whole(indptr, np.uint64, "indptr"),
+        _whole(indices, np.uint32, "indices"),
+        _real(weights, "weights"),
+        _real(restart, "restart"),
+        teleport=teleport,
+        until=kind,
+        tolerance=tolerance,
+        steps=0 if steps is None else steps,
+        lazy=lazy,
+        threads=threads,
+        report=report,
+    )
+
+
+def core_count(n: int, core_ratio: float) -> int:
+    """`min(n, ceil(core_ratio * n - 1e-9))`: how many of `n` chunks are core chunks (KET-RAG 1.2 step 6)."""
+    return _core.core_count(n, core_ratio)
+
+
+def select_ranked(scores: ArrayLike, count: int) -> U32:
+    """The first `count` ids by (score rounded to 1e-12 descending, id ascending): KET-RAG-P."""
+    array = _real(scores, "scores")
+    assert array is not None  # noqa: S101  (scores are never None: this is for the type checker)
+    return _core.select_ranked(array, count)
+
+
+def select_uniform(n: int, count: int, *, seed: int = 42, stage: str = "core") -> U32:
+    """The first `count` ids of a shuffle that depends on `seed` and `stage` alone: KET-RAG-U."""
+    return _core.select_uniform(n, count, seed, stage)
+
+
+def transpose(
+    indptr: ArrayLike, indices: ArrayLike, columns: int, *, threads: int = 0, report: Any = None
+) -> Rows:
+    """Columns become rows. The ids of each row must strictly ascend, and do so in the result."""
+    arrays = _whole(indptr, np.uint64, "indptr"), _whole(indices, np.uint32, "indices")
+    return Rows(*_core.transpose(*arrays, columns, threads=threads, report=report))
+
+
+def renumber(indptr: ArrayLike, indices: ArrayLike, columns: int, kept: ArrayLike) -> Rows:
+    """The same rows over the columns `kept` (ascending old ids), numbered by their place; others dropped."""
+    arrays = _whole(indptr, np.uint64, "indptr"), _whole(indices, np.uint32, "indices")
+    return Rows(*_core.renumber(*arrays, columns, _whole(kept, np.uint32, "kept")))
+
+
+def bipartite(
+    indptr: ArrayLike,
+    indices: ArrayLike,
+    words: int,
+    *,
+    min_df: int = 1,
+    max_df_ratio: float = 1.0,
+    threads: int = 0,
+    report: Any = None,
+) -> Bipartite:
+    """The text-keyword graph of units whose distinct words (ids below `words`, ascending) are given.
+
+    Words in fewer than `min_df` units, or in more than the share `max_df_ratio` of them, get no keyword.
+    `renumber(.., kept)` applies the same choice to the words of sentences. Source: KET-RAG Alg. 3 line 20.
+    """
+    arrays = _whole(indptr, np.uint64, "indptr"), _whole(indices, np.uint32, "indices")
+    a, b, c, d, kept = _core.bipartite(
+        *arrays, words, min_df=min_df, max_df_ratio=max_df_ratio, threads=threads, report=report
+    )
+    return Bipartite(Rows(a, b), Rows(c, d), kept)

@@ -1,0 +1,107 @@
+"""The walk: retrieval over several hops without a language model, and the BM25 that it starts from.
+
+Source: this project's specification of the walk (section 2.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast import _core
+from ketrag_fast.errors import InputError
+
+Links = dict[str, NDArray[np.uint8] | NDArray[np.uint32] | NDArray[np.uint64] | NDArray[np.float64]]
+"""The arrays of an index by name; each may be stored on its own and mapped."""
+
+Hits = tuple[NDArray[np.uint32], NDArray[np.float64]]
+"""Unit ids, best first, and their scores."""
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Vectors of length 1 from one encoder, row by row: units, sentences, questions (float32)."""
+
+    units: NDArray[np.float32]
+    sentences: NDArray[np.float32]
+    questions: NDArray[np.float32]
+
+
+def _packed(strings: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+    try:
+        parts = [s.encode() for s in strings]
+    except UnicodeEncodeError as error:
+        raise InputError(f"a string is no Unicode text: {error}") from error
+    offsets = np.zeros(len(parts) + 1, np.uint64)
+    np.cumsum([len(p) for p in parts], out=offsets[1:])
+    return np.frombuffer(b"".join(parts), np.uint8), offsets
+
+
+def _rows(result: tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float64]]) -> list[Hits]:
+    indptr, ids, scores = result
+    bounds = [int(x) for x in indptr]
+    return [(ids[a:b], scores[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
+
+
+def build_links(
+    titles: Sequence[str],
+    texts: Sequence[str],
+    sentences: Sequence[Sequence[str]],
+    *,
+    threads: int = 0,
+    report: _core.Report = None,
+) -> Links:
+    """Arrays of the walk for n units: a title each (may be empty), a text, and its sentences.
+
+    Raises InputError where the three differ in length.
+    """
+    if not len(titles) == len(texts) == len(sentences):
+        raise InputError(f"{len(titles)} titles, {len(texts)} texts, {len(sentences)} lists of sentences")
+    first = np.zeros(len(texts) + 1, np.uint64)
+    np.cumsum([len(group) for group in sentences], out=first[1:])
+    flat = [sentence for group in sentences for sentence in group]
+    return _core.links_build(
+        *_packed(titles), *_packed(texts), *_packed(flat), first, threads=threads, report=report
+    )
+
+
+def bm25(
+    links: Links, questions: Sequence[str], top: int, *, threads: int = 0, report: _core.Report = None
+) -> list[Hits]:
+    """The best `top` units of each question by BM25; only units that have one of its keywords."""
+    return _rows(_core.links_bm25(links, *_packed(questions), top, threads=threads, report=report))
+
+
+def walk(
+    links: Links,
+    questions: Sequence[str],
+    top: int,
+    *,
+    vectors: Vectors | None = None,
+    exact: bool = False,
+    threads: int = 0,
+    report: _core.Report = None,
+) -> list[Hits]:
+    """The best `top` units of each question by the walk; an empty list where nothing of it is known.
+
+    With `vectors` variant A of the specification, else C. `exact` computes stage 1 over every unit
+    and node, as the specification writes it; the default is local, so that its cost does not grow
+    with the index. Raises InputError on shapes that do not fit and on values that are not finite.
+    """
+    given = vectors or Vectors(*[np.zeros((0, 0), np.float32)] * 3)
+    return _rows(
+        _core.walk_rank(
+            links,
+            *_packed(questions),
+            top,
+            unit_vectors=given.units if vectors else None,
+            sentence_vectors=given.sentences if vectors else None,
+            question_vectors=given.questions if vectors else None,
+            exact=exact,
+            threads=threads,
+            report=report,
+        )
+    )

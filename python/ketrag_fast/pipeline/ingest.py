@@ -1,0 +1,232 @@
+"""Brings the tables up to date with the sources: what is new, changed and gone, by content."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ketrag_fast.backends.readers import Item, SourceFile, find, is_glob, reader_for
+from ketrag_fast.backends.readers.files import missing
+from ketrag_fast.config import Settings
+from ketrag_fast.errors import Cancelled, DocumentError
+from ketrag_fast.progress import Meter
+from ketrag_fast.storage.checksum import text_digest
+from ketrag_fast.storage.tables import Known, SourceRow, Tables, content_of
+from ketrag_fast.types import Document, Failure
+
+PathLike = str | os.PathLike[str]
+Source = PathLike | Document
+Sources = Source | Iterable[Source]
+
+_LARGEST = 1_000_000_000  # SQLite's limit for one text
+_FEW = 5
+
+
+@dataclass(slots=True)
+class Ingested:
+    """What reading the sources changed. `fingerprint` stands for all documents and their order."""
+
+    fingerprint: str = ""
+    documents: int = 0
+    added: int = 0
+    updated: int = 0
+    removed: int = 0
+    failures: list[Failure] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _State:
+    tables: Tables
+    known: dict[str, Known]
+    settings: Settings
+    meter: Meter
+    done: Ingested
+    seen: set[str] = field(default_factory=set)
+    skipped: Counter[str] = field(default_factory=Counter)
+
+
+def split_sources(sources: Sources) -> tuple[list[str], list[Document] | None]:
+    """Paths and documents apart. One path, one document, or an iterable of either is taken."""
+    items: Iterable[Source] = [sources] if isinstance(sources, (str, os.PathLike, Document)) else sources
+    paths: list[str] = []
+    documents: list[Document] | None = None
+    for item in items:
+        if isinstance(item, Document):
+            documents = documents or []
+            documents.append(item)
+        else:
+            paths.append(os.fspath(item))
+    return paths, documents
+
+
+def ingest(tables: Tables, sources: Sources, settings: Settings, meter: Meter, *, replace: bool) -> Ingested:
+    """Reads every registered source again, in one transaction: all of it counts, or nothing.
+
+    New sources are registered first; one that is not there is an error before anything changes.
+    With `replace` the sources given are the only ones. Documents handed over by a program stay until
+    then, and one that comes again with the same id takes the old one's place.
+    """
+    paths, documents = split_sources(sources)
+    for path in paths:
+        if find_missing(path):
+            raise missing(path)
+    with tables.transaction():
+        if replace:
+            before = tables.sources()
+        for path in paths:
+            tables.add_source("path", path, _absolute(path))
+        if documents is not None:
+            tables.add_source("documents", "documents", "")
+        state = _State(tables, tables.known(), settings, meter, Ingested())
+        if replace:
+            wanted = {("path", _absolute(path)) for path in paths}
+            if documents is not None:
+                wanted.add(("documents", ""))
+            dropped = [row.number for row in before if (row.kind, row.spec) not in wanted]
+        else:
+            dropped = []
+        for source in tables.sources():
+            if source.number not in dropped:
+                _read_source(state, source, documents, replace)
+        gone = [known.key for name, known in state.known.items() if name not in state.seen]
+        tables.remove(gone)
+        for number in dropped:
+            tables.remove_source(number)
+        state.done.removed = len(gone)
+        tables.set_failures(state.done.failures)
+        state.done.documents = tables.count()
+        state.done.fingerprint = text_digest(part for row in tables.document_hashes() for part in row)
+    if state.skipped:
+        kinds = ", ".join(f"{suffix or 'no suffix'} ({n})" for suffix, n in state.skipped.most_common(_FEW))
+        state.done.warnings.append(f"passed over {state.skipped.total()} files of other kinds: {kinds}")
+    return state.done
+
+
+def find_missing(spec: str) -> bool:
+    """Whether a source that is asked for is not there. A glob without a match is."""
+    return not Path(spec).exists() and (not is_glob(spec) or not find(spec).files)
+
+
+def _absolute(spec: str) -> str:
+    return os.path.abspath(spec)  # noqa: PTH100 - links stay as they are, and a glob is no path
+
+
+def _read_source(state: _State, source: SourceRow, documents: list[Document] | None, replace: bool) -> None:
+    if source.kind == "documents":
+        _read_documents(state, source, documents, replace)
+        return
+    found = find(source.spec)
+    if found.missing:
+        state.done.warnings.append(f"the source {source.label} is gone, and its documents with it")
+    for failure in found.failures:
+        _fail(state, failure)
+    place = 0
+    named = len(found.files) == 1 and not Path(source.spec).is_dir()
+    for name, path in found.files:
+        reader = reader_for(path.suffix)
+        if reader is None:
+            if named:
+                kind = path.suffix or "without a suffix"
+                _fail(state, Failure(name, "document", f"no reader for a file {kind}"))
+            else:
+                state.skipped[path.suffix.lower()] += 1
+            continue
+        file = SourceFile(path, name, state.settings.fallback_encoding)
+        for item in _guarded(file, reader(file)):
+            place = _take(state, source, place, item)
+
+
+def _guarded(file: SourceFile, items: Iterator[Item]) -> Iterator[Item]:
+    """One bad file never ends a build: what its reader raises becomes a failure of that file."""
+    try:
+        if file.path.stat().st_size > _LARGEST and file.path.suffix.lower() not in (".jsonl", ".ndjson"):
+            yield file.failure(f"the file is larger than {_LARGEST:,} bytes")
+            return
+        yield from items
+    except DocumentError as error:
+        yield file.failure(str(error) if error.hint is None else f"{error} ({error.hint})")
+    except OSError as error:
+        yield file.failure(f"cannot be read: {error.strerror or error}")
+    except MemoryError:
+        yield file.failure("too large for this machine's memory")
+
+
+def _read_documents(
+    state: _State, source: SourceRow, documents: Sequence[Document] | None, replace: bool
+) -> None:
+    place = 0
+    given = documents or []
+    if not replace:
+        old = sorted((k.place, name) for name, k in state.known.items() if k.source == source.number)
+        fresh = {document.id for document in given}
+        # Documents that a program gave earlier cannot be read again; they keep their order and place.
+        order = {name for _, name in old}
+        state.seen |= order - fresh
+        places = {name: at for at, name in old}
+        place = max(places.values(), default=-1) + 1
+        for document in given:
+            at = places.get(document.id)
+            if at is None:
+                place = _take(state, source, place, document)
+            else:
+                _take(state, source, at, document)
+        return
+    for document in given:
+        place = _take(state, source, place, document)
+
+
+def _take(state: _State, source: SourceRow, place: int, item: Item) -> int:
+    """Stores one item; the place of the next one is returned."""
+    if state.meter(len(state.seen)) is False:
+        raise Cancelled("stopped while reading the sources")
+    if isinstance(item, Failure):
+        _fail(state, item)
+        return place
+    content, problem = _checked(item)
+    if problem is None and item.id in state.seen:
+        problem = f"the id {item.id!r} is there already; the first document with it is kept"
+    if problem is not None:
+        shown = str(item.id).encode("utf-8", "backslashreplace").decode()
+        _fail(state, Failure(shown, "document", problem))
+        return place
+    old = state.known.get(item.id)
+    if old is None:
+        state.tables.insert(item, source.number, place, content)
+        state.done.added += 1
+    elif old.content != content:
+        state.tables.update(old.key, item, source.number, place, content)
+        state.done.updated += 1
+    elif (old.source, old.place) != (source.number, place):
+        state.tables.move(old.key, source.number, place)
+    state.seen.add(item.id)
+    return place + 1
+
+
+def _checked(document: Document) -> tuple[str, str | None]:
+    """The hash of a document, and what is wrong with it."""
+    if not all(isinstance(part, str) for part in (document.id, document.text, document.title)):
+        return "", "id, text and title must be texts"
+    if not document.id:
+        return "", "the id is empty"
+    if not document.text.strip() and not document.title.strip():
+        return "", "the text is empty"
+    if len(document.text) > _LARGEST // 4 and len(document.text.encode("utf-8", "replace")) > _LARGEST:
+        return "", f"the text is larger than {_LARGEST:,} bytes"
+    try:
+        return content_of(document), None
+    except UnicodeEncodeError as error:
+        return "", f"not a valid text: a lone surrogate at {error.start}"
+    except (TypeError, ValueError, RecursionError) as error:
+        return "", f"the metadata cannot be stored: {error}"
+
+
+def _fail(state: _State, failure: Failure) -> None:
+    if state.settings.on_error == "stop":
+        raise DocumentError(
+            f"{failure.document}: {failure.message}", hint="--on-error skip goes on without it"
+        )
+    state.done.failures.append(failure)

@@ -1,0 +1,46 @@
+"""What an index remembers, asked without opening its arrays."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from ketrag_fast.errors import IndexDamaged
+from ketrag_fast.storage.generation import MANIFEST, current_number
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.manifest import read_manifest
+from ketrag_fast.types import Failure
+
+
+def stored_settings(path: Path) -> Mapping[str, Any] | None:
+    """The build settings of the published generation; None where there is none that can be read."""
+    layout = Layout(path)
+    number = current_number(layout)
+    numbers = [number] if number is not None else list(reversed(layout.generations()))
+    for candidate in numbers:
+        try:
+            return read_manifest(layout.generation(candidate) / MANIFEST).settings
+        except IndexDamaged:
+            continue
+    return None
+
+
+def stored_failures(path: Path) -> list[Failure]:
+    """The documents that the last reading of the sources could not use."""
+    tables = Layout(path).tables
+    if not tables.is_file():
+        return []
+    uri = tables.absolute().as_uri()
+    for mode in ("mode=ro", "mode=ro&immutable=1"):  # a log beside the file needs a folder one may write
+        try:
+            with closing(sqlite3.connect(f"{uri}?{mode}", uri=True)) as db:
+                rows = db.execute("SELECT document, code, message FROM failures ORDER BY rowid").fetchall()
+                return [Failure(*row) for row in rows]
+        except sqlite3.OperationalError:
+            continue
+        except sqlite3.DatabaseError as error:
+            raise IndexDamaged(f"{tables} is damaged: {error}", hint="index the sources anew") from error
+    return []

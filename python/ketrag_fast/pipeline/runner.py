@@ -1,0 +1,256 @@
+"""A build: read the sources, run the stages whose fingerprint is new, publish a generation.
+
+A stage is reused from the published generation, resumed from `work/` (a build that was stopped left
+it there, finished and checksummed), or run. What makes it valid is its fingerprint and the checksums
+of its files, never that a file exists. Killed at any point, the published generation stays as it was.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from ketrag_fast.config import Resolved, Settings, build_settings, resolve
+from ketrag_fast.errors import Cancelled, ConfigError, IndexDamaged, ModelMismatch
+from ketrag_fast.pipeline.ingest import Ingested, Sources, ingest
+from ketrag_fast.pipeline.stage import DOCUMENTS, Documents, Stage, StageContext, StageInputs, fingerprints
+from ketrag_fast.progress import Callback, Event, Meter
+from ketrag_fast.storage.arrays import Arrays, write_arrays
+from ketrag_fast.storage.durable import discard_folder, move_folder, remove_folder, sync_folder, write_json
+from ketrag_fast.storage.faults import writing
+from ketrag_fast.storage.generation import (
+    Generation,
+    check_stage,
+    current_number,
+    make_current,
+    newest_whole,
+    prune,
+    publish,
+)
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.lock import builder_lock
+from ketrag_fast.storage.manifest import STAGE_SCHEMA, StageRecord, read_json
+from ketrag_fast.storage.tables import Tables
+from ketrag_fast.systems.presets import PRESETS, note
+from ketrag_fast.types import BuildReport, StageReport
+
+_STAGE_FILE = "stage.json"
+
+
+def build(
+    path: str | os.PathLike[str],
+    sources: Sources,
+    stages: Sequence[Stage],
+    settings: Settings | None = None,
+    *,
+    progress: Callback | None = None,
+    replace: bool = False,
+    rebuild: bool = False,
+) -> BuildReport:
+    """Builds the index at `path`, or brings it up to date with its sources.
+
+    `settings` counts as far as it was given; the rest is what the index has, then the system's, then
+    the defaults. `replace` makes `sources` the only ones. `rebuild` runs every stage again and allows
+    another embedder or other units. Raises Cancelled (or KeyboardInterrupt) when stopped; called
+    again it goes on from the last finished stage.
+    """
+    start = time.monotonic()
+    layout = Layout(Path(path))
+    layout.create()
+    with builder_lock(layout):
+        base = newest_whole(layout)
+        if base is not None and base.number != current_number(layout):
+            make_current(layout, base.number)  # a build died on its last step
+        resolved = _settings_for(base, settings or Settings(), rebuild)
+        callback = _limited(progress, resolved.settings.limit_seconds, start)
+        with Tables(layout.tables) as tables:
+            with tables.transaction():
+                tables.set_settings(build_settings(resolved.settings))
+            meter = Meter("read", callback, "documents")
+            read = ingest(tables, sources, resolved.settings, meter, replace=replace)
+            if meter.finish() is False:
+                raise Cancelled("stopped after reading the sources")
+            work = _Build(layout, tables, resolved, base, rebuild, callback, start)
+            report = work.run(stages, read)
+            _remember(tables, report)
+        prune(layout)
+    return report
+
+
+@dataclass(frozen=True)
+class _Build:
+    layout: Layout
+    tables: Tables
+    resolved: Resolved
+    base: Generation | None
+    rebuild: bool
+    callback: Callback | None
+    start: float
+    reports: list[StageReport] = field(default_factory=list)
+
+    def run(self, stages: Sequence[Stage], read: Ingested) -> BuildReport:
+        settings = self.resolved.settings
+        prints = fingerprints(stages, settings, read.fingerprint)
+        documents = Documents(self.tables)
+        done: dict[str, tuple[Path, StageRecord]] = {}
+        outputs: dict[str, Arrays] = {}
+        for stage in stages:
+            meter = Meter(stage.name, self.callback, stage.unit)
+            context = StageContext(meter, settings.threads)
+            needed = {need: outputs[need] for need in stage.needs if need != DOCUMENTS}
+            inputs = StageInputs(needed, documents if DOCUMENTS in stage.needs else None)
+            folder, record = self._stage(stage, prints[stage.name], inputs, context)
+            done[stage.name] = folder, record
+            outputs[stage.name] = Arrays(folder, record.files)
+            if self.reports[-1].how == "ran" and meter.finish() is False:
+                raise Cancelled(f"stopped after the stage {stage.name}")
+        base = self.base
+        about = {"count": read.documents, "fingerprint": read.fingerprint}
+        kept = build_settings(settings)
+        reused = [report.name for report in self.reports if report.how == "reused"]
+        if base is not None and reused == list(done) == list(base.stages):
+            stored = base.manifest
+            if (dict(stored.settings), dict(stored.documents)) == (kept, about):
+                return self._report(stored.generation, stored.digest, read, changed=False)
+        manifest = publish(
+            self.layout, done.values(), settings=kept, documents=about, version=_package_version()
+        )
+        for leftover in self.layout.work.iterdir():
+            discard_folder(leftover)
+        return self._report(manifest.generation, manifest.digest, read, changed=True)
+
+    def _stage(
+        self, stage: Stage, fingerprint: str, inputs: StageInputs, context: StageContext
+    ) -> tuple[Path, StageRecord]:
+        reused = None if self.rebuild else self._from_base(stage, fingerprint)
+        if reused is not None:
+            return self._done("reused", *reused)
+        folder = self.layout.work / f"{stage.name}-{fingerprint[:24]}"
+        resumed = _finished(folder, stage, fingerprint)
+        if resumed is not None:
+            return self._done("resumed", folder, resumed)
+        begin = time.monotonic()
+        outputs = stage.run(inputs, self.resolved.settings, context)
+        context.check()
+        aside = folder.with_name(f"{folder.name}.tmp")
+        with writing(self.layout.root):
+            remove_folder(aside)
+            aside.mkdir(mode=0o700)
+            try:
+                files = write_arrays(aside, outputs)
+                seconds = time.monotonic() - begin
+                record = StageRecord(stage.name, stage.version, fingerprint, seconds, files)
+                write_json(aside / _STAGE_FILE, {"schema": STAGE_SCHEMA, **record.to_json()})
+                sync_folder(aside)
+                move_folder(aside, folder)
+            except BaseException:
+                discard_folder(aside)
+                raise
+        return self._done("ran", folder, record)
+
+    def _from_base(self, stage: Stage, fingerprint: str) -> tuple[Path, StageRecord] | None:
+        record = self.base.manifest.stages.get(stage.name) if self.base else None
+        if self.base is None or record is None or record.fingerprint != fingerprint:
+            return None
+        folder = self.base.folder / stage.name
+        return (folder, record) if _sound(folder, record) else None
+
+    def _done(self, how: str, folder: Path, record: StageRecord) -> tuple[Path, StageRecord]:
+        self.reports.append(StageReport(record.name, how, record.seconds, record.bytes))
+        return folder, record
+
+    def _report(self, generation: int, digest: str, read: Ingested, *, changed: bool) -> BuildReport:
+        warnings = list(read.warnings)
+        about = note(self.resolved.settings.system)
+        if about is not None:
+            warnings.append(about)
+        if not read.documents:
+            warnings.append("there are no documents: the index is empty")
+        return BuildReport(
+            generation=generation,
+            changed=changed,
+            digest=digest,
+            documents=read.documents,
+            added=read.added,
+            removed=read.removed,
+            updated=read.updated,
+            stages=tuple(self.reports),
+            failures=tuple(read.failures),
+            settings_changed=self.resolved.differences,
+            warnings=tuple(warnings),
+            seconds=time.monotonic() - self.start,
+        )
+
+
+def _settings_for(base: Generation | None, settings: Settings, rebuild: bool) -> Resolved:
+    stored = base.manifest.settings if base else None
+    resolved = resolve(flags=settings.given, index=stored, presets=PRESETS)
+    heavy = resolved.needs_rebuild
+    if base is None or rebuild or not heavy or base.manifest.documents.get("count") == 0:
+        return resolved
+    lines = "; ".join(f"{name} is {old!r}, not {new!r}" for name, old, new in resolved.differences)
+    hint = "--rebuild builds it anew (the old generation serves until then); or keep what the index has"
+    if "embedder" in heavy:
+        raise ModelMismatch(f"the index was built with another embedder: {lines}", hint=hint)
+    raise ConfigError(f"the index was built with other units: {lines}", hint=hint)
+
+
+def _limited(progress: Callback | None, limit: float | None, start: float) -> Callback | None:
+    if limit is None:
+        return progress
+
+    def limited(event: Event) -> bool | None:
+        if time.monotonic() - start >= limit:
+            return False
+        return progress(event) if progress is not None else None
+
+    return limited
+
+
+def _finished(folder: Path, stage: Stage, fingerprint: str) -> StageRecord | None:
+    """The record of a stage that an earlier build finished, if all of it is still right."""
+    if not folder.is_dir():
+        return None
+    try:
+        record = StageRecord.from_json(read_json(folder / _STAGE_FILE))
+    except (IndexDamaged, KeyError, TypeError, ValueError, AttributeError):
+        return None
+    same = (record.name, record.version, record.fingerprint) == (stage.name, stage.version, fingerprint)
+    return record if same and _sound(folder, record) else None
+
+
+def _sound(folder: Path, record: StageRecord) -> bool:
+    try:
+        check_stage(folder, record, full=True)
+    except IndexDamaged:
+        return False
+    return True
+
+
+def _remember(tables: Tables, report: BuildReport) -> None:
+    if not report.changed and not report.failures:
+        return
+    data: dict[str, Any] = {**report.to_json(), "failures": len(report.failures)}
+    started = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=report.seconds)
+    with tables.transaction():
+        tables.add_run(
+            started.isoformat(timespec="seconds"),
+            report.seconds,
+            report.generation,
+            report.changed,
+            json.dumps(data, ensure_ascii=False),
+        )
+
+
+def _package_version() -> str:
+    try:
+        return metadata.version("ketrag-fast")
+    except metadata.PackageNotFoundError:
+        return "unknown"

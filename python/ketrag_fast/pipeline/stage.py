@@ -1,0 +1,116 @@
+"""What a stage is: a name, what it needs, the settings it depends on, and one function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast.config import Settings
+from ketrag_fast.errors import Cancelled, ConfigError
+from ketrag_fast.progress import Meter
+from ketrag_fast.storage.checksum import text_digest
+from ketrag_fast.storage.tables import Tables
+from ketrag_fast.types import Document
+
+Array = NDArray[Any]
+Outputs = Mapping[str, Array]
+
+DOCUMENTS: Final = "documents"
+"""The pseudo-stage that a stage needs if it looks at the documents themselves."""
+
+
+class Documents:
+    """The documents of this build, in their order; read from the tables when asked for."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def __len__(self) -> int:
+        return self._tables.count()
+
+    def __iter__(self) -> Iterator[Document]:
+        return self._tables.documents()
+
+    def packed(self, column: str) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+        """One of `id`, `title`, `text`, `metadata` (JSON) as (blob, offsets): UTF-8, n + 1 offsets."""
+        parts = list(self._tables.column(column))
+        offsets = np.zeros(len(parts) + 1, np.uint64)
+        np.cumsum([len(part) for part in parts], out=offsets[1:])
+        return np.frombuffer(b"".join(parts), np.uint8), offsets
+
+
+class StageInputs(Mapping[str, Outputs]):
+    """`inputs["units"]["unit_tokens"]`: the arrays of the stages that were declared as needed, mapped."""
+
+    def __init__(self, stages: Mapping[str, Outputs], documents: Documents | None) -> None:
+        self._stages = stages
+        self._documents = documents
+
+    def __getitem__(self, stage: str) -> Outputs:
+        return self._stages[stage]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._stages)
+
+    def __len__(self) -> int:
+        return len(self._stages)
+
+    @property
+    def documents(self) -> Documents:
+        """Only for a stage that needs "documents"."""
+        if self._documents is None:
+            raise KeyError(DOCUMENTS)
+        return self._documents
+
+
+@dataclass(frozen=True, slots=True)
+class StageContext:
+    """`report(done, total)` is handed to the kernels as `report=`; it returns False to stop them."""
+
+    report: Meter
+    threads: int = 0
+
+    def check(self) -> None:
+        """For Python loops: raises Cancelled once a stop was asked for."""
+        if self.report.stopped:
+            raise Cancelled("the build was stopped")
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A pure function of what it needs and of its settings. Raise `version` when its result changes.
+
+    `settings` names the fields of Settings that change the result; `unit` is for progress.
+    """
+
+    name: str
+    version: int
+    needs: tuple[str, ...]
+    settings: tuple[str, ...]
+    run: Callable[[StageInputs, Settings, StageContext], Outputs] = field(repr=False)
+    unit: str = ""
+
+
+def fingerprints(stages: Sequence[Stage], settings: Settings, documents: str) -> dict[str, str]:
+    """For each stage a hash of all that its result depends on, its needs' fingerprints included."""
+    found = {DOCUMENTS: documents}
+    for stage in stages:
+        if not stage.name.isidentifier() or stage.name in found:
+            raise ConfigError(f"stage {stage.name!r} has a bad name or comes twice")
+        missing = [need for need in stage.needs if need not in found]
+        if missing:
+            raise ConfigError(f"stage {stage.name} needs {missing[0]}, which does not come before it")
+        values = settings.only(sorted(stage.settings))
+        found[stage.name] = text_digest(
+            [
+                stage.name,
+                str(stage.version),
+                *(f"{name}={value!r}" for name, value in values.items()),
+                *(f"{need}:{found[need]}" for need in sorted(stage.needs)),
+            ]
+        )
+    return found

@@ -1,0 +1,162 @@
+"""Progress as data. Work reports (done, total); a bar, JSON lines or silence is chosen at the edge."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Literal, TextIO
+
+BAR_WIDTH = 24
+REDRAW_SECONDS = 0.1
+JSON_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """How far a stage is. `total`, `rate` (units a second) and `seconds_left` are None if unknown."""
+
+    stage: str
+    done: int
+    total: int | None
+    unit: str = ""
+    rate: float | None = None
+    seconds_left: float | None = None
+    finished: bool = False
+
+
+Callback = Callable[[Event], bool | None]
+"""Returning False asks the work to stop; what is finished is kept."""
+
+Kind = Literal["auto", "bar", "json", "none"]
+
+
+class Meter:
+    """Turns one stage's (done, total) into events with rate and time left.
+
+    Is the `report=` of the kernels: returns False once the callback has said so, and stays False.
+    """
+
+    def __init__(
+        self,
+        stage: str,
+        callback: Callback | None,
+        unit: str = "",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.stage = stage
+        self.unit = unit
+        self.stopped = False
+        self._callback = callback
+        self._clock = clock
+        self._start = clock()
+        self._last = (0, 0)
+
+    @property
+    def seconds(self) -> float:
+        """Since the stage began."""
+        return self._clock() - self._start
+
+    def __call__(self, done: int, total: int | None = None) -> bool | None:
+        """How far the work is; False asks it to stop."""
+        self._last = (done, total or 0)
+        return self._send(done, total or None, finished=False)
+
+    def finish(self) -> bool | None:
+        """The stage is over: its last event, marked `finished`."""
+        done, total = self._last
+        return self._send(max(done, total), total or None, finished=True)
+
+    def _send(self, done: int, total: int | None, *, finished: bool) -> bool | None:
+        if self.stopped:
+            return False
+        if self._callback is None:
+            return None
+        seconds = self.seconds
+        rate = done / seconds if seconds > 0 and done > 0 else None
+        left = None
+        if rate is not None and total is not None:
+            left = max(total - done, 0) / rate
+        event = Event(self.stage, done, total, self.unit, rate, left, finished)
+        if self._callback(event) is False:
+            self.stopped = True
+            return False
+        return None
+
+
+class Bar:
+    """One line on a terminal, redrawn in place; a finished stage leaves its line behind."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._next = 0.0
+        self._width = 0
+
+    def __call__(self, event: Event) -> None:
+        """Shows one event."""
+        now = self._clock()
+        if not event.finished and now < self._next:
+            return
+        self._next = now + REDRAW_SECONDS
+        line = bar_line(event)
+        padding = " " * max(self._width - len(line), 0)
+        self._width = 0 if event.finished else len(line)
+        self._stream.write("\r" + line + padding + ("\n" if event.finished else ""))
+        self._stream.flush()
+
+
+class JsonLines:
+    """One JSON object a line, at most two a second for each stage, the last one always."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._next: dict[str, float] = {}
+
+    def __call__(self, event: Event) -> None:
+        """Shows one event."""
+        now = self._clock()
+        if not event.finished and now < self._next.get(event.stage, 0.0):
+            return
+        self._next[event.stage] = now + JSON_SECONDS
+        self._stream.write(json.dumps({"schema": "ketrag/progress/1", **asdict(event)}) + "\n")
+        self._stream.flush()
+
+
+def bar_line(event: Event) -> str:
+    """`tokenise  [######......]  1,200/6,119  8,400/s  0:01 left`."""
+    parts = [f"{event.stage:<12}"]
+    if event.total:
+        filled = BAR_WIDTH * min(event.done, event.total) // event.total
+        parts.append("[" + "#" * filled + "." * (BAR_WIDTH - filled) + "]")
+        parts.append(f"{event.done:,}/{event.total:,}")
+    elif event.done:
+        parts.append(f"{event.done:,}")
+    if event.unit and event.done:
+        parts[-1] += f" {event.unit}"
+    if event.rate is not None and event.done:
+        parts.append(f"{event.rate:,.0f}/s")
+    if event.seconds_left is not None and not event.finished:
+        parts.append(f"{clock_text(event.seconds_left)} left")
+    if event.finished:
+        parts.append("done")
+    return "  ".join(parts)
+
+
+def clock_text(seconds: float) -> str:
+    """`1:05`, `2:00:00`."""
+    whole = int(seconds + 0.5)
+    hours, rest = divmod(whole, 3600)
+    minutes, secs = divmod(rest, 60)
+    return f"{hours}:{minutes:02}:{secs:02}" if hours else f"{minutes}:{secs:02}"
+
+
+def sink(kind: Kind, stream: TextIO) -> Callback | None:
+    """The callback for `--progress KIND`; `auto` is a bar on a terminal and silence elsewhere."""
+    if kind == "auto":
+        kind = "bar" if stream.isatty() else "none"
+    if kind == "bar":
+        return Bar(stream)
+    return JsonLines(stream) if kind == "json" else None

@@ -1,0 +1,95 @@
+"""Where each thing lies in an index folder."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from ketrag_fast.errors import IndexMissing, ReadOnly
+from ketrag_fast.storage.faults import writing
+
+FORMAT = 1
+"""The format of everything in the folder; a reader refuses a newer one."""
+
+_GENERATION = re.compile(r"gen-(\d{6,})")
+_OWN = re.compile(r"index\.(sqlite(-wal|-shm|-journal)?|lock|owner)|CURRENT(\.tmp)?|work|gen-\d{6,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The names inside one index folder."""
+
+    root: Path
+
+    @property
+    def tables(self) -> Path:
+        """What must be transactional."""
+        return self.root / "index.sqlite"
+
+    @property
+    def current(self) -> Path:
+        """The name of the generation that readers open."""
+        return self.root / "CURRENT"
+
+    @property
+    def work(self) -> Path:
+        """Finished stages of a build that is not published yet."""
+        return self.root / "work"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the one builder."""
+        return self.root / "index.lock"
+
+    @property
+    def owner(self) -> Path:
+        """Who holds the lock."""
+        return self.root / "index.owner"
+
+    def generation(self, number: int) -> Path:
+        """The folder of one generation."""
+        return self.root / f"gen-{number:06}"
+
+    def generations(self) -> list[int]:
+        """The numbers of the generation folders, ascending."""
+        try:
+            names = [entry.name for entry in self.root.iterdir()]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return sorted(int(m[1]) for name in names if (m := _GENERATION.fullmatch(name)))
+
+    def exists(self) -> bool:
+        """Whether there is an index (or the beginning of one)."""
+        return self.tables.is_file() or bool(self.generations())
+
+    def require(self) -> None:
+        """IndexMissing unless there is an index."""
+        if not self.exists():
+            raise IndexMissing(
+                f"there is no index in {self.root}",
+                hint="build one with `ketrag index SOURCE...`, or name its folder with -i/--index",
+            )
+
+    def create(self) -> None:
+        """Makes the folder, for its owner alone; a folder with other things in it is left alone."""
+        with writing(self.root):
+            try:
+                self.root.parent.mkdir(parents=True, exist_ok=True)
+                self.root.mkdir(mode=0o700)
+            except FileExistsError:
+                if not self.root.is_dir():
+                    raise ReadOnly(
+                        f"{self.root} is a file, or in one", hint="the index must be a folder of its own"
+                    ) from None
+                if not self.exists():
+                    self._refuse_others()
+            self.work.mkdir(mode=0o700, exist_ok=True)
+
+    def _refuse_others(self) -> None:
+        others = sorted(entry.name for entry in self.root.iterdir() if not _OWN.fullmatch(entry.name))
+        if others:
+            raise ReadOnly(
+                f"{self.root} is not an index and holds other files ({others[0]}, ...)",
+                hint="name a new or empty folder with -i/--index",
+            )

@@ -1,0 +1,231 @@
+"""What must be transactional: sources, documents, failures, settings and runs, in one SQLite file.
+
+Retrieval never opens it. There is one writer, the holder of the builder's lock.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from ketrag_fast.errors import IndexIncompatible
+from ketrag_fast.storage.checksum import text_digest
+from ketrag_fast.storage.faults import writing
+from ketrag_fast.storage.layout import FORMAT
+from ketrag_fast.types import Document, Failure
+
+_SCHEMA = """
+CREATE TABLE sources (
+  number INTEGER PRIMARY KEY,            -- order of registration, which is the documents' first order
+  kind   TEXT NOT NULL,                  -- 'path', or 'documents' for those handed over by a program
+  label  TEXT NOT NULL,                  -- as it was typed
+  spec   TEXT NOT NULL,                  -- absolute path or glob; '' for 'documents'
+  UNIQUE (kind, spec)
+) STRICT;
+CREATE TABLE documents (
+  key      INTEGER PRIMARY KEY,
+  id       TEXT NOT NULL UNIQUE,
+  source   INTEGER NOT NULL REFERENCES sources (number),
+  place    INTEGER NOT NULL,             -- order within the source
+  content  TEXT NOT NULL,                -- hash of id, title, text and metadata
+  title    TEXT NOT NULL,
+  text     TEXT NOT NULL,
+  metadata TEXT NOT NULL,                -- JSON
+  chars    INTEGER NOT NULL              -- code points of the text
+) STRICT;
+CREATE INDEX documents_order ON documents (source, place);
+CREATE TABLE failures (document TEXT NOT NULL, code TEXT NOT NULL, message TEXT NOT NULL) STRICT;
+CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+CREATE TABLE runs (
+  number INTEGER PRIMARY KEY, started TEXT NOT NULL, seconds REAL NOT NULL,
+  generation INTEGER NOT NULL, changed INTEGER NOT NULL, report TEXT NOT NULL
+) STRICT;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRow:
+    """A registered source."""
+
+    number: int
+    kind: str
+    label: str
+    spec: str
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is stored of a document, without its text."""
+
+    key: int
+    source: int
+    place: int
+    content: str
+
+
+class Tables:
+    """The open tables of one index."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with writing(path):
+            self._db = sqlite3.connect(path, isolation_level=None)
+            try:
+                self._prepare()
+            except BaseException:
+                self._db.close()
+                raise
+
+    def _prepare(self) -> None:
+        found = int(self._db.execute("PRAGMA user_version").fetchone()[0])
+        if found > FORMAT:
+            raise IndexIncompatible(
+                f"{self.path} has format {found}; this version reads up to {FORMAT}",
+                hint="use a newer ketrag-fast, or build the index anew in another folder",
+            )
+        self._db.execute("PRAGMA journal_mode = WAL")
+        # A power cut may undo the last transaction, never tear one; sources are read again anyway.
+        self._db.execute("PRAGMA synchronous = NORMAL")
+        self._db.execute("PRAGMA foreign_keys = ON")
+        if found == 0:
+            self._db.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA user_version = {FORMAT};COMMIT;")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Also folds the write-ahead log into the file, where nobody else reads it."""
+        self._db.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing."""
+        with writing(self.path):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:  # SQLite itself rolls back when the disk is full
+                    self._db.execute("ROLLBACK")
+                raise
+
+    def sources(self) -> list[SourceRow]:
+        """In order of registration."""
+        rows = self._db.execute("SELECT number, kind, label, spec FROM sources ORDER BY number")
+        return [SourceRow(*row) for row in rows]
+
+    def add_source(self, kind: str, label: str, spec: str) -> None:
+        """Registers a source, once."""
+        self._db.execute(
+            "INSERT INTO sources (kind, label, spec) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            (kind, label, spec),
+        )
+
+    def remove_source(self, number: int) -> None:
+        """Forgets a source whose documents are gone."""
+        self._db.execute("DELETE FROM sources WHERE number = ?", (number,))
+
+    def known(self) -> dict[str, Known]:
+        """All documents by id."""
+        rows = self._db.execute("SELECT id, key, source, place, content FROM documents")
+        return {row[0]: Known(*row[1:]) for row in rows}
+
+    def insert(self, document: Document, source: int, place: int, content: str) -> None:
+        """A new document."""
+        self._db.execute(
+            "INSERT INTO documents (id, source, place, content, title, text, metadata, chars)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (document.id, source, place, content, *_payload(document)),
+        )
+
+    def update(self, key: int, document: Document, source: int, place: int, content: str) -> None:
+        """A document whose content changed."""
+        self._db.execute(
+            "UPDATE documents SET source = ?, place = ?, content = ?,"
+            " title = ?, text = ?, metadata = ?, chars = ? WHERE key = ?",
+            (source, place, content, *_payload(document), key),
+        )
+
+    def move(self, key: int, source: int, place: int) -> None:
+        """A document that only changed its place."""
+        self._db.execute("UPDATE documents SET source = ?, place = ? WHERE key = ?", (source, place, key))
+
+    def remove(self, keys: Iterable[int]) -> None:
+        """Documents that are gone."""
+        self._db.executemany("DELETE FROM documents WHERE key = ?", ((key,) for key in keys))
+
+    def set_failures(self, failures: Iterable[Failure]) -> None:
+        """The failures of the last reading of all sources."""
+        self._db.execute("DELETE FROM failures")
+        rows = ((f.document, f.code, f.message) for f in failures)
+        self._db.executemany("INSERT INTO failures VALUES (?, ?, ?)", rows)
+
+    def failures(self) -> list[Failure]:
+        """In the order of reading."""
+        return [Failure(*row) for row in self._db.execute("SELECT * FROM failures ORDER BY rowid")]
+
+    def set_settings(self, settings: Mapping[str, Any]) -> None:
+        """The build settings of the last build that was begun."""
+        self._db.execute("DELETE FROM settings")
+        rows = ((name, json.dumps(value)) for name, value in settings.items())
+        self._db.executemany("INSERT INTO settings VALUES (?, ?)", rows)
+
+    def settings(self) -> dict[str, Any]:
+        """As `set_settings` got them."""
+        return {
+            n: json.loads(v) for n, v in self._db.execute("SELECT name, value FROM settings ORDER BY rowid")
+        }
+
+    def add_run(self, started: str, seconds: float, generation: int, changed: bool, report: str) -> None:
+        """The diary of builds."""
+        self._db.execute(
+            "INSERT INTO runs (started, seconds, generation, changed, report) VALUES (?, ?, ?, ?, ?)",
+            (started, seconds, generation, int(changed), report),
+        )
+
+    def document_hashes(self) -> Iterator[tuple[str, str]]:
+        """(id, content hash) in document order."""
+        yield from self._db.execute("SELECT id, content FROM documents ORDER BY source, place")
+
+    def count(self) -> int:
+        """Of documents."""
+        return int(self._db.execute("SELECT count(*) FROM documents").fetchone()[0])
+
+    def column(self, name: str) -> Iterator[bytes]:
+        """One text column (`id`, `title`, `text` or `metadata`) as UTF-8, in document order."""
+        if name not in ("id", "title", "text", "metadata"):
+            raise ValueError(f"there is no column {name!r} of documents")
+        query = f"SELECT CAST({name} AS BLOB) FROM documents ORDER BY source, place"  # noqa: S608 - checked above
+        for (value,) in self._db.execute(query):
+            yield value
+
+    def documents(self) -> Iterator[Document]:
+        """All documents, in order."""
+        rows = self._db.execute("SELECT id, text, title, metadata FROM documents ORDER BY source, place")
+        for name, text, title, metadata in rows:
+            yield Document(name, text, title, json.loads(metadata))
+
+
+def content_of(document: Document) -> str:
+    """The hash by which a changed document is known."""
+    return text_digest((document.id, document.title, document.text, _metadata(document)))
+
+
+def _metadata(document: Document) -> str:
+    return json.dumps(dict(document.metadata), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def _payload(document: Document) -> tuple[str, str, str, int]:
+    return document.title, document.text, _metadata(document), len(document.text)

@@ -1,0 +1,214 @@
+"""The values that cross the public border. All are frozen; none knows how it is stored or made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, overload
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One text to be indexed. Offsets everywhere are code points into `text`; the title is apart."""
+
+    id: str
+    text: str
+    title: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A document (or a line of one, `file.jsonl:12`) that could not be read, and why."""
+
+    document: str
+    code: str
+    message: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As the command prints it (85-interface)."""
+        return {"document": self.document, "code": self.code, "message": self.message}
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One ranked unit: `document.text[start:end] == text`, offsets in code points."""
+
+    rank: int
+    kind: str
+    unit: int
+    chunk: int
+    document: str
+    title: str
+    start: int
+    end: int
+    score: float
+    tokens: int
+    channel: str
+    text: str
+    page: int | None = None
+    why: Sequence[Any] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """As the command prints it (85-interface)."""
+        return {
+            "rank": self.rank,
+            "unit": {"kind": self.kind, "id": self.unit},
+            "chunk": self.chunk,
+            "document": self.document,
+            "title": self.title,
+            "page": self.page,
+            "start": self.start,
+            "end": self.end,
+            "score": self.score,
+            "tokens": self.tokens,
+            "channel": self.channel,
+            "text": self.text,
+            "why": list(self.why),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a context as a model is given it, with the sum of its rows' tokens."""
+
+    name: str
+    tokens: int
+    text: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As the command prints it (85-interface)."""
+        return {"name": self.name, "tokens": self.tokens, "text": self.text}
+
+
+class Lazy(Sequence[T], Generic[T]):
+    """A sequence made when it is first looked at: many callers want a context's text alone."""
+
+    __slots__ = ("_items", "_make")
+
+    def __init__(self, make: Callable[[], Sequence[T]]) -> None:
+        self._make: Callable[[], Sequence[T]] | None = make
+        self._items: Sequence[T] = ()
+
+    def _all(self) -> Sequence[T]:
+        make = self._make
+        if make is not None:  # two threads may both make it; the results are equal
+            self._items = tuple(make())
+            self._make = None
+        return self._items
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        return self._all()[index]
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._all())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self._all())
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What retrieval answers: the exact text for a model, and where each passage comes from.
+
+    `tokens` is the sum of the rows' counts, never above `budget`. `reason` says why there is
+    nothing (`empty_index`, `no_match`, ...), else None. `mode` names what ran. `warnings` says what
+    `auto` had to do without.
+    """
+
+    question: str
+    mode: str
+    budget: int
+    tokens: int
+    text: str
+    passages: Sequence[Passage] = ()
+    sections: Sequence[Section] = ()
+    reason: str | None = None
+    timings_ms: Mapping[str, float] = field(default_factory=dict)
+    generation: int = 0
+    query_id: str | None = None
+    warnings: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """As the command prints it (85-interface)."""
+        return {
+            "schema": "ketrag/context/1",
+            "query_id": self.query_id,
+            "question": self.question,
+            "mode": self.mode,
+            "budget": self.budget,
+            "tokens": self.tokens,
+            "reason": self.reason,
+            "context": self.text,
+            "passages": [passage.to_json() for passage in self.passages],
+            "sections": [section.to_json() for section in self.sections],
+            "timings_ms": dict(self.timings_ms),
+            "generation": self.generation,
+            "warnings": list(self.warnings),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class StageReport:
+    """`how`: "ran", "resumed" (finished by an interrupted build) or "reused" (from the last one)."""
+
+    name: str
+    how: str
+    seconds: float
+    bytes: int
+
+    def to_json(self) -> dict[str, Any]:
+        """As the command prints it (85-interface)."""
+        return {"name": self.name, "how": self.how, "seconds": self.seconds, "bytes": self.bytes}
+
+
+@dataclass(frozen=True, slots=True)
+class BuildReport:
+    """What a build did. `changed` is False when there was nothing to do."""
+
+    generation: int
+    changed: bool
+    digest: str
+    documents: int
+    added: int = 0
+    removed: int = 0
+    updated: int = 0
+    stages: tuple[StageReport, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    settings_changed: tuple[tuple[str, Any, Any], ...] = ()
+    warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """As the command prints it (85-interface)."""
+        return {
+            "schema": "ketrag/index/1",
+            "generation": self.generation,
+            "changed": self.changed,
+            "digest": self.digest,
+            "documents": {
+                "total": self.documents,
+                "added": self.added,
+                "removed": self.removed,
+                "updated": self.updated,
+            },
+            "stages": [stage.to_json() for stage in self.stages],
+            "failures": [failure.to_json() for failure in self.failures],
+            "settings_changed": [{"name": n, "old": o, "new": w} for n, o, w in self.settings_changed],
+            "warnings": list(self.warnings),
+            "seconds": self.seconds,
+        }

@@ -1,0 +1,257 @@
+//! The built-in embedder: a vector space fitted on the corpus itself, with no model at all. Each
+//! word gets a vector (its row in the leading right singular vectors of the weighted unit-word
+//! matrix, times its weight); a text is the saturated sum of its words' vectors, normalised. Units,
+//! sentences and questions are embedded alike. Latent semantic analysis (Deerwester et al. 1990)
+//! by randomised subspace iteration (Halko, Martinsson, Tropp 2011, algorithm 4.4).
+
+use super::dense::{gram, multiply, orthonormal, times, Sparse};
+use super::symmetric::eigen;
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+use crate::search::vectors::normalise;
+use crate::sparse::CsrView;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// BM25's saturation of repeated words. Length needs no term: vectors are normalised.
+const K1: f64 = 1.2;
+/// Directions carried beyond those asked for, so that the last ones converge too.
+const SPARE: usize = 8;
+/// A direction weaker than this share of the strongest (as eigenvalues) is rounding.
+const WEAKEST: f64 = 1e-7;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Dimensions asked for; a small corpus yields fewer.
+    pub dims: usize,
+    /// Exponent of the inverse document frequency. 2 beats BM25's 1 by far on questions of several
+    /// hops (benches/builtin_embedder.py): there the rare names decide.
+    pub idf_power: u32,
+    /// Rounds of subspace iteration.
+    pub rounds: usize,
+    /// Directions are found on at most so many units, evenly spaced; every word gets its vector
+    /// from all of them.
+    pub sample: usize,
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { dims: 128, idf_power: 2, rounds: 3, sample: 20_000, seed: 42 }
+    }
+}
+
+/// Vectors of the words, weights folded in: f32[words, dims], row-major.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Basis {
+    pub values: Vec<f32>,
+    pub dims: usize,
+}
+
+/// Fits the space. `counts` are units -> word ids (columns), `repeats` beside its indices how often
+/// each word occurs there. The result is equal to the byte on any number of threads and any x86-64
+/// or other IEEE machine. At least one dimension is returned, at most as many as the matrix has rank.
+pub fn fit(
+    counts: CsrView,
+    repeats: &[u32],
+    options: &Options,
+    threads: usize,
+    progress: &Progress,
+) -> Result<Basis> {
+    check(counts, repeats)?;
+    if options.dims == 0 || options.dims > 4096 {
+        return Err(Error::input(format!("dims must lie between 1 and 4096, not {}", options.dims)));
+    }
+    if options.sample == 0 || options.idf_power > 8 || options.rounds > 100 {
+        return Err(Error::input("sample must be positive, idf_power at most 8, rounds at most 100"));
+    }
+    let (units, words) = (counts.rows(), counts.columns);
+    let weights = word_weights(counts, options.idf_power);
+    let values = unit_rows(counts, repeats, &weights);
+    let all = Sparse { pattern: counts, values: &values };
+    let few = sample(all, options.sample);
+    let rows = few.indptr.len() - 1;
+    let width = (options.dims + SPARE).min(rows).min(words);
+    if width == 0 || values.iter().all(|&x| x == 0.0) {
+        return Ok(Basis { values: vec![0.0; words], dims: 1 });
+    }
+    let few = Sparse { pattern: CsrView::new(&few.indptr, &few.indices, words)?, values: &few.values };
+    let few_turned = turned(few);
+    let few_turned = few_turned.view();
+    let (n, w) = (rows as u64, words as u64);
+    progress.expect(options.rounds as u64 * (w + 3 * n) + 2 * n + w + n + 2 * (units as u64 + w));
+    let run = Run { threads, progress };
+    let (basis, energy) = directions(few, few_turned, width, options, &run)?;
+    let dims = energy.iter().take(options.dims).filter(|&&x| x > WEAKEST * energy[0]).count().max(1);
+    // V = A^T (A V) / eigenvalues over every unit: what the power method would do next. On the
+    // sampled units alone it changes nothing; words that the sample lacks get their vectors here.
+    let narrow = cut(&basis, width, dims);
+    let mut units_in = multiply(all, &narrow, dims, threads, progress)?;
+    for row in units_in.chunks_exact_mut(dims) {
+        row.iter_mut().zip(&energy).for_each(|(x, &e)| *x = (f64::from(*x) / e) as f32);
+    }
+    let all_turned = turned(all);
+    let mut values = multiply(all_turned.view(), &units_in, dims, threads, progress)?;
+    for (row, &weight) in values.chunks_exact_mut(dims).zip(&weights) {
+        row.iter_mut().for_each(|x| *x *= weight);
+    }
+    Ok(Basis { values, dims })
+}
+
+/// Vectors of texts, normalised: f32[texts, dims]. `counts` are texts -> word ids. A text without a
+/// known word is a zero vector, which is similar to nothing.
+pub fn embed_rows(
+    basis: &[f32],
+    dims: usize,
+    counts: CsrView,
+    repeats: &[u32],
+    threads: usize,
+    progress: &Progress,
+) -> Result<Vec<f32>> {
+    check(counts, repeats)?;
+    if dims == 0 || counts.columns.checked_mul(dims) != Some(basis.len()) {
+        return Err(Error::input(format!(
+            "a basis of {} values is not {} words of {dims} dimensions",
+            basis.len(),
+            counts.columns
+        )));
+    }
+    progress.expect(counts.rows() as u64);
+    let values: Vec<f32> = repeats.iter().map(|&count| saturated(count)).collect();
+    let mut vectors = multiply(Sparse { pattern: counts, values: &values }, basis, dims, threads, progress)?;
+    vectors.chunks_exact_mut(dims).for_each(normalise);
+    Ok(vectors)
+}
+
+struct Run<'a> {
+    threads: usize,
+    progress: &'a Progress,
+}
+
+/// The leading right singular vectors (words x width) and their eigenvalues, greatest first.
+fn directions(
+    a: Sparse,
+    turned: Sparse,
+    width: usize,
+    options: &Options,
+    run: &Run,
+) -> Result<(Vec<f32>, Vec<f64>)> {
+    let (threads, progress) = (run.threads, run.progress);
+    let mut q = noise(a.pattern.rows() * width, options.seed);
+    for _ in 0..options.rounds {
+        let z = multiply(turned, &q, width, threads, progress)?;
+        let y = multiply(a, &z, width, threads, progress)?;
+        q = orthonormal(y, width, threads, progress)?;
+    }
+    if options.rounds == 0 {
+        q = orthonormal(q, width, threads, progress)?;
+    }
+    let z = multiply(turned, &q, width, threads, progress)?;
+    let y = multiply(a, &z, width, threads, progress)?;
+    let (energy, rotation) = eigen(&gram(&q, &y, width, threads, progress)?, width);
+    let inverse: Vec<f64> =
+        energy.iter().map(|&e| if e > WEAKEST * energy[0] { 1.0 / e.sqrt() } else { 0.0 }).collect();
+    let rotation: Vec<f32> =
+        rotation.iter().enumerate().map(|(at, &x)| (x * inverse[at % width]) as f32).collect();
+    let p = times(&q, &rotation, width, width, threads, progress)?;
+    Ok((multiply(turned, &p, width, threads, progress)?, energy))
+}
+
+/// Independent numbers between -1 and 1: the start of the iteration (specs 0.7). Not signs: in a tiny
+/// corpus signs cancel.
+fn noise(count: usize, seed: u64) -> Vec<f32> {
+    let mut generator = ChaCha8Rng::seed_from_u64(seed);
+    (0..count).map(|_| (generator.next_u32() >> 8) as f32 / 8_388_608.0 - 1.0).collect()
+}
+
+fn check(counts: CsrView, repeats: &[u32]) -> Result<()> {
+    if repeats.len() != counts.nnz() {
+        return Err(Error::input(format!("{} counts for {} words of texts", repeats.len(), counts.nnz())));
+    }
+    counts.require_sorted()
+}
+
+fn saturated(count: u32) -> f32 {
+    let count = f64::from(count);
+    (count * (K1 + 1.0) / (count + K1)) as f32
+}
+
+/// BM25's idf to a power, relative to the greatest.
+fn word_weights(counts: CsrView, power: u32) -> Vec<f32> {
+    let mut found = vec![0u32; counts.columns];
+    counts.indices.iter().for_each(|&word| found[word as usize] += 1);
+    let n = counts.rows() as f64;
+    let idf: Vec<f64> =
+        found.iter().map(|&df| logarithm(1.0 + (n - f64::from(df) + 0.5) / (f64::from(df) + 0.5))).collect();
+    let greatest = idf.iter().fold(f64::MIN_POSITIVE, |m, &x| m.max(x));
+    idf.iter().map(|&x| (1..=power).fold(1.0, |product, _| product * (x / greatest)) as f32).collect()
+}
+
+/// The natural logarithm from plain arithmetic: a system's own differs between machines in the last
+/// bit, and the bytes of an index must not. `x` is a positive normal number.
+fn logarithm(x: f64) -> f64 {
+    let mut exponent = ((x.to_bits() >> 52) & 0x7ff) as i64 - 1023;
+    let mut mantissa = f64::from_bits(x.to_bits() & 0x000f_ffff_ffff_ffff | 1023 << 52);
+    if mantissa > std::f64::consts::SQRT_2 {
+        mantissa *= 0.5;
+        exponent += 1;
+    }
+    let s = (mantissa - 1.0) / (mantissa + 1.0);
+    let series = (0..12).rev().fold(0.0, |sum, k| sum * s * s + 1.0 / f64::from(2 * k + 1));
+    exponent as f64 * std::f64::consts::LN_2 + 2.0 * s * series
+}
+
+/// The weighted rows, each of length 1.
+fn unit_rows(counts: CsrView, repeats: &[u32], weights: &[f32]) -> Vec<f32> {
+    let mut values: Vec<f32> = counts
+        .indices
+        .iter()
+        .zip(repeats)
+        .map(|(&word, &count)| saturated(count) * weights[word as usize])
+        .collect();
+    (0..counts.rows()).for_each(|row| normalise(&mut values[counts.range(row)]));
+    values
+}
+
+struct Owned {
+    indptr: Vec<u64>,
+    indices: Vec<u32>,
+    values: Vec<f32>,
+    columns: usize,
+}
+
+impl Owned {
+    fn view(&self) -> Sparse<'_> {
+        let pattern = CsrView { indptr: &self.indptr, indices: &self.indices, columns: self.columns };
+        Sparse { pattern, values: &self.values }
+    }
+}
+
+/// Every row, or `most` of them, evenly spaced.
+fn sample(all: Sparse, most: usize) -> Owned {
+    let rows = all.pattern.rows();
+    let kept = rows.min(most);
+    let mut few = Owned { indptr: vec![0], indices: vec![], values: vec![], columns: all.pattern.columns };
+    for at in 0..kept {
+        let range = all.pattern.range((at as u128 * rows as u128 / kept as u128) as usize);
+        few.indices.extend_from_slice(&all.pattern.indices[range.clone()]);
+        few.values.extend_from_slice(&all.values[range]);
+        few.indptr.push(few.indices.len() as u64);
+    }
+    few
+}
+
+fn turned(a: Sparse) -> Owned {
+    let (csr, positions) = a.pattern.transpose_with_positions();
+    let values = positions.iter().map(|&at| a.values[at as usize]).collect();
+    Owned { indptr: csr.indptr, indices: csr.indices, values, columns: csr.columns }
+}
+
+/// The first `dims` of `width` columns.
+fn cut(matrix: &[f32], width: usize, dims: usize) -> Vec<f32> {
+    matrix.chunks_exact(width).flat_map(|row| &row[..dims]).copied().collect()
+}
+
+#[cfg(test)]
+#[path = "builtin_tests.rs"]
+mod tests;

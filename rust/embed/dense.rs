@@ -1,0 +1,249 @@
+//! The few dense and sparse products of the built-in embedder, in an order of operations that is
+//! fixed: the bytes do not depend on threads, nor on the instructions of the machine. Wider
+//! registers are used only where each lane does what it would do alone, and nothing is fused.
+
+use crate::error::Result;
+use crate::parallel::map_ranges;
+use crate::progress::Progress;
+use crate::sparse::CsrView;
+
+/// Compiles a function twice, for the base machine and for AVX2 (without FMA, which rounds
+/// otherwise), and picks at run time.
+macro_rules! wide {
+    ($name:ident, $body:ident, ($($arg:ident: $kind:ty),*)) => {
+        fn $name($($arg: $kind),*) {
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx2")]
+                fn wider($($arg: $kind),*) {
+                    $body($($arg),*)
+                }
+                if is_x86_feature_detected!("avx2") {
+                    // SAFETY: the processor has AVX2; the body itself is safe code.
+                    return unsafe { wider($($arg),*) };
+                }
+            }
+            $body($($arg),*)
+        }
+    };
+}
+
+/// `sum += weights[i] * dense[ids[i]]` for rows of `sum.len()` values, one after the other.
+#[inline(always)]
+fn gather_body(ids: &[u32], weights: &[f32], dense: &[f32], sum: &mut [f32]) {
+    let d = sum.len();
+    for (&id, &weight) in ids.iter().zip(weights) {
+        let row = &dense[id as usize * d..(id as usize + 1) * d];
+        for (sum, &x) in sum.iter_mut().zip(row) {
+            *sum += weight * x;
+        }
+    }
+}
+wide!(gather, gather_body, (ids: &[u32], weights: &[f32], dense: &[f32], sum: &mut [f32]));
+
+/// A sparse matrix: a pattern and its values.
+#[derive(Clone, Copy)]
+pub struct Sparse<'a> {
+    pub pattern: CsrView<'a>,
+    pub values: &'a [f32],
+}
+
+/// `sparse * dense`, where `dense` has `d` columns: f32[rows, d].
+pub fn multiply(
+    sparse: Sparse,
+    dense: &[f32],
+    d: usize,
+    threads: usize,
+    progress: &Progress,
+) -> Result<Vec<f32>> {
+    let parts = map_ranges(sparse.pattern.rows(), 256, threads, progress, |rows| {
+        let mut part = vec![0f32; rows.len() * d];
+        for (row, sum) in rows.zip(part.chunks_exact_mut(d)) {
+            // Long rows are cut, so that a stop is seen in time.
+            let range = sparse.pattern.range(row);
+            for start in range.clone().step_by(16384) {
+                progress.check()?;
+                let cut = start..(start + 16384).min(range.end);
+                gather(&sparse.pattern.indices[cut.clone()], &sparse.values[cut], dense, sum);
+            }
+        }
+        Ok(part)
+    })?;
+    Ok(parts.concat())
+}
+
+/// Adds the outer products of eight rows at a time to the upper half of `gram`.
+#[inline(always)]
+fn gram_body(a: &[f32], b: &[f32], d: usize, gram: &mut [f64]) {
+    for (a, b) in a.chunks(8 * d).zip(b.chunks(8 * d)) {
+        let rows = a.len() / d;
+        for i in 0..d {
+            let sum = &mut gram[i * d + i..(i + 1) * d];
+            if rows == 8 {
+                let x: [f64; 8] = std::array::from_fn(|r| f64::from(a[r * d + i]));
+                let y: [&[f32]; 8] = std::array::from_fn(|r| &b[r * d + i..(r + 1) * d]);
+                for (j, sum) in sum.iter_mut().enumerate() {
+                    let mut new = *sum;
+                    for r in 0..8 {
+                        new += x[r] * f64::from(y[r][j]);
+                    }
+                    *sum = new;
+                }
+            } else {
+                for r in 0..rows {
+                    let x = f64::from(a[r * d + i]);
+                    for (sum, &y) in sum.iter_mut().zip(&b[r * d + i..(r + 1) * d]) {
+                        *sum += x * f64::from(y);
+                    }
+                }
+            }
+        }
+    }
+}
+wide!(gram_rows, gram_body, (a: &[f32], b: &[f32], d: usize, gram: &mut [f64]));
+
+/// The upper half of `a^T b`, for matrices of `d` columns whose product is symmetric, mirrored:
+/// f64[d, d]. Summed in blocks whose size depends on the number of rows alone.
+pub fn gram(a: &[f32], b: &[f32], d: usize, threads: usize, progress: &Progress) -> Result<Vec<f64>> {
+    let rows = a.len() / d;
+    let block = rows.div_ceil(32).next_multiple_of(8).max(64);
+    let parts = map_ranges(rows, block, threads, progress, |rows| {
+        let mut part = vec![0f64; d * d];
+        for start in rows.clone().step_by(64) {
+            progress.check()?;
+            let cut = start * d..(start + 64).min(rows.end) * d;
+            gram_rows(&a[cut.clone()], &b[cut], d, &mut part);
+        }
+        Ok(part)
+    })?;
+    let mut sum = vec![0f64; d * d];
+    for part in parts {
+        sum.iter_mut().zip(part).for_each(|(s, x)| *s += x);
+    }
+    for i in 0..d {
+        for j in 0..i {
+            sum[i * d + j] = sum[j * d + i];
+        }
+    }
+    Ok(sum)
+}
+
+/// `row := row * R^-1` for an upper triangular `R`; a zero on the diagonal drops the column.
+#[inline(always)]
+fn solve_body(rows: &mut [f32], r: &[f32], d: usize) {
+    for row in rows.chunks_exact_mut(d) {
+        for j in 0..d {
+            let (done, rest) = row.split_at_mut(j + 1);
+            let pivot = r[j * d + j];
+            let x = if pivot > 0.0 { done[j] / pivot } else { 0.0 };
+            done[j] = x;
+            for (y, &r) in rest.iter_mut().zip(&r[j * d + j + 1..(j + 1) * d]) {
+                *y -= x * r;
+            }
+        }
+    }
+}
+wide!(solve_rows, solve_body, (rows: &mut [f32], r: &[f32], d: usize));
+
+/// An orthonormal basis of the columns of `matrix` (f32[n, d]); columns that depend on earlier ones
+/// become zero. By Cholesky's factor of the Gram matrix: enough for subspace iteration, where the
+/// next round corrects what this one rounds.
+pub fn orthonormal(matrix: Vec<f32>, d: usize, threads: usize, progress: &Progress) -> Result<Vec<f32>> {
+    const DEPENDENT: f64 = 1e-8;
+    let mut g = gram(&matrix, &matrix, d, threads, progress)?;
+    let mut r = vec![0f32; d * d];
+    for j in 0..d {
+        let own = matrix_diagonal(&r, &g, d, j);
+        let pivot = g[j * d + j];
+        if !(pivot > DEPENDENT * own) || !(pivot > f64::from(f32::MIN_POSITIVE)) {
+            continue;
+        }
+        let root = pivot.sqrt();
+        for k in j..d {
+            r[j * d + k] = (g[j * d + k] / root) as f32;
+        }
+        for i in j + 1..d {
+            let x = g[j * d + i] / root;
+            for k in i..d {
+                g[i * d + k] -= x * (g[j * d + k] / root);
+            }
+        }
+    }
+    let parts = map_ranges(matrix.len() / d, 64, threads, progress, |rows| {
+        let mut part = matrix[rows.start * d..rows.end * d].to_vec();
+        solve_rows(&mut part, &r, d);
+        Ok(part)
+    })?;
+    Ok(parts.concat())
+}
+
+/// The square of column `j`'s length before anything was taken from it.
+fn matrix_diagonal(r: &[f32], g: &[f64], d: usize, j: usize) -> f64 {
+    g[j * d + j] + (0..j).map(|i| f64::from(r[i * d + j]).powi(2)).sum::<f64>()
+}
+
+/// `a * b` for a f32[n, d] and b f32[d, e]: f32[n, e].
+pub fn times(
+    a: &[f32],
+    b: &[f32],
+    d: usize,
+    e: usize,
+    threads: usize,
+    progress: &Progress,
+) -> Result<Vec<f32>> {
+    let ids: Vec<u32> = (0..d as u32).collect();
+    let parts = map_ranges(a.len() / d, 64, threads, progress, |rows| {
+        let mut part = vec![0f32; rows.len() * e];
+        for (row, sum) in rows.zip(part.chunks_exact_mut(e)) {
+            gather(&ids, &a[row * d..(row + 1) * d], b, sum);
+        }
+        Ok(part)
+    })?;
+    Ok(parts.concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn orthonormal_columns_span_the_matrix(seed in prop::collection::vec(-1f32..1.0, 120), n in 5usize..24) {
+            let d = 5;
+            let mut matrix: Vec<f32> = seed[..n * d].to_vec();
+            for row in matrix.chunks_exact_mut(d) {
+                row[3] = row[0] - 2.0 * row[1]; // a dependent column
+            }
+            let ask = |threads| orthonormal(matrix.clone(), d, threads, &Progress::none()).unwrap();
+            let q = ask(1);
+            prop_assert_eq!(&q, &ask(3));
+            let g = gram(&q, &q, d, 1, &Progress::none()).unwrap();
+            for i in 0..d {
+                for j in 0..i {
+                    prop_assert!(g[i * d + j].abs() < 1e-2, "{} {} {}", i, j, g[i * d + j]);
+                }
+                prop_assert!(g[i * d + i] < 1e-2 || (g[i * d + i] - 1.0).abs() < 1e-3);
+            }
+        }
+    }
+
+    #[test]
+    fn wide_and_narrow_give_the_same_bytes() {
+        let dense: Vec<f32> = (0..300).map(|i| ((i * 37) % 101) as f32 / 7.0 - 5.0).collect();
+        let (ids, weights) = ([3u32, 0, 9, 2], [0.1f32, -7.3, 1e-3, 2.2]);
+        let (mut a, mut b) = (vec![0.3f32; 30], vec![0.3f32; 30]);
+        gather(&ids, &weights, &dense, &mut a);
+        gather_body(&ids, &weights, &dense, &mut b);
+        assert_eq!(a, b);
+        let (mut a, mut b) = (vec![0f64; 900], vec![0f64; 900]);
+        gram_rows(&dense, &dense, 30, &mut a);
+        gram_body(&dense, &dense, 30, &mut b);
+        assert_eq!(a, b);
+        let r: Vec<f32> = (0..900).map(|i| 1.0 + (i % 13) as f32).collect();
+        let (mut a, mut b) = (dense.clone(), dense);
+        solve_rows(&mut a, &r, 30);
+        solve_body(&mut b, &r, 30);
+        assert_eq!(a, b);
+    }
+}

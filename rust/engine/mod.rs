@@ -1,0 +1,90 @@
+//! One opened generation: its arrays, checked once, and the modes that rank its units.
+
+mod answer;
+mod arrays;
+mod modes;
+mod parts;
+
+pub use answer::{Reply, Request};
+pub use arrays::Arrays;
+pub use modes::{Mode, Scratch};
+pub use parts::{Parts, Place};
+
+use crate::error::Result;
+use crate::progress::Progress;
+use crate::search::fill::Count;
+use crate::search::render::{Renderer, Style};
+use crate::text::bpe::Encoding;
+use self_cell::self_cell;
+use std::sync::Mutex;
+
+/// Counts the short marks before rows.
+struct Counting(Encoding);
+
+impl Count for Counting {
+    fn count(&self, text: &str) -> usize {
+        self.0.count(text)
+    }
+}
+
+self_cell!(
+    /// The mapped arrays together with the views into them.
+    struct Opened {
+        owner: Arrays,
+        #[covariant]
+        dependent: Parts,
+    }
+);
+
+/// A generation that answers questions. Safe to share between threads; each question borrows a
+/// scratch of its own from a pool.
+pub struct Engine {
+    opened: Opened,
+    cited: Renderer<Counting>,
+    ket: Renderer<Counting>,
+    scratch: Mutex<Vec<Scratch>>,
+}
+
+impl Engine {
+    /// Checks every array that a mode reads. `encoding` is what budgets are counted in.
+    pub fn open(arrays: Arrays, encoding: Encoding, language: &str) -> Result<Self> {
+        Ok(Self {
+            opened: Opened::try_new(arrays, |arrays| Parts::new(arrays, language))?,
+            cited: Renderer::new(Counting(encoding), Style::Cited),
+            ket: Renderer::new(Counting(encoding), Style::Ket),
+            scratch: Mutex::default(),
+        })
+    }
+
+    pub fn parts(&self) -> &Parts<'_> {
+        self.opened.borrow_dependent()
+    }
+
+    /// What `mode` lacks in this generation, if anything.
+    pub fn missing(&self, mode: Mode) -> Option<&'static str> {
+        mode.missing(self.parts())
+    }
+
+    /// Ranks the units for one question and prints a context for each budget.
+    pub fn answer(&self, request: &Request<'_>, progress: &Progress) -> Result<Reply> {
+        let mut scratch = self.lend();
+        let reply = answer::answer(self, request, &mut scratch, progress);
+        self.give_back(scratch);
+        reply
+    }
+
+    fn renderer(&self, mode: Mode) -> &Renderer<Counting> {
+        match mode {
+            Mode::Keyword => &self.ket,
+            _ => &self.cited,
+        }
+    }
+
+    fn lend(&self) -> Scratch {
+        self.scratch.lock().unwrap_or_else(|e| e.into_inner()).pop().unwrap_or_default()
+    }
+
+    fn give_back(&self, scratch: Scratch) {
+        self.scratch.lock().unwrap_or_else(|e| e.into_inner()).push(scratch);
+    }
+}

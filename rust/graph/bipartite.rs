@@ -1,0 +1,287 @@
+//! The text-keyword graph: postings turned around, and rare or frequent keywords left out.
+//!
+//! `unit_words` holds the distinct words of each unit (or sentence), ascending; its transpose holds
+//! the units of each word: KET-RAG's edges Ek (Alg. 3, line 20) and the sentences of a keyword.
+
+use crate::error::{Error, Result};
+use crate::parallel::{map_ranges, threads as cores};
+use crate::progress::Progress;
+use crate::sparse::{Csr, CsrView};
+use std::sync::{Mutex, PoisonError};
+
+/// Postings that one thread counts at a time.
+const COUNT_GRAIN: usize = 1 << 16;
+
+/// Columns are turned in blocks whose rows, laid out, hold about so many postings: the places that
+/// are written to at one time then stay in the cache.
+const BLOCK: usize = 1 << 20;
+
+/// A graph of keywords and units, both ways.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bipartite {
+    /// Row `u`: the keywords of unit `u`, ascending.
+    pub unit_keywords: Csr,
+    /// Row `k`: the units of keyword `k`, ascending.
+    pub keyword_units: Csr,
+    /// Keyword `k` is word `kept[k]` of the input; ascending.
+    pub kept: Vec<u32>,
+}
+
+/// Which words become keywords.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pruning {
+    /// Words in fewer units are left out. 0 and 1 keep every word that occurs.
+    pub min_df: u32,
+    /// Words in more than this share of the units are left out. 1 keeps all.
+    pub max_df_ratio: f64,
+}
+
+impl Default for Pruning {
+    fn default() -> Self {
+        Self { min_df: 1, max_df_ratio: 1.0 }
+    }
+}
+
+/// The keyword graph of `unit_words` (units x words, ids strictly ascending in each row). Words that
+/// occur nowhere, or that `pruning` leaves out, have no keyword.
+pub fn bipartite(
+    unit_words: CsrView<'_>,
+    pruning: Pruning,
+    threads: usize,
+    progress: &Progress,
+) -> Result<Bipartite> {
+    let ratio = pruning.max_df_ratio;
+    if !(0.0..=1.0).contains(&ratio) {
+        return Err(Error::input(format!("max_df_ratio must lie in [0, 1], not {ratio}")));
+    }
+    let df = document_frequency(unit_words, threads, progress)?;
+    let most = (ratio * unit_words.rows() as f64 + 1e-9).floor() as u64;
+    let least = u64::from(pruning.min_df.max(1));
+    let kept: Vec<u32> =
+        (0u32..).zip(&df).filter(|&(_, &n)| (least..=most).contains(&n)).map(|(w, _)| w).collect();
+    let unit_keywords = renumber(unit_words, &kept)?;
+    let keyword_units = transpose(unit_keywords.view(), threads, progress)?;
+    Ok(Bipartite { unit_keywords, keyword_units, kept })
+}
+
+/// The number of rows in which each column occurs.
+pub fn document_frequency(rows: CsrView<'_>, threads: usize, progress: &Progress) -> Result<Vec<u64>> {
+    // Not more parts than threads, since each holds one number for every column.
+    let grain = rows.nnz().div_ceil(cores(threads)).max(COUNT_GRAIN);
+    let parts = map_ranges(rows.nnz(), grain, threads, progress, |range| {
+        let mut counts = vec![0u32; rows.columns];
+        for some in rows.indices[range].chunks(COUNT_GRAIN) {
+            progress.check()?;
+            for &column in some {
+                counts[column as usize] += 1;
+            }
+        }
+        Ok(counts)
+    })?;
+    let mut total = vec![0u64; rows.columns];
+    for part in parts {
+        for (sum, count) in total.iter_mut().zip(part) {
+            *sum += u64::from(count);
+        }
+    }
+    Ok(total)
+}
+
+/// The same rows over the columns `kept` (old ids, strictly ascending), which are numbered anew by
+/// their place in `kept`; the others are dropped.
+pub fn renumber(rows: CsrView<'_>, kept: &[u32]) -> Result<Csr> {
+    if kept.windows(2).any(|w| w[1] <= w[0]) {
+        return Err(Error::input("the kept ids are not strictly ascending"));
+    }
+    if kept.last().is_some_and(|&last| last as usize >= rows.columns) {
+        return Err(Error::input(format!("a kept id is not below {}", rows.columns)));
+    }
+    if kept.len() == rows.columns {
+        let (indptr, indices) = (rows.indptr.to_vec(), rows.indices.to_vec());
+        return Ok(Csr { indptr, indices, columns: rows.columns });
+    }
+    let mut new_id = vec![u32::MAX; rows.columns];
+    for (new, &old) in (0u32..).zip(kept) {
+        new_id[old as usize] = new;
+    }
+    let mut indptr = Vec::with_capacity(rows.rows() + 1);
+    indptr.push(0);
+    let mut indices = Vec::with_capacity(rows.nnz());
+    for row in 0..rows.rows() {
+        let ids = rows.row(row).iter().map(|&old| new_id[old as usize]);
+        indices.extend(ids.filter(|&new| new != u32::MAX));
+        indptr.push(indices.len() as u64);
+    }
+    indices.shrink_to_fit();
+    Ok(Csr { indptr, indices, columns: kept.len() })
+}
+
+/// Columns become rows; the ids of each row must strictly ascend, and so do those of the result.
+pub fn transpose(rows: CsrView<'_>, threads: usize, progress: &Progress) -> Result<Csr> {
+    let nothing = vec![(); rows.nnz()];
+    Ok(transpose_values(rows, &nothing, threads, progress)?.0)
+}
+
+/// As [`transpose`], with a value carried along for each entry.
+pub fn transpose_values<T: Copy + Default + Send + Sync>(
+    rows: CsrView<'_>,
+    values: &[T],
+    threads: usize,
+    progress: &Progress,
+) -> Result<(Csr, Vec<T>)> {
+    if values.len() != rows.nnz() {
+        return Err(Error::input(format!("there are {} values for {} entries", values.len(), rows.nnz())));
+    }
+    if u32::try_from(rows.rows()).is_err() {
+        return Err(Error::input(format!("{} rows: ids have 32 bits", rows.rows())));
+    }
+    rows.require_sorted()?;
+    let mut indptr = Vec::with_capacity(rows.columns + 1);
+    indptr.push(0u64);
+    let mut sum = 0;
+    for count in document_frequency(rows, threads, progress)? {
+        sum += count;
+        indptr.push(sum);
+    }
+    let mut indices = vec![0u32; rows.nnz()];
+    let mut carried = vec![T::default(); rows.nnz()];
+    {
+        let blocks = blocks(&indptr, cores(threads));
+        let (mut rest, mut rest_values) = (&mut indices[..], &mut carried[..]);
+        let mut parts = Vec::with_capacity(blocks.len());
+        for columns in blocks {
+            let length = (indptr[columns.end] - indptr[columns.start]) as usize;
+            let (ids, later) = rest.split_at_mut(length);
+            let (own, later_values) = rest_values.split_at_mut(length);
+            (rest, rest_values) = (later, later_values);
+            parts.push(Mutex::new((columns, ids, own)));
+        }
+        map_ranges(parts.len(), 1, threads, progress, |range| {
+            for part in &parts[range] {
+                let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
+                let (columns, ids, own) = &mut *part;
+                turn(rows, values, &indptr, columns.clone(), ids, own, progress)?;
+            }
+            Ok(())
+        })?;
+    }
+    Ok((Csr { indptr, indices, columns: rows.rows() }, carried))
+}
+
+/// Ranges of columns of about the same number of entries.
+fn blocks(indptr: &[u64], threads: usize) -> Vec<std::ops::Range<usize>> {
+    let columns = indptr.len() - 1;
+    let nnz = indptr[columns] as usize;
+    let wanted = nnz.div_ceil(BLOCK).max(threads.min(nnz / COUNT_GRAIN)).max(1);
+    let mut ranges = Vec::with_capacity(wanted);
+    let mut start = 0;
+    for k in 1..=wanted {
+        let target = (nnz as u128 * k as u128 / wanted as u128) as u64;
+        let end = if k == wanted { columns } else { indptr.partition_point(|&p| p < target) };
+        if end > start {
+            ranges.push(start..end.min(columns));
+            start = end.min(columns);
+        }
+    }
+    ranges
+}
+
+/// Fills the rows of the transpose that belong to `columns`.
+fn turn<T: Copy>(
+    rows: CsrView<'_>,
+    values: &[T],
+    indptr: &[u64],
+    columns: std::ops::Range<usize>,
+    ids: &mut [u32],
+    own: &mut [T],
+    progress: &Progress,
+) -> Result<()> {
+    let base = indptr[columns.start];
+    let mut next: Vec<u64> = indptr[columns.clone()].iter().map(|p| p - base).collect();
+    for row in 0..rows.rows() {
+        if row % COUNT_GRAIN == 0 {
+            progress.check()?;
+        }
+        let entries = rows.range(row);
+        let all = &rows.indices[entries.clone()];
+        let first = all.partition_point(|&c| (c as usize) < columns.start);
+        for (k, &column) in all[first..].iter().enumerate() {
+            if column as usize >= columns.end {
+                break;
+            }
+            let slot = &mut next[column as usize - columns.start];
+            ids[*slot as usize] = row as u32;
+            own[*slot as usize] = values[entries.start + first + k];
+            *slot += 1;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn rows_of(rows: &[Vec<u32>], columns: usize) -> Csr {
+        Csr::from_rows(rows, columns).unwrap()
+    }
+
+    #[test]
+    fn pruning_keeps_the_middle() {
+        // Word 0 in all 4 units, word 1 in 2, word 2 in 1, word 3 in none.
+        let csr = rows_of(&[vec![0, 1], vec![0, 1, 2], vec![0], vec![0]], 4);
+        let with = |min_df, max_df_ratio| {
+            let pruning = Pruning { min_df, max_df_ratio };
+            bipartite(csr.view(), pruning, 1, &Progress::none()).unwrap()
+        };
+        assert_eq!(with(1, 1.0).kept, [0, 1, 2]);
+        assert_eq!(with(0, 0.5).kept, [1, 2]);
+        let graph = with(2, 0.5);
+        assert_eq!(graph.kept, [1]);
+        assert_eq!(graph.keyword_units, rows_of(&[vec![0, 1]], 4));
+        assert_eq!(graph.unit_keywords, rows_of(&[vec![0], vec![0], vec![], vec![]], 1));
+        let bad = Pruning { min_df: 1, max_df_ratio: f64::NAN };
+        assert!(bipartite(csr.view(), bad, 1, &Progress::none()).is_err());
+    }
+
+    #[test]
+    fn bad_input_is_refused_and_a_stop_is_seen() {
+        let unsorted = rows_of(&[vec![2, 1]], 3);
+        assert!(transpose(unsorted.view(), 1, &Progress::none()).is_err());
+        let csr = rows_of(&[vec![0, 1]], 3);
+        assert!(transpose_values(csr.view(), &[1.0], 1, &Progress::none()).is_err());
+        assert!(renumber(csr.view(), &[1, 1]).is_err());
+        assert!(renumber(csr.view(), &[3]).is_err());
+        let stopped = Progress::none();
+        stopped.stop();
+        assert_eq!(transpose(csr.view(), 1, &stopped), Err(Error::Cancelled));
+    }
+
+    #[test]
+    fn large_graphs_are_turned_in_blocks() {
+        // One column holds a third of all entries: it makes a block of its own.
+        let rows: Vec<Vec<u32>> =
+            (0..700_000u32).map(|i| vec![0, 1 + i % 97, 100 + i.wrapping_mul(48_271) % 50_000]).collect();
+        let csr = rows_of(&rows, 50_100);
+        assert!(csr.indices.len() > BLOCK && blocks(&csr.view().transpose().indptr, 2).len() > 1);
+        let values: Vec<u64> = (0..csr.indices.len() as u64).collect();
+        let (want, positions) = csr.view().transpose_with_positions();
+        for threads in [1, 2, 5] {
+            let (got, carried) = transpose_values(csr.view(), &values, threads, &Progress::none()).unwrap();
+            assert!(got == want && carried == positions);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn equals_the_plain_transpose(
+            rows in prop::collection::vec(prop::collection::btree_set(0u32..30, 0..12), 0..25),
+            threads in 1usize..4,
+        ) {
+            let rows: Vec<Vec<u32>> = rows.into_iter().map(|r| r.into_iter().collect()).collect();
+            let csr = rows_of(&rows, 30);
+            prop_assert_eq!(transpose(csr.view(), threads, &Progress::none()).unwrap(), csr.view().transpose());
+        }
+    }
+}

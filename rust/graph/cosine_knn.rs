@@ -1,0 +1,233 @@
+//! The exact nearest rows of every row by cosine: S2 of KET-RAG (1.2 step 4).
+
+use super::gemm::{pack, product, PANEL, ROWS};
+use crate::error::{Error, Result};
+use crate::parallel::map_ranges_with;
+use crate::progress::Progress;
+use crate::search::best::Best;
+use crate::search::simd::{dot_error, Level};
+use crate::search::vectors::Vectors;
+use crate::sparse::{CsrView, Scored};
+
+/// Rows of one unit of work: a packed block of columns is used this many times.
+const BAND: usize = 192;
+/// Values of one packed block of columns: half of a usual second-level cache.
+const BLOCK_VALUES: usize = 64 * 1024;
+/// Stands where a row has fewer neighbours than asked for.
+pub const NONE: u32 = u32::MAX;
+
+/// Neighbours of each row, best first.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Neighbours {
+    /// u32[n, k], padded with [`NONE`].
+    pub ids: Vec<u32>,
+    /// f64[n, k], padded with 0.
+    pub scores: Vec<f64>,
+    /// Columns of both: the smaller of the `k` asked for and n - 1.
+    pub k: usize,
+}
+
+/// For each row the `k` other rows with the highest [`reference_dot`] (score descending, id
+/// ascending), leaving out row `i` itself and the ids in row `i` of `exclude`. For rows normalised
+/// at ingest the score is the cosine. f32 products preselect with a proved margin; what they keep is
+/// scored again in f64, so the result is the same on every machine and for any number of threads.
+/// Work: n^2 d products; memory: bounded by the threads, not by n^2. Progress counts rows.
+///
+/// [`reference_dot`]: crate::search::vectors::reference_dot
+pub fn cosine_knn(
+    vectors: &Vectors,
+    k: usize,
+    exclude: Option<CsrView>,
+    level: Level,
+    threads: usize,
+    progress: &Progress,
+) -> Result<Neighbours> {
+    let n = vectors.len();
+    if let Some(exclude) = exclude {
+        if exclude.rows() != n {
+            return Err(Error::input(format!("exclude has {} rows for {n} vectors", exclude.rows())));
+        }
+        exclude.require_sorted()?;
+    }
+    let k = k.min(n.saturating_sub(1));
+    if k == 0 {
+        return Ok(Neighbours::default());
+    }
+    let knn = Knn { vectors, exclude, k, level: level.usable(), progress };
+    progress.expect(n as u64);
+    // Bands shrink where there are few rows, so that every thread gets some.
+    let workers = crate::parallel::threads(threads);
+    let band = BAND.min(n.div_ceil(workers * 2).next_multiple_of(ROWS));
+    let parts = map_ranges_with(
+        n,
+        band,
+        threads,
+        progress,
+        || (Vec::new(), Vec::new()),
+        |(panels, best), rows| knn.band(rows, panels, best),
+    )?;
+    let mut all = Neighbours { ids: Vec::with_capacity(n * k), scores: Vec::with_capacity(n * k), k };
+    for row in parts.iter().flatten() {
+        all.ids.extend(row.iter().map(|s| s.id));
+        all.scores.extend(row.iter().map(|s| s.score));
+        all.ids.resize(all.ids.len() + k - row.len(), NONE);
+        all.scores.resize(all.scores.len() + k - row.len(), 0.0);
+    }
+    debug_assert_eq!(all.ids.len(), n * k);
+    Ok(all)
+}
+
+struct Knn<'a> {
+    vectors: &'a Vectors<'a>,
+    exclude: Option<CsrView<'a>>,
+    k: usize,
+    level: Level,
+    progress: &'a Progress,
+}
+
+impl Knn<'_> {
+    fn band(
+        &self,
+        rows: std::ops::Range<usize>,
+        panels: &mut Vec<f32>,
+        best: &mut Vec<Best>,
+    ) -> Result<Vec<Vec<Scored>>> {
+        let (n, d) = (self.vectors.len(), self.vectors.dim());
+        let zero: Vec<bool> = rows.clone().map(|i| self.vectors.row(i).iter().all(|&x| x == 0.0)).collect();
+        best.resize_with(rows.len().max(best.len()), Best::default);
+        best[..rows.len()].iter_mut().for_each(|b| b.reset(self.k));
+        let block = (BLOCK_VALUES / d / PANEL).max(1) * PANEL;
+        for start in (0..n).step_by(block) {
+            pack(self.vectors.rows(start..(start + block).min(n)), d, panels);
+            for first in rows.clone().step_by(ROWS) {
+                self.progress.check()?;
+                self.tile(first..(first + ROWS).min(rows.end), &rows, start, panels, best, &zero);
+            }
+        }
+        Ok(rows
+            .clone()
+            .map(|i| {
+                if zero[i - rows.start] {
+                    return self.first_ids(i);
+                }
+                best[i - rows.start].finish(|j| self.score(i, j))
+            })
+            .collect())
+    }
+
+    /// Rows `tile` against every packed panel; `start` is the first packed column.
+    fn tile(
+        &self,
+        tile: std::ops::Range<usize>,
+        band: &std::ops::Range<usize>,
+        start: usize,
+        panels: &[f32],
+        best: &mut [Best],
+        zero: &[bool],
+    ) {
+        let (n, d) = (self.vectors.len(), self.vectors.dim());
+        // A short tile repeats its last row; the repeats are not read.
+        let own: [&[f32]; ROWS] =
+            std::array::from_fn(|r| self.vectors.row((tile.start + r).min(tile.end - 1)));
+        let error = dot_error(d, self.vectors.norm() * self.vectors.norm(), d);
+        let mut out = [[0f32; PANEL]; ROWS];
+        for (p, panel) in panels.chunks_exact(d * PANEL).enumerate() {
+            product(self.level, own, panel, d, &mut out);
+            let from = start + p * PANEL;
+            for (i, scores) in tile.clone().zip(&out) {
+                let best = &mut best[i - band.start];
+                let floor = (best.floor() - error) as f32;
+                // NaN, from products that overflow, must pass: hence "not below".
+                let any = scores.iter().fold(false, |any, &s| any | !(s < floor));
+                if !any || zero[i - band.start] {
+                    continue;
+                }
+                for (j, &score) in (from..n.min(from + PANEL)).zip(scores) {
+                    if score < floor || self.left_out(i, j) {
+                        continue;
+                    }
+                    let (lower, upper) = match f64::from(score) {
+                        s if s.is_finite() => (s - error, s + error),
+                        _ => (f64::NEG_INFINITY, f64::INFINITY),
+                    };
+                    best.push(j as u32, lower, upper, |j| self.score(i, j));
+                }
+            }
+        }
+    }
+
+    fn score(&self, i: usize, j: u32) -> f64 {
+        self.vectors.score(j, self.vectors.row(i))
+    }
+
+    fn left_out(&self, i: usize, j: usize) -> bool {
+        i == j || self.exclude.is_some_and(|e| e.row(i).binary_search(&(j as u32)).is_ok())
+    }
+
+    /// A zero row scores 0 with every other: the lowest ids, without a look at the scores.
+    fn first_ids(&self, i: usize) -> Vec<Scored> {
+        (0..self.vectors.len())
+            .filter(|&j| !self.left_out(i, j))
+            .take(self.k)
+            .map(|j| Scored { id: j as u32, score: 0.0 })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::vectors::tests::awkward;
+    use crate::sparse::{top_k, Csr};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn equals_all_pairs_by_every_path(
+            seed in prop::collection::vec(-1f32..1.0, 97), n in 0usize..90, d in 1usize..30, k in 0usize..12,
+            out in prop::collection::vec(prop::collection::btree_set(0u32..90, 0..6), 90),
+        ) {
+            let values = awkward(&seed, n, d);
+            let vectors = Vectors::new(&values, d).unwrap();
+            let out: Vec<Vec<u32>> =
+                out[..n].iter().map(|r| r.iter().copied().filter(|&j| (j as usize) < n).collect()).collect();
+            let exclude = Csr::from_rows(&out, n).unwrap();
+            for level in Level::all() {
+                for threads in [1, 3] {
+                    let found = cosine_knn(&vectors, k, Some(exclude.view()), level, threads, &Progress::none()).unwrap();
+                    prop_assert_eq!(found.k, k.min(n.saturating_sub(1)));
+                    for i in 0..if found.k == 0 { 0 } else { n } {
+                        let all = (0..n as u32)
+                            .filter(|&j| j as usize != i && !out[i].contains(&j))
+                            .map(|j| Scored { id: j, score: vectors.score(j, vectors.row(i)) })
+                            .collect();
+                        let best = top_k(all, k);
+                        let mut ids: Vec<u32> = best.iter().map(|s| s.id).collect();
+                        let mut scores: Vec<f64> = best.iter().map(|s| s.score).collect();
+                        ids.resize(found.k, NONE);
+                        scores.resize(found.k, 0.0);
+                        prop_assert_eq!(&found.ids[i * found.k..(i + 1) * found.k], &ids[..]);
+                        prop_assert_eq!(&found.scores[i * found.k..(i + 1) * found.k], &scores[..]);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bad_input_is_refused_and_stops_are_seen() {
+        let vectors = Vectors::new(&[1.0, 1.0], 1).unwrap();
+        let ask = |exclude: &Csr, progress: &Progress| {
+            cosine_knn(&vectors, 1, Some(exclude.view()), Level::best(), 1, progress)
+        };
+        assert!(ask(&Csr::from_rows(&[vec![0]], 2).unwrap(), &Progress::none()).is_err());
+        assert!(ask(&Csr::from_rows(&[vec![1, 0], vec![]], 2).unwrap(), &Progress::none()).is_err());
+        let stopped = Progress::none();
+        stopped.stop();
+        let nobody: [Vec<u32>; 2] = [vec![], vec![]];
+        assert_eq!(ask(&Csr::from_rows(&nobody, 2).unwrap(), &stopped), Err(Error::Cancelled));
+        // Identical twins: each is the other's neighbour, never its own.
+        let twins = ask(&Csr::from_rows(&nobody, 2).unwrap(), &Progress::none()).unwrap();
+        assert_eq!(twins.ids, [1, 0]);
+    }
+}

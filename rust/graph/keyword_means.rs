@@ -1,0 +1,108 @@
+//! A keyword's vector: the mean of the vectors of its sentences (KET-RAG 1.2 step 9, 1.9 #4).
+
+use crate::error::{Error, Result};
+use crate::parallel::map_ranges_with;
+use crate::progress::Progress;
+use crate::search::vectors::{normalise, Vectors};
+use crate::sparse::CsrView;
+
+/// For each row of `word_sentences` (keyword -> its sentences, strictly ascending) the mean of those
+/// rows of `sentences`: summed in f64 in ascending order, divided, cast to f32. Each sentence counts
+/// once. Lengths are left as they are unless `unit`, because the length says how well a keyword's
+/// sentences agree; a keyword of no sentence gets zeros. Returns f32[keywords, d], row-major.
+pub fn keyword_means(
+    word_sentences: CsrView,
+    sentences: &Vectors,
+    unit: bool,
+    threads: usize,
+    progress: &Progress,
+) -> Result<Vec<f32>> {
+    let d = sentences.dim();
+    if word_sentences.columns > sentences.len() {
+        return Err(Error::input(format!(
+            "keywords name {} sentences, but there are {} vectors",
+            word_sentences.columns,
+            sentences.len()
+        )));
+    }
+    word_sentences.require_sorted()?;
+    progress.expect(word_sentences.rows() as u64);
+    let parts = map_ranges_with(
+        word_sentences.rows(),
+        64,
+        threads,
+        progress,
+        || vec![0f64; d],
+        |sum, words| {
+            let mut part = Vec::with_capacity(words.len() * d);
+            for word in words {
+                let row = word_sentences.row(word);
+                sum.fill(0.0);
+                for ids in row.chunks(4096) {
+                    progress.check()?;
+                    for &id in ids {
+                        for (sum, &x) in sum.iter_mut().zip(sentences.row(id as usize)) {
+                            *sum += f64::from(x);
+                        }
+                    }
+                }
+                let count = row.len().max(1) as f64;
+                let start = part.len();
+                part.extend(sum.iter().map(|x| (x / count) as f32));
+                if unit {
+                    normalise(&mut part[start..]);
+                }
+            }
+            Ok(part)
+        },
+    )?;
+    Ok(parts.concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sparse::Csr;
+    use proptest::prelude::*;
+
+    #[test]
+    fn each_sentence_counts_once() {
+        // Acceptance 9: the word is twice in sentence 0 and once in sentence 1.
+        let words = Csr::from_rows(&[vec![0, 1], vec![], vec![2]], 3).unwrap();
+        let values = [1.0, 0.0, 0.0, 1.0, 3.0, 4.0];
+        let vectors = Vectors::new(&values, 2).unwrap();
+        let ask = |unit| keyword_means(words.view(), &vectors, unit, 1, &Progress::none()).unwrap();
+        assert_eq!(ask(false), [0.5, 0.5, 0.0, 0.0, 3.0, 4.0]);
+        assert_eq!(ask(true)[2..], [0.0, 0.0, 0.6, 0.8]);
+    }
+
+    #[test]
+    fn bad_input_is_refused() {
+        let vectors = Vectors::new(&[1.0, 2.0], 1).unwrap();
+        for rows in [vec![vec![2u32]], vec![vec![1, 1]]] {
+            let words = Csr::from_rows(&rows, 3).unwrap();
+            assert!(keyword_means(words.view(), &vectors, false, 1, &Progress::none()).is_err());
+        }
+        let unsorted = Csr::from_rows(&[vec![1, 0]], 2).unwrap();
+        assert!(keyword_means(unsorted.view(), &vectors, false, 1, &Progress::none()).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn equals_the_plain_mean_on_any_threads(
+            rows in prop::collection::vec(prop::collection::btree_set(0u32..30, 0..20), 0..200),
+            seed in prop::collection::vec(-1f32..1.0, 90),
+        ) {
+            let rows: Vec<Vec<u32>> = rows.into_iter().map(|r| r.into_iter().collect()).collect();
+            let words = Csr::from_rows(&rows, 30).unwrap();
+            let vectors = Vectors::new(&seed, 3).unwrap();
+            let ask = |threads| keyword_means(words.view(), &vectors, false, threads, &Progress::none()).unwrap();
+            let plain: Vec<f32> = rows.iter().flat_map(|row| (0..3).map(|k| {
+                let sum: f64 = row.iter().map(|&s| f64::from(seed[s as usize * 3 + k])).sum();
+                (sum / row.len().max(1) as f64) as f32
+            })).collect();
+            prop_assert_eq!(ask(1), plain.clone());
+            prop_assert_eq!(ask(3), plain);
+        }
+    }
+}

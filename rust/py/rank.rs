@@ -1,0 +1,218 @@
+//! Faces of `rank`, of the keyword graph and of the printed context.
+
+use super::arrays::{csr_out, slice, CsrArrays};
+use super::door::{long, quick, wrong};
+use crate::graph::bipartite as graph;
+use crate::rank::pagerank::{self as ranks, Settings, Until, Walk};
+use crate::rank::select;
+use crate::search::fill::{split_budget as split, FillPolicy, OversizePolicy};
+use crate::search::render::{Renderer, Style, Units};
+use crate::sparse::CsrView;
+use crate::text::strings::Strings;
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+type U32s<'py> = Bound<'py, PyArray1<u32>>;
+type U64s<'py> = Bound<'py, PyArray1<u64>>;
+
+#[pyfunction]
+#[pyo3(signature = (indptr, indices, weights=None, restart=None, *, teleport=0.15, until="tolerance", tolerance=1e-9, steps=0, lazy=false, threads=0, report=None))]
+#[allow(clippy::too_many_arguments)]
+fn pagerank<'py>(
+    py: Python<'py>,
+    indptr: PyReadonlyArray1<'py, u64>,
+    indices: PyReadonlyArray1<'py, u32>,
+    weights: Option<PyReadonlyArray1<'py, f64>>,
+    restart: Option<PyReadonlyArray1<'py, f64>>,
+    teleport: f64,
+    until: &str,
+    tolerance: f64,
+    steps: u32,
+    lazy: bool,
+    threads: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let until = match until {
+        "tolerance" => Until::Tolerance(tolerance),
+        "steps" => Until::Steps(steps),
+        "networkx" => Until::Networkx,
+        other => return Err(wrong(format!("until is tolerance, steps or networkx, not {other:?}"))),
+    };
+    let walk = if lazy { Walk::Lazy } else { Walk::Teleport };
+    let settings = Settings { teleport, until, walk, threads };
+    let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
+    let weights = weights.as_ref().map(|w| slice(w, "weights")).transpose()?;
+    let restart = restart.as_ref().map(|r| slice(r, "restart")).transpose()?;
+    let result = long(py, report, |progress| {
+        let edges = CsrView::new(indptr, indices, indptr.len().saturating_sub(1))?;
+        ranks::pagerank(edges, weights, restart, &settings, progress)
+    })?;
+    Ok(result.into_pyarray(py))
+}
+
+#[pyfunction]
+fn core_count(py: Python<'_>, n: usize, ratio: f64) -> PyResult<usize> {
+    quick(py, || select::core_count(n, ratio))
+}
+
+#[pyfunction]
+fn select_ranked<'py>(
+    py: Python<'py>,
+    scores: PyReadonlyArray1<'py, f64>,
+    count: usize,
+) -> PyResult<U32s<'py>> {
+    let scores = slice(&scores, "scores")?;
+    Ok(quick(py, || select::select_ranked(scores, count))?.into_pyarray(py))
+}
+
+#[pyfunction]
+fn select_uniform<'py>(
+    py: Python<'py>,
+    n: usize,
+    count: usize,
+    seed: u64,
+    stage: &str,
+) -> PyResult<U32s<'py>> {
+    Ok(quick(py, || select::select_uniform(n, count, seed, stage))?.into_pyarray(py))
+}
+
+#[pyfunction]
+#[pyo3(signature = (indptr, indices, columns, *, threads=0, report=None))]
+fn transpose<'py>(
+    py: Python<'py>,
+    indptr: PyReadonlyArray1<'py, u64>,
+    indices: PyReadonlyArray1<'py, u32>,
+    columns: usize,
+    threads: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<CsrArrays<'py>> {
+    let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
+    let turned = long(py, report, |progress| {
+        graph::transpose(CsrView::new(indptr, indices, columns)?, threads, progress)
+    })?;
+    Ok(csr_out(py, turned))
+}
+
+#[pyfunction]
+fn renumber<'py>(
+    py: Python<'py>,
+    indptr: PyReadonlyArray1<'py, u64>,
+    indices: PyReadonlyArray1<'py, u32>,
+    columns: usize,
+    kept: PyReadonlyArray1<'py, u32>,
+) -> PyResult<CsrArrays<'py>> {
+    let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
+    let kept = slice(&kept, "kept")?;
+    let rows = quick(py, || graph::renumber(CsrView::new(indptr, indices, columns)?, kept))?;
+    Ok(csr_out(py, rows))
+}
+
+type BipartiteArrays<'py> = (U64s<'py>, U32s<'py>, U64s<'py>, U32s<'py>, U32s<'py>);
+
+#[pyfunction]
+#[pyo3(signature = (indptr, indices, words, *, min_df=1, max_df_ratio=1.0, threads=0, report=None))]
+#[allow(clippy::too_many_arguments)]
+fn bipartite<'py>(
+    py: Python<'py>,
+    indptr: PyReadonlyArray1<'py, u64>,
+    indices: PyReadonlyArray1<'py, u32>,
+    words: usize,
+    min_df: u32,
+    max_df_ratio: f64,
+    threads: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<BipartiteArrays<'py>> {
+    let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
+    let built = long(py, report, |progress| {
+        let pruning = graph::Pruning { min_df, max_df_ratio };
+        graph::bipartite(CsrView::new(indptr, indices, words)?, pruning, threads, progress)
+    })?;
+    let (unit_indptr, unit_indices) = csr_out(py, built.unit_keywords);
+    let (word_indptr, word_indices) = csr_out(py, built.keyword_units);
+    Ok((unit_indptr, unit_indices, word_indptr, word_indices, built.kept.into_pyarray(py)))
+}
+
+#[pyfunction]
+fn split_budget(py: Python<'_>, budget: u64, share: f64) -> PyResult<(u64, u64)> {
+    quick(py, || split(budget, share))
+}
+
+/// (context, tokens, units, row tokens, starts, ends).
+type ContextArrays<'py> = (String, u64, U32s<'py>, U64s<'py>, U64s<'py>, U64s<'py>);
+
+#[pyfunction]
+#[pyo3(signature = (candidates, blob, offsets, n_tokens, budget, *, titles=None, style="cited", fill_policy="first_overflow_stops", oversize_policy="truncate", encoding="cl100k_base"))]
+#[allow(clippy::too_many_arguments, clippy::type_complexity)]
+fn render<'py>(
+    py: Python<'py>,
+    candidates: PyReadonlyArray1<'py, u32>,
+    blob: PyReadonlyArray1<'py, u8>,
+    offsets: PyReadonlyArray1<'py, u64>,
+    n_tokens: PyReadonlyArray1<'py, u32>,
+    budget: u64,
+    titles: Option<(PyReadonlyArray1<'py, u8>, PyReadonlyArray1<'py, u64>, PyReadonlyArray1<'py, u32>)>,
+    style: &str,
+    fill_policy: &str,
+    oversize_policy: &str,
+    encoding: &str,
+) -> PyResult<ContextArrays<'py>> {
+    let style = match style {
+        "cited" => Style::Cited,
+        "ket" => Style::Ket,
+        "published" => Style::Published,
+        other => return Err(wrong(format!("style is cited, ket or published, not {other:?}"))),
+    };
+    let policy = match fill_policy {
+        "first_overflow_stops" => FillPolicy::FirstOverflowStops,
+        "skip_and_continue" => FillPolicy::SkipAndContinue,
+        other => return Err(wrong(format!("unknown fill_policy {other:?}"))),
+    };
+    let oversize = match oversize_policy {
+        "truncate" => OversizePolicy::Truncate,
+        "drop" => OversizePolicy::Drop,
+        other => return Err(wrong(format!("oversize_policy is truncate or drop, not {other:?}"))),
+    };
+    let tokenizer = match encoding {
+        "cl100k_base" => bpe_openai::cl100k_base(),
+        "o200k_base" => bpe_openai::o200k_base(),
+        other => return Err(wrong(format!("unknown encoding {other:?}"))),
+    };
+    let candidates = slice(&candidates, "candidates")?;
+    let (blob, offsets) = (slice(&blob, "blob")?, slice(&offsets, "offsets")?);
+    let n_tokens = slice(&n_tokens, "n_tokens")?;
+    let titles = match &titles {
+        None => None,
+        Some((blob, offsets, of)) => {
+            Some((slice(blob, "title blob")?, slice(offsets, "title offsets")?, slice(of, "title_of")?))
+        }
+    };
+    let context = quick(py, || {
+        let titles = match titles {
+            None => None,
+            Some((blob, offsets, of)) => Some((Strings::new(blob, offsets)?, of)),
+        };
+        let units = Units::new(Strings::new(blob, offsets)?, titles, n_tokens)?;
+        Renderer::new(|text: &str| tokenizer.count(text), style)
+            .render(&units, candidates, budget, policy, oversize)
+    })?;
+    let column = |of: fn(&crate::search::render::Row) -> u64| {
+        context.rows.iter().map(of).collect::<Vec<u64>>().into_pyarray(py)
+    };
+    let units: Vec<u32> = context.rows.iter().map(|r| r.unit).collect();
+    let tokens = column(|r| r.tokens);
+    let (starts, ends) = (column(|r| r.start as u64), column(|r| r.end as u64));
+    Ok((context.text, context.tokens, units.into_pyarray(py), tokens, starts, ends))
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(pagerank, m)?)?;
+    m.add_function(wrap_pyfunction!(core_count, m)?)?;
+    m.add_function(wrap_pyfunction!(select_ranked, m)?)?;
+    m.add_function(wrap_pyfunction!(select_uniform, m)?)?;
+    m.add_function(wrap_pyfunction!(transpose, m)?)?;
+    m.add_function(wrap_pyfunction!(renumber, m)?)?;
+    m.add_function(wrap_pyfunction!(bipartite, m)?)?;
+    m.add_function(wrap_pyfunction!(split_budget, m)?)?;
+    m.add_function(wrap_pyfunction!(render, m)?)?;
+    Ok(())
+}

@@ -1,0 +1,219 @@
+//! What the walk reads: vocabularies and rows, borrowed from wherever they lie.
+//!
+//! The arrays are made by the index stage (`graph::links`), kept as one file each, and mapped.
+
+use crate::error::{Error, Result};
+use crate::sparse::CsrView;
+use crate::text::strings::Strings;
+
+/// No subject.
+pub const NONE: u32 = u32::MAX;
+
+/// One array by its kind.
+#[derive(Debug, Clone, Copy)]
+pub enum Slice<'a> {
+    U8(&'a [u8]),
+    U32(&'a [u32]),
+    U64(&'a [u64]),
+    F64(&'a [f64]),
+}
+
+/// Names and kinds of the arrays, in the order in which they are stored.
+pub const ARRAYS: [(&str, &str); 35] = [
+    ("keywords_blob", "u8"),
+    ("keywords_offsets", "u64"),
+    ("names_blob", "u8"),
+    ("names_offsets", "u64"),
+    ("subjects_blob", "u8"),
+    ("subjects_offsets", "u64"),
+    ("unit_keywords_indptr", "u64"),
+    ("unit_keywords_indices", "u32"),
+    ("unit_keywords_tf", "u32"),
+    ("keyword_units_indptr", "u64"),
+    ("keyword_units_indices", "u32"),
+    ("keyword_units_tf", "u32"),
+    ("unit_names_indptr", "u64"),
+    ("unit_names_indices", "u32"),
+    ("name_units_indptr", "u64"),
+    ("name_units_indices", "u32"),
+    ("unit_subject", "u32"),
+    ("unit_mentions_indptr", "u64"),
+    ("unit_mentions_indices", "u32"),
+    ("unit_subjects_indptr", "u64"),
+    ("unit_subjects_indices", "u32"),
+    ("subject_units_indptr", "u64"),
+    ("subject_units_indices", "u32"),
+    ("first_sentence", "u64"),
+    ("sentence_keywords_indptr", "u64"),
+    ("sentence_keywords_indices", "u32"),
+    ("sentence_names_indptr", "u64"),
+    ("sentence_names_indices", "u32"),
+    ("unit_norm", "f64"),
+    ("keyword_idf", "f64"),
+    ("name_idf", "f64"),
+    ("subject_idf", "f64"),
+    ("unit_sums", "f64"),
+    ("keyword_sum", "f64"),
+    ("unit_length", "u32"),
+];
+
+/// Units, their words, names and subjects. `n` units, `s` sentences.
+#[derive(Debug, Clone, Copy)]
+pub struct LinksView<'a> {
+    /// Vocabularies: ascending bytes.
+    pub keywords: Strings<'a>,
+    pub names: Strings<'a>,
+    pub subjects: Strings<'a>,
+    /// Keywords of "title, text", with how often each occurs.
+    pub unit_keywords: CsrView<'a>,
+    pub unit_tf: &'a [u32],
+    pub keyword_units: CsrView<'a>,
+    pub keyword_tf: &'a [u32],
+    pub unit_names: CsrView<'a>,
+    pub name_units: CsrView<'a>,
+    /// What a unit is about, or [`NONE`].
+    pub unit_subject: &'a [u32],
+    pub unit_mentions: CsrView<'a>,
+    /// Subjects that a unit owns or mentions.
+    pub unit_subjects: CsrView<'a>,
+    pub subject_units: CsrView<'a>,
+    /// n + 1 offsets into the sentences.
+    pub first_sentence: &'a [u64],
+    pub sentence_keywords: CsrView<'a>,
+    pub sentence_names: CsrView<'a>,
+    /// Number of keywords of a unit, with repetitions.
+    pub unit_length: &'a [u32],
+    /// BM25's k1 (1 - b + b length / mean length).
+    pub unit_norm: &'a [f64],
+    /// ln(1 + (n - df + .5) / (df + .5)).
+    pub keyword_idf: &'a [f64],
+    pub name_idf: &'a [f64],
+    pub subject_idf: &'a [f64],
+    /// Sums of a unit's weights: 3 n values, keywords (BM25), then names (idf), then subjects (idf).
+    pub unit_sums: &'a [f64],
+    /// Sum of a keyword's BM25 weights over its units.
+    pub keyword_sum: &'a [f64],
+}
+
+impl<'a> LinksView<'a> {
+    /// From arrays by name (see [`ARRAYS`]). All that a query relies on is checked: once, at open.
+    pub fn new(find: impl Fn(&str) -> Result<Slice<'a>>) -> Result<Self> {
+        let wrong = |name: &str, kind: &str| Error::input(format!("{name} must hold {kind} values"));
+        let u8s = |name: &str| match find(name)? {
+            Slice::U8(x) => Ok(x),
+            _ => Err(wrong(name, "u8")),
+        };
+        let u32s = |name: &str| match find(name)? {
+            Slice::U32(x) => Ok(x),
+            _ => Err(wrong(name, "u32")),
+        };
+        let u64s = |name: &str| match find(name)? {
+            Slice::U64(x) => Ok(x),
+            _ => Err(wrong(name, "u64")),
+        };
+        let f64s = |name: &str| match find(name)? {
+            Slice::F64(x) => Ok(x),
+            _ => Err(wrong(name, "f64")),
+        };
+        let named = |name: &str, error: Error| match error {
+            Error::Input(text) => Error::Input(format!("{name}: {text}")),
+            other => other,
+        };
+        let strings = |name: &str| {
+            let (blob, offsets) = (u8s(&format!("{name}_blob"))?, u64s(&format!("{name}_offsets"))?);
+            Strings::new(blob, offsets).map_err(|e| named(name, e))
+        };
+        let rows = |name: &str, columns: usize| {
+            let indptr = u64s(&format!("{name}_indptr"))?;
+            let indices = u32s(&format!("{name}_indices"))?;
+            CsrView::new(indptr, indices, columns).map_err(|e| named(name, e))
+        };
+        let unit_subject = u32s("unit_subject")?;
+        let n = unit_subject.len();
+        let (keywords, names, subjects) = (strings("keywords")?, strings("names")?, strings("subjects")?);
+        let view = Self {
+            keywords,
+            names,
+            subjects,
+            unit_keywords: rows("unit_keywords", keywords.len())?,
+            unit_tf: u32s("unit_keywords_tf")?,
+            keyword_units: rows("keyword_units", n)?,
+            keyword_tf: u32s("keyword_units_tf")?,
+            unit_names: rows("unit_names", names.len())?,
+            name_units: rows("name_units", n)?,
+            unit_subject,
+            unit_mentions: rows("unit_mentions", subjects.len())?,
+            unit_subjects: rows("unit_subjects", subjects.len())?,
+            subject_units: rows("subject_units", n)?,
+            first_sentence: u64s("first_sentence")?,
+            sentence_keywords: rows("sentence_keywords", keywords.len())?,
+            sentence_names: rows("sentence_names", names.len())?,
+            unit_length: u32s("unit_length")?,
+            unit_norm: f64s("unit_norm")?,
+            keyword_idf: f64s("keyword_idf")?,
+            name_idf: f64s("name_idf")?,
+            subject_idf: f64s("subject_idf")?,
+            unit_sums: f64s("unit_sums")?,
+            keyword_sum: f64s("keyword_sum")?,
+        };
+        view.check()?;
+        Ok(view)
+    }
+
+    /// The kind of the array of that name.
+    pub fn kind(name: &str) -> Result<&'static str> {
+        let found = ARRAYS.iter().find(|(known, _)| *known == name);
+        found.map(|(_, kind)| *kind).ok_or_else(|| Error::input(format!("there is no array {name}")))
+    }
+
+    fn check(&self) -> Result<()> {
+        let n = self.units();
+        let lengths = [
+            ("unit_keywords", self.unit_keywords.rows(), n),
+            ("unit_keywords_tf", self.unit_tf.len(), self.unit_keywords.nnz()),
+            ("keyword_units", self.keyword_units.rows(), self.keywords.len()),
+            ("keyword_units_tf", self.keyword_tf.len(), self.keyword_units.nnz()),
+            ("unit_names", self.unit_names.rows(), n),
+            ("name_units", self.name_units.rows(), self.names.len()),
+            ("unit_mentions", self.unit_mentions.rows(), n),
+            ("unit_subjects", self.unit_subjects.rows(), n),
+            ("subject_units", self.subject_units.rows(), self.subjects.len()),
+            ("first_sentence", self.first_sentence.len(), n + 1),
+            ("sentence_names", self.sentence_names.rows(), self.sentence_keywords.rows()),
+            ("unit_length", self.unit_length.len(), n),
+            ("unit_norm", self.unit_norm.len(), n),
+            ("keyword_idf", self.keyword_idf.len(), self.keywords.len()),
+            ("name_idf", self.name_idf.len(), self.names.len()),
+            ("subject_idf", self.subject_idf.len(), self.subjects.len()),
+            ("unit_sums", self.unit_sums.len(), 3 * n),
+            ("keyword_sum", self.keyword_sum.len(), self.keywords.len()),
+        ];
+        if let Some((name, found, wanted)) = lengths.iter().find(|(_, found, wanted)| found != wanted) {
+            return Err(Error::input(format!("{name} has {found} rows or values, not {wanted}")));
+        }
+        let known = |&s: &u32| s == NONE || (s as usize) < self.subjects.len();
+        if let Some(unit) = self.unit_subject.iter().position(|s| !known(s)) {
+            return Err(Error::input(format!("unit_subject of unit {unit} is no subject")));
+        }
+        check_sentences(self.first_sentence, self.sentence_keywords.rows() as u64)
+    }
+
+    pub fn units(&self) -> usize {
+        self.unit_subject.len()
+    }
+
+    pub fn sentences(&self, unit: usize) -> std::ops::Range<usize> {
+        self.first_sentence[unit] as usize..self.first_sentence[unit + 1] as usize
+    }
+}
+
+/// n + 1 offsets that start at 0, never fall and end at the number of sentences.
+pub fn check_sentences(first: &[u64], sentences: u64) -> Result<()> {
+    let ends = (first.first(), first.last());
+    if ends != (Some(&0), Some(&sentences)) || first.windows(2).any(|w| w[1] < w[0]) {
+        return Err(Error::input(format!(
+            "first_sentence must rise from 0 to the number of sentences, {sentences}"
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! What of a question the index knows.
+
+use crate::rank::links_view::LinksView;
+use crate::text::lexical::Lexer;
+use crate::text::names::MAX_PHRASE;
+use crate::text::strings::Strings;
+
+/// Ids of a question's keywords, names and subjects: ascending, each once.
+#[derive(Debug, Clone, Default)]
+pub struct Question {
+    pub keywords: Vec<u32>,
+    pub names: Vec<u32>,
+    pub subjects: Vec<u32>,
+    lexer: Lexer,
+}
+
+impl Question {
+    /// Keywords count once each; names and subjects are all phrases of 1 to 8 words that are known,
+    /// in any case.
+    pub fn read(&mut self, links: &LinksView<'_>, text: &str) {
+        self.keywords.clear();
+        self.names.clear();
+        self.subjects.clear();
+        self.lexer.read(text);
+        self.lexer.keywords(|word| {
+            self.keywords.extend(links.keywords.position(word).map(|at| at as u32));
+        });
+        let mut phrase = String::new();
+        for first in 0..self.lexer.words.len() {
+            known_phrases(&self.lexer, first, links.names, &mut phrase, &mut self.names);
+            known_phrases(&self.lexer, first, links.subjects, &mut phrase, &mut self.subjects);
+        }
+        for ids in [&mut self.keywords, &mut self.names, &mut self.subjects] {
+            ids.sort_unstable();
+            ids.dedup();
+        }
+    }
+}
+
+/// Phrases that begin at word `first`. The strings are sorted: where none begins with a phrase, none
+/// begins with a longer one.
+fn known_phrases(
+    text: &Lexer,
+    first: usize,
+    strings: Strings<'_>,
+    phrase: &mut String,
+    found: &mut Vec<u32>,
+) {
+    phrase.clear();
+    let mut low = 0;
+    for k in first..text.words.len().min(first + MAX_PHRASE) {
+        if k > first {
+            phrase.push(' ');
+        }
+        phrase.push_str(text.lower(k));
+        let mut high = strings.len();
+        while low < high {
+            let middle = (low + high) / 2;
+            if strings.get(middle).as_bytes() < phrase.as_bytes() {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        if low == strings.len() || !strings.get(low).starts_with(phrase.as_str()) {
+            return;
+        }
+        if strings.get(low).len() == phrase.len() {
+            found.push(low as u32);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Which chunks become core chunks: the best by rank (variant P) or a seeded draw (variant U).
+
+use crate::error::{Error, Result};
+use crate::sparse::{quantise, rank_order, Scored};
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// `min(n, ceil(ratio * n - 1e-9))`: the number of core chunks (the small term takes back what
+/// rounding adds, so that 0.29 of 100 is 29).
+pub fn core_count(n: usize, ratio: f64) -> Result<usize> {
+    if !(0.0..=1.0).contains(&ratio) {
+        return Err(Error::input(format!("the core ratio must lie in [0, 1], not {ratio}")));
+    }
+    let count = (ratio * n as f64 - 1e-9).ceil().max(0.0);
+    Ok((count as usize).min(n))
+}
+
+/// The first `count` ids by (score rounded to 1e-12, descending; id ascending), in that order.
+pub fn select_ranked(scores: &[f64], count: usize) -> Result<Vec<u32>> {
+    id_range(scores.len())?;
+    if let Some(i) = scores.iter().position(|s| s.is_nan()) {
+        return Err(Error::input(format!("score {i} is not a number")));
+    }
+    let mut items: Vec<Scored> =
+        scores.iter().zip(0u32..).map(|(&s, id)| Scored { id, score: quantise(s) }).collect();
+    let count = count.min(items.len());
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    if count < items.len() {
+        items.select_nth_unstable_by(count - 1, rank_order);
+        items.truncate(count);
+    }
+    items.sort_unstable_by(rank_order);
+    Ok(items.into_iter().map(|s| s.id).collect())
+}
+
+/// The first `count` ids of a shuffle of `0..n` that depends on `seed` and `stage` alone.
+pub fn select_uniform(n: usize, count: usize, seed: u64, stage: &str) -> Result<Vec<u32>> {
+    id_range(n)?;
+    let mut ids: Vec<u32> = (0..n as u32).collect();
+    let mut random = stage_rng(seed, stage);
+    for i in (1..n).rev() {
+        ids.swap(i, below(&mut random, i as u64 + 1) as usize);
+    }
+    ids.truncate(count);
+    Ok(ids)
+}
+
+/// The generator of one stage: ChaCha8 whose key is the seed (little-endian, then zeros) and whose
+/// stream is the 64-bit FNV-1a hash of the stage's name.
+pub fn stage_rng(seed: u64, stage: &str) -> ChaCha8Rng {
+    let mut key = [0u8; 32];
+    key[..8].copy_from_slice(&seed.to_le_bytes());
+    let stream = stage.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    let mut random = ChaCha8Rng::from_seed(key);
+    random.set_stream(stream);
+    random
+}
+
+/// A number in `0..bound`, without bias: draws that fall into the incomplete last block are repeated.
+fn below(random: &mut ChaCha8Rng, bound: u64) -> u64 {
+    let excess = (u64::MAX % bound + 1) % bound;
+    loop {
+        let draw = random.next_u64();
+        if draw <= u64::MAX - excess {
+            return draw % bound;
+        }
+    }
+}
+
+fn id_range(n: usize) -> Result<()> {
+    match u32::try_from(n) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Error::input(format!("{n} items: ids have 32 bits"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn core_counts() {
+        for (n, ratio, want) in
+            [(7, 0.8, 6), (1, 0.8, 1), (100, 0.29, 29), (3, 0.0, 0), (0, 0.8, 0), (5, 1.0, 5)]
+        {
+            assert_eq!(core_count(n, ratio), Ok(want));
+        }
+        for ratio in [-0.1, 1.1, f64::NAN] {
+            assert!(core_count(3, ratio).is_err());
+        }
+    }
+
+    #[test]
+    fn ties_below_the_quantum_fall_to_the_smaller_id() {
+        assert_eq!(select_ranked(&[0.25, 0.25 + 1e-14, 0.5, 0.1], 3), Ok(vec![2, 0, 1]));
+        assert_eq!(select_ranked(&[0.25], 9), Ok(vec![0]));
+        assert_eq!(select_ranked(&[], 9), Ok(vec![]));
+        assert!(select_ranked(&[0.0, f64::NAN], 1).is_err());
+    }
+
+    /// Pins the generator: the same draw in every version, and in `reference/select.py`.
+    #[test]
+    fn the_draw_is_pinned() {
+        let mut random = stage_rng(42, "core");
+        let first = [random.next_u64(), random.next_u64()];
+        assert_eq!(first, PINNED_WORDS);
+        assert_eq!(select_uniform(10, 10, 42, "core"), Ok(PINNED_ORDER.to_vec()));
+    }
+    const PINNED_WORDS: [u64; 2] = [5490848319237149390, 5523466285386976263];
+    const PINNED_ORDER: [u32; 10] = [7, 4, 5, 2, 3, 1, 8, 9, 6, 0];
+
+    proptest! {
+        #[test]
+        fn a_draw_is_a_subset_and_grows_by_appending(n in 0usize..60, count in 0usize..70, seed: u64) {
+            let all = select_uniform(n, n, seed, "core").unwrap();
+            let mut sorted = all.clone();
+            sorted.sort_unstable();
+            prop_assert_eq!(sorted, (0..n as u32).collect::<Vec<_>>());
+            let some = select_uniform(n, count, seed, "core").unwrap();
+            prop_assert_eq!(&some[..], &all[..count.min(n)]);
+            if n > 20 {
+                prop_assert_ne!(select_uniform(n, n, seed, "pivots").unwrap(), all);
+            }
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Stage 1 of the walk: the pool of candidates, reached over what units share outside the question.
+
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+use crate::rank::links_view::LinksView;
+use crate::rank::question::Question;
+use crate::rank::sparse_sum::SparseSum;
+use crate::rank::walk::{dot, Dense, Options};
+use crate::search::bm25;
+use crate::sparse::{top_k, CsrView, Scored};
+
+const RESTART_TOP: usize = 20;
+const TELEPORT: f64 = 0.5;
+const SHARE_KEYWORD: f64 = 0.34;
+const SHARE_OTHER: f64 = 0.33;
+const WALK_WEIGHT: f64 = 1.5;
+const TINY: f64 = 1e-9;
+/// A standard deviation up to this is rounding noise.
+const NO_SPREAD: f64 = 1e-6;
+/// Vectors between two looks at the clock.
+const CHECK: usize = 4096;
+
+/// How to standardise: (x - mean) / deviation, or 0 where nothing differs.
+#[derive(Debug, Clone, Copy, Default)]
+struct Standard {
+    mean: f64,
+    deviation: f64,
+}
+
+impl Standard {
+    /// Of `values` and `rest` more that all equal `other`.
+    fn of(values: impl Iterator<Item = f64> + Clone, rest: usize, other: f64) -> Self {
+        let (mut count, mut sum) = (rest as f64, other * rest as f64);
+        for x in values.clone() {
+            sum += x;
+            count += 1.0;
+        }
+        let mean = sum / count.max(1.0);
+        let start = (other - mean) * (other - mean) * rest as f64;
+        let square = values.fold(start, |sum, x| sum + (x - mean) * (x - mean));
+        Self { mean, deviation: (square / count.max(1.0)).sqrt() }
+    }
+
+    fn z(&self, x: f64) -> f64 {
+        if self.deviation > NO_SPREAD {
+            (x - self.mean) / self.deviation
+        } else {
+            0.0
+        }
+    }
+}
+
+/// Buffers of stage 1.
+#[derive(Debug, Default)]
+pub(crate) struct PoolScratch {
+    bm25: SparseSum,
+    arrived: SparseSum,
+    nodes: SparseSum,
+    /// With vectors: f of every unit.
+    direct: Vec<f64>,
+    mass: Vec<Scored>,
+}
+
+/// The best `want` units by T = f + 1.5 z(ln P), best first. Empty where nothing of the question is
+/// known.
+pub(crate) fn pool(
+    links: &LinksView<'_>,
+    dense: Option<&Dense<'_>>,
+    question: &Question,
+    want: usize,
+    options: Options,
+    scratch: &mut PoolScratch,
+    progress: &Progress,
+) -> Result<Vec<Scored>> {
+    let n = links.units();
+    let PoolScratch { bm25: words, arrived, nodes, direct, mass } = scratch;
+    words.fit(n);
+    bm25::scores(links, &question.keywords, progress, words)?;
+    let standard =
+        Standard::of(words.touched.iter().map(|&u| words.get(u)), n - words.touched.len(), 0.0);
+    let by_words = |u: u32| standard.z(words.get(u));
+    if let Some(dense) = dense {
+        similarities(dense, direct, progress)?;
+        let dense = Standard::of(direct.iter().copied(), 0, 0.0);
+        for (u, x) in direct.iter_mut().enumerate() {
+            *x = dense.z(*x) + by_words(u as u32);
+        }
+        let both = Standard::of(direct.iter().copied(), 0, 0.0);
+        direct.iter_mut().for_each(|x| *x = both.z(*x));
+    }
+    let every = options.exact || dense.is_some();
+    let f = |u: u32| if dense.is_some() { direct[u as usize] } else { by_words(u) };
+    let scored = |u: u32| Scored { id: u, score: f(u) };
+
+    let first: Vec<Scored> = if every {
+        (0..n as u32).map(scored).collect()
+    } else {
+        words.touched.iter().map(|&u| scored(u)).collect()
+    };
+    let restart = softmax(top_k(first, RESTART_TOP));
+    arrived.fit(n);
+    nodes.fit(links.keywords.len().max(links.names.len()).max(links.subjects.len()));
+    mass.clear();
+    mass.extend_from_slice(&restart);
+    for step in 1..=options.steps {
+        progress.check()?;
+        walk_step(links, question, mass, options, nodes, arrived);
+        let reached = arrived.touched.len();
+        for r in &restart {
+            arrived.add(r.id, 0.0);
+        }
+        let kept = |u: u32| (1.0 - TELEPORT) * arrived.get(u);
+        mass.clear();
+        mass.extend(arrived.touched[..reached].iter().map(|&u| Scored { id: u, score: kept(u) }));
+        let fresh = &arrived.touched[reached..];
+        mass.extend(fresh.iter().map(|&u| Scored { id: u, score: 0.0 }));
+        mass.sort_unstable_by_key(|m| m.id);
+        for r in &restart {
+            if let Ok(at) = mass.binary_search_by_key(&r.id, |m| m.id) {
+                mass[at].score += TELEPORT * r.score;
+            }
+        }
+        if !options.exact && step < options.steps && mass.len() > options.keep {
+            *mass = top_k(std::mem::take(mass), options.keep);
+            mass.sort_unstable_by_key(|m| m.id);
+        }
+    }
+
+    // The standard of ln P is that of every unit, or, in the local form, of those that were reached.
+    let logs: Vec<f64> = mass.iter().map(|m| (m.score + TINY).ln()).collect();
+    let rest = if options.exact { n - mass.len() } else { 0 };
+    let spread = Standard::of(logs.iter().copied(), rest, TINY.ln());
+    let unreached = WALK_WEIGHT * spread.z(TINY.ln());
+    let mut all: Vec<Scored> = mass
+        .iter()
+        .zip(&logs)
+        .map(|(m, &log)| Scored { id: m.id, score: f(m.id) + WALK_WEIGHT * spread.z(log) })
+        .collect();
+    let other = |u: u32| Scored { id: u, score: f(u) + unreached };
+    let absent = |u: &u32| mass.binary_search_by_key(u, |m| m.id).is_err();
+    if every {
+        all.extend((0..n as u32).filter(absent).map(other));
+    } else {
+        all.extend(words.touched.iter().copied().filter(|&u| !arrived.has(u)).map(other));
+    }
+    Ok(top_k(all, want))
+}
+
+/// Similarity of the question to every unit.
+fn similarities(dense: &Dense<'_>, out: &mut Vec<f64>, progress: &Progress) -> Result<()> {
+    out.clear();
+    for (unit, vector) in dense.unit_vectors.chunks_exact(dense.dim).enumerate() {
+        if unit % CHECK == 0 {
+            progress.check()?;
+        }
+        let x = dot(dense.query, vector);
+        if !x.is_finite() {
+            return Err(Error::input(format!("the vector of unit {unit} is not finite")));
+        }
+        out.push(x);
+    }
+    Ok(())
+}
+
+fn softmax(mut best: Vec<Scored>) -> Vec<Scored> {
+    let top = best.first().map_or(0.0, |b| b.score);
+    best.iter_mut().for_each(|b| b.score = (b.score - top).exp());
+    let total: f64 = best.iter().map(|b| b.score).sum();
+    best.iter_mut().for_each(|b| b.score /= total);
+    best
+}
+
+/// One step from units over the nodes of the three graphs to units.
+fn walk_step(
+    links: &LinksView<'_>,
+    question: &Question,
+    mass: &[Scored],
+    options: Options,
+    nodes: &mut SparseSum,
+    arrived: &mut SparseSum,
+) {
+    let n = links.units();
+    let limit = if options.exact { u64::MAX } else { options.max_df };
+    let degree = |rows: &CsrView<'_>, x: u32| rows.indptr[x as usize + 1] - rows.indptr[x as usize];
+    arrived.clear();
+
+    nodes.clear();
+    for m in mass {
+        let (unit, sum) = (m.id as usize, links.unit_sums[m.id as usize]);
+        if sum <= 0.0 {
+            continue;
+        }
+        let (share, norm) = (m.score / sum, links.unit_norm[unit]);
+        for at in links.unit_keywords.range(unit) {
+            let x = links.unit_keywords.indices[at];
+            if degree(&links.keyword_units, x) <= limit {
+                let tf = f64::from(links.unit_tf[at]);
+                nodes.add(x, share * links.keyword_idf[x as usize] * (tf / (tf + norm)));
+            }
+        }
+    }
+    if let Some(scale) = rescale(nodes, &question.keywords, SHARE_KEYWORD) {
+        for &x in &nodes.touched {
+            let node = nodes.get(x);
+            if node <= options.least_node * scale.recip() {
+                continue;
+            }
+            let push = node * scale * links.keyword_idf[x as usize] / links.keyword_sum[x as usize];
+            let range = links.keyword_units.range(x as usize);
+            let units = &links.keyword_units.indices[range.clone()];
+            for (&unit, &tf) in units.iter().zip(&links.keyword_tf[range]) {
+                let tf = f64::from(tf);
+                arrived.add(unit, push * (tf / (tf + links.unit_norm[unit as usize])));
+            }
+        }
+    }
+
+    let others = [
+        (&links.unit_names, &links.name_units, links.name_idf, &question.names, n),
+        (&links.unit_subjects, &links.subject_units, links.subject_idf, &question.subjects, 2 * n),
+    ];
+    for (to_nodes, to_units, idf, asked, sums) in others {
+        nodes.clear();
+        for m in mass {
+            let sum = links.unit_sums[sums + m.id as usize];
+            if sum <= 0.0 {
+                continue;
+            }
+            for &x in to_nodes.row(m.id as usize) {
+                if degree(to_units, x) <= limit {
+                    nodes.add(x, m.score / sum * idf[x as usize]);
+                }
+            }
+        }
+        if let Some(scale) = rescale(nodes, asked, SHARE_OTHER) {
+            for &x in &nodes.touched {
+                let node = nodes.get(x);
+                if node > 0.0 {
+                    let units = to_units.row(x as usize);
+                    let push = node * scale / units.len() as f64;
+                    units.iter().for_each(|&unit| arrived.add(unit, push));
+                }
+            }
+        }
+    }
+}
+
+/// Takes what the question names away; what brings the rest to the share of this graph.
+fn rescale(nodes: &mut SparseSum, asked: &[u32], share: f64) -> Option<f64> {
+    for &x in asked {
+        nodes.erase(x);
+    }
+    let total = nodes.total();
+    (total > 0.0).then(|| share / total)
+}

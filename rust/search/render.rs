@@ -1,0 +1,265 @@
+//! The printed context: the ranked units that fit the budget, each with a mark to cite it by.
+//!
+//! The size of a context is the sum of the counts of its rows (00-conventions 0.3), each the count of
+//! its prefix, the stored count of its text and the count of its line end: nothing but the short
+//! prefixes is tokenised here.
+
+use super::fill::{fill, Count, FillPolicy, OversizePolicy};
+use crate::error::{Error, Result};
+use crate::text::strings::Strings;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The form of a context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// The product's own: `[rank]`, the title if there is one, the text, an empty line between rows. The
+    /// line break after the mark makes one token with the bracket, which a space would not.
+    Cited,
+    /// KET-RAG's text section (1.5 step 4): a title line, `id|text`, rows `chunk_{rank}|text`.
+    Ket,
+    /// As the published code prints and counts [`Style::Ket`]: two line breaks first, and each row
+    /// counted as a whole. For parity only: it tokenises every row again.
+    Published,
+}
+
+const KET_HEADER: &str = "-----Text source that may be relevant-----\nid|text\n";
+const PUBLISHED_HEADER: &str = "\n\n-----Text source that may be relevant-----\nid|text\n";
+
+impl Style {
+    fn header(self) -> &'static str {
+        match self {
+            Self::Cited => "",
+            Self::Ket => KET_HEADER,
+            Self::Published => PUBLISHED_HEADER,
+        }
+    }
+
+    fn prefix(self, rank: usize) -> String {
+        match self {
+            Self::Cited => format!("[{rank}]\n"),
+            Self::Ket | Self::Published => format!("chunk_{rank}|"),
+        }
+    }
+
+    /// What follows a row. The second line break of the last row is not printed.
+    fn end(self) -> &'static str {
+        match self {
+            Self::Cited => "\n\n",
+            Self::Ket | Self::Published => "\n",
+        }
+    }
+}
+
+/// What can be printed. The text of a row is `title + "\n" + text`, or the text alone if untitled.
+#[derive(Debug, Clone, Copy)]
+pub struct Units<'a> {
+    texts: Strings<'a>,
+    titles: Option<(Strings<'a>, &'a [u32])>,
+    tokens: &'a [u32],
+}
+
+impl<'a> Units<'a> {
+    /// `tokens[u]` is the count of the whole text of unit `u`'s row, title included. `titles` are the
+    /// documents' titles (empty where there is none) with the document of each unit.
+    pub fn new(
+        texts: Strings<'a>,
+        titles: Option<(Strings<'a>, &'a [u32])>,
+        tokens: &'a [u32],
+    ) -> Result<Self> {
+        let n = texts.len();
+        if tokens.len() != n {
+            return Err(Error::input(format!("there are {} token counts for {n} texts", tokens.len())));
+        }
+        if let Some((titles, of)) = &titles {
+            if of.len() != n {
+                return Err(Error::input(format!("title_of has {} entries for {n} texts", of.len())));
+            }
+            if let Some(u) = of.iter().position(|&d| d as usize >= titles.len()) {
+                return Err(Error::input(format!(
+                    "title_of[{u}] is {}, but there are {} titles",
+                    of[u],
+                    titles.len()
+                )));
+            }
+        }
+        Ok(Self { texts, titles, tokens })
+    }
+
+    fn title(&self, unit: usize) -> &'a str {
+        self.titles.map_or("", |(titles, of)| titles.get(of[unit] as usize))
+    }
+}
+
+/// One printed unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    pub unit: u32,
+    /// The count of the whole row: prefix, title, text and line end.
+    pub tokens: u64,
+    /// The bytes of the context that hold the unit's own text, without mark and title.
+    pub start: usize,
+    pub end: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Context {
+    pub text: String,
+    /// The sum of the counts of the rows and of the header; never above the budget.
+    pub tokens: u64,
+    pub rows: Vec<Row>,
+}
+
+/// Ranks whose prefix count is remembered.
+const REMEMBERED: usize = 4096;
+
+/// Prints contexts of one style under one encoding; to be kept between questions.
+pub struct Renderer<C> {
+    count: C,
+    style: Style,
+    header: u64,
+    end: u64,
+    /// Counts of the prefixes of ranks 1, 2, ..; 0 where not yet counted.
+    prefixes: Vec<AtomicU32>,
+}
+
+impl<C: Count> Renderer<C> {
+    pub fn new(count: C, style: Style) -> Self {
+        let header = count.count(style.header()) as u64;
+        let end = count.count(style.end()) as u64;
+        let prefixes = (0..REMEMBERED).map(|_| AtomicU32::new(0)).collect();
+        Self { count, style, header, end, prefixes }
+    }
+
+    fn prefix_tokens(&self, rank: usize) -> u64 {
+        let fresh = || self.count.count(&self.style.prefix(rank)) as u64;
+        let Some(slot) = rank.checked_sub(1).and_then(|i| self.prefixes.get(i)) else {
+            return fresh();
+        };
+        match slot.load(Ordering::Relaxed) {
+            0 => {
+                let count = fresh();
+                // Another thread can only store the same number.
+                slot.store(count as u32, Ordering::Relaxed);
+                count
+            }
+            count => u64::from(count),
+        }
+    }
+
+    /// The first of `candidates` (unit ids, best first) that fit `budget`, printed. No candidate, or no
+    /// room for the header and one token: an empty context.
+    pub fn render(
+        &self,
+        units: &Units<'_>,
+        candidates: &[u32],
+        budget: u64,
+        policy: FillPolicy,
+        oversize: OversizePolicy,
+    ) -> Result<Context> {
+        if let Some(i) = candidates.iter().position(|&u| u as usize >= units.texts.len()) {
+            return Err(Error::input(format!(
+                "candidate {} at position {i}: there are {} units",
+                candidates[i],
+                units.texts.len()
+            )));
+        }
+        let Some(room) = budget.checked_sub(self.header) else { return Ok(Context::default()) };
+        let taken = fill(candidates.len(), room, policy, |i, place| {
+            self.row_tokens(units, candidates[i] as usize, place + 1)
+        });
+        if !taken.is_empty() {
+            return Ok(self.print(units, taken.into_iter().map(|(i, cost)| (candidates[i], cost))));
+        }
+        match candidates.first() {
+            Some(&unit) if oversize == OversizePolicy::Truncate => Ok(self.print_cut(units, unit, room)),
+            _ => Ok(Context::default()),
+        }
+    }
+
+    fn row_tokens(&self, units: &Units<'_>, unit: usize, rank: usize) -> u64 {
+        if self.style == Style::Published {
+            let mut row = self.style.prefix(rank);
+            push_body(&mut row, units.title(unit), units.texts.get(unit));
+            row.push_str(self.style.end());
+            return self.count.count(&row) as u64;
+        }
+        self.prefix_tokens(rank) + u64::from(units.tokens[unit]) + self.end
+    }
+
+    fn print(&self, units: &Units<'_>, rows: impl Iterator<Item = (u32, u64)>) -> Context {
+        let mut context = self.begin();
+        for (unit, tokens) in rows {
+            let (title, text) = (units.title(unit as usize), units.texts.get(unit as usize));
+            self.push_row(&mut context, unit, title, text, tokens);
+        }
+        self.finish(context)
+    }
+
+    /// The first row, cut so that it fits `room`.
+    fn print_cut(&self, units: &Units<'_>, unit: u32, room: u64) -> Context {
+        let mut body = String::new();
+        let (title, text) = (units.title(unit as usize), units.texts.get(unit as usize));
+        push_body(&mut body, title, text);
+        let text_at = body.len() - text.len();
+        // Counting a row as a whole may come out one or two higher than counting its parts.
+        let mut most = room.saturating_sub(self.prefix_tokens(1) + self.end) as usize;
+        while most > 0 {
+            let kept = &body[..self.count.cut(&body, most)];
+            let tokens = match self.style {
+                Style::Published => {
+                    let row = [&self.style.prefix(1), kept, self.style.end()].concat();
+                    self.count.count(&row) as u64
+                }
+                _ => self.prefix_tokens(1) + self.count.count(kept) as u64 + self.end,
+            };
+            if kept.is_empty() {
+                break;
+            }
+            if tokens <= room {
+                // A cut inside the title leaves no text: what is left of the title stands in its place.
+                let in_title = kept.len() <= text_at;
+                let (title, text) =
+                    if in_title { ("", kept.trim_end_matches('\n')) } else { (title, &kept[text_at..]) };
+                let mut context = self.begin();
+                self.push_row(&mut context, unit, title, text, tokens);
+                if in_title {
+                    context.rows[0].start = context.rows[0].end;
+                }
+                return self.finish(context);
+            }
+            most -= 1;
+        }
+        Context::default()
+    }
+
+    fn begin(&self) -> Context {
+        Context { text: self.style.header().to_owned(), tokens: self.header, rows: Vec::new() }
+    }
+
+    fn push_row(&self, context: &mut Context, unit: u32, title: &str, text: &str, tokens: u64) {
+        context.text.push_str(&self.style.prefix(context.rows.len() + 1));
+        push_body(&mut context.text, title, text);
+        let end = context.text.len();
+        context.text.push_str(self.style.end());
+        context.tokens += tokens;
+        context.rows.push(Row { unit, tokens, start: end - text.len(), end });
+    }
+
+    fn finish(&self, mut context: Context) -> Context {
+        if self.style == Style::Cited {
+            context.text.pop();
+        }
+        context
+    }
+}
+
+fn push_body(out: &mut String, title: &str, text: &str) {
+    if !title.is_empty() {
+        out.push_str(title);
+        out.push('\n');
+    }
+    out.push_str(text);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+use super::*;
+use crate::text::strings::StringsBuf;
+use proptest::prelude::*;
+
+/// A count that is easy to follow: one token for each byte.
+fn bytes(text: &str) -> usize {
+    text.len()
+}
+
+fn cl100k(text: &str) -> usize {
+    bpe_openai::cl100k_base().count(text)
+}
+
+struct Owned {
+    texts: StringsBuf,
+    titles: StringsBuf,
+    of: Vec<u32>,
+    tokens: Vec<u32>,
+}
+
+impl Owned {
+    fn new(rows: &[(&str, &str)], count: fn(&str) -> usize) -> Self {
+        let whole = |&(title, text): &(&str, &str)| match title {
+            "" => count(text) as u32,
+            _ => count(&format!("{title}\n{text}")) as u32,
+        };
+        Self {
+            texts: rows.iter().map(|r| r.1).collect(),
+            titles: rows.iter().map(|r| r.0).collect(),
+            of: (0..rows.len() as u32).collect(),
+            tokens: rows.iter().map(whole).collect(),
+        }
+    }
+
+    fn view(&self) -> Units<'_> {
+        Units::new(self.texts.view(), Some((self.titles.view(), &self.of)), &self.tokens).unwrap()
+    }
+}
+
+fn render(style: Style, owned: &Owned, ids: &[u32], budget: u64) -> Context {
+    Renderer::new(bytes, style)
+        .render(&owned.view(), ids, budget, FillPolicy::default(), OversizePolicy::default())
+        .unwrap()
+}
+
+#[test]
+fn the_product_cites_and_leaves_an_empty_line() {
+    let owned = Owned::new(&[("Rome", "A city."), ("", "No title.")], bytes);
+    let context = render(Style::Cited, &owned, &[1, 0], 1000);
+    assert_eq!(context.text, "[1]\nNo title.\n\n[2]\nRome\nA city.\n");
+    let texts: Vec<&str> = context.rows.iter().map(|r| &context.text[r.start..r.end]).collect();
+    assert_eq!(texts, ["No title.", "A city."]);
+    assert_eq!(context.rows.iter().map(|r| r.tokens).collect::<Vec<_>>(), [4 + 9 + 2, 4 + 12 + 2]);
+    assert_eq!(context.tokens, 33);
+}
+
+#[test]
+fn the_text_section_of_ket_rag() {
+    let owned = Owned::new(&[("", "one"), ("", "two")], bytes);
+    let context = render(Style::Ket, &owned, &[1, 0], 1000);
+    let want = "-----Text source that may be relevant-----\nid|text\nchunk_1|two\nchunk_2|one\n";
+    assert_eq!(context.text, want);
+    assert_eq!(context.tokens as usize, want.len());
+    assert_eq!(render(Style::Published, &owned, &[1, 0], 1000).text, format!("\n\n{want}"));
+}
+
+#[test]
+fn a_section_without_room_for_one_token_is_left_out() {
+    let owned = Owned::new(&[("", "one")], bytes);
+    let least = (KET_HEADER.len() + "chunk_1|".len() + 1) as u64;
+    for budget in [0, 1, least] {
+        assert_eq!(render(Style::Ket, &owned, &[0], budget), Context::default());
+    }
+    let context = render(Style::Ket, &owned, &[0], least + 1);
+    assert!(context.text.ends_with("\nchunk_1|o\n") && context.tokens == least + 1);
+    assert_eq!(render(Style::Ket, &owned, &[], 1000), Context::default());
+}
+
+#[test]
+fn the_first_row_is_cut_or_dropped_when_nothing_fits() {
+    let owned = Owned::new(&[("Ab", "日本語"), ("", "x")], bytes);
+    let renderer = Renderer::new(bytes, Style::Cited);
+    let with =
+        |budget, policy, oversize| renderer.render(&owned.view(), &[0, 1], budget, policy, oversize).unwrap();
+    let stop = FillPolicy::FirstOverflowStops;
+    let cut = with(4 + 3 + 4 + 2, stop, OversizePolicy::Truncate);
+    assert_eq!(cut.text, "[1]\nAb\n日\n");
+    assert_eq!(&cut.text[cut.rows[0].start..cut.rows[0].end], "日");
+    assert_eq!((cut.rows[0].tokens, cut.tokens), (12, 12));
+    let title = with(4 + 1 + 2, stop, OversizePolicy::Truncate);
+    assert_eq!((title.text.as_str(), title.rows[0].start), ("[1]\nA\n", title.rows[0].end));
+    assert_eq!(with(10, stop, OversizePolicy::Drop), Context::default());
+    let skipped = with(10, FillPolicy::SkipAndContinue, OversizePolicy::Drop);
+    assert_eq!(skipped.text, "[1]\nx\n");
+}
+
+#[test]
+fn bad_input_is_named() {
+    let owned = Owned::new(&[("", "one")], bytes);
+    let texts = owned.texts.view();
+    assert!(Units::new(texts, None, &[]).is_err());
+    assert!(Units::new(texts, Some((texts, &[])), &[1]).is_err());
+    assert!(Units::new(texts, Some((texts, &[1])), &[1]).is_err());
+    let renderer = Renderer::new(bytes, Style::Cited);
+    let (policy, oversize) = Default::default();
+    assert!(renderer.render(&owned.view(), &[0, 1], 9, policy, oversize).is_err());
+}
+
+#[test]
+fn prefix_counts_are_right_whether_remembered_or_not() {
+    for style in [Style::Cited, Style::Ket] {
+        let renderer = Renderer::new(cl100k, style);
+        for rank in [1, 9, 10, 999, 1000, REMEMBERED, REMEMBERED + 1, 1_234_567] {
+            for _ in 0..2 {
+                assert_eq!(renderer.prefix_tokens(rank), cl100k(&style.prefix(rank)) as u64);
+            }
+        }
+    }
+    assert_eq!(Renderer::new(cl100k, Style::Cited).prefix_tokens(1), 3);
+}
+
+proptest! {
+    #[test]
+    fn the_budget_holds(
+        rows in prop::collection::vec(("(|Ti tle|日本)", "[a-z é日👩🏽\n]{0,30}"), 1..8),
+        order in prop::collection::vec(any::<prop::sample::Index>(), 0..9),
+        budget in 0u64..90,
+        style in prop::sample::select(vec![Style::Cited, Style::Ket, Style::Published]),
+        skip: bool,
+        cut: bool,
+    ) {
+        let rows: Vec<(&str, &str)> = rows.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+        let owned = Owned::new(&rows, cl100k);
+        let ids: Vec<u32> = order.iter().map(|i| i.index(rows.len()) as u32).collect();
+        let policy = if skip { FillPolicy::SkipAndContinue } else { FillPolicy::FirstOverflowStops };
+        let oversize = if cut { OversizePolicy::Truncate } else { OversizePolicy::Drop };
+        let context = Renderer::new(cl100k, style).render(&owned.view(), &ids, budget, policy, oversize).unwrap();
+        prop_assert!(context.tokens <= budget);
+        let header = if context.text.is_empty() { 0 } else { cl100k(style.header()) as u64 };
+        prop_assert_eq!(context.rows.iter().map(|r| r.tokens).sum::<u64>() + header, context.tokens);
+        prop_assert_eq!(context.rows.is_empty(), context.text.is_empty());
+        for row in &context.rows {
+            let printed = &context.text[row.start..row.end];
+            let whole = rows[row.unit as usize].1;
+            prop_assert!(whole.starts_with(printed) || context.rows.len() == 1);
+        }
+    }
+}

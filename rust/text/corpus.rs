@@ -1,0 +1,307 @@
+//! The first stage of a build: documents into chunks, units and sentences, with their sizes.
+
+use super::bpe::{Counter, Encoding};
+use super::cut::{cut_document, Cut};
+use super::sentences::Splitter;
+use super::strings::Strings;
+use super::windows::windows_with;
+use crate::error::{Error, Result};
+use crate::parallel::map_ranges_with;
+use crate::progress::Progress;
+
+/// How documents are cut. The default is that of `ketrag index` (specs 0.9).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CorpusSettings {
+    pub cut: Cut,
+    /// tau: each chunk is cut into windows of `ceil(size / 2^tau)` tokens; at 0 a unit is a chunk.
+    pub splits: u32,
+    pub encoding: Encoding,
+    pub splitter: Splitter,
+}
+
+/// Flat arrays in the order of the documents. Spans are (start, end) in the text of the document.
+///
+/// *Unit* = what is ranked and printed: a piece of a chunk, or the whole of it. The units of a chunk
+/// follow one another, and so do its sentences; every chunk of a titled document has first a title
+/// sentence, whose text is the title.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Corpus {
+    pub documents: usize,
+    pub chunk_doc: Vec<u32>,
+    /// Bytes.
+    pub chunk_span: Vec<[u32; 2]>,
+    /// Tokens of the chunk's text, without the title.
+    pub chunk_tokens: Vec<u32>,
+    pub unit_chunk: Vec<u32>,
+    /// Bytes.
+    pub unit_span: Vec<[u32; 2]>,
+    /// Code points.
+    pub unit_chars: Vec<[u32; 2]>,
+    /// Tokens of the title, a newline and the unit's text; of the text alone where there is no title.
+    pub unit_tokens: Vec<u32>,
+    pub sent_chunk: Vec<u32>,
+    /// The unit that holds the first character; the first unit of the chunk for a title.
+    pub sent_unit: Vec<u32>,
+    /// Bytes; (0, 0) for a title.
+    pub sent_span: Vec<[u32; 2]>,
+    /// 1 for a title, else 0.
+    pub sent_title: Vec<u8>,
+}
+
+impl Corpus {
+    pub fn chunks(&self) -> usize {
+        self.chunk_doc.len()
+    }
+
+    pub fn units(&self) -> usize {
+        self.unit_chunk.len()
+    }
+
+    pub fn sentences(&self) -> usize {
+        self.sent_chunk.len()
+    }
+
+    /// The document of a unit.
+    pub fn unit_doc(&self, unit: usize) -> usize {
+        self.chunk_doc[self.unit_chunk[unit] as usize] as usize
+    }
+
+    /// Whether the units are the chunks.
+    pub fn one_level(&self) -> bool {
+        self.unit_span == self.chunk_span
+    }
+
+    fn append(&mut self, other: Self) -> Result<()> {
+        let (chunks, units) = (self.chunks(), self.units());
+        let most = [chunks + other.chunks(), units + other.units(), self.sentences() + other.sentences()];
+        if most.iter().any(|&n| n > u32::MAX as usize) {
+            return Err(Error::input("more than 4,294,967,295 chunks, units or sentences"));
+        }
+        self.chunk_doc.extend(other.chunk_doc);
+        self.chunk_span.extend(other.chunk_span);
+        self.chunk_tokens.extend(other.chunk_tokens);
+        self.unit_chunk.extend(other.unit_chunk.iter().map(|c| c + chunks as u32));
+        self.unit_span.extend(other.unit_span);
+        self.unit_chars.extend(other.unit_chars);
+        self.unit_tokens.extend(other.unit_tokens);
+        self.sent_chunk.extend(other.sent_chunk.iter().map(|c| c + chunks as u32));
+        self.sent_unit.extend(other.sent_unit.iter().map(|u| u + units as u32));
+        self.sent_span.extend(other.sent_span);
+        self.sent_title.extend(other.sent_title);
+        Ok(())
+    }
+}
+
+/// Cuts every document. `titles` is as long as `texts`; an empty title is none. A document with an
+/// empty or blank text gives no chunk. Progress is counted in documents.
+pub fn build_corpus(
+    titles: Strings<'_>,
+    texts: Strings<'_>,
+    settings: &CorpusSettings,
+    threads: usize,
+    progress: &Progress,
+) -> Result<Corpus> {
+    check_documents(titles, texts)?;
+    settings.cut.check()?;
+    progress.expect(texts.len() as u64);
+    let parts = map_ranges_with(
+        texts.len(),
+        32,
+        threads,
+        progress,
+        || Counter::new(settings.encoding),
+        |counter, range| {
+            let mut part = Corpus::default();
+            for doc in range {
+                progress.check()?;
+                add_document(&mut part, doc, titles.get(doc), texts.get(doc), settings, counter, progress)?;
+            }
+            Ok(part)
+        },
+    )?;
+    let mut corpus = Corpus { documents: texts.len(), ..Corpus::default() };
+    for part in parts {
+        corpus.append(part)?;
+    }
+    Ok(corpus)
+}
+
+pub(crate) fn check_documents(titles: Strings<'_>, texts: Strings<'_>) -> Result<()> {
+    if titles.len() != texts.len() {
+        return Err(Error::input(format!("{} titles for {} texts", titles.len(), texts.len())));
+    }
+    if texts.len() > u32::MAX as usize {
+        return Err(Error::input("more than 4,294,967,295 documents"));
+    }
+    match texts.iter().position(|text| text.len() > u32::MAX as usize) {
+        Some(doc) => Err(Error::input(format!("document {doc} is larger than 4 GiB"))),
+        None => Ok(()),
+    }
+}
+
+fn add_document(
+    out: &mut Corpus,
+    doc: usize,
+    title: &str,
+    text: &str,
+    settings: &CorpusSettings,
+    counter: &mut Counter,
+    progress: &Progress,
+) -> Result<()> {
+    let pieces = cut_document(text, settings.cut, settings.splitter, counter, progress)?;
+    let head = if pieces.is_empty() { 0 } else { counter.title(title) };
+    let mut chars = CodePoints::new(text);
+    for piece in pieces {
+        let chunk = out.chunks() as u32;
+        let first_unit = out.units();
+        out.chunk_doc.push(doc as u32);
+        out.chunk_span.push(pair(piece.span));
+        out.chunk_tokens.push(size(piece.tokens)?);
+        let mut add_unit = |span: (usize, usize), plain: usize, counter: &mut Counter| -> Result<()> {
+            let tokens = counter.titled(head, title, &text[span.0..span.1], plain);
+            out.unit_chunk.push(chunk);
+            out.unit_span.push(pair(span));
+            out.unit_chars.push([chars.at(span.0), chars.at(span.1)]);
+            out.unit_tokens.push(size(tokens)?);
+            Ok(())
+        };
+        if settings.splits == 0 {
+            add_unit(piece.span, piece.tokens, counter)?;
+        } else {
+            let whole = settings.cut.size();
+            let width = if settings.splits < 63 { whole.div_ceil(1 << settings.splits) } else { 1 };
+            let part = &text[piece.span.0..piece.span.1];
+            for (a, b) in windows_with(counter, part, width, 0, progress)? {
+                let plain = counter.count(&part[a..b]);
+                add_unit((a + piece.span.0, b + piece.span.0), plain, counter)?;
+            }
+        }
+        if !title.is_empty() {
+            push_sentence(out, chunk, first_unit, (0, 0), 1);
+        }
+        let mut unit = first_unit;
+        for span in piece.sentences {
+            while unit + 1 < out.units() && out.unit_span[unit + 1][0] as usize <= span.0 {
+                unit += 1;
+            }
+            push_sentence(out, chunk, unit, span, 0);
+        }
+    }
+    Ok(())
+}
+
+fn push_sentence(out: &mut Corpus, chunk: u32, unit: usize, span: (usize, usize), title: u8) {
+    out.sent_chunk.push(chunk);
+    out.sent_unit.push(unit as u32);
+    out.sent_span.push(pair(span));
+    out.sent_title.push(title);
+}
+
+fn pair(span: (usize, usize)) -> [u32; 2] {
+    // Documents are shorter than 4 GiB: `check_documents`.
+    [span.0 as u32, span.1 as u32]
+}
+
+fn size(tokens: usize) -> Result<u32> {
+    u32::try_from(tokens).map_err(|_| Error::input("a chunk has more than 4,294,967,295 tokens"))
+}
+
+/// Code points before a byte, asked in almost ascending order (chunks may overlap).
+struct CodePoints<'a> {
+    text: &'a str,
+    ascii: bool,
+    byte: usize,
+    chars: usize,
+}
+
+impl<'a> CodePoints<'a> {
+    fn new(text: &'a str) -> Self {
+        Self { text, ascii: text.is_ascii(), byte: 0, chars: 0 }
+    }
+
+    fn at(&mut self, byte: usize) -> u32 {
+        if self.ascii {
+            return byte as u32;
+        }
+        if byte >= self.byte {
+            self.chars += self.text[self.byte..byte].chars().count();
+        } else {
+            self.chars -= self.text[byte..self.byte].chars().count();
+        }
+        self.byte = byte;
+        self.chars as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::strings::StringsBuf;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn build(titles: &[String], texts: &[String], settings: &CorpusSettings, threads: usize) -> Corpus {
+        let (titles, texts): (StringsBuf, StringsBuf) = (titles.iter().collect(), texts.iter().collect());
+        build_corpus(titles.view(), texts.view(), settings, threads, &Progress::none()).unwrap()
+    }
+
+    #[test]
+    fn titles_and_empty_documents() {
+        let titles = ["Paris", "", "Empty", ""].map(String::from);
+        let texts = ["It is a city in Éire. It is not there at all.", "No title has this one.", " \n", ""].map(String::from);
+        let corpus = build(&titles, &texts, &CorpusSettings::default(), 1);
+        assert_eq!((corpus.chunk_doc.as_slice(), corpus.documents), ([0, 1].as_slice(), 4));
+        assert_eq!(corpus.sent_title, [1, 0, 0, 0]);
+        assert_eq!(corpus.sent_span[0], [0, 0]);
+        assert_eq!(corpus.sent_unit, [0, 0, 0, 1]);
+        assert_eq!((corpus.unit_span[0], corpus.unit_chars[0]), ([0, 46], [0, 45]));
+        let count = |t: &str| Encoding::Cl100k.count(t) as u32;
+        assert_eq!(corpus.unit_tokens, [count(&format!("Paris\n{}", texts[0])), count(&texts[1])]);
+        assert_eq!(corpus.chunk_tokens[0], count(&texts[0]));
+        assert!(corpus.one_level());
+        assert_eq!(build(&[], &[], &CorpusSettings::default(), 2), Corpus::default());
+    }
+
+    #[test]
+    fn wrong_lengths_are_refused() {
+        let (one, two): (StringsBuf, StringsBuf) = (["a"].into_iter().collect(), ["a", "b"].into_iter().collect());
+        let built = build_corpus(one.view(), two.view(), &CorpusSettings::default(), 1, &Progress::none());
+        assert!(matches!(built, Err(Error::Input(_))));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn any_settings_on_any_threads(
+            docs in prop::collection::vec(("[A-Z]?[a-z.)/]{0,4}", "([A-Z][a-z]{0,9}|[a-z ]{3,9}|\\. |\n\n|é|中文。|👩‍👧|/){0,60}"), 0..70),
+            size in 1usize..40, overlap in 0usize..9, splits in 0u32..5, windows in any::<bool>(), o200k in any::<bool>(),
+        ) {
+            let (titles, texts): (Vec<String>, Vec<String>) = docs.into_iter().unzip();
+            let cut = if windows { Cut::Windows { tokens: size, overlap: overlap.min(size - 1) } } else { Cut::Sentences { max_tokens: size } };
+            let encoding = if o200k { Encoding::O200k } else { Encoding::Cl100k };
+            let settings = CorpusSettings { cut, splits, encoding, splitter: Splitter::Standard };
+            let corpus = build(&titles, &texts, &settings, 1);
+            for threads in [2, 5] {
+                prop_assert_eq!(&build(&titles, &texts, &settings, threads), &corpus);
+            }
+            for u in 0..corpus.units() {
+                let doc = corpus.unit_doc(u);
+                let ([a, b], [c, d]) = (corpus.unit_span[u], corpus.unit_chars[u]);
+                let chunk = corpus.chunk_span[corpus.unit_chunk[u] as usize];
+                prop_assert!(chunk[0] <= a && a < b && b <= chunk[1]);
+                let text = &texts[doc][a as usize..b as usize];
+                let by_chars: String = texts[doc].chars().skip(c as usize).take((d - c) as usize).collect();
+                prop_assert_eq!(&by_chars, text);
+                let row = if titles[doc].is_empty() { text.to_owned() } else { format!("{}\n{text}", titles[doc]) };
+                prop_assert_eq!(corpus.unit_tokens[u] as usize, encoding.count(&row));
+            }
+            for s in 0..corpus.sentences() {
+                let unit = corpus.sent_unit[s] as usize;
+                prop_assert_eq!(corpus.unit_chunk[unit], corpus.sent_chunk[s]);
+                if corpus.sent_title[s] == 0 {
+                    let [a, b] = corpus.unit_span[unit];
+                    prop_assert!(a <= corpus.sent_span[s][0] && corpus.sent_span[s][0] < b);
+                }
+            }
+        }
+    }
+}

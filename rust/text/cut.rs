@@ -1,0 +1,255 @@
+//! One document into chunks: at the ends of sentences, or in windows of tokens.
+
+use super::bpe::{Counter, Tally};
+use super::sentences::{trimmed, Splitter};
+use super::windows::{truncate_with, windows_with};
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+
+/// Where a document is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// As many whole sentences as fit into `max_tokens`; a longer sentence is cut into windows.
+    Sentences { max_tokens: usize },
+    /// The paper's: windows of `tokens` that share `overlap` tokens with the one before.
+    Windows { tokens: usize, overlap: usize },
+}
+
+impl Default for Cut {
+    fn default() -> Self {
+        Self::Sentences { max_tokens: 200 }
+    }
+}
+
+impl Cut {
+    /// The most tokens of a chunk.
+    pub fn size(self) -> usize {
+        match self {
+            Self::Sentences { max_tokens } => max_tokens,
+            Self::Windows { tokens, .. } => tokens,
+        }
+    }
+
+    pub fn check(self) -> Result<()> {
+        match self {
+            Self::Sentences { max_tokens: 0 } => {
+                Err(Error::input("units need room for at least one token, not 0"))
+            }
+            Self::Windows { tokens, overlap } if overlap >= tokens => Err(Error::input(format!(
+                "windows need a size above 0 and an overlap below it, not {tokens} and {overlap}"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A piece of a document: byte span, tokens of its text, and its sentences (byte spans in the
+/// document, ascending).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    pub span: (usize, usize),
+    pub tokens: usize,
+    pub sentences: Vec<(usize, usize)>,
+}
+
+/// Cuts `text` (shorter than 4 GiB) into chunks, in order. A text of blanks gives none.
+pub fn cut_document(
+    text: &str,
+    cut: Cut,
+    splitter: Splitter,
+    counter: &mut Counter,
+    progress: &Progress,
+) -> Result<Vec<Piece>> {
+    cut.check()?;
+    if text.trim_start().is_empty() {
+        return Ok(Vec::new());
+    }
+    match cut {
+        Cut::Sentences { max_tokens } => at_sentences(text, max_tokens, splitter, counter, progress),
+        Cut::Windows { tokens, overlap } => windows_with(counter, text, tokens, overlap, progress)?
+            .into_iter()
+            .map(|span| {
+                let part = &text[span.0..span.1];
+                let mut sentences = Vec::new();
+                splitter.split(part, progress, &mut sentences)?;
+                for s in &mut sentences {
+                    *s = (s.0 + span.0, s.1 + span.0);
+                }
+                Ok(Piece { span, tokens: counter.count(part), sentences })
+            })
+            .collect(),
+    }
+}
+
+fn at_sentences(
+    text: &str,
+    most: usize,
+    splitter: Splitter,
+    counter: &mut Counter,
+    progress: &Progress,
+) -> Result<Vec<Piece>> {
+    let tally = Tally::new(counter, text, progress)?;
+    let mut whole = Vec::new();
+    splitter.split(text, progress, &mut whole)?;
+    let mut sentences = Vec::with_capacity(whole.len());
+    for span in whole {
+        if tally.count(counter, span.0, span.1) <= most {
+            sentences.push(span);
+        } else {
+            cut_sentence(text, span, most, counter, progress, &mut sentences)?;
+        }
+    }
+    // Chunk k holds the sentences firsts[k]..firsts[k + 1].
+    let mut firsts = Vec::new();
+    for (i, sentence) in sentences.iter().enumerate() {
+        let fits = |first: &usize| {
+            let start = sentences[*first].0;
+            // Each token takes a byte at least: most of this needs no count.
+            sentence.1 - start <= most || tally.count(counter, start, sentence.1) <= most
+        };
+        if !firsts.last().is_some_and(fits) {
+            firsts.push(i);
+        }
+    }
+    balance(&mut firsts, &sentences, most, |a, b| tally.count(counter, a, b));
+    let ends = firsts.iter().skip(1).copied().chain([sentences.len()]);
+    Ok(firsts
+        .iter()
+        .zip(ends)
+        .map(|(&first, end)| {
+            let sentences = sentences[first..end].to_vec();
+            let span = (sentences[0].0, sentences[sentences.len() - 1].1);
+            Piece { span, tokens: tally.count(counter, span.0, span.1), sentences }
+        })
+        .collect())
+}
+
+/// Shares the last two chunks anew where the last is a small leftover.
+fn balance(
+    firsts: &mut [usize],
+    sentences: &[(usize, usize)],
+    most: usize,
+    mut count: impl FnMut(usize, usize) -> usize,
+) {
+    let [.., before, last] = firsts else { return };
+    let end = sentences[sentences.len() - 1].1;
+    let mut size = count(sentences[*last].0, end);
+    if size >= most / 2 {
+        return;
+    }
+    while *last > *before + 1 {
+        let longer = count(sentences[*last - 1].0, end);
+        let left = count(sentences[*before].0, sentences[*last - 1].1);
+        // The larger of the two must become smaller.
+        if longer > most || longer >= left.max(size) {
+            break;
+        }
+        *last -= 1;
+        size = longer;
+    }
+}
+
+/// A sentence of more than `most` tokens: pieces of at most that, cut at blanks where there are any
+/// near the end of the window, between graphemes otherwise.
+fn cut_sentence(
+    text: &str,
+    span: (usize, usize),
+    most: usize,
+    counter: &mut Counter,
+    progress: &Progress,
+    out: &mut Vec<(usize, usize)>,
+) -> Result<()> {
+    let mut start = span.0;
+    while start < span.1 {
+        progress.check()?;
+        let rest = &text[start..span.1];
+        let mut end = truncate_with(counter, rest, most);
+        if end == 0 {
+            // One grapheme of more tokens than a chunk may hold: it stays whole.
+            end = first_grapheme(rest);
+        } else if end < rest.len() {
+            end = word_end(rest, end);
+        }
+        out.extend(trimmed(text, start, start + end));
+        start += end;
+    }
+    Ok(())
+}
+
+fn first_grapheme(text: &str) -> usize {
+    use unicode_segmentation::UnicodeSegmentation;
+    const LONGEST: usize = 4096;
+    let part = &text[..super::pieces::char_floor(text, LONGEST.min(text.len()))];
+    part.graphemes(true).next().map_or(text.len(), str::len)
+}
+
+/// `end`, or the last blank in a word's length before it.
+fn word_end(text: &str, end: usize) -> usize {
+    const WORD: usize = 48;
+    let bytes = text.as_bytes();
+    let lowest = end.saturating_sub(WORD).max(end / 2) + 1;
+    (lowest..=end).rev().find(|&i| bytes[i].is_ascii_whitespace()).unwrap_or(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bpe::Encoding;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn cut(text: &str, cut: Cut) -> Vec<Piece> {
+        let mut counter = Counter::new(Encoding::Cl100k);
+        cut_document(text, cut, Splitter::Standard, &mut counter, &Progress::none()).unwrap()
+    }
+
+    #[test]
+    fn units_are_whole_sentences_and_the_last_is_no_leftover() {
+        let sentence = "The quick brown fox jumps over the lazy dog again. ";
+        let pieces = cut(&sentence.repeat(12), Cut::Sentences { max_tokens: 100 });
+        assert_eq!(pieces.iter().map(|p| p.sentences.len()).collect::<Vec<_>>(), [6, 6]);
+        let pieces = cut(&sentence.repeat(9), Cut::Sentences { max_tokens: 1000 });
+        assert_eq!(pieces.len(), 1);
+        assert_eq!(pieces[0].tokens, Encoding::Cl100k.count(sentence.repeat(9).trim()));
+        assert!(cut(" \n ", Cut::default()).is_empty());
+        assert!(Cut::Sentences { max_tokens: 0 }.check().is_err());
+        assert!(Cut::Windows { tokens: 5, overlap: 5 }.check().is_err());
+    }
+
+    #[test]
+    fn an_endless_line_is_cut_in_linear_time() {
+        for text in ["word ".repeat(200_000), "x1y-".repeat(200_000), "🇩🇪".repeat(20_000), "\u{301}".repeat(50_000)] {
+            let pieces = cut(&text, Cut::Sentences { max_tokens: 200 });
+            assert!(pieces.len() > 50);
+            assert!(pieces.iter().all(|p| p.tokens <= 200), "{}", &text[..8]);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_hold_their_sentences_and_all_text(
+            text in "([A-Z][a-z]{0,9}|[a-z ]{3,9}|\\. |[.!?\n ]|\n\n|é|中文。|👩‍👧|\u{0}|.){0,80}",
+            size in 1usize..30,
+            overlap in 0usize..9,
+        ) {
+            for way in [Cut::Sentences { max_tokens: size }, Cut::Windows { tokens: size, overlap: overlap.min(size - 1) }] {
+                let mut reached = 0;
+                for piece in cut(&text, way) {
+                    let (a, b) = piece.span;
+                    prop_assert!(b > a && b > reached);
+                    prop_assert_eq!(piece.tokens, Encoding::Cl100k.count(&text[a..b]));
+                    if a > reached {
+                        prop_assert_eq!(text[reached..a].trim(), "");
+                    }
+                    if let Cut::Sentences { .. } = way {
+                        prop_assert!(piece.tokens <= size || piece.sentences.len() == 1);
+                        prop_assert_eq!(piece.sentences[0].0, a);
+                    }
+                    prop_assert!(piece.sentences.iter().all(|s| a <= s.0 && s.0 < s.1 && s.1 <= b));
+                    prop_assert!(piece.sentences.windows(2).all(|w| w[0].1 <= w[1].0));
+                    reached = b;
+                }
+                prop_assert_eq!(text[reached..].trim(), "");
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The first step of byte-pair encoding: text into pieces that are encoded one by one.
+//!
+//! A piece depends only on the text from its start onwards, so pieces may be found from any place
+//! where a text begins. Plain ASCII, most of English text, is cut by hand here; everything else by
+//! the regular expression of the vocabulary. Both give the same pieces (tested against each other).
+
+use bpe_openai::Tokenizer;
+
+/// Longer pieces are cut. Only unbroken runs of letters, marks or blanks get there; it bounds the
+/// memory that such a run takes, at the price of a token more or less per mebibyte of it.
+const LONGEST: usize = 1 << 20;
+
+/// Iterates over the lengths of pieces of `text`, from `at` on.
+pub(crate) struct Pieces<'a> {
+    tokenizer: &'static Tokenizer,
+    cased: bool,
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Pieces<'a> {
+    /// `cased`: words end where upper case follows lower case (o200k).
+    pub(crate) fn new(tokenizer: &'static Tokenizer, cased: bool, text: &'a str, at: usize) -> Self {
+        Self { tokenizer, cased, text, at }
+    }
+}
+
+impl Iterator for Pieces<'_> {
+    /// The end of the piece; it starts where the one before it ended.
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        let rest = &self.text[self.at..];
+        if rest.is_empty() {
+            return None;
+        }
+        let length = ascii_piece(rest.as_bytes(), self.cased).unwrap_or_else(|| {
+            // No text is left over by the expression; the whole rest is the safe answer.
+            self.tokenizer.split(rest).next().map_or(rest.len(), str::len)
+        });
+        self.at += if length > LONGEST { char_floor(rest, LONGEST) } else { length };
+        Some(self.at)
+    }
+}
+
+/// The greatest boundary of a character at or before `at`.
+pub(crate) fn char_floor(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+fn blank(b: u8) -> bool {
+    // `\s` has the vertical tab, `u8::is_ascii_whitespace` has not.
+    matches!(b, b'\t'..=b'\r' | b' ')
+}
+
+fn mark(b: u8) -> bool {
+    b.is_ascii() && !b.is_ascii_alphanumeric() && !blank(b)
+}
+
+fn run(bytes: &[u8], from: usize, member: impl Fn(u8) -> bool) -> usize {
+    bytes[from..].iter().position(|&b| !member(b)).map_or(bytes.len(), |n| from + n)
+}
+
+/// A contraction ('s 't 're 've 'm 'll 'd in any case) at `at`: its end.
+fn contraction(bytes: &[u8], at: usize) -> Option<usize> {
+    if bytes.get(at) != Some(&b'\'') {
+        return None;
+    }
+    let first = bytes.get(at + 1)?.to_ascii_lowercase();
+    if matches!(first, b's' | b't' | b'm' | b'd') {
+        return Some(at + 2);
+    }
+    let second = bytes.get(at + 2)?.to_ascii_lowercase();
+    matches!((first, second), (b'r', b'e') | (b'v', b'e') | (b'l', b'l')).then_some(at + 3)
+}
+
+/// The length of the first piece, where it and the character after it are ASCII.
+fn ascii_piece(bytes: &[u8], cased: bool) -> Option<usize> {
+    let first = bytes[0];
+    // The caller sees a piece that ends in front of a non-ASCII character to the expression: it
+    // might go on there, or a contraction might (an s may be folded from U+017F).
+    let closed = |end: usize| bytes.get(end).is_none_or(u8::is_ascii).then_some(end);
+    if !first.is_ascii() {
+        return None;
+    }
+    if !cased && first == b'\'' {
+        if let Some(end) = contraction(bytes, 0) {
+            return Some(end);
+        }
+        closed(1)?;
+    }
+    let starts_word = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_alphabetic);
+    let opener = !first.is_ascii_alphanumeric() && first != b'\r' && first != b'\n';
+    if starts_word(0) || (opener && starts_word(1)) {
+        let from = usize::from(!starts_word(0));
+        return if cased { cased_word(bytes, from) } else { closed(run(bytes, from, |b| b.is_ascii_alphabetic())) };
+    }
+    if opener && bytes.get(1).is_some_and(|b| !b.is_ascii()) {
+        return None;
+    }
+    if first.is_ascii_digit() {
+        let end = run(&bytes[..bytes.len().min(3)], 0, |b| b.is_ascii_digit());
+        return if end == 3 { Some(3) } else { closed(end) };
+    }
+    let from = usize::from(first == b' ');
+    if bytes.get(from).copied().is_some_and(mark) {
+        let end = closed(run(bytes, from, mark))?;
+        return Some(run(bytes, end, |b| matches!(b, b'\r' | b'\n') || (cased && b == b'/')));
+    }
+    let end = closed(run(bytes, 0, blank))?;
+    if let Some(last) = bytes[..end].iter().rposition(|&b| matches!(b, b'\r' | b'\n')) {
+        return Some(last + 1);
+    }
+    // Blanks leave the last of them to the word that follows.
+    Some(if end == bytes.len() || end == 1 { end } else { end - 1 })
+}
+
+/// Upper case then lower case, and a contraction.
+fn cased_word(bytes: &[u8], from: usize) -> Option<usize> {
+    let upper = run(bytes, from, |b| b.is_ascii_uppercase());
+    let end = run(bytes, upper, |b| b.is_ascii_lowercase());
+    if bytes.get(end).is_some_and(|b| !b.is_ascii()) {
+        return None;
+    }
+    if bytes.get(end) == Some(&b'\'') {
+        if bytes[end..].iter().take(3).any(|b| !b.is_ascii()) {
+            return None;
+        }
+        return Some(contraction(bytes, end).unwrap_or(end));
+    }
+    Some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ends(tokenizer: &'static Tokenizer, cased: bool, text: &str) -> Vec<usize> {
+        Pieces::new(tokenizer, cased, text, 0).collect()
+    }
+
+    fn plain(tokenizer: &'static Tokenizer, text: &str) -> Vec<usize> {
+        let mut at = 0;
+        let step = |piece: &str| {
+            at += piece.len();
+            at
+        };
+        tokenizer.split(text).map(step).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1500))]
+        #[test]
+        fn by_hand_equals_the_expression(text in "([a-cSTREVLMD'stremvld0-9 \t\n\r.!/(é\u{17f}中 \u{0b}\u{1f}_-]|  |'s|'Ll|\n\n| \n){0,40}") {
+            let (cl, o2) = (bpe_openai::cl100k_base(), bpe_openai::o200k_base());
+            prop_assert_eq!(ends(cl, false, &text), plain(cl, &text));
+            prop_assert_eq!(ends(o2, true, &text), plain(o2, &text));
+        }
+
+        #[test]
+        fn any_text_too(text in any::<String>()) {
+            let (cl, o2) = (bpe_openai::cl100k_base(), bpe_openai::o200k_base());
+            prop_assert_eq!(ends(cl, false, &text), plain(cl, &text));
+            prop_assert_eq!(ends(o2, true, &text), plain(o2, &text));
+        }
+    }
+
+    #[test]
+    fn a_run_without_end_is_cut_between_characters() {
+        let text = "é".repeat(LONGEST);
+        let ends = ends(bpe_openai::cl100k_base(), false, &text);
+        assert_eq!(*ends.last().unwrap(), text.len());
+        assert!(ends.len() >= 2 && ends.iter().all(|&e| text.is_char_boundary(e)));
+    }
+}

@@ -1,0 +1,227 @@
+//! Windows of tokens that are stretches of the source: every cut lies between graphemes.
+//!
+//! Slicing tokens and decoding each slice, as the published code does, tears characters that take
+//! several tokens (specs 0.3). Here each cut moves back to the nearest boundary of a grapheme.
+
+use super::bpe::{Counter, Encoding};
+use super::pieces::char_floor;
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+use unicode_segmentation::UnicodeSegmentation;
+
+/// How far back a cut looks for a boundary. A grapheme longer than this (thousands of marks on one
+/// letter) is cut between characters.
+const REACH: usize = 4096;
+
+/// The greatest grapheme boundary in `floor..=at`, where `floor` is one. Takes time in proportion to
+/// the distance looked back, at most [`REACH`].
+pub fn grapheme_floor(text: &str, at: usize, floor: usize) -> usize {
+    let at = char_floor(text, at);
+    if at <= floor || at == text.len() {
+        return at.max(floor);
+    }
+    let bytes = text.as_bytes();
+    // Two ASCII characters side by side always part, but for a line feed after its return.
+    let parts = |i: usize| {
+        bytes[i - 1].is_ascii() && bytes[i].is_ascii() && (bytes[i - 1], bytes[i]) != (b'\r', b'\n')
+    };
+    let lowest = char_floor(text, floor.max(at.saturating_sub(REACH)));
+    let start = (lowest + 1..=at).rev().find(|&i| parts(i)).unwrap_or(lowest);
+    if start == at {
+        return at;
+    }
+    // Whether `at` is a boundary depends on what is before it and on the one character after it.
+    let after = at + text[at..].chars().next().map_or(0, char::len_utf8);
+    let best = text[start..after].grapheme_indices(true).map(|(i, _)| start + i).take_while(|&i| i <= at).last();
+    match best {
+        Some(i) if i > lowest => i,
+        // Nothing parts here. From `floor` that is the truth; from elsewhere it is the reach.
+        _ if lowest == floor => floor,
+        _ => at,
+    }
+}
+
+/// The end of a prefix of whole graphemes that takes at most `tokens` tokens: cut after so many
+/// tokens, and moved back. Takes time in proportion to what it keeps.
+pub fn truncate(encoding: Encoding, text: &str, tokens: usize) -> usize {
+    truncate_with(&mut Counter::new(encoding), text, tokens)
+}
+
+pub(crate) fn truncate_with(counter: &mut Counter, text: &str, tokens: usize) -> usize {
+    // Only as much is read as the tokens are likely to cover, more where they cover more.
+    let mut reach = tokens.saturating_mul(8).saturating_add(64);
+    loop {
+        let part = &text[..char_floor(text, reach)];
+        let Some(end) = token_end(counter, part, tokens) else {
+            if part.len() == text.len() {
+                return text.len();
+            }
+            reach = reach.saturating_mul(2);
+            continue;
+        };
+        // A cut inside a piece may need more tokens than the tokens that were cut; step back then.
+        let mut end = grapheme_floor(text, end, 0);
+        while end > 0 && counter.count(&text[..end]) > tokens {
+            end = grapheme_floor(text, end - 1, 0);
+        }
+        return end;
+    }
+}
+
+/// The end of the first `tokens` tokens, `None` where there are no more than that.
+fn token_end(counter: &mut Counter, text: &str, tokens: usize) -> Option<usize> {
+    let bpe = &counter.encoding().tokenizer().bpe;
+    let (mut seen, mut from) = (0, 0);
+    for piece_end in counter.encoding().pieces(text, 0) {
+        let piece = &text.as_bytes()[from..piece_end];
+        let inside = counter.piece(piece);
+        if seen + inside > tokens {
+            let kept = bpe.encode_via_backtracking(piece).into_iter().take(tokens - seen);
+            return Some(from + kept.map(|token| bpe.token_len(token)).sum::<usize>());
+        }
+        seen += inside;
+        from = piece_end;
+    }
+    None
+}
+
+/// Spans of `size` tokens, each beginning `size - overlap` tokens after the one before it, with the
+/// cuts moved back to graphemes. The last window reaches the end of the text, and none follows it
+/// (the published loop adds one that lies inside it). With no overlap the spans laid end to end
+/// give the text back. A grapheme of more than `size` tokens is a window of its own.
+pub fn windows(
+    encoding: Encoding,
+    text: &str,
+    size: usize,
+    overlap: usize,
+    progress: &Progress,
+) -> Result<Vec<(usize, usize)>> {
+    windows_with(&mut Counter::new(encoding), text, size, overlap, progress)
+}
+
+/// As [`windows`], with a counter that serves many texts.
+pub(crate) fn windows_with(
+    counter: &mut Counter,
+    text: &str,
+    size: usize,
+    overlap: usize,
+    progress: &Progress,
+) -> Result<Vec<(usize, usize)>> {
+    if size == 0 || overlap >= size {
+        return Err(Error::input(format!(
+            "windows need a size above 0 and an overlap below it, not {size} and {overlap}"
+        )));
+    }
+    let stride = size - overlap;
+    let bpe = &counter.encoding().tokenizer().bpe;
+    let (mut starts, mut ends) = (vec![0], Vec::new());
+    // The tokens after which the next window starts, and the next one ends.
+    let (mut next_start, mut next_end) = (stride, size);
+    let (mut start_floor, mut end_floor) = (0, 0);
+    let (mut seen, mut from, mut checked) = (0usize, 0, 0);
+    for piece_end in counter.encoding().pieces(text, 0) {
+        if piece_end - checked > 1 << 17 {
+            progress.check()?;
+            checked = piece_end;
+        }
+        let piece = &text.as_bytes()[from..piece_end];
+        let inside = counter.piece(piece);
+        if seen + inside < next_start.min(next_end) {
+            seen += inside;
+            from = piece_end;
+            continue;
+        }
+        let mut at = from;
+        for token in bpe.encode_via_backtracking(piece) {
+            at += bpe.token_len(token);
+            seen += 1;
+            if seen == next_start {
+                start_floor = grapheme_floor(text, at, start_floor);
+                starts.push(start_floor);
+                next_start = next_start.saturating_add(stride);
+            }
+            if seen == next_end {
+                end_floor = grapheme_floor(text, at, end_floor);
+                ends.push(end_floor);
+                next_end = next_end.saturating_add(stride);
+            }
+        }
+        from = piece_end;
+    }
+    let mut spans = Vec::with_capacity(ends.len() + 1);
+    let mut reached = 0;
+    for (k, &start) in starts.iter().enumerate() {
+        let end = ends.get(k).copied().unwrap_or(text.len());
+        if end > reached {
+            spans.push((start, end));
+            reached = end;
+        }
+        if reached == text.len() {
+            break;
+        }
+    }
+    Ok(spans)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const TEXT: &str = "([a-z]{1,9}|[ .,\n]|\r\n|é|e\u{301}|中文字|👩‍👧‍👦|🇩🇪|กำ|\u{1100}\u{1161}|\u{0}|[^\u{0}]){0,60}";
+
+    fn plain_floor(text: &str, at: usize) -> usize {
+        text.grapheme_indices(true).map(|(i, _)| i).chain([text.len()]).take_while(|&i| i <= at).last().unwrap_or(0)
+    }
+
+    proptest! {
+        #[test]
+        fn floors_are_the_plain_ones(text in TEXT, at in 0usize..120) {
+            prop_assert_eq!(grapheme_floor(&text, at.min(text.len()), 0), plain_floor(&text, at.min(text.len())));
+        }
+
+        #[test]
+        fn windows_give_the_text_back(text in TEXT, size in 1usize..9, overlap in 0usize..4) {
+            let overlap = overlap.min(size - 1);
+            let whole = windows(Encoding::Cl100k, &text, size, 0, &Progress::none()).unwrap();
+            prop_assert_eq!(whole.iter().map(|&(a, b)| &text[a..b]).collect::<String>(), text.clone());
+            let spans = windows(Encoding::Cl100k, &text, size, overlap, &Progress::none()).unwrap();
+            let mut reached = 0;
+            for &(a, b) in &spans {
+                prop_assert!(a <= reached && b > reached);
+                prop_assert_eq!(plain_floor(&text, a), a);
+                prop_assert_eq!(plain_floor(&text, b), b);
+                reached = b;
+            }
+            prop_assert_eq!(reached, text.len());
+        }
+
+        #[test]
+        fn truncated_text_fits_and_is_the_longest_of_the_cut(text in TEXT, tokens in 0usize..12) {
+            let end = truncate(Encoding::Cl100k, &text, tokens);
+            prop_assert_eq!(plain_floor(&text, end), end);
+            prop_assert!(Encoding::Cl100k.count(&text[..end]) <= tokens);
+            prop_assert_eq!(end == text.len(), Encoding::Cl100k.count(&text) <= tokens);
+        }
+    }
+
+    #[test]
+    fn plain_windows_hold_their_tokens() {
+        let text = "one two three four five six seven";
+        let spans = windows(Encoding::Cl100k, text, 3, 1, &Progress::none()).unwrap();
+        let parts: Vec<&str> = spans.iter().map(|&(a, b)| &text[a..b]).collect();
+        assert_eq!(parts, ["one two three", " three four five", " five six seven"]);
+        assert!(windows(Encoding::Cl100k, text, 3, 3, &Progress::none()).is_err());
+        assert!(windows(Encoding::Cl100k, text, 0, 0, &Progress::none()).is_err());
+        assert_eq!(windows(Encoding::Cl100k, "", 3, 0, &Progress::none()).unwrap(), []);
+    }
+
+    #[test]
+    fn endless_graphemes_and_flags_take_linear_time() {
+        for text in ["\u{301}".repeat(300_000), "🇩🇪".repeat(60_000), "中".repeat(100_000), "x".repeat(2_000_000)] {
+            let spans = windows(Encoding::Cl100k, &text, 200, 0, &Progress::none()).unwrap();
+            assert!(spans.len() > 20, "{} {}", spans.len(), &text[..12]);
+            assert!(spans.iter().all(|&(a, b)| b - a < 60_000 && a < b));
+        }
+    }
+}

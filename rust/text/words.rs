@@ -1,0 +1,296 @@
+//! The keyword tokeniser (specs 0.4).
+//!
+//! NFKC, word boundaries of UAX #29, full lower case, bigrams of characters where a script does not
+//! part its words, no token without a letter or digit, no stop word. Blanks part every word, so a
+//! text is taken blank by blank: a stretch of ASCII goes a fast way, any other is normalised as a
+//! copy that knows where its characters came from.
+
+use super::stopwords::StopWords;
+use crate::error::Result;
+use unicode_normalization::char::{canonical_combining_class, decompose_compatible};
+use unicode_normalization::{is_nfkc_quick, IsNormalized, UnicodeNormalization};
+use unicode_segmentation::UnicodeSegmentation;
+
+/// Finds words. Keeps buffers, so one serves many texts.
+#[derive(Debug, Clone, Default)]
+pub struct Words {
+    stop: StopWords,
+    lower: String,
+    copy: String,
+    /// For each byte of `copy` the byte of the stretch it came from.
+    origin: Vec<u32>,
+}
+
+impl Words {
+    pub fn new(stop: StopWords) -> Self {
+        Self { stop, ..Self::default() }
+    }
+
+    pub fn by_language(language: &str) -> Result<Self> {
+        Ok(Self::new(StopWords::by_name(language)?))
+    }
+
+    /// Calls `see` with each token of `text` and the byte where its first character starts, in
+    /// order. Tokens of one place (bigrams) come in order as well.
+    pub fn for_each_word(&mut self, text: &str, mut see: impl FnMut(&str, usize)) {
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() {
+            if blank(bytes[at]) {
+                at += 1;
+                continue;
+            }
+            let mut end = at;
+            let mut ascii = true;
+            while end < bytes.len() && !blank(bytes[end]) {
+                ascii &= bytes[end].is_ascii();
+                end += 1;
+            }
+            if ascii {
+                self.ascii(&text[at..end], at, &mut see);
+            } else {
+                self.any(&text[at..end], at, &mut see);
+            }
+            at = end;
+        }
+    }
+
+    fn ascii(&mut self, stretch: &str, base: usize, see: &mut impl FnMut(&str, usize)) {
+        let bytes = stretch.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() {
+            if !word_byte(bytes[at]) {
+                at += 1;
+                continue;
+            }
+            let end = ascii_word_end(bytes, at);
+            let word = &stretch[at..end];
+            if word.bytes().any(|b| b.is_ascii_alphanumeric()) {
+                self.lower.clear();
+                self.lower.push_str(word);
+                self.lower.make_ascii_lowercase();
+                if !self.stop.contains(&self.lower) {
+                    see(&self.lower, base + at);
+                }
+            }
+            at = end;
+        }
+    }
+
+    fn any(&mut self, stretch: &str, base: usize, see: &mut impl FnMut(&str, usize)) {
+        let copied = is_nfkc_quick(stretch.chars()) != IsNormalized::Yes;
+        if copied {
+            self.normalise(stretch);
+        }
+        let copy = std::mem::take(&mut self.copy);
+        let text = if copied { copy.as_str() } else { stretch };
+        let mut rest = 0;
+        while rest < text.len() {
+            let run = text[rest..].chars().next().is_some_and(unparted);
+            let end = text[rest..]
+                .char_indices()
+                .find(|&(_, c)| unparted(c) != run && !(run && selector(c)))
+                .map_or(text.len(), |(i, _)| rest + i);
+            let part = &text[rest..end];
+            let from = |i: usize| base + if copied { self.origin[rest + i] as usize } else { rest + i };
+            let stop = self.stop;
+            let mut token = |lower: &str, i: usize| {
+                if lower.chars().any(char::is_alphanumeric) && !stop.contains(lower) {
+                    see(lower, from(i));
+                }
+            };
+            if run {
+                bigrams(part, &mut token);
+            } else {
+                for (i, word) in part.unicode_word_indices() {
+                    // A mark on a blank makes one segment with it; the blank is no part of a word.
+                    let bare = word.trim_start();
+                    token(&bare.trim_end().to_lowercase(), i + (word.len() - bare.len()));
+                }
+            }
+            rest = end;
+        }
+        self.copy = copy;
+    }
+
+    /// Fills `copy` and `origin`. A cluster is a stretch that no composition crosses.
+    fn normalise(&mut self, stretch: &str) {
+        self.copy.clear();
+        self.origin.clear();
+        let mut from = 0;
+        while from < stretch.len() {
+            let end = stretch[from..]
+                .char_indices()
+                .skip(1)
+                .find(|&(_, c)| starts_cluster(c))
+                .map_or(stretch.len(), |(i, _)| from + i);
+            self.copy.extend(stretch[from..end].nfkc());
+            self.origin.resize(self.copy.len(), from as u32);
+            from = end;
+        }
+    }
+}
+
+/// ASCII blanks: nothing crosses them, neither a word nor a composition.
+fn blank(b: u8) -> bool {
+    matches!(b, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+fn word_byte(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || b == b'_'
+}
+
+/// The end of the word that begins at `at` (UAX #29, WB5 to WB13b, on ASCII).
+fn ascii_word_end(bytes: &[u8], at: usize) -> usize {
+    let mut end = at + 1;
+    while let Some(&b) = bytes.get(end) {
+        if word_byte(b) {
+            end += 1;
+            continue;
+        }
+        let (before, after) = (bytes[end - 1], bytes.get(end + 1).copied().unwrap_or(b' '));
+        let letters = before.is_ascii_alphabetic() && after.is_ascii_alphabetic();
+        let digits = before.is_ascii_digit() && after.is_ascii_digit();
+        let joined = match b {
+            b':' => letters,
+            b'.' | b'\'' => letters || digits,
+            b',' | b';' => digits,
+            _ => false,
+        };
+        if !joined {
+            break;
+        }
+        end += 2;
+    }
+    end
+}
+
+/// Scripts that are written without blanks between words.
+fn unparted(c: char) -> bool {
+    matches!(u32::from(c),
+        0x0E00..=0x0EFF            // Thai, Lao
+        | 0x1000..=0x109F          // Myanmar
+        | 0x1780..=0x17FF          // Khmer
+        | 0x19E0..=0x19FF          // Khmer symbols
+        | 0x3005..=0x3007 | 0x3021..=0x3029 | 0x3038..=0x303B
+        | 0x3040..=0x309F          // Hiragana
+        | 0x30A1..=0x30FA | 0x30FC..=0x30FF | 0x31F0..=0x31FF // Katakana, without its middle dot
+        | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xF900..=0xFAFF // Han
+        | 0xA9E0..=0xA9FF | 0xAA60..=0xAA7F // Myanmar, extended
+        | 0x1AFF0..=0x1B16F        // Kana, extended
+        | 0x20000..=0x3FFFF)       // Han, extended
+}
+
+/// Variation selectors: they choose a glyph and are no part of a token.
+fn selector(c: char) -> bool {
+    matches!(u32::from(c), 0xFE00..=0xFE0F | 0xE0100..=0xE01EF)
+}
+
+/// Overlapping pairs of characters of a run; a single character is a token itself.
+fn bigrams(run: &str, see: &mut impl FnMut(&str, usize)) {
+    let mut pair = String::with_capacity(8);
+    let mut last: Option<(usize, char)> = None;
+    let mut pairs = 0;
+    for (i, c) in run.char_indices().filter(|&(_, c)| !selector(c)) {
+        if let Some((at, before)) = last {
+            pair.clear();
+            pair.push(before);
+            pair.push(c);
+            see(&pair, at);
+            pairs += 1;
+        }
+        last = Some((i, c));
+    }
+    if let (0, Some((at, c))) = (pairs, last) {
+        see(c.encode_utf8(&mut [0; 4]), at);
+    }
+}
+
+/// Whether nothing before `c` composes or reorders with what `c` becomes.
+fn starts_cluster(c: char) -> bool {
+    if c.is_ascii() {
+        return true;
+    }
+    let mut first = None;
+    decompose_compatible(c, |d| {
+        first.get_or_insert(d);
+    });
+    let first = first.unwrap_or(c);
+    canonical_combining_class(first) == 0 && is_nfkc_quick(std::iter::once(first)) == IsNormalized::Yes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn words(text: &str) -> Vec<(String, usize)> {
+        let mut out = Vec::new();
+        Words::new(StopWords::English).for_each_word(text, |w, at| out.push((w.to_owned(), at)));
+        out
+    }
+
+    fn tokens(text: &str) -> Vec<String> {
+        words(text).into_iter().map(|(w, _)| w).collect()
+    }
+
+    /// The specification read literally, on a whole text: NFKC, segments, lower case, bigrams.
+    fn plain(text: &str) -> Vec<String> {
+        let copy: String = text.nfkc().collect();
+        let mut parts: Vec<(bool, String)> = Vec::new();
+        for c in copy.chars() {
+            match parts.last_mut() {
+                Some((run, part)) if *run == unparted(c) || (*run && selector(c)) => part.push(c),
+                _ => parts.push((unparted(c), c.to_string())),
+            }
+        }
+        let mut out = Vec::new();
+        for (run, part) in parts {
+            if run {
+                let chars: Vec<char> = part.chars().filter(|&c| !selector(c)).collect();
+                let size = chars.len().clamp(1, 2);
+                out.extend(chars.windows(size).map(|w| w.iter().collect::<String>()));
+            } else {
+                out.extend(part.split_word_bounds().map(|w| w.trim().to_lowercase()));
+            }
+        }
+        out.retain(|w| w.chars().any(char::is_alphanumeric) && !StopWords::English.contains(w));
+        out
+    }
+
+    #[test]
+    fn examples() {
+        assert_eq!(tokens("The Quick-brown fox can't jump 3.14, don’t!"), ["quick", "brown", "fox", "jump", "3.14"]);
+        assert_eq!(tokens("ﬁne CAFÉ cafe\u{301} ΣΑΣ"), ["fine", "café", "café", "σας"]);
+        assert_eq!(tokens("東京都に 犬 カメラ ｶﾒﾗ"), ["東京", "京都", "都に", "犬", "カメ", "メラ", "カメ", "メラ"]);
+        assert_eq!(tokens("ภาษา"), ["ภา", "าษ", "ษา"]);
+        assert_eq!(tokens("한국어 العربية"), ["한국어", "العربية"]);
+        assert_eq!(tokens("葛\u{E0100}飾区"), ["葛飾", "飾区"]);
+        assert!(tokens("👩‍👧 -- ... \u{0} \u{301}").is_empty());
+        assert_eq!(words("é ﬁ東京x"), [("é".into(), 0), ("fi".into(), 3), ("東京".into(), 6), ("x".into(), 12)]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1000))]
+        #[test]
+        fn blank_by_blank_equals_the_whole(text in "([a-zA-Z]{1,4}|[0-9]|[ .,:;'_\t\n\r-]|[éÉﬁ²Åｶﾞﾟ\u{301}\u{327}’]|[東京都カナ]|ภา|각|\u{1100}\u{1161}\u{11a8}|İ|ΑΣ|👩‍👧|\u{0}|\u{a0}|\u{3000}|\u{ad}){0,40}") {
+            prop_assert_eq!(tokens(&text), plain(&text));
+        }
+
+        #[test]
+        fn any_text(text in any::<String>()) {
+            prop_assert_eq!(tokens(&text), plain(&text));
+        }
+
+        #[test]
+        fn tokens_are_found_where_they_say(text in "([a-zA-Z]{1,4}|[0-9]| |[.,:;'_\n-]|[éÉﬁ東京\u{301}]){0,40}") {
+            let mut last = 0;
+            for (word, at) in words(&text) {
+                prop_assert!(at >= last && text.is_char_boundary(at));
+                last = at;
+                let there: String = text[at..].nfkc().flat_map(char::to_lowercase).collect();
+                prop_assert!(there.starts_with(&word), "{:?} at {}: {:?}", word, at, there);
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+"""Budgets and printed contexts against the oracle."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ketrag_fast.errors import InputError
+from ketrag_fast.kernels import context
+from ketrag_fast.reference import context as plain
+
+ROWS = st.lists(
+    st.tuples(st.sampled_from(["", "A title", "題"]), st.text("ab é\n日", max_size=30)),
+    min_size=1,
+    max_size=7,
+)
+
+
+@given(ROWS, st.data(), st.integers(0, 120), st.sampled_from(["cited", "ket"]), st.booleans())
+def test_rows_and_costs(rows: list, data: st.DataObject, budget: int, style: str, skip: bool) -> None:
+    titles, texts = [r[0] for r in rows], [r[1] for r in rows]
+    bodies = [f"{a}\n{b}" if a else b for a, b in rows]
+    n_tokens = data.draw(st.lists(st.integers(0, 40), min_size=len(rows), max_size=len(rows)))
+    candidates = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=8))
+    got = context.render(
+        candidates,
+        texts,
+        n_tokens,
+        budget,
+        titles=titles,
+        style=style,
+        fill_policy="skip_and_continue" if skip else "first_overflow_stops",
+        oversize_policy="drop",
+    )
+    counts = {"": 0, "\n": 1, "\n\n": 1, plain.STYLES["ket"][0]: 12}
+    counts |= {f"[{i}]\n": 3 for i in range(1, 10)} | {f"chunk_{i}|": 4 for i in range(1, 10)}
+    text, tokens, units = plain.render(
+        candidates, bodies, n_tokens, budget, counts.__getitem__, style=style, skip=skip
+    )
+    assert (got.text, got.tokens, got.units.tolist()) == (text, tokens, units)
+    assert got.tokens <= budget
+    raw = got.text.encode()
+    own = [raw[a:b].decode() for a, b in zip(got.starts, got.ends, strict=True)]
+    assert own == [texts[u] for u in units]
+
+
+@given(st.text(max_size=60), st.integers(0, 60), st.sampled_from(["cited", "ket", "published"]))
+def test_a_cut_row_keeps_the_budget(text: str, budget: int, style: str) -> None:
+    got = context.render([0], [text], [1000], budget, style=style)
+    assert got.tokens <= budget
+    assert "\ufffd" not in got.text or "\ufffd" in text
+    for start, end in zip(got.starts, got.ends, strict=True):
+        assert text.startswith(got.text.encode()[start:end].decode())
+
+
+def test_the_budget_of_the_text_channel() -> None:
+    """90 #7."""
+    assert context.split_budget(12_000, 0.8) == (9_600, 2_400)
+    with pytest.raises(InputError, match="share"):
+        context.split_budget(12_000, 2.0)
+
+
+def test_a_budget_of_nothing_is_an_empty_context() -> None:
+    assert context.render([0], ["text"], [1], 0)[:2] == ("", 0)
+    assert context.render([], ["text"], [1], 100)[:2] == ("", 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"candidates": [1]}, "candidate 1"),
+        ({"candidates": [-1]}, "candidates"),
+        ({"n_tokens": []}, "token counts"),
+        ({"token_budget": -1}, "negative"),
+        ({"titles": []}, "title_of"),
+        ({"style": "prose"}, "style"),
+        ({"fill_policy": "x"}, "fill_policy"),
+        ({"oversize_policy": "x"}, "oversize_policy"),
+        ({"encoding": "x"}, "encoding"),
+    ],
+)
+def test_bad_input_is_named(change: dict, word: str) -> None:
+    good = {"candidates": [0], "texts": ["text"], "n_tokens": [1], "token_budget": 50}
+    with pytest.raises(InputError, match=word):
+        context.render(**(good | change))
