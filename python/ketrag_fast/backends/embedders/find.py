@@ -157,9 +157,13 @@ def _cached() -> Iterator[tuple[str, Path, str]]:
 def _packaged() -> Iterator[tuple[str, Path, str]]:
     """Models that came as an installed package, by the package's name."""
     for package in importlib.metadata.distributions():
-        for file in package.files or ():
-            if file.name == "modules.json":
-                folder = Path(str(package.locate_file(file))).parent
+        listed = package.read_text("RECORD") or ""
+        if "modules.json," not in listed:  # a plain look first: some packages list ten thousand files
+            continue
+        for line in listed.splitlines():
+            name = line.partition(",")[0]
+            if name.endswith("/modules.json"):
+                folder = Path(str(package.locate_file(name))).parent
                 if is_model(folder):
                     yield package.metadata["Name"], folder, "package"
 

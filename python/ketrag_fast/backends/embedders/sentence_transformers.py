@@ -8,7 +8,10 @@ that the vectors stay the same.
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -34,7 +37,7 @@ from ketrag_fast.backends.embedders.windows import RULE, average
 from ketrag_fast.errors import BackendError, BackendMissing, ConfigError
 
 EXTRA: Final = "embed"
-BATCH_TOKENS_CPU: Final = 4096
+BATCH_TOKENS_CPU: Final = 1024
 BATCH_TOKENS_GPU: Final = 65_536
 _NO_LIMIT: Final = 1_000_000
 _ROLE_PROMPTS: Final[dict[Role, tuple[str, ...]]] = {
@@ -61,7 +64,8 @@ class SentenceTransformersEmbedder(Streamed):
         self._folder = folder
         self._torch: Any = need("torch", EXTRA)
         self._device = _device(self._torch, device)
-        self._threads = threads
+        self._cores = threads or _cores()
+        self._lock = threading.Lock()
         self._model = self._load()
         self._first = self._model[0]
         self._static = type(self._first).__name__ == "StaticEmbedding"
@@ -172,8 +176,7 @@ class SentenceTransformersEmbedder(Streamed):
             if not pieces:
                 raise BackendError(f"{self.spec} reads no token in {excerpt(texts[0])}")
             vectors: NDArray[Any] | None = None
-            for numbers in batches(pieces, self._batch_tokens):
-                found = self._forward_halving([pieces[number] for number in numbers], role)
+            for numbers, found in self._run(pieces, list(batches(pieces, self._batch_tokens)), role):
                 if vectors is None:
                     vectors = np.zeros((len(pieces), found.shape[1]), np.float32)
                 vectors[numbers] = found
@@ -181,6 +184,32 @@ class SentenceTransformersEmbedder(Streamed):
             assert vectors is not None  # noqa: S101 - there is at least one piece, so at least one batch
             owners = [piece.owner for piece in pieces]
             return average(vectors, owners, [piece.weight for piece in pieces], len(texts))
+
+    def _run(
+        self, pieces: list[Piece], groups: list[list[int]], role: Role
+    ) -> Iterator[tuple[list[int], NDArray[Any]]]:
+        """The batches, each on one core and as many at a time as there are cores.
+
+        Cores that share a batch wait for each other after every product; measured on two busy cores,
+        batches of their own are 2.2 times as fast. A single batch (a question) is shared nevertheless.
+        """
+
+        def work(numbers: list[int]) -> NDArray[Any]:
+            return self._forward_halving([pieces[number] for number in numbers], role)
+
+        workers = min(self._cores, len(groups)) if self._device == "cpu" else 1
+        if workers == 1:
+            for numbers in groups:
+                yield numbers, work(numbers)
+            return
+        with ThreadPoolExecutor(workers, "ketrag-embed", self._torch.set_num_threads, (1,)) as pool:
+            futures = [pool.submit(work, numbers) for numbers in groups]
+            try:
+                for numbers, future in zip(groups, futures, strict=True):
+                    yield numbers, future.result()
+            finally:
+                for future in futures:
+                    future.cancel()
 
     def _forward_halving(self, pieces: list[Piece], role: Role) -> NDArray[Any]:
         """One batch; where memory does not suffice, its halves, and smaller batches from then on."""
@@ -198,8 +227,9 @@ class SentenceTransformersEmbedder(Streamed):
             raise self._failed(error) from error
         if self._device.startswith("cuda"):
             self._torch.cuda.empty_cache()
-        self.tally.halvings += 1
-        self._batch_tokens = max(self._batch_tokens // 2, 1)
+        with self._lock:
+            self.tally.halvings += 1
+            self._batch_tokens = max(self._batch_tokens // 2, 1)
         middle = len(pieces) // 2
         halves = (pieces[:middle], pieces[middle:])
         return np.concatenate([self._forward_halving(half, role) for half in halves])
@@ -239,19 +269,24 @@ class SentenceTransformersEmbedder(Streamed):
     def _all_cores(self) -> Iterator[None]:
         """torch's number of threads, set for the work and set back after it."""
         before = self._torch.get_num_threads()
-        if self._threads and self._threads != before:
-            self._torch.set_num_threads(self._threads)
+        self._torch.set_num_threads(self._cores)
         try:
             yield
         finally:
-            if self._torch.get_num_threads() != before:
-                self._torch.set_num_threads(before)
+            self._torch.set_num_threads(before)
 
     def _failed(self, error: Exception) -> BackendError:
         return BackendError(
             f"{self.spec} failed: {type(error).__name__}: {error}",
             hint="a tokenizer or configuration of another model gives such errors: copy the model again",
         )
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _device(torch: Any, wanted: str) -> str:

@@ -38,7 +38,8 @@ class Cutter:
         if not texts:
             return []
         # As sentence-transformers does: trimmed, and lower-cased if the model's settings say so.
-        cleaned = [prompt + (text.strip().lower() if self._lower else text.strip()) for text in texts]
+        trimmed = [_whole(text.strip()) for text in texts]
+        cleaned = [prompt + (text.lower() if self._lower else text) for text in trimmed]
         found = self._tokenizer(
             cleaned,
             add_special_tokens=False,
@@ -67,6 +68,15 @@ class Cutter:
             for start, end in spans(len(own), room):
                 out.append(Piece(owner, [*self.before, *head, *own[start:end], *self.after], end - start))
         return out
+
+
+def _whole(text: str) -> str:
+    """Half characters (lone surrogates), which no tokenizer takes, become question marks."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode("utf-8")
+    return text
 
 
 def _specials(tokenizer: Any) -> tuple[list[int], list[int]]:
