@@ -8,6 +8,7 @@ use crate::progress::Progress;
 use crate::search::fill::{FillPolicy, OversizePolicy};
 use crate::store::file_digest;
 use crate::text::bpe::Encoding;
+use crate::text::lexical::Lexer;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
@@ -212,7 +213,18 @@ fn hash_file(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     quick(py, || file_digest(&path, &Progress::none()))
 }
 
+/// The words of a text as the walk and BM25 see them, with repetitions.
+#[pyfunction]
+fn lexical_keywords(text: &str) -> Vec<String> {
+    let mut lexer = Lexer::default();
+    lexer.read(text);
+    let mut words = Vec::new();
+    lexer.keywords(|word| words.push(word.to_owned()));
+    words
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Searcher>()?;
-    m.add_function(wrap_pyfunction!(hash_file, m)?)
+    m.add_function(wrap_pyfunction!(hash_file, m)?)?;
+    m.add_function(wrap_pyfunction!(lexical_keywords, m)?)
 }

@@ -8,8 +8,9 @@ mod engine;
 mod published;
 mod rank;
 mod strings;
-mod walk;
 mod text;
+mod vectors;
+mod walk;
 
 use pyo3::prelude::*;
 
@@ -17,11 +18,12 @@ use pyo3::prelude::*;
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     cooccurrence::register(m)?;
+    engine::register(m)?;
     published::register(m)?;
     rank::register(m)?;
-    walk::register(m)?;
-    engine::register(m)?;
     strings::register(m)?;
     text::register(m)?;
+    vectors::register(m)?;
+    walk::register(m)?;
     Ok(())
 }

@@ -8,6 +8,7 @@ use crate::rank::select;
 use crate::search::fill::{split_budget as split, FillPolicy, OversizePolicy};
 use crate::search::render::{Renderer, Style, Units};
 use crate::sparse::CsrView;
+use crate::text::bpe::Encoding;
 use crate::text::strings::Strings;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -172,11 +173,7 @@ fn render<'py>(
         "drop" => OversizePolicy::Drop,
         other => return Err(wrong(format!("oversize_policy is truncate or drop, not {other:?}"))),
     };
-    let tokenizer = match encoding {
-        "cl100k_base" => bpe_openai::cl100k_base(),
-        "o200k_base" => bpe_openai::o200k_base(),
-        other => return Err(wrong(format!("unknown encoding {other:?}"))),
-    };
+    let encoding = Encoding::by_name(encoding).map_err(super::door::to_python)?;
     let candidates = slice(&candidates, "candidates")?;
     let (blob, offsets) = (slice(&blob, "blob")?, slice(&offsets, "offsets")?);
     let n_tokens = slice(&n_tokens, "n_tokens")?;
@@ -192,7 +189,7 @@ fn render<'py>(
             Some((blob, offsets, of)) => Some((Strings::new(blob, offsets)?, of)),
         };
         let units = Units::new(Strings::new(blob, offsets)?, titles, n_tokens)?;
-        Renderer::new(|text: &str| tokenizer.count(text), style)
+        Renderer::new(|text: &str| encoding.count(text), style)
             .render(&units, candidates, budget, policy, oversize)
     })?;
     let column = |of: fn(&crate::search::render::Row) -> u64| {

@@ -58,17 +58,24 @@ fn tokenise<'py>(
     let (words, starts, indptr) = long(py, report, |progress| {
         with_strings(blob, offsets, |texts| {
             progress.expect(texts.len() as u64);
-            let parts = map_ranges_with(texts.len(), 64, threads, progress, || Words::new(stop), |words, range| {
-                let (mut found, mut starts, mut ends) = (StringsBuf::default(), Vec::new(), Vec::new());
-                for i in range {
-                    words.for_each_word(texts.get(i), |word, at| {
-                        found.push(word);
-                        starts.push(at as u64);
-                    });
-                    ends.push(starts.len() as u64);
-                }
-                Ok((found, starts, ends))
-            })?;
+            let parts = map_ranges_with(
+                texts.len(),
+                64,
+                threads,
+                progress,
+                || Words::new(stop),
+                |words, range| {
+                    let (mut found, mut starts, mut ends) = (StringsBuf::default(), Vec::new(), Vec::new());
+                    for i in range {
+                        words.for_each_word(texts.get(i), |word, at| {
+                            found.push(word);
+                            starts.push(at as u64);
+                        });
+                        ends.push(starts.len() as u64);
+                    }
+                    Ok((found, starts, ends))
+                },
+            )?;
             let (mut words, mut starts, mut indptr) = (StringsBuf::default(), Vec::new(), vec![0u64]);
             for (found, at, ends) in parts {
                 let (bytes, before) = (words.blob.len() as u64, starts.len() as u64);

@@ -105,8 +105,7 @@ fn view<'a>(slices: &[Slice<'a>]) -> Result<LinksView<'a>> {
     })
 }
 
-type Ranked<'py> =
-    (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>);
+type Ranked<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>);
 
 /// Rows of results: offsets, ids, scores.
 fn rows_out(py: Python<'_>, rows: Vec<Vec<Scored>>) -> Ranked<'_> {

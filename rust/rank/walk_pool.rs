@@ -7,7 +7,7 @@ use crate::rank::question::Question;
 use crate::rank::sparse_sum::SparseSum;
 use crate::rank::walk::{dot, Dense, Options};
 use crate::search::bm25;
-use crate::sparse::{top_k, CsrView, Scored};
+use crate::sparse::{rank_order, top_k, CsrView, Scored};
 
 const RESTART_TOP: usize = 20;
 const TELEPORT: f64 = 0.5;
@@ -59,6 +59,7 @@ pub(crate) struct PoolScratch {
     /// With vectors: f of every unit.
     direct: Vec<f64>,
     mass: Vec<Scored>,
+    heads: Vec<Scored>,
 }
 
 /// The best `want` units by T = f + 1.5 z(ln P), best first. Empty where nothing of the question is
@@ -73,11 +74,10 @@ pub(crate) fn pool(
     progress: &Progress,
 ) -> Result<Vec<Scored>> {
     let n = links.units();
-    let PoolScratch { bm25: words, arrived, nodes, direct, mass } = scratch;
+    let PoolScratch { bm25: words, arrived, nodes, direct, mass, heads } = scratch;
     words.fit(n);
     bm25::scores(links, &question.keywords, progress, words)?;
-    let standard =
-        Standard::of(words.touched.iter().map(|&u| words.get(u)), n - words.touched.len(), 0.0);
+    let standard = Standard::of(words.touched.iter().map(|&u| words.get(u)), n - words.touched.len(), 0.0);
     let by_words = |u: u32| standard.z(words.get(u));
     if let Some(dense) = dense {
         similarities(dense, direct, progress)?;
@@ -104,7 +104,7 @@ pub(crate) fn pool(
     mass.extend_from_slice(&restart);
     for step in 1..=options.steps {
         progress.check()?;
-        walk_step(links, question, mass, options, nodes, arrived);
+        walk_step(links, question, mass, options, nodes, heads, arrived);
         let reached = arrived.touched.len();
         for r in &restart {
             arrived.add(r.id, 0.0);
@@ -177,6 +177,7 @@ fn walk_step(
     mass: &[Scored],
     options: Options,
     nodes: &mut SparseSum,
+    heads: &mut Vec<Scored>,
     arrived: &mut SparseSum,
 ) {
     let n = links.units();
@@ -199,19 +200,14 @@ fn walk_step(
             }
         }
     }
-    if let Some(scale) = rescale(nodes, &question.keywords, SHARE_KEYWORD) {
-        for &x in &nodes.touched {
-            let node = nodes.get(x);
-            if node <= options.least_node * scale.recip() {
-                continue;
-            }
-            let push = node * scale * links.keyword_idf[x as usize] / links.keyword_sum[x as usize];
-            let range = links.keyword_units.range(x as usize);
-            let units = &links.keyword_units.indices[range.clone()];
-            for (&unit, &tf) in units.iter().zip(&links.keyword_tf[range]) {
-                let tf = f64::from(tf);
-                arrived.add(unit, push * (tf / (tf + links.unit_norm[unit as usize])));
-            }
+    for node in best_nodes(nodes, &question.keywords, SHARE_KEYWORD, options, heads) {
+        let x = node.id as usize;
+        let push = node.score * links.keyword_idf[x] / links.keyword_sum[x];
+        let range = links.keyword_units.range(x);
+        let units = &links.keyword_units.indices[range.clone()];
+        for (&unit, &tf) in units.iter().zip(&links.keyword_tf[range]) {
+            let tf = f64::from(tf);
+            arrived.add(unit, push * (tf / (tf + links.unit_norm[unit as usize])));
         }
     }
 
@@ -232,24 +228,33 @@ fn walk_step(
                 }
             }
         }
-        if let Some(scale) = rescale(nodes, asked, SHARE_OTHER) {
-            for &x in &nodes.touched {
-                let node = nodes.get(x);
-                if node > 0.0 {
-                    let units = to_units.row(x as usize);
-                    let push = node * scale / units.len() as f64;
-                    units.iter().for_each(|&unit| arrived.add(unit, push));
-                }
-            }
+        for node in best_nodes(nodes, asked, SHARE_OTHER, options, heads) {
+            let units = to_units.row(node.id as usize);
+            let push = node.score / units.len() as f64;
+            units.iter().for_each(|&unit| arrived.add(unit, push));
         }
     }
 }
 
-/// Takes what the question names away; what brings the rest to the share of this graph.
-fn rescale(nodes: &mut SparseSum, asked: &[u32], share: f64) -> Option<f64> {
-    for &x in asked {
-        nodes.erase(x);
+/// The nodes that carry mass on, ascending: without what the question names, in the local form only
+/// the best, and rescaled so that together they have the share of this graph.
+fn best_nodes<'a>(
+    nodes: &mut SparseSum,
+    asked: &[u32],
+    share: f64,
+    options: Options,
+    heads: &'a mut Vec<Scored>,
+) -> &'a [Scored] {
+    asked.iter().for_each(|&x| nodes.erase(x));
+    heads.clear();
+    let found = nodes.touched.iter().map(|&id| Scored { id, score: nodes.get(id) });
+    heads.extend(found.filter(|node| node.score > 0.0));
+    if !options.exact && heads.len() > options.nodes {
+        heads.select_nth_unstable_by(options.nodes, rank_order);
+        heads.truncate(options.nodes);
     }
-    let total = nodes.total();
-    (total > 0.0).then(|| share / total)
+    heads.sort_unstable_by_key(|node| node.id);
+    let total: f64 = heads.iter().map(|node| node.score).sum();
+    heads.iter_mut().for_each(|node| node.score *= share / total);
+    heads
 }

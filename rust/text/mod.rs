@@ -18,5 +18,6 @@ pub mod windows;
 pub mod words;
 
 mod abbreviations;
+mod merges;
 mod pieces;
 mod word_table;

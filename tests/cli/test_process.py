@@ -46,7 +46,8 @@ def test_help_is_instant(tmp_path: Path) -> None:
 def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
     code = (
         "import sys\nfrom ketrag_fast.cli.main import parser\nparser().format_help()\n"
-        "heavy = {'numpy', 'sqlite3', 'filelock', 'ketrag_fast._core'} & set(sys.modules)\nassert not heavy, heavy\n"
+        "heavy = {'numpy', 'sqlite3', 'filelock', 'ketrag_fast._core'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
     subprocess.run([sys.executable, "-c", code], env=env, check=True)

@@ -1,8 +1,9 @@
 """Makes nltk.json with NLTK itself: `NLTK_DATA=FOLDER python tests/golden/make_nltk.py`.
 
 The texts are written or generated here. Of Punkt's parameters only the entries that these texts and those
-of the KET-RAG reference (../shared/data, or the file KETRAG_UNITS) look up are kept, so that the tests need neither NLTK nor its data. The data (punkt_tab, stopwords) can be had with
-`nltk.download`, or from the wheel of llama-index-core, which carries them.
+of the KET-RAG reference (../shared/data, or the file KETRAG_UNITS) look up are kept, so that the tests need
+neither NLTK nor its data. The data (punkt_tab) can be had with `nltk.download`, or from the wheel of
+llama-index-core, which carries it.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ PIECES = [
 def texts() -> list[str]:
     """Written texts, then random ones."""
     source = random.Random(7)
-    fuzz = ["".join(source.choices(PIECES, k=source.randint(1, 40))) for _ in range(400)]
+    fuzz = ["".join(source.choices(PIECES, k=source.randint(1, 40))) for _ in range(250)]
     return [*WRITTEN.split("\n---\n"), "tail of spaces.   ", *fuzz]
 
 

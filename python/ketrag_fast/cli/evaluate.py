@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.cli import options, output
-from ketrag_fast.config import Settings, parse
+from ketrag_fast.config import FIELDS, Settings, parse
 from ketrag_fast.errors import ConfigError, DocumentError
 
 if TYPE_CHECKING:
@@ -71,6 +71,10 @@ def _index(args: argparse.Namespace, dataset: DataSet) -> Iterator[Index]:
     from ketrag_fast.index import Index
 
     if args.index is not None:
+        given = [name for name in options.flags(args) if FIELDS[name].metadata["concerns"] == "build"]
+        if given:
+            flag = given[0].replace("_", "-")
+            raise ConfigError(f"--{flag} says how to build, but -i names an index that is built")
         with Index.open(Path(args.index), settings=options.query_settings_of(args)) as index:
             yield index
         return

@@ -55,6 +55,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read our output has gone; nothing is wrong here
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        return output.fail(KetragError(f"the system says: {error}"), as_json=args.json)
+    except MemoryError:
+        return output.fail(KetragError("this machine's memory does not suffice"), as_json=args.json)
 
 
 if __name__ == "__main__":

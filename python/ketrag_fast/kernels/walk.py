@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +44,7 @@ def _packed(strings: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.uint6
 def _rows(result: tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float64]]) -> list[Hits]:
     indptr, ids, scores = result
     bounds = [int(x) for x in indptr]
-    return [(ids[a:b], scores[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [(ids[a:b], scores[a:b]) for a, b in pairwise(bounds)]
 
 
 def build_links(

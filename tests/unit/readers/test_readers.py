@@ -318,6 +318,22 @@ def test_same_id_from_two_sources(tmp_path: Path) -> None:
     assert done.warnings == ["passed over 1 files of other kinds: .png (1)"]
 
 
+def test_a_file_and_its_folder_are_both_sources(tmp_path: Path) -> None:
+    tree(tmp_path, "docs/a.md", "docs/x/b.md")
+    done, documents = load(tmp_path, [str(tmp_path / "docs" / "x" / "b.md"), str(tmp_path / "docs")])
+    assert [document.id for document in documents] == ["b.md", "a.md"]
+    assert done.failures == []
+    done, documents = load(tmp_path, str(tmp_path / "docs" / "**" / "*.md"))
+    assert (len(documents), done.failures) == (2, [])
+
+
+@pytest.mark.parametrize("source", ["", "nowhere", "*.nothing", "x" * 5000, "a\0b"])
+def test_sources_that_are_not_there(tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DocumentError):
+        load(tmp_path, source)
+
+
 def test_documents_of_a_program(tmp_path: Path) -> None:
     given = [
         Document("a", "x"),

@@ -265,6 +265,28 @@ def test_real_full_disk_and_real_read_only_place() -> None:
             Layout(Path("/proc/an-index")).create()
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs limits of Unix")
+@pytest.mark.parametrize("size", [100, 1000, 70_000])
+def test_no_room_for_an_array(tmp_path: Path, size: int) -> None:
+    code = (
+        "import sys, resource, numpy as np\n"
+        "from pathlib import Path\n"
+        "from ketrag_fast.errors import StorageFull\n"
+        "from ketrag_fast.storage.arrays import write_arrays\n"
+        "from ketrag_fast.storage.faults import writing\n"
+        "limit = int(sys.argv[2])\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))\n"
+        "try:\n"
+        "    with writing(Path(sys.argv[1])): write_arrays(Path(sys.argv[1]), {'x': np.ones(100_000)})\n"
+        "except StorageFull as error: sys.stdout.write(error.hint)\n"
+    )
+    root = Path(__file__).parents[3] / "python"
+    command = [sys.executable, "-c", code, str(tmp_path), str(size)]
+    env = {**os.environ, "PYTHONPATH": str(root)}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert "free some space" in done.stdout, done.stderr
+
+
 @pytest.mark.skipif(os.name == "nt" or not hasattr(os, "geteuid"), reason="needs users of Unix")
 def test_unwritable_folder(tmp_path: Path) -> None:
     locked = tmp_path / "locked"
