@@ -1,6 +1,6 @@
 """Tokens a second against `SentenceTransformer.encode` with its defaults, and how equal the vectors are.
 
-    python benches/embedding.py [--model SPEC] [--texts N] [--runs R] [--precision auto|fp32|bf16]
+python benches/embedding.py [--model SPEC] [--texts N] [--runs R] [--precision auto|fp32|bf16]
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from common import header, require_data, table
 
+from common import header, require_data, table
 from ketrag_fast.backends.embedders.find import resolve
 from ketrag_fast.backends.embedders.registry import Options, load
 
@@ -95,10 +95,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         exact = theirs.encode(texts, normalize_embeddings=True)
         fast = ours.embed(texts)
         seconds = interleaved(
-            {"theirs": lambda texts=texts: theirs.encode(texts), "ours": lambda texts=texts: ours.embed(texts)},
+            {
+                "theirs": lambda texts=texts: theirs.encode(texts),
+                "ours": lambda texts=texts: ours.embed(texts),
+            },
             args.runs,
         )
-        short = [row for row, text in enumerate(texts) if ours.count([text])[0] <= (ours.longest or 10**9) - 2]
+        short = [
+            row for row, text in enumerate(texts) if ours.count([text])[0] <= (ours.longest or 10**9) - 2
+        ]
         cosines = (exact[short] * fast[short]).sum(1)
         rows.append(
             [
@@ -113,7 +118,16 @@ def main(argv: Sequence[str] | None = None) -> None:
             ]
         )
     table(
-        ["texts", "n", "tokens", "default tokens/s", "ours tokens/s", "ratio", "lowest cosine to fp32", "same top 10"],
+        [
+            "texts",
+            "n",
+            "tokens",
+            "default tokens/s",
+            "ours tokens/s",
+            "ratio",
+            "lowest cosine to fp32",
+            "same top 10",
+        ],
         rows,
     )
 

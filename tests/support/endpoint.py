@@ -176,7 +176,7 @@ def endless(handler: BaseHTTPRequestHandler, _: bytes) -> None:
 
 
 def words_encoder(dimension: int = 16, reads: int | None = None) -> Encode:
-    """A server's model in miniature: each word adds its own vector; words after the first `reads` are not read."""
+    """A server's model in miniature: each word adds its vector; those after the first `reads` do not."""
 
     def encode(texts: Sequence[str]) -> NDArray[np.float64]:
         out = np.zeros((len(texts), dimension))

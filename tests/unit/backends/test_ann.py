@@ -42,7 +42,11 @@ def test_the_scan_is_a_sort(count: int, k: int, seed: int, filtered: bool) -> No
 
 def test_bad_input() -> None:
     scan = ExactScan(some(5))
-    for queries in (np.zeros((2, 23), np.float32), np.zeros(24, np.float32), np.full((1, 24), np.nan, np.float32)):
+    for queries in (
+        np.zeros((2, 23), np.float32),
+        np.zeros(24, np.float32),
+        np.full((1, 24), np.nan, np.float32),
+    ):
         with pytest.raises(InputError):
             scan.search(queries, 3)
     with pytest.raises(InputError, match="allowed"):
@@ -70,14 +74,15 @@ def test_without_the_package_the_extra_is_named(tmp_path: Path, monkeypatch: pyt
     assert "ketrag-fast[ann]" in str(caught.value.hint)
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, hnswlib: Any) -> tuple[Path, np.ndarray, HnswIndex]:
+    vectors = some(3000)
+    path = tmp_path_factory.mktemp("ann") / "units.hnsw"
+    return path, vectors, HnswIndex.build(vectors, path)
+
+
 @pytest.mark.usefixtures("hnswlib")
 class TestHnsw:
-    @pytest.fixture(scope="class")
-    def built(self, tmp_path_factory: pytest.TempPathFactory, hnswlib: Any) -> tuple[Path, np.ndarray, HnswIndex]:
-        vectors = some(3000)
-        path = tmp_path_factory.mktemp("ann") / "units.hnsw"
-        return path, vectors, HnswIndex.build(vectors, path)
-
     def test_recall_is_measured_stored_and_the_same_after_loading(self, built: Any) -> None:
         path, vectors, index = built
         queries = some(200, seed=2)

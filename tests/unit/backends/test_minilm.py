@@ -93,18 +93,24 @@ def test_a_moved_model_is_the_same_and_a_changed_one_is_not(embedder: Any, copy:
 
 def test_equal_names_with_other_vectors_are_refused(embedder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     stored = identify(embedder)
-    monkeypatch.setattr(type(embedder), "embed", lambda self, texts: np.roll(np.eye(384, dtype=np.float32), 1)[: len(texts)])
+    monkeypatch.setattr(
+        type(embedder), "embed", lambda self, texts: np.roll(np.eye(384, dtype=np.float32), 1)[: len(texts)]
+    )
     with pytest.raises(ModelMismatch, match="gives other vectors"):
         require_same(stored, embedder)
 
 
-def test_memory_that_does_not_suffice_halves_the_batch(embedder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_does_not_suffice_halves_the_batch(
+    embedder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     wanted = embedder.embed(TEXTS)
     forward = type(embedder)._forward
 
     def tight(self: Any, pieces: Any, role: Any) -> Any:
         if sum(len(piece.ids) for piece in pieces) > 160:
-            raise RuntimeError("[enforce fail at alloc_cpu.cpp:117] . DefaultCPUAllocator: can't allocate memory")
+            raise RuntimeError(
+                "[enforce fail at alloc_cpu.cpp:117] . DefaultCPUAllocator: can't allocate memory"
+            )
         return forward(self, pieces, role)
 
     monkeypatch.setattr(type(embedder), "_forward", tight)
@@ -125,7 +131,7 @@ def test_nan_from_the_model_names_the_text(embedder: Any, monkeypatch: pytest.Mo
         return found
 
     monkeypatch.setattr(type(embedder), "_forward", broken)
-    with pytest.raises(BackendError, match="NaN.*text 1 \\('the culprit'\\)"):
+    with pytest.raises(BackendError, match=r"NaN.*text 1 \('the culprit'\)"):
         embedder.embed(["fine", "the culprit", "fine too"])
 
 
@@ -157,7 +163,7 @@ def test_a_tokenizer_of_another_model(copy: Path) -> None:
 def test_a_damaged_configuration(copy: Path) -> None:
     config = json.loads((copy / "config.json").read_text())
     (copy / "config.json").write_text(json.dumps({**config, "hidden_size": 100}))
-    with pytest.raises(BackendError, match="cannot be loaded|failed"):
+    with pytest.raises(BackendError, match=r"cannot be loaded|failed"):
         load(f"sentence-transformers:{copy}", QUICK)
 
 

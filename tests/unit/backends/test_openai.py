@@ -88,7 +88,7 @@ def test_a_wait_beyond_reason_is_refused(server: Endpoint) -> None:
 
 def test_attempts_end(server: Endpoint) -> None:
     with Proxy(server, [None, *[status(500)] * 9]) as proxy:
-        with pytest.raises(BackendError, match="failed 4 times.*500.*not now"):
+        with pytest.raises(BackendError, match=r"failed 4 times.*500.*not now"):
             connect(proxy.url, longest=100).embed(TEXTS[:1])
         assert proxy.requests == 5
 
@@ -219,7 +219,13 @@ def test_offline_permits_loopback_alone() -> None:
 
 @pytest.mark.parametrize(
     "spec",
-    ["openai:m", "openai:@http://h/v1", "openai:m@ftp://h", "openai:m@http://u:p@127.0.0.1/v1", "openai:m@http://h:x/"],
+    [
+        "openai:m",
+        "openai:@http://h/v1",
+        "openai:m@ftp://h",
+        "openai:m@http://u:p@127.0.0.1/v1",
+        "openai:m@http://h:x/",
+    ],
 )
 def test_bad_specs(spec: str) -> None:
     with pytest.raises(ConfigError):
@@ -231,7 +237,7 @@ def test_the_model_may_hold_slashes_and_at_signs() -> None:
 
 
 def test_a_server_that_is_not_there() -> None:
-    with pytest.raises(BackendError, match="failed 2 times.*ConnectionRefused"):
+    with pytest.raises(BackendError, match=r"failed 2 times.*ConnectionRefused"):
         connect("http://127.0.0.1:9/v1", patience=Patience(attempts=2, pause=0.01))
 
 

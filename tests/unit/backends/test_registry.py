@@ -25,9 +25,13 @@ def model(folder: Path, *, kind: str = "sentence_transformers.models.Transformer
     """A folder with everything but meaning: one tensor of four bytes."""
     folder.mkdir(parents=True)
     modules = [{"idx": 0, "name": "0", "path": "", "type": kind}]
-    modules.append({"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"})
+    modules.append(
+        {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}
+    )
     (folder / "modules.json").write_text(json.dumps(modules))
-    (folder / "config.json").write_text(json.dumps({"hidden_size": 8, "max_position_embeddings": 40, **config}))
+    (folder / "config.json").write_text(
+        json.dumps({"hidden_size": 8, "max_position_embeddings": 40, **config})
+    )
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 8}))
     (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 32}))

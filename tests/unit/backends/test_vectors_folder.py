@@ -42,7 +42,11 @@ def test_what_is_written_is_found_again(tmp_path: Path) -> None:
 
 
 def test_a_role_may_have_a_vector_of_its_own(tmp_path: Path) -> None:
-    lines: list[object] = [{"text": "one", "role": "query"}, {"text": "one", "role": "document"}, {"text": "3"}]
+    lines: list[object] = [
+        {"text": "one", "role": "query"},
+        {"text": "one", "role": "document"},
+        {"text": "3"},
+    ]
     embedder = load(brought(tmp_path / "v", lines=lines))
     assert np.allclose(embedder.embed(["one"], "query"), [[0.6, 0.8]])
     assert np.allclose(embedder.embed(["one"]), [[0, 1]])

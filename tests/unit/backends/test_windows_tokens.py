@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ class Plain(Streamed):
 def test_spans_cover_all_tokens_in_the_fewest_even_windows(tokens: int, longest: int) -> None:
     cuts = spans(tokens, longest)
     assert cuts[0][0] == 0 and cuts[-1][1] == tokens
-    assert all(a[1] == b[0] for a, b in zip(cuts, cuts[1:], strict=False))
+    assert all(a[1] == b[0] for a, b in pairwise(cuts))
     sizes = [end - start for start, end in cuts]
     assert max(sizes) <= longest and max(sizes) - min(sizes) <= 1
     assert len(cuts) == max(1, -(-tokens // longest))

@@ -14,7 +14,8 @@ SAMPLE: Final[tuple[str, ...]] = (
     "Where was the composer born?",
     "The bridge was opened in 1931 and crosses the river twice, once for trains and once for cars.",
     "A mixture of flour, water, salt and yeast is kneaded, left to rise for two hours, shaped, and baked "
-    "in a very hot oven until the crust is dark. Bakers in the valley add rye to keep the loaf moist for a week.",
+    "in a very hot oven until the crust is dark. Bakers in the valley add rye to keep the loaf moist "
+    "for a week.",
     "In 1912 the expedition reached the plateau with 3 sledges, 11 dogs and 48 days of food; its leader, "
     "E. M. Harlow, had planned for 60. The return took 71 days.",
     "def area(width, height):\n    return width * height  # square metres",
