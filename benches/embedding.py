@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         [
             f"{args.model}, {ours.engine.version}, precision {ours.engine.precision} "
             f"(asked: {args.precision}), lowest cosine on the built-in sample {ours.engine.closeness}.",
-            f"The first {args.texts} texts of musique-train100 at even distances; medians of {args.runs} runs.",
+            f"{args.texts} texts of musique-train100 at even distances; medians of {args.runs} runs.",
             "Both are timed in turn in one process; on a busy machine the ratio holds better than the rates.",
         ],
     )
