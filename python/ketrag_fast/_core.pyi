@@ -34,6 +34,7 @@ def cooccurrence_knn(
 ) -> tuple[U32, U32]: ...
 def cooccurrence_kernels() -> list[str]: ...
 def knn_graph(lexical: U32, semantic: U32) -> tuple[U64, U32]: ...
+
 # rank, the keyword graph, and the printed context
 def pagerank(
     indptr: U64,
@@ -80,6 +81,7 @@ def render(
     oversize_policy: str = "truncate",
     encoding: str = "cl100k_base",
 ) -> tuple[str, int, U32, U64, U64, U64]: ...
+
 # The walk (rust/py/walk.rs)
 def links_build(
     titles: U8,
@@ -129,6 +131,7 @@ class Punkt:
     ) -> list[list[tuple[str, list[str]]]]: ...
 
 def treebank_words(sentence: str) -> list[str]: ...
+
 # text: words, tokens, windows, sentences, the corpus and its vocabulary
 def tokenise(
     texts: tuple[U8, U64], stop: str = "english", threads: int = 0, *, report: Report = None
@@ -171,6 +174,7 @@ def vocabulary(
     *,
     report: Report = None,
 ) -> dict[str, object]: ...
+
 # Vectors, neighbours, the built-in embedder and its channels (rust/py/vectors.rs).
 _Codes = tuple[NDArray[np.int8], F32, F32]
 

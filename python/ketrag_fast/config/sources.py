@@ -11,7 +11,7 @@ from ketrag_fast.config.settings import FIELDS, Settings, known, names, parse
 from ketrag_fast.errors import ConfigError
 
 PREFIX = "KETRAG_"
-OTHER_VARIABLES = frozenset({"KETRAG_INDEX", "KETRAG_CONFIG"})
+OTHER_VARIABLES = frozenset({"KETRAG_INDEX", "KETRAG_CONFIG", "KETRAG_OPENAI_API_KEY"})
 DEFAULT_FILE = "ketrag.toml"
 
 Presets = Mapping[str, Mapping[str, Any]]

@@ -234,9 +234,7 @@ def knng_order(
 
     The list ends with the first unit whose tokens exceed `limit` in all.
     """
-    return _core.knng_order(
-        _f32(units), *_csr(neighbours), _u32(unit_tokens), _f32(query), limit, simd=simd
-    )
+    return _core.knng_order(_f32(units), *_csr(neighbours), _u32(unit_tokens), _f32(query), limit, simd=simd)
 
 
 def fuse_ranks(lists: Sequence[ArrayLike], *, constant: float = 60.0) -> tuple[U32, F64]:

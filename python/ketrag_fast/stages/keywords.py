@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.config import Settings
@@ -12,10 +13,13 @@ from ketrag_fast.stages.rows import csr
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """Sentence vectors of the fitted space are cheap and only needed here, so they are not kept."""
-    words, basis = inputs["words"], inputs["vectors"]["basis"]
+    words, vectors = inputs["words"], inputs["vectors"]
     indptr, indices = csr(words, "sent_words")
-    once = np.ones(len(indices), np.uint32)
-    sentences = _core.embed_rows(basis, indptr, indices, once, threads=context.threads)
+    if "basis" in vectors:
+        once = np.ones(len(indices), np.uint32)
+        sentences = _core.embed_rows(vectors["basis"], indptr, indices, once, threads=context.threads)
+    else:
+        sentences = _of_model(vectors, inputs["units"]["sent_title"])
     count = len(words["vocabulary_offsets"]) - 1
     word_sentences = _core.transpose(indptr, indices, count, threads=context.threads)
     means = _core.keyword_means(
@@ -34,6 +38,20 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     }
 
 
+def _of_model(vectors: Outputs, is_title: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """The sentences' vectors in the order of the sentences, titles among them."""
+    own, titles = vectors["walk_sentence_vectors"], vectors["title_sentence_vectors"]
+    sentences = np.empty((len(is_title), own.shape[1]), np.float32)
+    sentences[is_title == 0] = own
+    sentences[is_title != 0] = titles
+    return sentences
+
+
 STAGE = Stage(
-    "keywords", version=1, needs=("words", "vectors"), settings=("keyword_norm",), run=run, unit="keywords"
+    "keywords",
+    version=1,
+    needs=("units", "words", "vectors"),
+    settings=("keyword_norm",),
+    run=run,
+    unit="keywords",
 )

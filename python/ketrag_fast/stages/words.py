@@ -50,4 +50,6 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     return outputs
 
 
-STAGE = Stage("words", version=1, needs=("documents", "units"), settings=("language",), run=run, unit="chunks")
+STAGE = Stage(
+    "words", version=1, needs=("documents", "units"), settings=("language",), run=run, unit="chunks"
+)

@@ -30,7 +30,7 @@ from ketrag_fast.errors import BackendError
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS vector_models (
   number INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL UNIQUE, dimension INTEGER NOT NULL,
-  spec TEXT NOT NULL, engine TEXT NOT NULL             -- JSON, of the engine that wrote last
+  spec TEXT NOT NULL, engine TEXT NOT NULL             -- JSON, of the engine that came first
 ) STRICT;
 CREATE TABLE IF NOT EXISTS vectors (
   model INTEGER NOT NULL REFERENCES vector_models (number),
@@ -79,8 +79,8 @@ class VectorCache:
         found = self._db.execute(
             "SELECT number, dimension FROM vector_models WHERE fingerprint = ?", (embedder.fingerprint,)
         ).fetchone()
-        engine = json.dumps(embedder.engine.to_json(), sort_keys=True)
         if found is None:
+            engine = json.dumps(embedder.engine.to_json(), sort_keys=True)
             row = (embedder.fingerprint, embedder.dimension, embedder.spec, engine)
             self._db.execute(
                 "INSERT INTO vector_models (fingerprint, dimension, spec, engine) VALUES (?, ?, ?, ?)", row
@@ -91,8 +91,13 @@ class VectorCache:
             raise BackendError(
                 f"{embedder.spec} has {embedder.dimension} dimensions, its cached vectors have {dimension}"
             )
-        self._db.execute("UPDATE vector_models SET engine = ? WHERE number = ?", (engine, number))
         return int(number)
+
+    def dimension(self, fingerprint: str) -> int | None:
+        """Of a model's vectors, if there are any."""
+        query = "SELECT dimension FROM vector_models WHERE fingerprint = ?"
+        found = self._db.execute(query, (fingerprint,)).fetchone()
+        return int(found[0]) if found else None
 
     def get(self, model: int, role: Role, keys: Sequence[bytes], out: Vectors) -> NDArray[np.bool_]:
         """Fills the rows of `out` [len(keys), d] whose text is kept; says which those are."""

@@ -17,9 +17,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from ketrag_fast.backends.embedders.folder import ModelFolder
 from ketrag_fast.backends.embedders.protocol import CLOSE, Embedder, Vectors
 from ketrag_fast.backends.embedders.sample import RULE as SAMPLE_RULE
 from ketrag_fast.backends.embedders.sample import SAMPLE
+from ketrag_fast.backends.embedders.windows import RULE
 from ketrag_fast.errors import BackendError, ModelMismatch
 
 SCHEMA: Final = "ketrag/model/1"
@@ -50,6 +52,24 @@ def digest(files: Iterable[tuple[str, Path]], facts: Mapping[str, Any]) -> str:
         state.update(len(data).to_bytes(8, "little"))
         state.update(data)
     return state.hexdigest()
+
+
+def of_folder(folder: ModelFolder) -> str:
+    """Of a sentence-transformers model, from its files alone: prompts, pooling and limits lie in them."""
+    facts = {
+        "kind": "sentence-transformers",
+        "modules": folder.modules,
+        "dimension": folder.dimension,
+        "longest": folder.longest,
+        "normalised": True,
+        "long_texts": RULE,
+    }
+    return digest(folder.files, facts)
+
+
+def of_endpoint(model: str) -> str:
+    """Of a model behind an endpoint: its name; where it is served does not matter."""
+    return digest((), {"kind": "openai", "model": model, "long_texts": RULE})
 
 
 def _hasher() -> hashlib.blake2b:

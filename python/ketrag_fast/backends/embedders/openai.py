@@ -21,11 +21,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ketrag_fast.backends.embedders.fingerprint import digest
+from ketrag_fast.backends.embedders.fingerprint import of_endpoint
 from ketrag_fast.backends.embedders.http import Client, Patience, TooLongError, endpoint, is_loopback
 from ketrag_fast.backends.embedders.protocol import Engine, Role, Streamed, checked, excerpt
 from ketrag_fast.backends.embedders.spending import Account
-from ketrag_fast.backends.embedders.windows import RULE, average
+from ketrag_fast.backends.embedders.windows import average
 from ketrag_fast.errors import BackendError, Cancelled, ConfigError
 
 KEY_VARIABLES: Final = ("KETRAG_OPENAI_API_KEY", "OPENAI_API_KEY")
@@ -80,9 +80,7 @@ class OpenAIEmbedder(Streamed):
         self.longest = longest
         self.dimension = 0
         self.dimension = int(self._request(["a trial"]).shape[1])
-        self.fingerprint = digest(
-            (), {"kind": "openai", "model": self._model, "dimension": self.dimension, "long_texts": RULE}
-        )
+        self.fingerprint = of_endpoint(self._model)
         self.engine = Engine("openai", "embeddings/1", parts.netloc, "as served", None)
 
     def count(self, texts: Sequence[str]) -> list[int]:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from ketrag_fast.backends.embedders.find import is_name, resolve
-from ketrag_fast.backends.embedders.folder import look
+from ketrag_fast.backends.embedders.fingerprint import of_endpoint, of_folder
+from ketrag_fast.backends.embedders.folder import ModelFolder, look
 from ketrag_fast.backends.embedders.protocol import Embedder, Precision
 from ketrag_fast.errors import BackendError, ConfigError, NetworkForbidden
 
@@ -51,11 +52,29 @@ def load(spec: str, options: Options | None = None) -> Embedder:
     return _LOADERS[kind](spec, rest, options or Options())
 
 
-def _sentence_transformers(spec: str, name: str, options: Options) -> Embedder:
+def fingerprint(spec: str, options: Options | None = None) -> str:
+    """A model's fingerprint without loading it: a moved model has the same, another one has not."""
+    kind, rest = parse(spec)
+    if kind == "sentence-transformers":
+        return of_folder(_folder(rest, options or Options()))
+    if kind == "openai":
+        from ketrag_fast.backends.embedders.openai import parts_of
+
+        return of_endpoint(parts_of(spec)[0])
+    if kind == "vectors":
+        from ketrag_fast.backends.embedders.vectors import of_vectors
+
+        return of_vectors(Path(rest).expanduser())
+    raise ConfigError("the builtin vectors have no model")
+
+
+def _folder(name: str, options: Options) -> ModelFolder:
     path = resolve(name)
-    if path is None:
-        path = _fetch(name, options)
-    folder = look(path)
+    return look(_fetch(name, options) if path is None else path)
+
+
+def _sentence_transformers(spec: str, name: str, options: Options) -> Embedder:
+    folder = _folder(name, options)
     from ketrag_fast.backends.embedders.sentence_transformers import SentenceTransformersEmbedder
 
     return SentenceTransformersEmbedder(

@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ketrag_fast.backends.embedders.fingerprint import closeness, digest
+from ketrag_fast.backends.embedders.fingerprint import closeness, of_folder
 from ketrag_fast.backends.embedders.folder import ModelFolder
 from ketrag_fast.backends.embedders.protocol import (
     CLOSE,
@@ -33,7 +33,7 @@ from ketrag_fast.backends.embedders.protocol import (
 from ketrag_fast.backends.embedders.quiet import need, no_hub
 from ketrag_fast.backends.embedders.sample import SAMPLE
 from ketrag_fast.backends.embedders.tokens import Cutter, Piece, batches, padded
-from ketrag_fast.backends.embedders.windows import RULE, average
+from ketrag_fast.backends.embedders.windows import average
 from ketrag_fast.errors import BackendError, BackendMissing, ConfigError
 
 EXTRA: Final = "embed"
@@ -77,7 +77,7 @@ class SentenceTransformersEmbedder(Streamed):
         on_cpu = self._device == "cpu"
         self._batch_tokens = batch_tokens or (BATCH_TOKENS_CPU if on_cpu else BATCH_TOKENS_GPU)
         self.dimension = int(self._trial().shape[1])
-        self.fingerprint = digest(folder.files, self._facts())
+        self.fingerprint = of_folder(folder)
         self.engine = self._choose(precision)
 
     def count(self, texts: Sequence[str]) -> list[int]:
@@ -122,17 +122,6 @@ class SentenceTransformersEmbedder(Streamed):
         """The first forward pass, where files that do not belong together show."""
         _require_tokenizer(self._model, self._folder, self._static)
         return self._encode(["a trial"], "document", lambda _: None)
-
-    def _facts(self) -> dict[str, Any]:
-        return {
-            "kind": "sentence-transformers",
-            "modules": [type(module).__name__ for module in self._model],
-            "dimension": self.dimension,
-            "longest": self.longest,
-            "prompts": self._prompts,
-            "normalised": True,
-            "long_texts": RULE,
-        }
 
     def _choose(self, precision: Precision) -> Engine:
         """Settles the precision: bf16 only where its vectors of the sample stay close to those of fp32."""

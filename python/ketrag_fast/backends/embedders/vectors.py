@@ -36,8 +36,7 @@ class BroughtVectors(Streamed):
         self._places = _ids(folder / IDS, len(self._rows))
         self.dimension = int(self._rows.shape[1])
         self.longest = None
-        files = ((ARRAY, folder / ARRAY), (IDS, folder / IDS))
-        self.fingerprint = digest(files, {"kind": "vectors", "dimension": self.dimension})
+        self.fingerprint = of_vectors(folder)
         self.engine = Engine("vectors", "1", "file", str(self._rows.dtype), None)
 
     def count(self, texts: Sequence[str]) -> list[int]:
@@ -55,6 +54,11 @@ class BroughtVectors(Streamed):
             )
         tick(sum(self.count(texts)))
         return np.asarray(self._rows[[place for place in places if place is not None]])
+
+
+def of_vectors(folder: Path) -> str:
+    """The fingerprint: both files' contents."""
+    return digest(((ARRAY, folder / ARRAY), (IDS, folder / IDS)), {"kind": "vectors"})
 
 
 def text_key(text: str) -> bytes:
