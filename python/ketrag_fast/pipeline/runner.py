@@ -143,8 +143,7 @@ class _Build:
     def _models(self) -> dict[str, Any]:
         if self.source is None:
             return {}
-        identity = self.source.identity(_stored_identity(self.base))
-        return {"embedder": identity.to_json()}
+        return {"embedder": self.source.identity().to_json()}
 
     def _stage(
         self, stage: Stage, fingerprint: str, inputs: StageInputs, context: StageContext

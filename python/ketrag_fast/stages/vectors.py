@@ -14,6 +14,8 @@ from ketrag_fast.config import Settings
 from ketrag_fast.pipeline.stage import Outputs, Stage, StageContext, StageInputs
 from ketrag_fast.stages.rows import U8, U64, csr, strings
 
+Packed = tuple[U8, U64]
+
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """`basis` makes a question's vector; the codes are an eight-bit copy that preselects."""
@@ -83,9 +85,7 @@ def _from_model(inputs: StageInputs, context: StageContext) -> Outputs:
     return outputs
 
 
-def _texts(
-    titles: tuple[U8, U64] | None, owner: NDArray[np.uint32] | None, packed: tuple[U8, U64]
-) -> Iterator[str]:
+def _texts(titles: Packed | None, owner: NDArray[np.uint32] | None, packed: Packed) -> Iterator[str]:
     """Each text, after its document's title where there is one; decoded one at a time."""
     heads = list(_decoded(titles)) if titles is not None else []
     for number, text in enumerate(_decoded(packed)):
@@ -93,7 +93,7 @@ def _texts(
         yield f"{title}\n{text}" if title else text
 
 
-def _decoded(packed: tuple[U8, U64]) -> Iterator[str]:
+def _decoded(packed: Packed) -> Iterator[str]:
     blob, offsets = packed
     for start, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
         yield blob[start:end].tobytes().decode("utf-8")

@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from ketrag_fast.errors import BackendError
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS vector_models (
   number INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL UNIQUE, dimension INTEGER NOT NULL,
-  spec TEXT NOT NULL, engine TEXT NOT NULL             -- JSON, of the engine that came first
+  longest INTEGER, spec TEXT NOT NULL, engine TEXT NOT NULL             -- JSON, of the engine that came first
 ) STRICT;
 CREATE TABLE IF NOT EXISTS vectors (
   model INTEGER NOT NULL REFERENCES vector_models (number),
@@ -81,9 +81,11 @@ class VectorCache:
         ).fetchone()
         if found is None:
             engine = json.dumps(embedder.engine.to_json(), sort_keys=True)
-            row = (embedder.fingerprint, embedder.dimension, embedder.spec, engine)
+            row = (embedder.fingerprint, embedder.dimension, embedder.longest, embedder.spec, engine)
             self._db.execute(
-                "INSERT INTO vector_models (fingerprint, dimension, spec, engine) VALUES (?, ?, ?, ?)", row
+                "INSERT INTO vector_models (fingerprint, dimension, longest, spec, engine)"
+                " VALUES (?, ?, ?, ?, ?)",
+                row,
             )
             return self.model(embedder)
         number, dimension = found
@@ -92,6 +94,12 @@ class VectorCache:
                 f"{embedder.spec} has {embedder.dimension} dimensions, its cached vectors have {dimension}"
             )
         return int(number)
+
+    def record(self, fingerprint: str) -> tuple[int, int, int | None, dict[str, Any]] | None:
+        """(number, dimension, longest, engine) of a model, as its first use left them."""
+        query = "SELECT number, dimension, longest, engine FROM vector_models WHERE fingerprint = ?"
+        found = self._db.execute(query, (fingerprint,)).fetchone()
+        return (int(found[0]), int(found[1]), found[2], json.loads(found[3])) if found else None
 
     def dimension(self, fingerprint: str) -> int | None:
         """Of a model's vectors, if there are any."""

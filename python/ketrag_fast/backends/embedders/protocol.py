@@ -76,13 +76,24 @@ class Embedder(Protocol):
     """The protocol. Vectors are f32, rows of length 1; an empty text's row is zero and is counted."""
 
     spec: str
-    dimension: int
-    longest: int | None
-    """Tokens of one text that the model reads at once; None if there is no limit."""
     fingerprint: str
     """Equal for equal models wherever their files lie (module `fingerprint`)."""
-    engine: Engine
-    tally: Tally
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in a vector."""
+
+    @property
+    def longest(self) -> int | None:
+        """Tokens of one text that the model reads at once; None if no limit is known."""
+
+    @property
+    def engine(self) -> Engine:
+        """What computes."""
+
+    @property
+    def tally(self) -> Tally:
+        """What was done since loading."""
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text as the model counts them, special tokens apart."""

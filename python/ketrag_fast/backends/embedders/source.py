@@ -14,20 +14,22 @@ from typing import Any, Self
 
 import numpy as np
 
-from ketrag_fast.backends.embedders.cache import VectorCache
-from ketrag_fast.backends.embedders.fingerprint import Identity, identify
+from ketrag_fast.backends.embedders.cache import VectorCache, text_hash
+from ketrag_fast.backends.embedders.fingerprint import Identity, identify, require_same
 from ketrag_fast.backends.embedders.protocol import Embedder, Engine, Report, Role, Tally, Vectors
 from ketrag_fast.backends.embedders.registry import Options, fingerprint, load
+from ketrag_fast.backends.embedders.sample import SAMPLE
 
 
 class LazyModel:
     """An `Embedder` that is loaded by the first thing that its fingerprint does not answer."""
 
-    def __init__(self, spec: str, options: Options, dimension: int | None = None) -> None:
+    def __init__(self, spec: str, options: Options, cache: VectorCache) -> None:
         self.spec = spec
         self.fingerprint = fingerprint(spec, options)
         self._options = options
-        self._dimension = dimension
+        self._cache = cache
+        self._dimension = cache.dimension(self.fingerprint)
         self._loaded: Embedder | None = None
 
     @property
@@ -39,8 +41,22 @@ class LazyModel:
     def real(self) -> Embedder:
         """The model itself."""
         if self._loaded is None:
-            self._loaded = load(self.spec, self._options)
+            loaded = load(self.spec, self._options)
+            self._compare(loaded)
+            self._loaded = loaded
         return self._loaded
+
+    def _compare(self, loaded: Embedder) -> None:
+        """New vectors are not mixed with kept ones of another space: the sample is kept, and compared."""
+        stored = kept_identity(self._cache, self.spec, self.fingerprint)
+        if stored is not None:
+            require_same(stored, loaded, where="the vectors that are kept")
+            return
+        identity = identify(loaded)
+        if identity.sample:
+            vectors = np.asarray(identity.sample, np.float32)
+            number = self._cache.model(loaded)
+            self._cache.put(number, "document", [text_hash(text) for text in SAMPLE], vectors)
 
     @property
     def dimension(self) -> int:
@@ -86,8 +102,7 @@ class VectorSource:
     def __init__(self, spec: str, options: Options, tables: Path, scratch: Path) -> None:
         self.cache = VectorCache(tables)
         try:
-            mark = fingerprint(spec, options)
-            self.model = LazyModel(spec, options, self.cache.dimension(mark))
+            self.model = LazyModel(spec, options, self.cache)
         except BaseException:
             self.cache.close()
             raise
@@ -122,8 +137,21 @@ class VectorSource:
             out[start : start + len(vectors)] = vectors
         return out
 
-    def identity(self, known: Identity | None) -> Identity:
-        """What the index keeps of the model; `known` saves loading it, if it is the same."""
-        if known is not None and known.fingerprint == self.fingerprint and not self.model.loaded:
-            return known
-        return identify(self.model)
+    def identity(self) -> Identity:
+        """What the index keeps of the model; does not load it where the cache has what is needed."""
+        kept = kept_identity(self.cache, self.model.spec, self.fingerprint)
+        return kept if kept is not None else identify(self.model)
+
+
+def kept_identity(cache: VectorCache, spec: str, mark: str) -> Identity | None:
+    """The identity of a model as its first use left it in the cache."""
+    found = cache.record(mark)
+    if found is None:
+        return None
+    number, dimension, longest, engine = found
+    sample = np.zeros((len(SAMPLE), dimension), np.float32)
+    known = cache.get(number, "document", [text_hash(text) for text in SAMPLE], sample)
+    if not known.all():
+        return None
+    rows = tuple(tuple(round(float(x), 6) for x in row) for row in sample)
+    return Identity(spec, mark, dimension, longest, engine, rows)
