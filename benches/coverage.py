@@ -9,7 +9,7 @@ from pathlib import Path
 from common import header, require_data, table
 
 from ketrag_fast import Index, Settings
-from ketrag_fast.eval import evaluate, read_dataset
+from ketrag_fast.eval import evaluate, load_dataset
 
 MODES = ("bm25", "text", "fused", "knng", "keyword", "walk")
 
@@ -31,7 +31,7 @@ def main() -> None:
     )
     for name in args.sets.split(","):
         folder = require_data(name)
-        dataset = read_dataset(folder)
+        dataset = load_dataset(folder)
         with tempfile.TemporaryDirectory() as temporary:
             with Index.build(folder, Path(temporary) / "index", settings=Settings()) as index:
                 scored = evaluate(index, dataset, MODES, budgets)

@@ -34,7 +34,9 @@ PARTS: dict[str, set[str]] = {
     "channels": P0 | P1 | KERNELS,
     "systems": P0 | P1 | P2 | KERNELS,
     "pipeline": LOWER,
-    "index": LOWER | {"pipeline"},
+    "statistics": P0 | KERNELS | {"storage", "pipeline.known"},
+    "explain": P0 | KERNELS | {"storage"},
+    "index": LOWER | {"pipeline", "statistics", "explain"},
     "eval": P0 | {"index", "kernels"},
     # The command asks for the index; its settings are told by two tables that hold no work.
     # `ketrag models` is about models, with or without an index.
@@ -43,21 +45,30 @@ PARTS: dict[str, set[str]] = {
     "server": P0 | {"index"},
     "__init__": P0 | {"index", "_core", "kernels"},
 }
-# Parts of which no file may import another file of the same part.
+# Parts of which no file may import another file of the same part, but for what is no stage or system.
 STRANGERS = {"stages", "systems"}
+COMMON = ("stages.rows.",)
 
+R0 = {"error", "ids", "progress", "parallel"}
+R1 = R0 | {"text", "sparse"}
 RUST_PARTS: dict[str, set[str]] = {
     "error": set(),
     "ids": {"error"},
     "progress": {"error"},
     "parallel": {"error", "progress"},
-    "text": {"error", "ids", "progress", "parallel", "sparse"},
-    "sparse": {"error", "ids", "progress", "parallel"},
-    "graph": {"error", "ids", "progress", "parallel", "text", "sparse"},
-    "rank": {"error", "ids", "progress", "parallel", "text", "sparse"},
-    "search": {"error", "ids", "progress", "parallel", "text", "sparse", "rank", "embed"},
-    "embed": {"error", "ids", "progress", "parallel", "text", "sparse"},
-    "store": {"error", "ids", "progress", "parallel", "text", "sparse"},
+    "text": R1,
+    "sparse": R0,
+    # Ranking never knows the builders of graphs; they may lay out what it reads, and use vectors.
+    "rank": R1,
+    "search": R1 | {"rank"},
+    "graph": R1 | {"rank", "search"},
+    "embed": R1 | {"search"},
+    "store": R1,
+    "engine": R1 | {"rank", "search", "embed", "store"},
+}
+# (file, part): uses against the order, each with its reason.
+EXCEPTIONS = {
+    ("rank/walk_pool.rs", "search"): "the pool's first ranking is BM25, whose scores live in search"
 }
 
 
@@ -89,7 +100,7 @@ def allowed(part: str, path: Path, name: str) -> bool:
         if part not in STRANGERS:
             return True
         own = path.relative_to(PYTHON).with_suffix("").parts
-        return own[-1] == "__init__" or name.split(".")[1] == own[1]
+        return own[-1] == "__init__" or name.split(".")[1] == own[1] or name.startswith(COMMON)
     return any(name == good or name.startswith(f"{good}.") for good in PARTS[part])
 
 
@@ -116,7 +127,8 @@ def test_rust_uses(path: Path) -> None:
     if part == "py":
         return
     assert part in RUST_PARTS, f"{part} has no place in the table"
-    wrong = targets - RUST_PARTS[part] - {part}
+    name = path.relative_to(RUST).as_posix()
+    wrong = {target for target in targets - RUST_PARTS[part] - {part} if (name, target) not in EXCEPTIONS}
     assert not wrong, f"{path.relative_to(ROOT)} may not use {sorted(wrong)}"
     assert "pyo3" not in code, "only rust/py knows Python"
 

@@ -5,6 +5,7 @@ Compressed rows cross as (indptr: uint64[rows+1], indices: uint32).
 """
 
 from collections.abc import Callable
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,6 +120,7 @@ def walk_rank(
 ) -> tuple[U64, U32, F64]: ...
 
 # the published tokenisations
+@final
 class Punkt:
     def __new__(cls, abbreviations: str, collocations: str, starters: str, contexts: str) -> Punkt: ...
     def sentences(self, text: str) -> list[str]: ...
@@ -217,7 +219,7 @@ def fit_embedder(
     *,
     dims: int = 128,
     idf_power: int = 2,
-    rounds: int = 3,
+    rounds: int = 5,
     sample: int = 20_000,
     seed: int = 42,
     threads: int = 0,

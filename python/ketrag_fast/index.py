@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from ketrag_fast import _core
-from ketrag_fast.config import Settings, resolve
+from ketrag_fast.config import Settings
 from ketrag_fast.errors import (
     BackendError,
     BackendMissing,
@@ -23,9 +23,9 @@ from ketrag_fast.errors import (
     NetworkForbidden,
 )
 from ketrag_fast.explain import why
+from ketrag_fast.pipeline.known import reading_settings
 from ketrag_fast.storage.generation import Generation, current_number, open_current
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.systems.presets import PRESETS
 from ketrag_fast.types import Context, Lazy, Passage, Section
 
 if TYPE_CHECKING:
@@ -39,6 +39,16 @@ if TYPE_CHECKING:
 
 AUTO = ("walk", "fused", "bm25", "text")
 """What `auto` tries, best first: the order of the measured table (benches/coverage.py)."""
+
+_SKELETON = "an entity skeleton made by a language model"
+LATER = {
+    "skeleton": _SKELETON,
+    "ket": _SKELETON,
+    "ms-graph": _SKELETON,
+    "hybrid": _SKELETON,
+    "hyde": "a language model",
+}
+"""Modes of the contract that this version cannot serve, and what they need."""
 
 
 @dataclass(frozen=True)
@@ -127,8 +137,7 @@ class Index:
 
     def _load(self) -> _Open:
         generation = open_current(Layout(self.path), full=self._asked.verify == "full")
-        resolved = resolve(flags=self._asked.given, index=generation.manifest.settings, presets=PRESETS)
-        settings = resolved.settings
+        settings = reading_settings(self._asked, generation)
         files = {
             f"{stage}.{name}": str(generation.folder / stage / f"{name}.npy")
             for stage, arrays in generation.stages.items()
@@ -233,7 +242,7 @@ class Index:
     ) -> list[list[Context]]:
         """For each question a context for each budget; the passages are ranked once for all of them.
 
-        `keyword` gathers its pool for the largest budget: its contexts at smaller ones are a prefix of that.
+        Only `keyword` is ranked for each budget, because its pool depends on it (KET-RAG, Alg. 4).
         """
         opened = self._opened
         chosen = _chosen(opened, mode)
@@ -274,6 +283,11 @@ def _chosen(opened: _Open, mode: str | None) -> str:
         if serving:
             return serving[0]
         raise ModeUnavailable("this index serves no mode", hint="build it anew with `ketrag index --rebuild`")
+    if wanted in LATER:
+        raise ModeUnavailable(
+            f"mode {wanted} needs {LATER[wanted]}, which this version does not build",
+            hint=f"the modes of this index are {', '.join(['auto', *opened.missing])}",
+        )
     if wanted not in opened.missing:
         known = ", ".join(["auto", *opened.missing])
         raise ConfigError(f"mode: there is no mode {wanted!r}", hint=f"the modes are {known}")

@@ -12,20 +12,10 @@ pub use parts::{Parts, Place};
 
 use crate::error::Result;
 use crate::progress::Progress;
-use crate::search::fill::Count;
 use crate::search::render::{Renderer, Style};
 use crate::text::bpe::Encoding;
 use self_cell::self_cell;
 use std::sync::Mutex;
-
-/// Counts the short marks before rows.
-struct Counting(Encoding);
-
-impl Count for Counting {
-    fn count(&self, text: &str) -> usize {
-        self.0.count(text)
-    }
-}
 
 self_cell!(
     /// The mapped arrays together with the views into them.
@@ -40,8 +30,8 @@ self_cell!(
 /// scratch of its own from a pool.
 pub struct Engine {
     opened: Opened,
-    cited: Renderer<Counting>,
-    ket: Renderer<Counting>,
+    cited: Renderer<Encoding>,
+    ket: Renderer<Encoding>,
     scratch: Mutex<Vec<Scratch>>,
 }
 
@@ -50,8 +40,8 @@ impl Engine {
     pub fn open(arrays: Arrays, encoding: Encoding, language: &str) -> Result<Self> {
         Ok(Self {
             opened: Opened::try_new(arrays, |arrays| Parts::new(arrays, language))?,
-            cited: Renderer::new(Counting(encoding), Style::Cited),
-            ket: Renderer::new(Counting(encoding), Style::Ket),
+            cited: Renderer::new(encoding, Style::Cited),
+            ket: Renderer::new(encoding, Style::Ket),
             scratch: Mutex::default(),
         })
     }
@@ -73,7 +63,7 @@ impl Engine {
         reply
     }
 
-    fn renderer(&self, mode: Mode) -> &Renderer<Counting> {
+    fn renderer(&self, mode: Mode) -> &Renderer<Encoding> {
         match mode {
             Mode::Keyword => &self.ket,
             _ => &self.cited,

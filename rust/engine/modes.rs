@@ -28,8 +28,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    pub const ALL: [Self; 6] =
-        [Self::Bm25, Self::Text, Self::Fused, Self::Knng, Self::Keyword, Self::Walk];
+    pub const ALL: [Self; 6] = [Self::Bm25, Self::Text, Self::Fused, Self::Knng, Self::Keyword, Self::Walk];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -186,7 +185,9 @@ fn question_vector(parts: &Parts<'_>, request: &Request<'_>) -> Result<Vec<f32>>
     match (request.vector, &parts.space) {
         (Some(vector), _) => Ok(vector.to_vec()),
         (None, Some(space)) => space.embed(request.question),
-        (None, None) => Err(Error::input(format!("mode {} needs the question's vector", request.mode.name()))),
+        (None, None) => {
+            Err(Error::input(format!("mode {} needs the question's vector", request.mode.name())))
+        }
     }
 }
 

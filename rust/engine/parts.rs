@@ -10,8 +10,8 @@ use crate::search::quantised::QuantisedView;
 use crate::search::render::Units;
 use crate::search::vectors::Vectors;
 use crate::sparse::CsrView;
-use crate::text::strings::Strings;
 use crate::text::stopwords::StopWords;
+use crate::text::strings::Strings;
 use crate::text::words::Words;
 use std::collections::BTreeMap;
 
@@ -113,7 +113,9 @@ impl<'a> Parts<'a> {
             chunk_units,
             chunk_costs: chunk_units
                 .windows(2)
-                .map(|w| unit_tokens[w[0] as usize..w[1] as usize].iter().fold(0u32, |a, &b| a.saturating_add(b)))
+                .map(|w| {
+                    unit_tokens[w[0] as usize..w[1] as usize].iter().fold(0u32, |a, &b| a.saturating_add(b))
+                })
                 .collect(),
             document_ids,
             document_titles,
@@ -127,7 +129,10 @@ impl<'a> Parts<'a> {
                 .has("keywords.vectors")
                 .then(|| keywords(arrays, unit_vectors, unit_tokens))
                 .transpose()?,
-            knn: arrays.has("knn.graph_indptr").then(|| arrays.csr("knn.graph", chunks, chunks)).transpose()?,
+            knn: arrays
+                .has("knn.graph_indptr")
+                .then(|| arrays.csr("knn.graph", chunks, chunks))
+                .transpose()?,
         })
     }
 

@@ -105,7 +105,12 @@ type PlaceOut<'a> = (u32, &'a str, &'a str, u32, u32, &'a str);
 impl Searcher {
     /// Maps and checks the arrays named `stage.array`, each a `.npy` file.
     #[new]
-    fn new(py: Python<'_>, files: BTreeMap<String, PathBuf>, encoding: &str, language: &str) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        files: BTreeMap<String, PathBuf>,
+        encoding: &str,
+        language: &str,
+    ) -> PyResult<Self> {
         let engine = quick(py, || {
             let arrays = Arrays::open(files.into_iter().collect())?;
             Engine::open(arrays, Encoding::by_name(encoding)?, language)

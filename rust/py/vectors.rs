@@ -154,7 +154,7 @@ fn keyword_means<'py>(
 }
 
 #[pyfunction]
-#[pyo3(signature = (indptr, indices, repeats, words, *, dims=128, idf_power=2, rounds=3, sample=20_000, seed=42, threads=0, report=None))]
+#[pyo3(signature = (indptr, indices, repeats, words, *, dims=128, idf_power=2, rounds=5, sample=20_000, seed=42, threads=0, report=None))]
 #[allow(clippy::too_many_arguments)]
 fn fit_embedder<'py>(
     py: Python<'py>,

@@ -38,13 +38,13 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { exact: false, max_df: 100, keep: 100, steps: 3, nodes: 100 }
+        Self { exact: false, max_df: 200, keep: 100, steps: 2, nodes: 100 }
     }
 }
 
 impl Options {
     pub fn exact() -> Self {
-        Self { exact: true, ..Self::default() }
+        Self { exact: true, steps: 3, ..Self::default() }
     }
 }
 
@@ -182,3 +182,7 @@ fn move_question(links: &LinksView<'_>, dense: &Dense<'_>, pool: &[Scored], scor
     }
     scores.iter_mut().zip(gain).for_each(|(score, gain)| *score += ANCHOR_WEIGHT * gain);
 }
+
+#[cfg(test)]
+#[path = "walk_tests.rs"]
+mod tests;

@@ -105,41 +105,30 @@ pub(crate) fn pool(
     for step in 1..=options.steps {
         progress.check()?;
         walk_step(links, question, mass, options, nodes, heads, arrived);
-        let reached = arrived.touched.len();
-        for r in &restart {
-            arrived.add(r.id, 0.0);
-        }
-        let kept = |u: u32| (1.0 - TELEPORT) * arrived.get(u);
-        mass.clear();
-        mass.extend(arrived.touched[..reached].iter().map(|&u| Scored { id: u, score: kept(u) }));
-        let fresh = &arrived.touched[reached..];
-        mass.extend(fresh.iter().map(|&u| Scored { id: u, score: 0.0 }));
-        mass.sort_unstable_by_key(|m| m.id);
-        for r in &restart {
-            if let Ok(at) = mass.binary_search_by_key(&r.id, |m| m.id) {
-                mass[at].score += TELEPORT * r.score;
+        restart.iter().for_each(|r| arrived.add(r.id, TELEPORT * r.score));
+        if step < options.steps {
+            mass.clear();
+            mass.extend(arrived.touched.iter().map(|&id| Scored { id, score: arrived.get(id) }));
+            if !options.exact && mass.len() > options.keep {
+                mass.select_nth_unstable_by(options.keep, rank_order);
+                mass.truncate(options.keep);
             }
-        }
-        if !options.exact && step < options.steps && mass.len() > options.keep {
-            *mass = top_k(std::mem::take(mass), options.keep);
             mass.sort_unstable_by_key(|m| m.id);
         }
     }
 
     // The standard of ln P is that of every unit, or, in the local form, of those that were reached.
-    let logs: Vec<f64> = mass.iter().map(|m| (m.score + TINY).ln()).collect();
-    let rest = if options.exact { n - mass.len() } else { 0 };
+    let reached = &arrived.touched;
+    let logs: Vec<f64> = reached.iter().map(|&u| (arrived.get(u) + TINY).ln()).collect();
+    let rest = if options.exact { n - reached.len() } else { 0 };
     let spread = Standard::of(logs.iter().copied(), rest, TINY.ln());
+    let mut all: Vec<Scored> = Vec::with_capacity(reached.len() + words.touched.len());
+    let total = |(&id, &log): (&u32, &f64)| Scored { id, score: f(id) + WALK_WEIGHT * spread.z(log) };
+    all.extend(reached.iter().zip(&logs).map(total));
     let unreached = WALK_WEIGHT * spread.z(TINY.ln());
-    let mut all: Vec<Scored> = mass
-        .iter()
-        .zip(&logs)
-        .map(|(m, &log)| Scored { id: m.id, score: f(m.id) + WALK_WEIGHT * spread.z(log) })
-        .collect();
-    let other = |u: u32| Scored { id: u, score: f(u) + unreached };
-    let absent = |u: &u32| mass.binary_search_by_key(u, |m| m.id).is_err();
+    let other = |id: u32| Scored { id, score: f(id) + unreached };
     if every {
-        all.extend((0..n as u32).filter(absent).map(other));
+        all.extend((0..n as u32).filter(|&u| !arrived.has(u)).map(other));
     } else {
         all.extend(words.touched.iter().copied().filter(|&u| !arrived.has(u)).map(other));
     }
@@ -170,7 +159,7 @@ fn softmax(mut best: Vec<Scored>) -> Vec<Scored> {
     best
 }
 
-/// One step from units over the nodes of the three graphs to units.
+/// One step from units over the nodes of the three graphs to units: 1 - [`TELEPORT`] of the mass.
 fn walk_step(
     links: &LinksView<'_>,
     question: &Question,
@@ -255,6 +244,7 @@ fn best_nodes<'a>(
     }
     heads.sort_unstable_by_key(|node| node.id);
     let total: f64 = heads.iter().map(|node| node.score).sum();
-    heads.iter_mut().for_each(|node| node.score *= share / total);
+    let scale = (1.0 - TELEPORT) * share / total;
+    heads.iter_mut().for_each(|node| node.score *= scale);
     heads
 }

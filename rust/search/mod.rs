@@ -2,6 +2,7 @@
 
 pub(crate) mod best;
 pub mod bm25;
+mod encoding;
 pub mod fill;
 pub mod keyword;
 pub mod knng;

@@ -42,8 +42,7 @@ impl Encoding {
     pub(crate) fn merges(self) -> &'static Merges {
         static CL100K: LazyLock<Merges> =
             LazyLock::new(|| Merges::new(include_bytes!("data/cl100k_base.bin")));
-        static O200K: LazyLock<Merges> =
-            LazyLock::new(|| Merges::new(include_bytes!("data/o200k_base.bin")));
+        static O200K: LazyLock<Merges> = LazyLock::new(|| Merges::new(include_bytes!("data/o200k_base.bin")));
         match self {
             Self::Cl100k => &CL100K,
             Self::O200k => &O200K,
@@ -283,9 +282,9 @@ mod tests {
 
     #[test]
     fn a_run_without_blanks_takes_linear_time() {
-        let text = "a1b2-xyzé".repeat(100_000);
-        assert!(Encoding::Cl100k.count(&text) > 100_000);
-        let text = " ".repeat(3_000_000) + &"x".repeat(3_000_000);
+        let text = "a1b2-xyzé".repeat(50_000);
+        assert!(Encoding::Cl100k.count(&text) > 50_000);
+        let text = " ".repeat(500_000) + &"x".repeat(500_000);
         assert!(Encoding::O200k.count(&text) > 1000);
     }
 

@@ -35,8 +35,8 @@ impl Merges {
         }
         let mut slots = vec![NONE; (starts.len() * 2).next_power_of_two()];
         let mask = slots.len() - 1;
-        for token in 0..starts.len() {
-            let start = starts[token] as usize;
+        for (token, &start) in starts.iter().enumerate() {
+            let start = start as usize;
             let bytes = &data[start..start + data[start - 1] as usize];
             let mut slot = hash_of(bytes) & mask;
             while slots[slot] != NONE {
@@ -60,7 +60,8 @@ impl Merges {
                 return NONE;
             }
             let start = self.starts[token as usize] as usize;
-            if self.data[start - 1] as usize == bytes.len() && &self.data[start..start + bytes.len()] == bytes {
+            if self.data[start - 1] as usize == bytes.len() && &self.data[start..start + bytes.len()] == bytes
+            {
                 return token;
             }
             slot = (slot + 1) & mask;
@@ -95,11 +96,11 @@ impl Merges {
         let mut starts = [0u8; SHORT + 1];
         let mut pairs = [NONE; SHORT];
         let mut parts = piece.len();
-        for i in 0..=parts {
-            starts[i] = i as u8;
+        for (i, start) in starts.iter_mut().enumerate() {
+            *start = i as u8;
         }
-        for i in 0..parts - 1 {
-            pairs[i] = self.find(&piece[i..i + 2]);
+        for (pair, both) in pairs.iter_mut().zip(piece.windows(2)) {
+            *pair = self.find(both);
         }
         loop {
             let mut best = 0;

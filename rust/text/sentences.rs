@@ -172,8 +172,8 @@ fn shorter(text: &str) -> bool {
 /// Whether `after` continues the sentence `before`; `line` is the length of the last line of
 /// `before` where a line break lies between them.
 fn goes_on(before: &str, after: &str, line: Option<usize>) -> bool {
-    let bare = before.trim_end_matches(|c| matches!(c, '"' | '\'' | ')' | ']' | '}' | '”' | '’' | '»'));
-    let opening = after.trim_start_matches(|c| matches!(c, '"' | '\'' | '(' | '[' | '“' | '‘' | '«'));
+    let bare = before.trim_end_matches(['"', '\'', ')', ']', '}', '”', '’', '»']);
+    let opening = after.trim_start_matches(['"', '\'', '(', '[', '“', '‘', '«']);
     let Some(next) = opening.chars().next() else { return false };
     if next.is_lowercase() {
         return true;
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn hostile_runs_take_linear_time() {
         for text in [" ", ")", ". ", "a.) ", "\n", "\u{3000}", "x", "1. ", "\u{301}", ".\u{301} "] {
-            let text = format!("An end.{}", text.repeat(300_000));
+            let text = format!("An end.{}", text.repeat(100_000));
             let mut spans = Vec::new();
             Splitter::Standard.split(&text, &Progress::none(), &mut spans).unwrap();
             Splitter::Uax29.split(&text, &Progress::none(), &mut spans).unwrap();

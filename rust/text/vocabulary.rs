@@ -126,7 +126,6 @@ pub fn build_vocabulary(
             Ok(part)
         },
     )?;
-    drop(next);
     let pool: Vec<WordTable> =
         pool.into_iter().map(|m| m.into_inner().unwrap_or_else(|e| e.into_inner())).collect();
     let (words, renumbered) = merge(&pool, threads, progress)?;
@@ -288,7 +287,7 @@ fn merge(pool: &[WordTable], threads: usize, progress: &Progress) -> Result<(Str
     let mut heads: BinaryHeap<_> = (0..pool.len()).filter_map(|t| head(t, 0)).collect();
     let mut seen = 0usize;
     while let Some(std::cmp::Reverse((word, t, k))) = heads.pop() {
-        if seen % 4096 == 0 {
+        if seen.is_multiple_of(4096) {
             progress.check()?;
         }
         seen += 1;

@@ -225,8 +225,7 @@ mod tests {
 
     #[test]
     fn endless_graphemes_and_flags_take_linear_time() {
-        for text in
-            ["\u{301}".repeat(300_000), "🇩🇪".repeat(60_000), "中".repeat(100_000), "x".repeat(2_000_000)]
+        for text in ["\u{301}".repeat(60_000), "🇩🇪".repeat(20_000), "中".repeat(30_000), "x".repeat(300_000)]
         {
             let spans = windows(Encoding::Cl100k, &text, 200, 0, &Progress::none()).unwrap();
             assert!(spans.len() > 20, "{} {}", spans.len(), &text[..12]);

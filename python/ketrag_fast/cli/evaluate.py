@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.cli import options, output
+from ketrag_fast.cli.index import report_of
 from ketrag_fast.config import FIELDS, Settings, parse
 from ketrag_fast.errors import ConfigError, DocumentError
 
@@ -91,7 +92,8 @@ def _index(args: argparse.Namespace, dataset: DataSet) -> Iterator[Index]:
         with Index.build(
             [dataset.corpus], Path(folder) / "index", settings=settings, progress=progress
         ) as index:
-            if index.report.failures and not args.quiet:
-                output.warn(f"{len(index.report.failures):,} passages could not be read:")
-                output.list_failures(index.report.failures)
+            failures = report_of(index).failures
+            if failures and not args.quiet:
+                output.warn(f"{len(failures):,} passages could not be read:")
+                output.list_failures(failures)
             yield index

@@ -92,7 +92,7 @@ def count_tokens(texts: Texts, encoding: str = "cl100k_base", threads: int = 0, 
     """The number of byte-pair tokens of each text: "cl100k_base" or "o200k_base".
 
     Equal to tiktoken's `encode_ordinary`: special tokens are plain text. (A run of more
-    than 64 KiB without any boundary is cut.)
+    than 8 KiB without any boundary is cut.)
     """
     return _core.count_tokens(_packed(texts), encoding, threads, report=report)
 

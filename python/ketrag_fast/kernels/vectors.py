@@ -153,7 +153,7 @@ def fit_embedder(
     *,
     dims: int = 128,
     idf_power: int = 2,
-    rounds: int = 3,
+    rounds: int = 5,
     sample: int = 20_000,
     seed: int = 42,
     threads: int = 0,

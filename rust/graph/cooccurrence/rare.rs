@@ -44,7 +44,7 @@ impl Rare {
         self.group = group.clone();
         self.words.clear();
         for id in 0..plan.rare_words() as u32 {
-            if id as usize % GLANCE == 0 {
+            if (id as usize).is_multiple_of(GLANCE) {
                 progress.check()?;
             }
             let texts = plan.postings(id);
