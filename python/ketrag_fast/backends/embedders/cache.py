@@ -118,12 +118,13 @@ class VectorCache:
             asked = distinct[start : start + _ASKED]
             marks = ",".join("?" * len(asked))
             query = f"SELECT text, vector FROM vectors WHERE model = ? AND role = ? AND text IN ({marks})"  # noqa: S608
-            for key, blob in self._db.execute(query, (model, role, *asked)):
-                if len(blob) != 4 * out.shape[1]:
-                    continue  # not ours to trust: it is embedded again
-                rows = places[key]
-                out[rows] = np.frombuffer(blob, "<f4")
-                known[rows] = True
+            found = self._db.execute(query, (model, role, *asked)).fetchall()
+            # One of another size is not ours to trust: it is embedded again.
+            right = [(key, blob) for key, blob in found if len(blob) == 4 * out.shape[1]]
+            rows = [row for key, _ in right for row in places[key]]
+            blob = b"".join(blob for key, blob in right for _ in places[key])
+            out[rows] = np.frombuffer(blob, "<f4").reshape(len(rows), out.shape[1])
+            known[rows] = True
         return known
 
     def put(self, model: int, role: Role, keys: Sequence[bytes], vectors: Vectors) -> None:
