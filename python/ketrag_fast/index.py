@@ -316,7 +316,7 @@ def _contexts(
     question: str,
     mode: str,
     budgets: Sequence[int],
-    reply: _core.Reply,
+    reply: _core._Reply,
     explain: bool,
     asked: _Asked,
 ) -> list[Context]:
@@ -325,7 +325,7 @@ def _contexts(
     for budget, row in zip(budgets, printed, strict=True):
         text, tokens = row[0], row[1]
 
-        def passages(row: _core.Printed = row) -> Sequence[Passage]:
+        def passages(row: _core._Printed = row) -> Sequence[Passage]:
             found = _passages(opened, mode, row)
             return [replace(p, why=why(question, p)) for p in found] if explain else found
 
@@ -382,7 +382,7 @@ def _vectors(opened: _Open, texts: list[str], chosen: str, wanted: str) -> _Aske
     return _Asked(vectors, (time.perf_counter() - started) * 1000 / len(texts))
 
 
-def _passages(opened: _Open, mode: str, row: _core.Printed) -> list[Passage]:
+def _passages(opened: _Open, mode: str, row: _core._Printed) -> list[Passage]:
     _, _, units, tokens, spans, scores = row
     kind = "subchunk" if "chunk_tokens" in opened.generation.stages["units"] else "chunk"
     places = opened.searcher.places(units.tolist(), [end - start for start, end in spans])

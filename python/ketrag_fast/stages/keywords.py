@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.config import Settings
+from ketrag_fast.errors import InternalError
 from ketrag_fast.pipeline.stage import Outputs, Stage, StageContext, StageInputs
 from ketrag_fast.stages.rows import csr
 
@@ -19,7 +19,9 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         once = np.ones(len(indices), np.uint32)
         sentences = _core.embed_rows(vectors["basis"], indptr, indices, once, threads=context.threads)
     else:
-        sentences = _of_model(vectors, inputs["units"]["sent_title"])
+        sentences = np.concatenate([vectors["walk_sentence_vectors"], vectors["title_sentence_vectors"]])
+    if len(sentences) != len(indptr) - 1:
+        raise InternalError(f"{len(sentences)} sentence vectors for {len(indptr) - 1} sentences")
     count = len(words["vocabulary_offsets"]) - 1
     word_sentences = _core.transpose(indptr, indices, count, threads=context.threads)
     means = _core.keyword_means(
@@ -38,19 +40,10 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     }
 
 
-def _of_model(vectors: Outputs, is_title: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """The sentences' vectors in the order of the sentences, titles among them."""
-    own, titles = vectors["walk_sentence_vectors"], vectors["title_sentence_vectors"]
-    sentences = np.empty((len(is_title), own.shape[1]), np.float32)
-    sentences[is_title == 0] = own
-    sentences[is_title != 0] = titles
-    return sentences
-
-
 STAGE = Stage(
     "keywords",
     version=1,
-    needs=("units", "words", "vectors"),
+    needs=("words", "vectors"),
     settings=("keyword_norm",),
     run=run,
     unit="keywords",

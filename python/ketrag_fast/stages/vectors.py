@@ -35,7 +35,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         report=context.report,
     )
     units = _core.embed_rows(basis, indptr, indices, words["unit_counts"], threads=context.threads)
-    outputs = {"basis": basis, **_searchable(units, context)}
+    outputs: dict[str, NDArray[Any]] = {"basis": basis, **_searchable(units, context)}
     if "chunk_words_indptr" in words:
         indptr, indices = csr(words, "chunk_words")
         once = np.ones(len(indices), np.uint32)
@@ -51,17 +51,18 @@ def _searchable(units: NDArray[np.float32], context: StageContext) -> dict[str, 
 def _from_model(inputs: StageInputs, context: StageContext) -> Outputs:
     """One pass of the model over everything, so that progress has one total (specs 0.9: the title precedes).
 
-    A sentence's vector is that of the sentence alone; titles are sentences of their own, for keywords.
+    A sentence's vector is that of the sentence alone; a title is a sentence of its own, once in its
+    document, for keywords. The order is that of `sent_words`: all sentences, then the titles.
     """
     units, words = inputs["units"], inputs["words"]
     titles, texts = strings(units, "document_titles"), inputs.documents.packed("text")
     own = np.flatnonzero(units["sent_title"] == 0)
-    heads = np.flatnonzero(units["sent_title"] != 0)
     owner = units["chunk_document"][units["sent_chunk"]]
+    titled = np.unique(owner[units["sent_title"] != 0])
     parts = [
         (titles, units["unit_document"], strings(units, "unit_texts")),
         (None, None, _core.slice_strings(texts, owner[own], units["sent_bytes"][own])),
-        (None, None, _core.take_strings(titles, owner[heads])),
+        (None, None, _core.take_strings(titles, titled)),
     ]
     if "chunk_words_indptr" in words:
         chunks = _core.slice_strings(texts, units["chunk_document"], units["chunk_bytes"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -182,3 +183,20 @@ def test_the_manifest_names_model_engine_and_precision(server: Endpoint, tmp_pat
     kept = json.loads((folder / "manifest.json").read_text())["models"]["embedder"]
     assert kept["dimension"] == 16 and kept["engine"]["name"] == "openai"
     assert len(kept["fingerprint"]) == 32 and len(kept["sample"]) == 10
+
+
+def test_a_keyword_is_the_mean_of_the_sentences_that_hold_it(server: Endpoint, tmp_path: Path) -> None:
+    """By hand, with sentences of several chunks: titles count once in their document."""
+    Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server, chunk_tokens=12)).close()
+    stages = open_current(Layout(tmp_path / "i")).stages
+    words = stages["words"]
+    blob, offsets = words["vocabulary_blob"], words["vocabulary_offsets"].tolist()
+    names = [blob[a:b].tobytes().decode() for a, b in pairwise(offsets)]
+    means = stages["keywords"]["vectors"]
+    wanted = {
+        "heller": ["Anton Heller built it.", "Anton Heller", "Heller was born in Kronstadt."],
+        "bridge": ["The bridge crosses the Mira.", "Old bridge"],
+        "rye": ["Rye bread keeps for a week."],
+    }
+    for word, sentences in wanted.items():
+        assert np.allclose(means[names.index(word)], unit(sentences).mean(0), atol=1e-6), word
