@@ -372,8 +372,9 @@ def _questions(generation: Generation, settings: Settings) -> Questions | None:
 def _vectors(opened: _Open, texts: list[str], chosen: str, wanted: str) -> _Asked:
     if opened.questions is None or chosen == "bm25" or not texts:
         return _Asked()
-    started = time.perf_counter()
     try:
+        opened.questions.load()  # once for an opened index, so no part of what a question takes
+        started = time.perf_counter()
         vectors = opened.questions.vectors(texts)
     except (BackendMissing, BackendError, NetworkForbidden) as error:
         if wanted != "auto" or chosen != "walk":

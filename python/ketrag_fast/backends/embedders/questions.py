@@ -60,11 +60,7 @@ class Questions:
             new = [text for text in dict.fromkeys(questions) if text not in self._recent]
             made: dict[str, Vectors] = {}
             if new:
-                if self._embedder is None:
-                    loaded = load(self._spec, self._options)
-                    require_same(self._stored, loaded)
-                    self._embedder = loaded
-                made = dict(zip(new, self._embedder.embed(new, "query"), strict=True))
+                made = dict(zip(new, self._ready().embed(new, "query"), strict=True))
             rows = [made[text] if text in made else self._recent[text] for text in questions]
             for text, row in zip(questions, rows, strict=True):
                 self._recent[text] = row
@@ -72,6 +68,18 @@ class Questions:
             while len(self._recent) > REMEMBERED:
                 self._recent.popitem(last=False)
             return np.stack(rows)
+
+    def load(self) -> None:
+        """Loads the model now and not with the first question."""
+        with self._lock:
+            self._ready()
+
+    def _ready(self) -> Embedder:
+        if self._embedder is None:
+            loaded = load(self._spec, self._options)
+            require_same(self._stored, loaded)
+            self._embedder = loaded
+        return self._embedder
 
     def close(self) -> None:
         """Lets go of the model."""
