@@ -14,7 +14,7 @@ PREFIX = "KETRAG_"
 OTHER_VARIABLES = frozenset(
     {"KETRAG_INDEX", "KETRAG_CONFIG", "KETRAG_DATA", "KETRAG_SHARED", "KETRAG_OPENAI_API_KEY"}
 )
-"""Not settings: where the index and the settings lie, where tests find the question sets, an endpoint's key."""
+"""Not settings: where the index and the settings lie, where the question sets do, an endpoint's key."""
 DEFAULT_FILE = "ketrag.toml"
 
 Presets = Mapping[str, Mapping[str, Any]]
