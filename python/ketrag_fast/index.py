@@ -87,9 +87,7 @@ class Index:
         from ketrag_fast.stages import STAGES
 
         asked = settings if settings is not None else Settings()
-        report = build(
-            path, sources, STAGES, asked, progress=progress, replace=replace, rebuild=rebuild
-        )
+        report = build(path, sources, STAGES, asked, progress=progress, replace=replace, rebuild=rebuild)
         return cls(Path(path), asked, report)
 
     @classmethod
@@ -298,7 +296,7 @@ def _contexts(
     question: str,
     mode: str,
     budgets: Sequence[int],
-    reply: _core.Reply,
+    reply: _core._Reply,
     explain: bool,
 ) -> list[Context]:
     reason, printed, milliseconds = reply
@@ -306,7 +304,7 @@ def _contexts(
     for budget, row in zip(budgets, printed, strict=True):
         text, tokens = row[0], row[1]
 
-        def passages(row: _core.Printed = row) -> Sequence[Passage]:
+        def passages(row: _core._Printed = row) -> Sequence[Passage]:
             found = _passages(opened, mode, row)
             return [replace(p, why=why(question, p)) for p in found] if explain else found
 
@@ -330,7 +328,7 @@ def _contexts(
     return contexts
 
 
-def _passages(opened: _Open, mode: str, row: _core.Printed) -> list[Passage]:
+def _passages(opened: _Open, mode: str, row: _core._Printed) -> list[Passage]:
     _, _, units, tokens, spans, scores = row
     kind = "subchunk" if "chunk_tokens" in opened.generation.stages["units"] else "chunk"
     places = opened.searcher.places(units.tolist(), [end - start for start, end in spans])

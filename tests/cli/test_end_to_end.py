@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("ketrag_fast.index")
-
 ROOT = Path(__file__).parents[2]
 CORPUS = {
     "ada": ("Ada Lovelace", "Ada Lovelace wrote the first program for the Analytical Engine."),

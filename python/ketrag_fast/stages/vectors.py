@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.config import Settings
@@ -27,7 +30,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     )
     units = _core.embed_rows(basis, indptr, indices, words["unit_counts"], threads=context.threads)
     codes, scale, residual = _core.quantise_vectors(units, threads=context.threads)
-    outputs = {
+    outputs: dict[str, NDArray[Any]] = {
         "basis": basis,
         "unit_vectors": units,
         "unit_codes": codes,
@@ -42,5 +45,10 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 
 STAGE = Stage(
-    "vectors", version=1, needs=("words",), settings=("embedder", "builtin_dim", "seed"), run=run, unit="steps"
+    "vectors",
+    version=1,
+    needs=("words",),
+    settings=("embedder", "builtin_dim", "seed"),
+    run=run,
+    unit="steps",
 )
