@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,3 +63,23 @@ def python(code: str, *argv: str, cwd: Path, timeout: float = 120) -> Done:
         check=False,
     )
     return Done(child.returncode, child.stdout, child.stderr)
+
+
+def command(*argv: str, cwd: Path, **more: str) -> Done:
+    """The command's own entry in this process: as `ketrag`, without the time to start one."""
+    from ketrag_fast.cli.main import main
+
+    out, err = io.StringIO(), io.StringIO()
+    before = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(environment(**more))
+    try:
+        with chdir(cwd), redirect_stdout(out), redirect_stderr(err):
+            try:
+                code = main(argv)
+            except SystemExit as error:
+                code = int(error.code or 0)
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+    return Done(code, out.getvalue(), err.getvalue())
