@@ -106,7 +106,7 @@ class Identity:
         if data.get("schema") != SCHEMA or data.get("sample_rule") != SAMPLE_RULE:
             raise ModelMismatch(
                 "the index's record of its model is of another version",
-                hint="embed again with `ketrag reembed`",
+                hint="embed again: ketrag index --rebuild",
             )
         return cls(
             data["spec"],
@@ -160,7 +160,7 @@ def require_same(stored: Identity, embedder: Embedder, *, where: str = "the inde
             f"{stored.dimension} dimensions); {embedder.spec} has {embedder.fingerprint[:12]} "
             f"and {embedder.dimension}",
             hint="give the model that built it with --embedder, "
-            "or build vectors of the other one with `ketrag reembed`",
+            "or build anew with the other one: ketrag index --rebuild --embedder ...",
         )
     if not stored.sample:
         return 1.0
@@ -169,6 +169,6 @@ def require_same(stored: Identity, embedder: Embedder, *, where: str = "the inde
         raise ModelMismatch(
             f"{embedder.spec} bears the name of the model that built {where}, but gives other vectors "
             f"(lowest cosine {lowest:.4f} on the sample, {CLOSE} is needed)",
-            hint="try --precision fp32, or embed again with `ketrag reembed`",
+            hint="try --precision fp32, or embed again: ketrag index --rebuild",
         )
     return lowest
