@@ -39,7 +39,9 @@ PARTS: dict[str, set[str]] = {
     "index": LOWER | {"pipeline", "statistics", "explain"},
     "eval": P0 | {"index", "kernels"},
     # The command asks for the index; its settings are told by two tables that hold no work.
-    "cli": P0 | {"index", "eval", "systems.presets", "pipeline.known", "_core.__version__"},
+    # `ketrag models` is about models, with or without an index.
+    "cli": P0
+    | {"index", "eval", "systems.presets", "pipeline.known", "_core.__version__", "backends.embedders"},
     "server": P0 | {"index"},
     "__init__": P0 | {"index", "_core", "kernels"},
 }
