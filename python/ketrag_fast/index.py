@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ketrag_fast import _core
 from ketrag_fast.config import Settings
-from ketrag_fast.errors import ConfigError, EmptyQuery, InputError, ModeUnavailable
+from ketrag_fast.errors import ConfigError, EmptyQuery, IndexDamaged, InputError, ModeUnavailable
 from ketrag_fast.explain import why
 from ketrag_fast.pipeline.known import reading_settings
 from ketrag_fast.storage.generation import Generation, current_number, open_current
@@ -128,6 +128,11 @@ class Index:
             for name in arrays
         }
         built = generation.manifest.settings
+        if not {"encoding", "language"} <= built.keys():
+            raise IndexDamaged(
+                f"the manifest of {generation.folder} does not say how the index was built",
+                hint="build it anew: ketrag index --rebuild",
+            )
         searcher = _core.Searcher(files, str(built["encoding"]), str(built["language"]))
         return _Open(generation, searcher, settings, searcher.missing())
 
@@ -242,6 +247,10 @@ class Index:
         return await asyncio.to_thread(lambda: self.retrieve(question, **options))
 
 
+_ENDLESS = 2**62
+"""More tokens or passages than there are anywhere; twice as many still fit the core's numbers."""
+
+
 def _question(text: str, place: int | None) -> str:
     if not text.strip():
         where = "the question" if place is None else f"question {place}"
@@ -253,7 +262,7 @@ def _question(text: str, place: int | None) -> str:
 def _budget(tokens: int) -> int:
     if tokens < 0:
         raise ConfigError(f"budget: {tokens} is negative", hint="give a number of tokens from 0 up")
-    return tokens
+    return min(tokens, _ENDLESS)
 
 
 def _chosen(opened: _Open, mode: str | None) -> str:
@@ -283,8 +292,9 @@ def _chosen(opened: _Open, mode: str | None) -> str:
 def _options(settings: Settings, top: int | None, deadline: float | None) -> dict[str, Any]:
     if top is not None and top < 0:
         raise ConfigError(f"top: {top} is negative")
+    most = settings.top if top is None else top
     return {
-        "top": settings.top if top is None else top,
+        "top": None if most is None else min(most, _ENDLESS),
         "skip": settings.fill_policy == "skip_and_continue",
         "truncate": settings.oversize_policy == "truncate",
         "deadline": settings.deadline if deadline is None else deadline,
@@ -308,9 +318,7 @@ def _contexts(
             found = _passages(opened, mode, row)
             return [replace(p, why=why(question, p)) for p in found] if explain else found
 
-        nothing = reason
-        if nothing is None and not text:
-            nothing = "budget_too_small"
+        nothing = None if text else reason or "budget_too_small"
         contexts.append(
             Context(
                 question=question,
