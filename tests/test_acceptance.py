@@ -78,10 +78,10 @@ def test_08_cuts_keep_characters_whole() -> None:
 
 def test_09_keyword_vector_is_the_plain_mean_of_its_sentences() -> None:
     sentences = np.array([[1.0, 0.0], [0.0, 3.0]], np.float32)
-    means = kernels.keyword_means(*graph([[0, 1]]), sentences)
+    means = kernels.keyword_means(graph([[0, 1]]), sentences)
     np.testing.assert_allclose(means, [[0.5, 1.5]])
     with pytest.raises(InputError):
-        kernels.keyword_means(*graph([[0, 2]]), sentences)
+        kernels.keyword_means(graph([[0, 2]]), sentences)
 
 
 def test_14_threads_and_the_order_of_rows() -> None:

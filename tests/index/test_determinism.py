@@ -41,7 +41,7 @@ def test_threads_places_and_ways(tmp_path: Path, settings: Settings) -> None:
 
 
 def test_order_of_documents_matters_through_their_order_alone(tmp_path: Path) -> None:
-    """Another order is another index; what is found for a question is the same passages."""
+    """Another order is another index; the best passages, which no other equals, are the same."""
     there = [Document(p.name, p.read_text("utf-8")) for p in sorted((POLAR / "articles").iterdir())]
     mixed = there[:]
     random.Random(3).shuffle(mixed)

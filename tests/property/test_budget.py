@@ -35,7 +35,8 @@ def index(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def check(context: Context) -> None:
-    assert context.tokens == sum(passage.tokens for passage in context.passages)
+    extra = context.tokens - sum(passage.tokens for passage in context.passages)
+    assert extra == 0 or (context.mode == "keyword" and 0 < extra < 16)  # KET-RAG's heading
     assert context.tokens <= context.budget
     assert [passage.rank for passage in context.passages] == list(range(1, len(context.passages) + 1))
     assert len({passage.unit for passage in context.passages}) == len(context.passages)
