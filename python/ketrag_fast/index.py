@@ -134,6 +134,7 @@ class Index:
                 hint="build it anew: ketrag index --rebuild",
             )
         searcher = _core.Searcher(files, str(built["encoding"]), str(built["language"]))
+        _ = generation.stages["units"]["sent_title"]  # for `stats`, while the file is surely there
         return _Open(generation, searcher, settings, searcher.missing())
 
     @property
@@ -338,7 +339,8 @@ def _contexts(
 
 def _passages(opened: _Open, mode: str, row: _core._Printed) -> list[Passage]:
     _, _, units, tokens, spans, scores = row
-    kind = "subchunk" if "chunk_tokens" in opened.generation.stages["units"] else "chunk"
+    split = "chunk_words_indptr" in opened.generation.stages.get("words", ())
+    kind = "subchunk" if split else "chunk"
     places = opened.searcher.places(units.tolist(), [end - start for start, end in spans])
     return [
         Passage(

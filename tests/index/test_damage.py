@@ -146,7 +146,9 @@ def test_damage_through_the_command_and_its_repair(index: Path) -> None:
     assert command("retrieve", "Who led the Fram?", "-i", str(index), cwd=index.parent).code == 0
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"format": 1}', '{"format": "x"}', "\x00", "[" * 99_999])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", '{"format": 1}', '{"format": "x"}', "\x00", "[" * 99_999]
+)
 def test_damaged_manifest(index: Path, text: str) -> None:
     manifest = next(index.glob("gen-*/manifest.json"))
     manifest.write_text(text)

@@ -49,7 +49,7 @@ def test_order_of_documents_matters_through_their_order_alone(tmp_path: Path) ->
         assert a.digest != b.digest
         for mode in ("bm25", "walk"):
             for question in ("Who built the Fram?", "Which ship was crushed in the Weddell Sea?"):
-                one, two = (ix.retrieve(question, mode=mode, budget=1500).passages for ix in (a, b))
+                one, two = (ix.retrieve(question, mode=mode, top=3).passages for ix in (a, b))
                 assert [(p.document, p.start) for p in one] == [(p.document, p.start) for p in two]
         assert [a.stats()["counts"][k] for k in ("subchunks", "keywords", "names")] == [
             b.stats()["counts"][k] for k in ("subchunks", "keywords", "names")

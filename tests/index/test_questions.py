@@ -51,7 +51,9 @@ def test_empty_question(index: Index, place: Path, question: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("question", ["Zyzzyva qwrtpsdf?", "the of and", "?!...", "\u0301", "\0\x01", "😀", "\ud800\udfff"])
+@pytest.mark.parametrize(
+    "question", ["Zyzzyva qwrtpsdf?", "the of and", "?!...", "\u0301", "\0\x01", "😀", "\ud800\udfff"]
+)
 def test_no_known_word(index: Index, mode: str, question: str) -> None:
     context = index.retrieve(question, mode=mode)
     assert (context.reason, context.text, context.tokens) == ("no_match", "", 0)
@@ -90,7 +92,9 @@ def test_budgets_at_the_edge(index: Index, mode: str) -> None:
         rows = sum(passage.tokens for passage in context.passages)
         assert context.tokens == rows or (mode == "keyword" and 0 < context.tokens - rows < 16)  # its heading
         assert len(context.passages) <= 1 or context.tokens >= 2 * smallest
-    assert index.retrieve(QUESTION, mode=mode, budget=smallest - 1).passages, "the first passage is cut to fit"
+    assert index.retrieve(QUESTION, mode=mode, budget=smallest - 1).passages, (
+        "the first passage is cut to fit"
+    )
     everything = index.retrieve(QUESTION, mode=mode, budget=2**63)
     assert everything.passages
 
@@ -154,7 +158,13 @@ def test_modes_that_are_none(index: Index, place: Path) -> None:
 
 
 def test_queries_with_bad_lines(place: Path) -> None:
-    lines = ['{"_id": "1", "text": "Who built the Fram?"}', "{", '{"_id": "3", "text": " "}', '{"_id": "4"}', "7"]
+    lines = [
+        '{"_id": "1", "text": "Who built the Fram?"}',
+        "{",
+        '{"_id": "3", "text": " "}',
+        '{"_id": "4"}',
+        "7",
+    ]
     (place / "queries.jsonl").write_bytes("\n".join(lines).encode() + b"\n\xff\xfe\n")
     done = command("retrieve", "--queries", "queries.jsonl", cwd=place)
     assert done.code == 3

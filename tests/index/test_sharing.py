@@ -75,6 +75,7 @@ def test_a_reader_keeps_its_generation(tmp_path: Path) -> None:
     assert not (path / "gen-000001").exists()
     assert old.retrieve("Who built the Fram?").passages[0].document == "a"
     assert old.retrieve("What sank?").reason == "no_match"
+    assert old.stats()["generation"] == 1
     assert old.refresh()
     assert old.retrieve("What sank?").passages
 

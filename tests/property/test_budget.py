@@ -86,13 +86,19 @@ def test_chunks_and_units_of_split_chunks(index: Index) -> None:
     assert counts["subchunks"] >= counts["chunks"] >= counts["documents"] == len(TEXTS)
     found: dict[int, tuple[int, str, int, int]] = {}
     for mode in MODES:
-        for question in ("Who built the Fram?", "ship ice pole expedition winter", "Amundsen Scott Shackleton"):
+        for question in (
+            "Who built the Fram?",
+            "ship ice pole expedition winter",
+            "Amundsen Scott Shackleton",
+        ):
             for p in index.retrieve(question, mode=mode, budget=20_000).passages:
+                assert p.end > p.start
                 assert found.setdefault(p.unit, (p.chunk, p.document, p.start, p.end))[:3] == (
                     p.chunk,
                     p.document,
                     p.start,
                 )
+                assert p.kind == ("subchunk" if counts["subchunks"] > counts["chunks"] else "chunk")
                 assert p.chunk < counts["chunks"]
                 assert p.unit < counts["subchunks"]
     assert found
