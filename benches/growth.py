@@ -12,6 +12,7 @@ import time
 from typing import Any
 
 import numpy as np
+
 from common import header, table
 from zipf import zipf_texts
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy.sparse as sp
-from common import header, median, require_data, table
 from sklearn.feature_extraction.text import CountVectorizer
 
+from common import header, median, require_data, table
 from ketrag_fast import _core
 from ketrag_fast.kernels.text import pack, stop_words
 

@@ -320,6 +320,8 @@ def _contexts(
             return [replace(p, why=why(question, p)) for p in found] if explain else found
 
         nothing = None if text else reason or "budget_too_small"
+        if budget == 0 and nothing == "no_match":  # no budget says nothing about the question
+            nothing = "budget_too_small"
         contexts.append(
             Context(
                 question=question,
@@ -339,7 +341,7 @@ def _contexts(
 
 def _passages(opened: _Open, mode: str, row: _core._Printed) -> list[Passage]:
     _, _, units, tokens, spans, scores = row
-    split = "chunk_words_indptr" in opened.generation.stages.get("words", ())
+    split = opened.generation.manifest.settings.get("split_level", 0) != 0
     kind = "subchunk" if split else "chunk"
     places = opened.searcher.places(units.tolist(), [end - start for start, end in spans])
     return [
