@@ -94,9 +94,9 @@ def main() -> None:
     header(
         "Growth of the graph stage",
         [
-            "Generated text: 88 distinct words a unit, three quarters Zipf-distributed over a growing vocabulary.",
+            "Generated text: 88 distinct words a unit, three quarters by Zipf over a growing vocabulary.",
             "One run a size, in a process of its own; the peak counts the process with the texts in it.",
-            "The exponent is that of the step from the size before: log of the ratio of seconds over that of sizes.",
+            "The exponent is that of the step from the size before: log ratio of seconds to sizes.",
         ],
     )
     rows, last = [], None
