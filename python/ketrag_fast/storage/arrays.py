@@ -110,6 +110,10 @@ class Arrays(Mapping[str, Array]):
             self._mapped[name] = found
         return found
 
+    def __contains__(self, name: object) -> bool:
+        """Without mapping it: its file may be gone where a newer generation has taken over."""
+        return name in self._records
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._records)
 
