@@ -10,7 +10,7 @@ from pathlib import Path
 
 from common import header, median, require_data, table
 
-from ketrag_fast import Index, Settings
+from ketrag_fast import Document, Index, Settings
 
 MODES = ("bm25", "text", "fused", "knng", "keyword", "walk")
 
@@ -21,6 +21,16 @@ def questions(names: list[str]) -> list[str]:
     for name in names:
         with (require_data(name) / "queries.jsonl").open(encoding="utf-8") as lines:
             out += [json.loads(line)["text"] for line in lines]
+    return out
+
+
+def documents(names: list[str]) -> list[Document]:
+    """The passages of some sets together; their ids, which begin at 0 in each, with the set's name."""
+    out = []
+    for name in names:
+        with (require_data(name) / "corpus.jsonl").open(encoding="utf-8") as lines:
+            for record in map(json.loads, lines):
+                out.append(Document(f"{name}/{record['_id']}", record["text"], record.get("title", "")))
     return out
 
 
@@ -41,8 +51,7 @@ def main() -> None:
         ],
     )
     with tempfile.TemporaryDirectory() as folder:
-        sources = [require_data(name) / "corpus.jsonl" for name in sets]
-        with Index.build(sources, Path(folder) / "index", settings=Settings()) as index:
+        with Index.build(documents(sets), Path(folder) / "index", settings=Settings()) as index:
             rows = []
             for mode in MODES:
                 for question in asked:
@@ -60,10 +69,18 @@ def main() -> None:
                         mode,
                         f"{median(search):.2f}",
                         f"{ordered[int(0.95 * len(ordered))]:.2f}",
+                        f"{median([min(search[i :: len(asked)]) for i in range(len(asked))]):.2f}",
                         f"{median(call):.2f}",
                     ]
                 )
-            table(["mode", "search, median ms", "search, 95th percentile", "call, median ms"], rows)
+            columns = [
+                "mode",
+                "search, median ms",
+                "search, 95th percentile",
+                "least of rounds, median",
+                "call, median ms",
+            ]
+            table(columns, rows)
 
             rows = []
             many = asked * 10
