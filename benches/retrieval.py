@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 from common import header, median, require_data, table
-
 from ketrag_fast import Document, Index, Settings
 
 MODES = ("bm25", "text", "fused", "knng", "keyword", "walk")
@@ -29,8 +28,10 @@ def documents(names: list[str]) -> list[Document]:
     out = []
     for name in names:
         with (require_data(name) / "corpus.jsonl").open(encoding="utf-8") as lines:
-            for record in map(json.loads, lines):
-                out.append(Document(f"{name}/{record['_id']}", record["text"], record.get("title", "")))
+            out += [
+                Document(f"{name}/{record['_id']}", record["text"], record.get("title", ""))
+                for record in map(json.loads, lines)
+            ]
     return out
 
 
@@ -46,55 +47,57 @@ def main() -> None:
         "Retrieval without a model",
         [
             f"{len(asked)} questions of {' and '.join(sets)}, indexed together; budget {args.budget} tokens.",
-            "`search` is the core's own clock: question text to ranked, budgeted, printed context, one thread.",
+            "`search` is the core's own clock: question to ranked, budgeted, printed context, one thread.",
             "`call` is Index.retrieve seen from Python; files are in the page cache.",
         ],
     )
-    with tempfile.TemporaryDirectory() as folder:
-        with Index.build(documents(sets), Path(folder) / "index", settings=Settings()) as index:
-            rows = []
-            for mode in MODES:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Index.build(documents(sets), Path(folder) / "index", settings=Settings()) as index,
+    ):
+        rows = []
+        for mode in MODES:
+            for question in asked:
+                index.retrieve(question, mode=mode, budget=args.budget)
+            search, call = [], []
+            for _ in range(args.rounds):
                 for question in asked:
-                    index.retrieve(question, mode=mode, budget=args.budget)
-                search, call = [], []
-                for _ in range(args.rounds):
-                    for question in asked:
-                        started = time.perf_counter()
-                        context = index.retrieve(question, mode=mode, budget=args.budget)
-                        call.append(1000 * (time.perf_counter() - started))
-                        search.append(context.timings_ms["search"])
-                ordered = sorted(search)
-                rows.append(
-                    [
-                        mode,
-                        f"{median(search):.2f}",
-                        f"{ordered[int(0.95 * len(ordered))]:.2f}",
-                        f"{median([min(search[i :: len(asked)]) for i in range(len(asked))]):.2f}",
-                        f"{median(call):.2f}",
-                    ]
-                )
-            columns = [
-                "mode",
-                "search, median ms",
-                "search, 95th percentile",
-                "least of rounds, median",
-                "call, median ms",
-            ]
-            table(columns, rows)
+                    started = time.perf_counter()
+                    context = index.retrieve(question, mode=mode, budget=args.budget)
+                    call.append(1000 * (time.perf_counter() - started))
+                    search.append(context.timings_ms["search"])
+            ordered = sorted(search)
+            rows.append(
+                [
+                    mode,
+                    f"{median(search):.2f}",
+                    f"{ordered[int(0.95 * len(ordered))]:.2f}",
+                    f"{median([min(search[i :: len(asked)]) for i in range(len(asked))]):.2f}",
+                    f"{median(call):.2f}",
+                ]
+            )
+        columns = [
+            "mode",
+            "search, median ms",
+            "search, 95th percentile",
+            "least of rounds, median",
+            "call, median ms",
+        ]
+        table(columns, rows)
 
-            rows = []
-            many = asked * 10
-            for mode in MODES:
-                rates = {}
-                for threads in (1, 2):
-                    times = []
-                    for _ in range(args.rounds):
-                        started = time.perf_counter()
-                        index.retrieve_many(many, mode=mode, budget=args.budget, threads=threads)
-                        times.append(time.perf_counter() - started)
-                    rates[threads] = len(many) / median(times)
-                rows.append([mode, f"{rates[1]:,.0f}", f"{rates[2]:,.0f}"])
-            table(["mode", "questions/s, 1 thread", "questions/s, 2 threads"], rows)
+        rows = []
+        many = asked * 10
+        for mode in MODES:
+            rates = {}
+            for threads in (1, 2):
+                times = []
+                for _ in range(args.rounds):
+                    started = time.perf_counter()
+                    index.retrieve_many(many, mode=mode, budget=args.budget, threads=threads)
+                    times.append(time.perf_counter() - started)
+                rates[threads] = len(many) / median(times)
+            rows.append([mode, f"{rates[1]:,.0f}", f"{rates[2]:,.0f}"])
+        table(["mode", "questions/s, 1 thread", "questions/s, 2 threads"], rows)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +12,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ketrag_fast import _core
 from ketrag_fast.config import Settings
-from ketrag_fast.errors import ConfigError, EmptyQuery, InputError, ModeUnavailable
+from ketrag_fast.errors import (
+    BackendError,
+    BackendMissing,
+    ConfigError,
+    EmptyQuery,
+    InputError,
+    ModeUnavailable,
+    NetworkForbidden,
+)
 from ketrag_fast.explain import why
 from ketrag_fast.pipeline.known import reading_settings
 from ketrag_fast.storage.generation import Generation, current_number, open_current
@@ -19,6 +28,10 @@ from ketrag_fast.storage.layout import Layout
 from ketrag_fast.types import Context, Lazy, Passage, Section
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ketrag_fast.backends.embedders.questions import Questions
     from ketrag_fast.pipeline.ingest import Sources
     from ketrag_fast.progress import Callback, Event
     from ketrag_fast.types import BuildReport
@@ -45,6 +58,7 @@ class _Open:
     searcher: _core.Searcher
     settings: Settings
     missing: dict[str, str | None]
+    questions: Questions | None
 
 
 class Index:
@@ -86,9 +100,7 @@ class Index:
         from ketrag_fast.stages import STAGES
 
         asked = settings if settings is not None else Settings()
-        report = build(
-            path, sources, STAGES, asked, progress=progress, replace=replace, rebuild=rebuild
-        )
+        report = build(path, sources, STAGES, asked, progress=progress, replace=replace, rebuild=rebuild)
         return cls(Path(path), asked, report)
 
     @classmethod
@@ -109,8 +121,10 @@ class Index:
         return self._opened.generation.number != before
 
     def close(self) -> None:
-        """Lets go of the mapped files. Using the index afterwards is an InputError."""
-        self._now = None
+        """Lets go of the mapped files and of the model. Using the index afterwards is an InputError."""
+        now, self._now = self._now, None
+        if now is not None and now.questions is not None:
+            now.questions.close()
 
     def __enter__(self) -> Self:
         return self
@@ -130,7 +144,8 @@ class Index:
         }
         built = generation.manifest.settings
         searcher = _core.Searcher(files, str(built["encoding"]), str(built["language"]))
-        return _Open(generation, searcher, settings, searcher.missing())
+        questions = _questions(generation, settings)
+        return _Open(generation, searcher, settings, searcher.missing(), questions)
 
     @property
     def _opened(self) -> _Open:
@@ -184,8 +199,10 @@ class Index:
         options = _options(opened.settings, top, deadline)
         budgets = [_budget(opened.settings.budget if budget is None else budget)]
         text = _question(question, None)
-        reply = opened.searcher.answer(text, None, chosen, budgets, **options)
-        return _contexts(opened, question, chosen, budgets, reply, explain)[0]
+        asked = _vectors(opened, [text], chosen, wanted=opened.settings.mode if mode is None else mode)
+        vector = None if asked.vectors is None else asked.vectors[0]
+        reply = opened.searcher.answer(text, vector, chosen, budgets, **options)
+        return _contexts(opened, question, chosen, budgets, reply, explain, asked)[0]
 
     def retrieve_many(
         self,
@@ -232,9 +249,10 @@ class Index:
         sizes = [_budget(budget) for budget in budgets]
         texts = [_question(question, i) for i, question in enumerate(questions)]
         workers = opened.settings.threads if threads is None else threads
-        replies = opened.searcher.answer_many(texts, None, chosen, sizes, threads=workers, **options)
+        asked = _vectors(opened, texts, chosen, wanted=opened.settings.mode if mode is None else mode)
+        replies = opened.searcher.answer_many(texts, asked.vectors, chosen, sizes, threads=workers, **options)
         return [
-            _contexts(opened, question, chosen, sizes, reply, explain)
+            _contexts(opened, question, chosen, sizes, reply, explain, asked)
             for question, reply in zip(questions, replies, strict=True)
         ]
 
@@ -299,15 +317,16 @@ def _contexts(
     question: str,
     mode: str,
     budgets: Sequence[int],
-    reply: _core.Reply,
+    reply: _core._Reply,
     explain: bool,
+    asked: _Asked,
 ) -> list[Context]:
     reason, printed, milliseconds = reply
     contexts = []
     for budget, row in zip(budgets, printed, strict=True):
         text, tokens = row[0], row[1]
 
-        def passages(row: _core.Printed = row) -> Sequence[Passage]:
+        def passages(row: _core._Printed = row) -> Sequence[Passage]:
             found = _passages(opened, mode, row)
             return [replace(p, why=why(question, p)) for p in found] if explain else found
 
@@ -324,14 +343,48 @@ def _contexts(
                 passages=Lazy(passages),
                 sections=(Section("sources", tokens, text),) if text else (),
                 reason=nothing,
-                timings_ms={"embed": 0.0, "search": milliseconds},
+                timings_ms={"embed": asked.milliseconds, "search": milliseconds},
                 generation=opened.generation.number,
+                warnings=asked.warnings,
             )
         )
     return contexts
 
 
-def _passages(opened: _Open, mode: str, row: _core.Printed) -> list[Passage]:
+@dataclass(frozen=True)
+class _Asked:
+    """The questions' vectors, if the index has a model and the mode uses them, and what they took each."""
+
+    vectors: NDArray[np.float32] | None = None
+    milliseconds: float = 0.0
+    warnings: tuple[str, ...] = ()
+
+
+def _questions(generation: Generation, settings: Settings) -> Questions | None:
+    """Who makes questions' vectors: nobody but the core itself where the index has no model."""
+    stored = generation.manifest.models.get("embedder")
+    if stored is None and settings.embedder == "builtin":
+        return None
+    from ketrag_fast.backends.embedders.questions import Questions
+
+    return Questions(stored, settings)
+
+
+def _vectors(opened: _Open, texts: list[str], chosen: str, wanted: str) -> _Asked:
+    if opened.questions is None or chosen == "bm25" or not texts:
+        return _Asked()
+    try:
+        opened.questions.load()  # once for an opened index, so no part of what a question takes
+        started = time.perf_counter()
+        vectors = opened.questions.vectors(texts)
+    except (BackendMissing, BackendError, NetworkForbidden) as error:
+        if wanted != "auto" or chosen != "walk":
+            raise
+        return _Asked(warnings=(f"without vectors: {error}",))
+    return _Asked(vectors, (time.perf_counter() - started) * 1000 / len(texts))
+
+
+def _passages(opened: _Open, mode: str, row: _core._Printed) -> list[Passage]:
     _, _, units, tokens, spans, scores = row
     kind = "subchunk" if "chunk_tokens" in opened.generation.stages["units"] else "chunk"
     places = opened.searcher.places(units.tolist(), [end - start for start, end in spans])

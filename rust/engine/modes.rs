@@ -4,10 +4,10 @@ use super::answer::Request;
 use super::parts::Parts;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
-use crate::rank::walk;
+use crate::rank::{bm25, walk};
 use crate::search::simd::Level;
 use crate::search::vectors::{self, Filter};
-use crate::search::{bm25, keyword, knng};
+use crate::search::{keyword, knng};
 use crate::sparse::Scored;
 
 /// How units are ranked.

@@ -153,6 +153,23 @@ pub fn transpose_values<T: Copy + Default + Send + Sync>(
     turn_all(rows, values, df.into_iter(), threads, progress)
 }
 
+/// One pass over few entries: blocks and threads would cost more than they save.
+fn turn_at_once<T: Copy + Default>(rows: CsrView<'_>, values: &[T], indptr: Vec<u64>) -> (Csr, Vec<T>) {
+    let mut next: Vec<u32> = indptr.iter().map(|&start| start as u32).collect();
+    let mut indices = vec![0u32; rows.nnz()];
+    let mut carried = vec![T::default(); rows.nnz()];
+    for row in 0..rows.rows() {
+        let range = rows.range(row);
+        for (&column, &value) in rows.row(row).iter().zip(&values[range]) {
+            let place = &mut next[column as usize];
+            indices[*place as usize] = row as u32;
+            carried[*place as usize] = value;
+            *place += 1;
+        }
+    }
+    (Csr { indptr, indices, columns: rows.rows() }, carried)
+}
+
 /// The transpose of rows that are known to ascend, with the number of entries of each column.
 fn turn_all<T: Copy + Default + Send + Sync>(
     rows: CsrView<'_>,
@@ -170,6 +187,10 @@ fn turn_all<T: Copy + Default + Send + Sync>(
     for count in df {
         sum += count;
         indptr.push(sum);
+    }
+    if rows.nnz() <= BLOCK {
+        progress.check()?;
+        return Ok(turn_at_once(rows, values, indptr));
     }
     let mut indices = vec![0u32; rows.nnz()];
     let mut carried = vec![T::default(); rows.nnz()];

@@ -1,6 +1,7 @@
 //! The face of one opened generation: questions in, contexts out, the interpreter released between.
 
-use super::door::{long, quick, wrong};
+use super::arrays::{matrix, slice};
+use super::door::{long, quick, to_python, wrong};
 use crate::engine::{Arrays, Engine, Mode, Reply, Request};
 use crate::error::Result;
 use crate::parallel::map_ranges;
@@ -59,7 +60,7 @@ impl Options {
             Some(s) => Duration::try_from_secs_f64(s).map_err(|_| wrong("deadline must not be negative"))?,
         };
         Ok(Self {
-            mode: Mode::by_name(mode).map_err(super::door::to_python)?,
+            mode: Mode::by_name(mode).map_err(to_python)?,
             budgets,
             top,
             policy: if skip { FillPolicy::SkipAndContinue } else { FillPolicy::FirstOverflowStops },
@@ -145,7 +146,7 @@ impl Searcher {
     ) -> PyResult<ReplyOut<'py>> {
         let options = Options::new(mode, budgets, top, skip, truncate, deadline)?;
         let vector = match &vector {
-            Some(vector) => Some(super::arrays::slice(vector, "vector")?),
+            Some(vector) => Some(slice(vector, "vector")?),
             None => None,
         };
         Ok(reply_out(py, quick(py, || self.ask(question, vector, &options))?))
@@ -170,7 +171,7 @@ impl Searcher {
     ) -> PyResult<Vec<ReplyOut<'py>>> {
         let options = Options::new(mode, budgets, top, skip, truncate, deadline)?;
         let vectors = match &vectors {
-            Some(vectors) => Some(super::arrays::matrix(vectors, "vectors")?),
+            Some(vectors) => Some(matrix(vectors, "vectors")?),
             None => None,
         };
         if vectors.is_some_and(|(_, rows, _)| rows != questions.len()) {

@@ -6,10 +6,10 @@ use crate::error::{Error, Result};
 use crate::graph::bipartite as graph;
 use crate::rank::pagerank::{self as ranks, Settings, Until, Walk};
 use crate::rank::select;
-use crate::text::bpe::Encoding;
-use crate::search::fill::{split_budget as split, FillPolicy, OversizePolicy};
+use crate::search::fill::{fill as taken, split_budget as split, FillPolicy, OversizePolicy};
 use crate::search::render::{Renderer, Style, Units};
 use crate::sparse::CsrView;
+use crate::text::bpe::Encoding;
 use crate::text::strings::StringsBuf;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -139,6 +139,28 @@ fn split_budget(py: Python<'_>, budget: u64, share: f64) -> PyResult<(u64, u64)>
     quick(py, || split(budget, share))
 }
 
+fn policy_of(name: &str) -> PyResult<FillPolicy> {
+    match name {
+        "first_overflow_stops" => Ok(FillPolicy::FirstOverflowStops),
+        "skip_and_continue" => Ok(FillPolicy::SkipAndContinue),
+        other => Err(wrong(format!("unknown fill_policy {other:?}"))),
+    }
+}
+
+/// The places of the rows that fit a budget.
+#[pyfunction]
+#[pyo3(signature = (costs, budget, *, fill_policy="first_overflow_stops"))]
+fn fill<'py>(
+    py: Python<'py>,
+    costs: PyReadonlyArray1<'py, u64>,
+    budget: u64,
+    fill_policy: &str,
+) -> PyResult<U64s<'py>> {
+    let (costs, policy) = (slice(&costs, "costs")?, policy_of(fill_policy)?);
+    let taken = quick(py, || Ok(taken(costs.len(), budget, policy, |row, _| costs[row])))?;
+    Ok(taken.into_iter().map(|(row, _)| row as u64).collect::<Vec<_>>().into_pyarray(py))
+}
+
 /// (context, tokens, units, row tokens, starts, ends).
 type ContextArrays<'py> = (String, u64, U32s<'py>, U64s<'py>, U64s<'py>, U64s<'py>);
 
@@ -164,11 +186,7 @@ fn render<'py>(
         "published" => Style::Published,
         other => return Err(wrong(format!("style is cited, ket or published, not {other:?}"))),
     };
-    let policy = match fill_policy {
-        "first_overflow_stops" => FillPolicy::FirstOverflowStops,
-        "skip_and_continue" => FillPolicy::SkipAndContinue,
-        other => return Err(wrong(format!("unknown fill_policy {other:?}"))),
-    };
+    let policy = policy_of(fill_policy)?;
     let oversize = match oversize_policy {
         "truncate" => OversizePolicy::Truncate,
         "drop" => OversizePolicy::Drop,
@@ -283,6 +301,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(renumber, m)?)?;
     m.add_function(wrap_pyfunction!(bipartite, m)?)?;
     m.add_function(wrap_pyfunction!(split_budget, m)?)?;
+    m.add_function(wrap_pyfunction!(fill, m)?)?;
     m.add_function(wrap_pyfunction!(render, m)?)?;
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Text as arrays: words, tokens, windows, sentences, the corpus and its vocabulary.
 
-use super::arrays::{csr_out, slice, strings_out, StringArrays};
+use super::arrays::{csr_out, matrix, matrix_out, slice, strings_out, StringArrays};
 use super::door::{long, quick, wrong};
 use crate::error::Result;
 use crate::parallel::map_ranges_with;
@@ -14,7 +14,7 @@ use crate::text::strings::{Strings, StringsBuf};
 use crate::text::vocabulary::build_vocabulary;
 use crate::text::windows;
 use crate::text::words::Words;
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -32,14 +32,13 @@ fn settled<T>(value: Result<T>) -> PyResult<T> {
 }
 
 fn pairs_out(py: Python<'_>, pairs: Vec<[u32; 2]>) -> PyResult<Pairs<'_>> {
-    let rows = pairs.len();
-    pairs.into_flattened().into_pyarray(py).reshape([rows, 2])
+    let shape = [pairs.len(), 2];
+    matrix_out(py, pairs.into_flattened(), shape)
 }
 
 fn spans_out(py: Python<'_>, spans: Vec<(usize, usize)>) -> PyResult<Bound<'_, PyArray2<u64>>> {
-    let rows = spans.len();
-    let flat: Vec<u64> = spans.into_iter().flat_map(|(a, b)| [a as u64, b as u64]).collect();
-    flat.into_pyarray(py).reshape([rows, 2])
+    let shape = [spans.len(), 2];
+    matrix_out(py, spans.into_iter().flat_map(|(a, b)| [a as u64, b as u64]).collect(), shape)
 }
 
 /// (words, starts, indptr): the tokens of text i are words[indptr[i]..indptr[i+1]], each with the
@@ -209,7 +208,7 @@ fn corpus<'py>(
 }
 
 fn pairs_in(array: &PyReadonlyArray2<'_, u32>, name: &str) -> PyResult<Vec<[u32; 2]>> {
-    let (values, rows, columns) = super::arrays::matrix(array, name)?;
+    let (values, rows, columns) = matrix(array, name)?;
     if columns != 2 {
         return Err(wrong(format!("{name} must have two columns, not {columns}")));
     }

@@ -128,9 +128,8 @@ fn cosine_knn<'py>(
         let exclude = exclude.map(|(indptr, indices)| CsrView::new(indptr, indices, rows)).transpose()?;
         knn::cosine_knn(&vectors, k, exclude, Level::named(simd)?, threads, progress)
     })?;
-    use numpy::PyArrayMethods;
     let shape = [rows, found.k];
-    Ok((found.ids.into_pyarray(py).reshape(shape)?, found.scores.into_pyarray(py).reshape(shape)?))
+    Ok((matrix_out(py, found.ids, shape)?, matrix_out(py, found.scores, shape)?))
 }
 
 #[pyfunction]
@@ -146,11 +145,12 @@ fn keyword_means<'py>(
 ) -> PyResult<Out2<'py, f32>> {
     let (values, rows, d) = matrix(&sentences, "sentences")?;
     let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
+    let words = indptr.len().saturating_sub(1);
     let made = long(py, report, |progress| {
         let words = CsrView::new(indptr, indices, rows)?;
         means::keyword_means(words, &Vectors::new(values, d)?, unit, threads, progress)
     })?;
-    matrix_out(py, made, d)
+    matrix_out(py, made, [words, d])
 }
 
 #[pyfunction]
@@ -176,8 +176,7 @@ fn fit_embedder<'py>(
     let basis = long(py, report, |progress| {
         builtin::fit(CsrView::new(indptr, indices, words)?, repeats, &options, threads, progress)
     })?;
-    use numpy::PyArrayMethods;
-    basis.values.into_pyarray(py).reshape([words, basis.dims])
+    matrix_out(py, basis.values, [words, basis.dims])
 }
 
 #[pyfunction]
@@ -198,7 +197,7 @@ fn embed_rows<'py>(
         let counts = CsrView::new(indptr, indices, words)?;
         builtin::embed_rows(values, dims, counts, repeats, threads, progress)
     })?;
-    matrix_out(py, vectors, dims)
+    matrix_out(py, vectors, [indptr.len().saturating_sub(1), dims])
 }
 
 type PoolArrays<'py> = (Out<'py, u32>, Out<'py, f64>, Out<'py, u32>, Out<'py, u32>, Out<'py, f64>, u64);

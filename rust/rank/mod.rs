@@ -1,5 +1,6 @@
 //! Ranks and selections over any graph; nothing here knows who built it.
 
+pub mod bm25;
 pub mod links_view;
 pub mod pagerank;
 pub mod question;

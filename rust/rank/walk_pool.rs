@@ -2,11 +2,11 @@
 
 use crate::error::{Error, Result};
 use crate::progress::Progress;
+use crate::rank::bm25;
 use crate::rank::links_view::LinksView;
 use crate::rank::question::Question;
 use crate::rank::sparse_sum::SparseSum;
 use crate::rank::walk::{dot, Dense, Options};
-use crate::search::bm25;
 use crate::sparse::{prefetch, prefetch_range, rank_order, top_k, Scored};
 
 const RESTART_TOP: usize = 20;

@@ -1,7 +1,6 @@
 //! What a question touches: scoring, channels, the budget and the printed context.
 
 pub(crate) mod best;
-pub mod bm25;
 mod encoding;
 pub mod fill;
 pub mod keyword;

@@ -1,9 +1,9 @@
 //! The keyword vocabulary of a corpus, and which words each unit, chunk and sentence holds.
 
 use super::corpus::{check_documents, Corpus};
-use super::word_table::WordTable;
 use super::stopwords::StopWords;
 use super::strings::{Strings, StringsBuf};
+use super::word_table::WordTable;
 use super::words::Words;
 use crate::error::{Error, Result};
 use crate::parallel::{map_ranges, map_ranges_with, threads as thread_count};

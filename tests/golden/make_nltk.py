@@ -1,7 +1,7 @@
 """Makes nltk.json with NLTK itself: `NLTK_DATA=FOLDER python tests/golden/make_nltk.py`.
 
 The texts are written or generated here. Of Punkt's parameters only the entries that these texts and those
-of the KET-RAG reference (../shared/data, or the file KETRAG_UNITS) look up are kept, so that the tests need
+of the KET-RAG reference (../shared/data, or KETRAG_DATA) look up are kept, so that the tests need
 neither NLTK nor its data. The data (punkt_tab) can be had with `nltk.download`, or from the wheel of
 llama-index-core, which carries it.
 """
@@ -175,8 +175,9 @@ def main() -> None:
         for text in texts()
     ]
     # The texts of the KET-RAG reference, which tests/parity tokenises: only to note what they look up.
-    units = Path(__file__).parents[3] / "shared/data/musique-train100/ketrag-reference/units.jsonl"
-    for line in Path(os.environ.get("KETRAG_UNITS", units)).read_text(encoding="utf-8").splitlines():
+    data = Path(os.environ.get("KETRAG_DATA") or Path(__file__).parents[3] / "shared" / "data")
+    units = data / "musique-train100" / "ketrag-reference" / "units.jsonl"
+    for line in units.read_text(encoding="utf-8").splitlines():
         text = json.loads(line)["text"]
         nltk.word_tokenize(text.lower())
         for sentence in nltk.sent_tokenize(text):

@@ -7,49 +7,49 @@ departs from the published code, the test names the units that differ. Nothing i
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ketrag_fast.kernels import context, graphs
-from ketrag_fast.kernels.published import PublishedTokenizer
+from ketrag_fast import kernels
+from ketrag_fast.kernels import PublishedTokenizer
 from ketrag_fast.reference import context as plain
+from ketrag_fast.reference import cooccurrence as plain_cooccurrence
+from ketrag_fast.reference import vectors as plain_vectors
 
-ROOT = Path(__file__).parents[2]
-PLACES = [os.environ.get("KETRAG_SHARED_DATA", ""), ROOT.parent / "shared" / "data", ROOT / "shared" / "data"]
-FOUND = [Path(p) / "musique-train100" / "ketrag-reference" for p in PLACES if p]
-FOLDER = next((p for p in FOUND if p.is_dir()), None)
-pytestmark = pytest.mark.skipif(FOLDER is None, reason="the KET-RAG reference data is not in ../shared/data")
-
-GOLDEN = json.loads((ROOT / "tests" / "golden" / "nltk.json").read_text(encoding="ascii"))
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "nltk.json").read_text(encoding="ascii"))
 
 
-def lines(name: str) -> list[dict[str, Any]]:
-    assert FOLDER is not None
-    with (FOLDER / name).open(encoding="utf-8") as file:
+def lines(path: Path) -> list[dict[str, Any]]:
+    with path.open(encoding="utf-8") as file:
         return [json.loads(line) for line in file]
+
+
+def rows_of(lists: Iterable[Iterable[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Compressed rows of the distinct numbers of each list."""
+    rows = [sorted(set(row)) for row in lists]
+    flat = [x for row in rows for x in row]
+    return np.cumsum([0, *map(len, rows)]).astype(np.uint64), np.array(flat, np.uint32)
 
 
 class Reference:
     """The reference data, read once."""
 
-    def __init__(self) -> None:
-        assert FOLDER is not None
-        units = lines("units.jsonl")
+    def __init__(self, folder: Path) -> None:
+        units = lines(folder / "units.jsonl")
         self.texts = [u["text"] for u in units]
         self.n_tokens = [u["n_tokens"] for u in units]
         self.n = len(units)
-        self.neighbours = lines("neighbours.jsonl")
-        self.core = json.loads((FOLDER / "core.json").read_text())
-        self.ranks = lines("pagerank.jsonl")
-        self.sentences = lines("sentences.jsonl")
-        self.keywords = {k["word"]: k["units"] for k in lines("keywords.jsonl")}
-        self.contexts = lines("contexts.jsonl")
-        vectors = np.load(FOLDER / "vectors.npz")
+        self.neighbours = lines(folder / "neighbours.jsonl")
+        self.core = json.loads((folder / "core.json").read_text())
+        self.ranks = lines(folder / "pagerank.jsonl")
+        self.sentences = lines(folder / "sentences.jsonl")
+        self.keywords = {k["word"]: k["units"] for k in lines(folder / "keywords.jsonl")}
+        self.contexts = lines(folder / "contexts.jsonl")
+        vectors = np.load(folder / "vectors.npz")
         self.units, self.sentence_vectors = vectors["units"], vectors["sentences"]
         self.queries = vectors["queries"]
         self.stop_words = self.core["stop_words"]
@@ -59,12 +59,12 @@ class Reference:
         for a, b in edges:
             rows[a].add(b)
             rows[b].add(a)
-        return np.cumsum([0, *map(len, rows)]), np.array([x for row in rows for x in sorted(row)])
+        return rows_of(rows)
 
 
 @pytest.fixture(scope="module")
-def reference() -> Reference:
-    return Reference()
+def reference(data: Path) -> Reference:
+    return Reference(data / "musique-train100" / "ketrag-reference")
 
 
 @pytest.fixture(scope="module")
@@ -90,55 +90,75 @@ def test_words_of_each_unit(reference: Reference, words: list[set[str]]) -> None
     assert [len(w) for w in words] == [row["words"] for row in reference.neighbours]
 
 
-def test_lexical_neighbours(reference: Reference, words: list[set[str]]) -> None:
+@pytest.fixture(scope="module")
+def lexical(reference: Reference, words: list[set[str]]) -> kernels.CooccurrenceNeighbours:
+    number = {word: i for i, word in enumerate(sorted(set().union(*words)))}
+    rows = rows_of([number[w] for w in unit] for unit in words)
+    return kernels.cooccurrence_knn(*rows, len(number), 3, allow_zero=True)
+
+
+@pytest.fixture(scope="module")
+def semantic(reference: Reference) -> np.ndarray:
+    ids, scores = kernels.cosine_knn(reference.units, 3)
+    assert (np.diff(scores) <= 0).all()
+    return ids
+
+
+def test_lexical_neighbours(
+    reference: Reference, words: list[set[str]], lexical: kernels.CooccurrenceNeighbours
+) -> None:
     """All pairs; the published order is (common words desc, id asc), and so is ours."""
-    for unit, row in enumerate(reference.neighbours):
-        common = [(len(words[unit] & words[j]), j) for j in range(reference.n) if j != unit]
-        best = sorted(common, key=lambda pair: (-pair[0], pair[1]))[:3]
-        assert [[j, count] for count, j in best] == row["lexical"]
+    found = np.stack([lexical.ids, lexical.counts], axis=2).tolist()
+    assert found == [row["lexical"] for row in reference.neighbours]
+    number = {word: i for i, word in enumerate(sorted(set().union(*words)))}
+    ids, counts = plain_cooccurrence.cooccurrence_knn(
+        [[number[w] for w in u] for u in words], 3, allow_zero=True
+    )
+    assert (lexical.ids.tolist(), lexical.counts.tolist()) == (ids.tolist(), counts.tolist())
 
 
-def test_semantic_neighbours(reference: Reference) -> None:
-    """Exact cosines in f64, ties by id; the published ones are f32 and have no tie that matters."""
-    vectors = reference.units.astype(np.float64)
-    near = vectors @ vectors.T
-    for unit, row in enumerate(reference.neighbours):
-        others = [j for j in range(reference.n) if j != unit]
-        assert sorted(others, key=lambda j: (-near[unit, j], j))[:3] == row["semantic"]
+def test_semantic_neighbours(reference: Reference, semantic: np.ndarray) -> None:
+    """Reference similarities, ties by id; the published ones are f32 and have no tie that matters."""
+    assert semantic.tolist() == [row["semantic"] for row in reference.neighbours]
+    for unit in range(0, reference.n, 50):
+        best = plain_vectors.top_k(reference.units, reference.units[unit], 4)
+        assert [other for other, _ in best if other != unit][:3] == semantic[unit].tolist()
 
 
-def test_the_graph_is_that_of_the_neighbours(reference: Reference) -> None:
-    edges = set()
-    for unit, row in enumerate(reference.neighbours):
-        for other in (row["lexical"][0][0], row["semantic"][0]):
-            edges.add((min(unit, other), max(unit, other)))
-    assert sorted(edges) == [tuple(sorted(edge)) for edge in sorted(map(sorted, reference.core["edges"]))]
+def test_the_graph_is_that_of_the_neighbours(
+    reference: Reference, lexical: kernels.CooccurrenceNeighbours, semantic: np.ndarray
+) -> None:
+    """The published graph was made of one neighbour of each kind."""
+    graph = kernels.knn_graph(lexical.ids[:, :1].copy(), semantic[:, :1].copy())
+    indptr, indices = reference.graph(reference.core["edges"])
+    assert graph.indptr.tolist() == indptr.tolist()
+    assert graph.indices.tolist() == indices.tolist()
 
 
 def test_pagerank_as_published_and_converged(reference: Reference) -> None:
     graph = reference.graph(reference.core["edges"])
-    published = graphs.pagerank(*graph, until="networkx")
+    published = kernels.pagerank(*graph, until="networkx")
     np.testing.assert_allclose(published, [r["as_published"] for r in reference.ranks], rtol=1e-12)
-    converged = graphs.pagerank(*graph, tolerance=1e-13)
+    converged = kernels.pagerank(*graph, tolerance=1e-13)
     # networkx stopped there when a step changed less than n * 1e-14: that far it may be from the limit.
     theirs = np.array([r["converged"] for r in reference.ranks])
     assert np.abs(converged - theirs).sum() < reference.n * 1e-14 * 0.85 / 0.15
-    usual = graphs.pagerank(*graph)
+    usual = kernels.pagerank(*graph)
     assert np.abs(usual - converged).sum() < 1e-9
 
 
 def test_core_as_published(reference: Reference) -> None:
     """`int(n * beta)` units, sorted stably by the rank as networkx leaves it."""
-    published = graphs.pagerank(*reference.graph(reference.core["edges"]), until="networkx")
+    published = kernels.pagerank(*reference.graph(reference.core["edges"]), until="networkx")
     count = int(reference.n * reference.core["beta"])
-    assert graphs.select_ranked(published, count).tolist() == reference.core["core_as_published"]
+    assert kernels.select_ranked(published, count).tolist() == reference.core["core_as_published"]
 
 
 def test_core_as_specified_adds_one_unit(reference: Reference) -> None:
     """The count is rounded up (1.9 #2): unit 235 joins; the converged rank moves no unit over the cut."""
-    ranks = graphs.pagerank(*reference.graph(reference.core["edges"]))
-    count = graphs.core_count(reference.n, reference.core["beta"])
-    ours = graphs.select_ranked(ranks, count).tolist()
+    ranks = kernels.pagerank(*reference.graph(reference.core["edges"]))
+    count = kernels.core_count(reference.n, reference.core["beta"])
+    ours = kernels.select_ranked(ranks, count).tolist()
     assert set(ours) - set(reference.core["core_as_published"]) == {235}
     assert len(ours) == len(reference.core["core_as_published"]) + 1
 
@@ -161,57 +181,77 @@ def test_keywords_and_their_units(reference: Reference, sentences: list[list[Any
     number = {word: i for i, word in enumerate(names)}
     rows = [sorted({number[w] for s in found for w in s.keywords}) for found in sentences]
     indptr, indices = np.cumsum([0, *map(len, rows)]), np.concatenate([np.array(r, int) for r in rows])
-    graph = graphs.bipartite(indptr, indices, len(names))
+    graph = kernels.bipartite(indptr, indices, len(names))
     assert graph.kept.tolist() == list(range(len(names)))
     units = np.split(graph.keyword_units.indices, graph.keyword_units.indptr[1:-1].astype(int))
     assert [u.tolist() for u in units] == [sorted(reference.keywords[name]) for name in names]
 
 
-def rankings(reference: Reference) -> Iterator[tuple[dict[str, Any], np.ndarray]]:
-    for row, query in zip(reference.contexts, reference.queries, strict=True):
-        yield row, reference.units.astype(np.float64) @ query.astype(np.float64)
-
-
 def printed(reference: Reference, candidates: list[int], budget: int) -> list[int]:
     style = {"style": "published", "oversize_policy": "drop"}
-    result = context.render(candidates, reference.texts, reference.n_tokens, budget, **style)
+    result = kernels.render(candidates, reference.texts, reference.n_tokens, budget, **style)
     assert result.tokens <= budget
     return result.units.tolist()
 
 
 @pytest.mark.parametrize("budget", [3000, 6000])
 def test_text_channel(reference: Reference, budget: int) -> None:
-    for row, near in rankings(reference):
-        candidates = sorted(range(reference.n), key=lambda u: (-near[u], u))
-        assert printed(reference, candidates, budget) == row[f"text_{budget}"]
+    ranked, _ = kernels.top_k(reference.units, reference.queries, reference.n)
+    for row, candidates in zip(reference.contexts, ranked, strict=True):
+        assert printed(reference, candidates.tolist(), budget) == row[f"text_{budget}"]
+
+
+def test_text_channel_of_the_oracle(reference: Reference) -> None:
+    ranked, scores = kernels.top_k(reference.units, reference.queries[:3], reference.n)
+    for ids, own, query in zip(ranked, scores, reference.queries, strict=False):
+        assert list(zip(ids.tolist(), own.tolist(), strict=True)) == plain_vectors.top_k(
+            reference.units, query, reference.n
+        )
 
 
 @pytest.fixture(scope="module")
-def keyword_means(reference: Reference, sentences: list[list[Any]]) -> tuple[list[list[int]], np.ndarray]:
-    """As published: the mean over the occurrences of each word, in order of first occurrence."""
-    sums: dict[str, Any] = {}
-    counts: dict[str, int] = {}
-    at = 0
-    for found in sentences:
-        for sentence in found:
-            for word in sentence.keywords:
-                sums[word] = sums.get(word, 0.0) + reference.sentence_vectors[at].astype(np.float64)
-                counts[word] = counts.get(word, 0) + 1
-            at += 1
-    assert list(sums) == list(reference.keywords)
-    means = np.stack([sums[word] / counts[word] for word in sums])
-    return [reference.keywords[word] for word in sums], means
+def occurrences(reference: Reference, sentences: list[list[Any]]) -> dict[str, list[int]]:
+    """For each keyword, in the published order, the sentence of each of its occurrences."""
+    places: dict[str, list[int]] = {}
+    flat = [sentence for found in sentences for sentence in found]
+    for at, sentence in enumerate(flat):
+        for word in sentence.keywords:
+            places.setdefault(word, []).append(at)
+    assert list(places) == list(reference.keywords)
+    return places
+
+
+@pytest.fixture(scope="module")
+def means(reference: Reference, occurrences: dict[str, list[int]]) -> np.ndarray:
+    """As published, a sentence counts as often as the word stands in it: one row for each occurrence."""
+    flat = np.concatenate([np.array(at) for at in occurrences.values()])
+    lengths = [len(at) for at in occurrences.values()]
+    return kernels.keyword_means(
+        (np.cumsum([0, *lengths]), np.arange(len(flat))), reference.sentence_vectors[flat]
+    )
+
+
+def test_keyword_means(reference: Reference, occurrences: dict[str, list[int]], means: np.ndarray) -> None:
+    vectors = reference.sentence_vectors.astype(np.float64)
+    expected = np.stack([vectors[at].sum(axis=0) / len(at) for at in occurrences.values()])
+    np.testing.assert_allclose(means, expected, rtol=0, atol=1e-7)
 
 
 @pytest.mark.parametrize("budget", [3000, 6000])
-def test_keyword_channel(
-    reference: Reference, keyword_means: tuple[list[list[int]], np.ndarray], budget: int
-) -> None:
-    """The 1,000 best keywords by inner product, each keyword's units by similarity, to twice the budget."""
-    keyword_units, means = keyword_means
+def test_keyword_channel(reference: Reference, means: np.ndarray, budget: int) -> None:
+    """The 1,000 best keywords by inner product, each keyword's units by similarity, to twice the budget.
+
+    The published code tests the overflow before it tests whether a unit is in the pool already (1.9): its
+    pools may end sooner, which moves no printed row here.
+    """
+    units = list(reference.keywords.values())
+    rows = rows_of(units)
     for row, query in zip(reference.contexts, reference.queries, strict=True):
-        pool = plain.keyword_pool(
-            query, means, keyword_units, reference.units, reference.n_tokens, budget,
-            most_keywords=1000, published=True,
-        )  # fmt: skip
-        assert printed(reference, pool, budget) == row[f"keyword_{budget}"]
+        arguments = (query, means.astype(np.float64), units, reference.units, reference.n_tokens, budget)
+        pool = kernels.keyword_pool(
+            means, rows, reference.units, reference.n_tokens, query, 2 * budget, most_seeds=1000
+        )
+        assert pool.units.tolist() == plain.keyword_pool(*arguments, most_keywords=1000)
+        assert printed(reference, pool.units.tolist(), budget) == row[f"keyword_{budget}"]
+        published = plain.keyword_pool(*arguments, most_keywords=1000, published=True)
+        assert printed(reference, published, budget) == row[f"keyword_{budget}"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 import types
@@ -16,10 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ketrag_fast.errors import Cancelled, InputError
-from ketrag_fast.kernels import walk as kernel
+from ketrag_fast.kernels import links as kernel
 from ketrag_fast.reference import walk as oracle
 
-SHARED = Path(os.environ.get("KETRAG_SHARED") or Path(__file__).resolve().parents[2].parent / "shared")
 WORDS = ["Ada", "Byron", "Turin", "engine", "engines", "river", "of", "the", "The", "1815", "2001", "wrote"]
 
 word = st.sampled_from(WORDS)
@@ -187,16 +185,13 @@ def test_a_report_can_stop_the_build() -> None:
 
 
 @pytest.fixture(scope="module")
-def sketch() -> types.ModuleType:
-    folder = SHARED / "prototype"
-    if not (folder / "walk.py").exists():
-        pytest.skip("the sketch of the walk is not on this machine")
-    pytest.importorskip("scipy")
-    sys.path.insert(0, str(folder))
+def sketch(prototype: Path) -> types.ModuleType:
+    pytest.importorskip("scipy", reason="the sketch of the walk needs scipy (pip install .[bench])")
+    sys.path.insert(0, str(prototype))
     try:
         import walk
     finally:
-        sys.path.remove(str(folder))
+        sys.path.remove(str(prototype))
     return walk
 
 
@@ -209,11 +204,8 @@ def plain(sketch: types.ModuleType, text: str) -> str:
 
 
 @pytest.fixture(scope="module", params=["musique-train100", "hotpotqa-train100"])
-def dataset(request: pytest.FixtureRequest, sketch: types.ModuleType):
-    folder = SHARED / "data" / request.param
-    if not folder.exists():
-        pytest.skip(f"{request.param} is not on this machine")
-    passages, queries, _ = sketch.read_folder(str(folder))
+def dataset(request: pytest.FixtureRequest, sketch: types.ModuleType, data: Path):
+    passages, queries, _ = sketch.read_folder(str(data / request.param))
     sentences = [sketch.split_sentences(p["text"]) for p in passages]
     links = kernel.build_links(
         [plain(sketch, p["title"]) for p in passages],
@@ -223,9 +215,9 @@ def dataset(request: pytest.FixtureRequest, sketch: types.ModuleType):
     return request.param, passages, queries, links
 
 
-def test_variant_c_equals_the_recorded_rankings(dataset, sketch: types.ModuleType) -> None:
+def test_variant_c_equals_the_recorded_rankings(dataset, prototype: Path) -> None:
     name, passages, queries, links = dataset
-    path = SHARED / "prototype" / "expected" / f"{name}.C.jsonl"
+    path = prototype / "expected" / f"{name}.C.jsonl"
     expected = [json.loads(line)["passages"] for line in path.read_text().splitlines()]
     place = {p["_id"]: k for k, p in enumerate(passages)}
     found = kernel.walk(links, [q["text"] for q in queries], len(passages), exact=True)

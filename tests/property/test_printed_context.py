@@ -63,6 +63,21 @@ def test_the_budget_of_the_text_channel() -> None:
         context.split_budget(12_000, 2.0)
 
 
+@given(st.lists(st.integers(0, 40), max_size=12), st.integers(0, 120), st.booleans())
+def test_fill(costs: list[int], budget: int, skip: bool) -> None:
+    policy = "skip_and_continue" if skip else "first_overflow_stops"
+    got = context.fill(costs, budget, fill_policy=policy).tolist()
+    assert got == plain.fill(costs, budget, skip=skip)
+
+
+def test_fill_names_bad_input() -> None:
+    for arguments, word in [(([1], -1), "negative"), (([-1], 1), "costs"), (([[1]], 1), "costs")]:
+        with pytest.raises(InputError, match=word):
+            context.fill(*arguments)
+    with pytest.raises(InputError, match="fill_policy"):
+        context.fill([1], 1, fill_policy="x")
+
+
 def test_a_budget_of_nothing_is_an_empty_context() -> None:
     assert context.render([0], ["text"], [1], 0)[:2] == ("", 0)
     assert context.render([], ["text"], [1], 100)[:2] == ("", 0)

@@ -37,6 +37,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         parser.add_argument_group("how passages are found"), "top", "fill_policy", "oversize_policy"
     )
     options.setting(parser.add_argument_group("what is built without -i"), *options.BUILD_FLAGS)
+    options.model(parser.add_argument_group("the embedding model"))
     parser.set_defaults(run=run, go_on="run the same command again")
 
 

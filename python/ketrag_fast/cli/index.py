@@ -31,6 +31,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     options.setting(parser.add_argument_group("what is built"), *options.BUILD_FLAGS)
     options.setting(parser.add_argument_group("how it runs"), "on_error", "limit_seconds")
+    options.model(parser.add_argument_group("the embedding model"))
     parser.set_defaults(run=run, go_on=_GO_ON)
 
 

@@ -78,6 +78,18 @@ def setting(group: Any, *wanted: str) -> None:
         )
 
 
+def model(group: Any) -> None:
+    """How an embedding model is found and computes."""
+    setting(group, "precision", "device", "limit_usd", "usd_per_million")
+    group.add_argument(
+        "--allow-download",
+        dest="set_allow_download",
+        action="store_const",
+        const="true",
+        help=FIELDS["allow_download"].metadata["help"],
+    )
+
+
 def flags(args: argparse.Namespace) -> dict[str, Any]:
     """The settings given as flags."""
     given = {name: getattr(args, f"set_{name}", None) for name in FIELDS}

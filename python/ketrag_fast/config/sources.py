@@ -11,7 +11,10 @@ from ketrag_fast.config.settings import FIELDS, Settings, known, names, parse
 from ketrag_fast.errors import ConfigError
 
 PREFIX = "KETRAG_"
-OTHER_VARIABLES = frozenset({"KETRAG_INDEX", "KETRAG_CONFIG"})
+OTHER_VARIABLES = frozenset(
+    {"KETRAG_INDEX", "KETRAG_CONFIG", "KETRAG_DATA", "KETRAG_SHARED", "KETRAG_OPENAI_API_KEY"}
+)
+"""Not settings: where the index and the settings lie, where the question sets do, an endpoint's key."""
 DEFAULT_FILE = "ketrag.toml"
 
 Presets = Mapping[str, Mapping[str, Any]]

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from .. import _core
-from ..errors import InputError
+from ketrag_fast import _core
+from ketrag_fast.errors import InputError
+from ketrag_fast.kernels.arrays import Report
 
 FILES = ("abbrev_types.txt", "collocations.tab", "sent_starters.txt", "ortho_context.tab")
 
@@ -62,7 +63,7 @@ class PublishedTokenizer:
         return self._punkt.words(text)
 
     def cooccurrence_words(
-        self, texts: Sequence[str], stop_words: Iterable[str], *, threads: int = 0, report: Any = None
+        self, texts: Sequence[str], stop_words: Iterable[str], *, threads: int = 0, report: Report = None
     ) -> list[list[str]]:
         """Profile `published-cooccurrence`: per text its distinct words, by (count desc, first place).
 
@@ -71,7 +72,7 @@ class PublishedTokenizer:
         return self._punkt.cooccurrence(list(stop_words), list(texts), threads=threads, report=report)
 
     def keyword_sentences(
-        self, texts: Sequence[str], stop_words: Iterable[str], *, threads: int = 0, report: Any = None
+        self, texts: Sequence[str], stop_words: Iterable[str], *, threads: int = 0, report: Report = None
     ) -> list[list[Sentence]]:
         """Profile `published-keywords`: per text its sentences, with their keywords in order.
 

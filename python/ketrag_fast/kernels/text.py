@@ -6,24 +6,19 @@ are in bytes, but for `unit_chars`. Bad arguments raise `ketrag_fast.errors.Inpu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.errors import InputError
+from ketrag_fast.kernels.arrays import I64, U8, U32, U64, Report
 
-U8 = NDArray[np.uint8]
-U32 = NDArray[np.uint32]
-U64 = NDArray[np.uint64]
-I64 = NDArray[np.int64]
 Packed = tuple[U8, U64]
 Texts = Sequence[str] | Packed
-Report = Callable[[int, int], bool | None] | None
 Csr = tuple[U64, U32]
 
 
@@ -175,7 +170,7 @@ def corpus(
     `cut="windows"`: the paper's windows. `splits` > 0 cuts each chunk into units of
     ceil(tokens / 2^splits) tokens. `unit_tokens` is the size of a printed row: title, newline, text.
     """
-    arrays: dict[str, Any] = _core.corpus(
+    arrays = _core.corpus(
         _packed(titles),
         _packed(texts),
         cut,
@@ -220,7 +215,7 @@ def vocabulary(
 
     A word belongs to the unit and to the sentence that hold its first character.
     """
-    arrays: dict[str, Any] = _core.vocabulary(
+    arrays = _core.vocabulary(
         _packed(titles),
         _packed(texts),
         corpus.chunk_doc,

@@ -8,34 +8,15 @@ that are out of range or out of order raise `ketrag_fast.errors.InputError`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ketrag_fast import _core
+from ketrag_fast.kernels.arrays import F32, F64, U32, U64, Report
 
-__all__ = [
-    "Codes",
-    "Csr",
-    "KeywordPool",
-    "cosine_knn",
-    "embed_rows",
-    "fit_embedder",
-    "fuse_ranks",
-    "keyword_means",
-    "keyword_pool",
-    "knng_order",
-    "normalise",
-    "quantise",
-    "top_k",
-]
-
-Report = Callable[[int, int], bool | None] | None
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
-U32 = NDArray[np.uint32]
 Csr = tuple[ArrayLike, ArrayLike]
 """Compressed rows: (indptr uint64[rows + 1], indices uint32), ids ascending in each row."""
 
@@ -68,7 +49,7 @@ def _u32(values: ArrayLike) -> U32:
     return np.ascontiguousarray(values, dtype=np.uint32)
 
 
-def _csr(rows: Csr) -> tuple[NDArray[np.uint64], U32]:
+def _csr(rows: Csr) -> tuple[U64, U32]:
     return np.ascontiguousarray(rows[0], dtype=np.uint64), _u32(rows[1])
 
 

@@ -56,6 +56,8 @@ def reading_settings(given: Settings, generation: Generation) -> Settings:
     resolved = resolve(flags=given.given, index=generation.manifest.settings, presets=PRESETS)
     for name, old, new in resolved.differences:
         if name == "embedder":
+            if generation.manifest.models.get(name) and new != "builtin":
+                continue  # the same model in another place; another one is known by its fingerprint
             raise ModelMismatch(
                 f"the index was built with the embedder {old!r}, not {new!r}",
                 hint="leave the embedder to the index, or build anew: ketrag index --rebuild --embedder ...",
@@ -65,5 +67,6 @@ def reading_settings(given: Settings, generation: Generation) -> Settings:
                 f"{name}: the index was built with {old!r}, not {new!r}",
                 hint=f"leave {name} to the index, or build it anew: ketrag index --rebuild",
             )
-    kept = {n: v for n, v in generation.manifest.settings.items() if n in FIELDS}
+    moved = {name for name, _, _ in resolved.differences if name == "embedder"}
+    kept = {n: v for n, v in generation.manifest.settings.items() if n in FIELDS and n not in moved}
     return resolved.settings.having(**kept)

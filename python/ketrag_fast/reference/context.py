@@ -18,6 +18,17 @@ STYLES = {
 }
 
 
+def fill(costs: Sequence[int], budget: int, *, skip: bool = False) -> list[int]:
+    """The places of the rows that fit, in order."""
+    taken: list[int] = []
+    for place, cost in enumerate(costs):
+        if sum(costs[p] for p in taken) + cost <= budget:
+            taken.append(place)
+        elif not skip:
+            break
+    return taken
+
+
 def render(
     candidates: Sequence[int],
     bodies: Sequence[str],

@@ -1,6 +1,6 @@
-"""The walk, slow and plain: the oracle of rust/rank/walk.rs and rust/search/bm25.rs.
+"""The walk, slow and plain: the oracle of rust/rank/walk.rs and rust/rank/bm25.rs.
 
-Works on the arrays of `kernels.walk.build_links`, one dense matrix per relation, every unit and node.
+Works on the arrays of `kernels.build_links`, one dense matrix per relation, every unit and node.
 Source: this project's specification of the walk (section 2.5).
 """
 

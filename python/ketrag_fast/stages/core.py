@@ -22,5 +22,10 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 
 STAGE = Stage(
-    "core", version=1, needs=("knn",), settings=("core_ratio", "core_selection", "seed"), run=run, unit="steps"
+    "core",
+    version=1,
+    needs=("knn",),
+    settings=("core_ratio", "core_selection", "seed"),
+    run=run,
+    unit="steps",
 )

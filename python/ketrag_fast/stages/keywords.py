@@ -6,16 +6,22 @@ import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.config import Settings
+from ketrag_fast.errors import InternalError
 from ketrag_fast.pipeline.stage import Outputs, Stage, StageContext, StageInputs
 from ketrag_fast.stages.rows import csr
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """Sentence vectors of the fitted space are cheap and only needed here, so they are not kept."""
-    words, basis = inputs["words"], inputs["vectors"]["basis"]
+    words, vectors = inputs["words"], inputs["vectors"]
     indptr, indices = csr(words, "sent_words")
-    once = np.ones(len(indices), np.uint32)
-    sentences = _core.embed_rows(basis, indptr, indices, once, threads=context.threads)
+    if "basis" in vectors:
+        once = np.ones(len(indices), np.uint32)
+        sentences = _core.embed_rows(vectors["basis"], indptr, indices, once, threads=context.threads)
+    else:
+        sentences = np.concatenate([vectors["walk_sentence_vectors"], vectors["title_sentence_vectors"]])
+    if len(sentences) != len(indptr) - 1:
+        raise InternalError(f"{len(sentences)} sentence vectors for {len(indptr) - 1} sentences")
     count = len(words["vocabulary_offsets"]) - 1
     word_sentences = _core.transpose(indptr, indices, count, threads=context.threads)
     means = _core.keyword_means(
@@ -35,5 +41,10 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 
 STAGE = Stage(
-    "keywords", version=1, needs=("words", "vectors"), settings=("keyword_norm",), run=run, unit="keywords"
+    "keywords",
+    version=1,
+    needs=("words", "vectors"),
+    settings=("keyword_norm",),
+    run=run,
+    unit="keywords",
 )

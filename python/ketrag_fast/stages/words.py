@@ -37,17 +37,16 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     first_of_document = np.unique(owners, return_index=True)[1]
     order = np.concatenate([np.flatnonzero(~title), titles[first_of_document]])
     sent_words = take_rows(found["sent_words"], order)
-    outputs = {
+    return {
         **strings_out("vocabulary", words),
         **csr_out("unit_words", unit_words),
         "unit_counts": found["unit_counts"],
         **csr_out("word_units", _core.transpose(*unit_words, count, threads=context.threads)),
         **csr_out("sent_words", sent_words),
+        **csr_out("chunk_words", found["chunk_words"]),
     }
-    chunk_words = found["chunk_words"]
-    if chunk_words is not None:
-        outputs |= csr_out("chunk_words", chunk_words)
-    return outputs
 
 
-STAGE = Stage("words", version=1, needs=("documents", "units"), settings=("language",), run=run, unit="chunks")
+STAGE = Stage(
+    "words", version=1, needs=("documents", "units"), settings=("language",), run=run, unit="chunks"
+)
