@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -266,6 +265,8 @@ class Index:
 
     async def aretrieve(self, question: str, **options: Any) -> Context:
         """As `retrieve`, without blocking the event loop."""
+        import asyncio  # who calls this has it already; the command does without
+
         return await asyncio.to_thread(lambda: self.retrieve(question, **options))
 
 
