@@ -7,6 +7,7 @@ mod door;
 mod engine;
 mod published;
 mod rank;
+mod skeleton;
 mod strings;
 mod text;
 mod vectors;
@@ -21,6 +22,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     engine::register(m)?;
     published::register(m)?;
     rank::register(m)?;
+    skeleton::register(m)?;
     strings::register(m)?;
     text::register(m)?;
     vectors::register(m)?;
