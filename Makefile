@@ -27,7 +27,7 @@ test: lint rust-test python-test
 
 # Two of the real parts come as sources. Of llama.cpp the tests need the library alone, and it soon rather than fast;
 # hnswlib's default would tie the wheel that pip keeps to this very processor.
-REAL := PIP_NO_COMPILE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 HNSWLIB_NO_NATIVE=1 SKBUILD_BUILD_TARGETS=llama \
+REAL := PIP_NO_COMPILE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 HNSWLIB_NO_NATIVE=1 SKBUILD_BUILD_TARGETS='llama;llama-common' \
 	CMAKE_BUILD_PARALLEL_LEVEL=$(shell nproc 2>/dev/null || echo 2) \
 	CMAKE_ARGS='-DLLAVA_BUILD=OFF -DCMAKE_C_FLAGS_RELEASE=-O1 -DCMAKE_CXX_FLAGS_RELEASE=-O1'
 DEVELOP := $(BIN)/maturin develop --quiet --release --manifest-path Cargo.toml --extras
