@@ -5,6 +5,8 @@ Compressed rows cross as (indptr: uint64[rows+1], indices: uint32).
 """
 
 from collections.abc import Callable
+from os import PathLike
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,3 +117,36 @@ def walk_rank(
     threads: int = 0,
     report: Report = None,
 ) -> tuple[U64, U32, F64]: ...
+
+# the native sentence encoder
+@final
+class Encoder:
+    @staticmethod
+    def open(
+        folder: str | PathLike[str],
+        *,
+        precision: str = "auto",
+        kernel: str = "auto",
+        threads: int = 0,
+        report: Report = None,
+    ) -> Encoder: ...
+    def encode(
+        self, texts: U8, offsets: U64, *, prompt: str = "", threads: int = 0, report: Report = None
+    ) -> F32: ...
+    @property
+    def dimension(self) -> int: ...
+    @property
+    def longest(self) -> int: ...
+    @property
+    def precision(self) -> str: ...
+    @property
+    def kernel(self) -> str: ...
+    @property
+    def note(self) -> str | None: ...
+    @property
+    def prompts(self) -> list[tuple[str, str]]: ...
+    @property
+    def default_prompt(self) -> str | None: ...
+    def fingerprint(self, *, report: Report = None) -> str: ...
+
+def encoder_kernels() -> list[str]: ...

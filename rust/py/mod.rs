@@ -4,6 +4,7 @@
 mod arrays;
 mod cooccurrence;
 mod door;
+mod encode;
 mod rank;
 mod walk;
 
@@ -13,6 +14,7 @@ use pyo3::prelude::*;
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     cooccurrence::register(m)?;
+    encode::register(m)?;
     rank::register(m)?;
     walk::register(m)?;
     Ok(())
