@@ -36,6 +36,7 @@ def cooccurrence_knn(
 ) -> tuple[U32, U32]: ...
 def cooccurrence_kernels() -> list[str]: ...
 def knn_graph(lexical: U32, semantic: U32) -> tuple[U64, U32]: ...
+
 # rank, the keyword graph, and the printed context
 def pagerank(
     indptr: U64,
@@ -82,6 +83,7 @@ def render(
     oversize_policy: str = "truncate",
     encoding: str = "cl100k_base",
 ) -> tuple[str, int, U32, U64, U64, U64]: ...
+
 # The walk (rust/py/walk.rs)
 def links_build(
     titles: U8,
@@ -133,6 +135,9 @@ class Encoder:
     def encode(
         self, texts: U8, offsets: U64, *, prompt: str = "", threads: int = 0, report: Report = None
     ) -> F32: ...
+    def lengths(
+        self, texts: U8, offsets: U64, *, prompt: str = "", threads: int = 0, report: Report = None
+    ) -> U64: ...
     @property
     def dimension(self) -> int: ...
     @property

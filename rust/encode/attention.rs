@@ -2,9 +2,9 @@
 //! and the weighted sum of the values.
 
 use super::buffer::Buffer;
-use super::product::{block, Layout, ROWS, WIDEST};
+use super::machine::Machine;
+use super::product::{Layout, ROWS, WIDEST};
 use super::simd::math::exp2;
-use super::simd::Lanes;
 
 /// Queries at a time: their scores stay in the second cache at any length.
 const QUERIES: usize = 48;
@@ -66,7 +66,7 @@ impl Distances {
 /// # Panics
 /// Where a slice is too short or a head is not whole vectors.
 #[inline(always)]
-pub unsafe fn attend<S: Lanes, const LOW: bool>(
+pub unsafe fn attend<S: Machine, const LOW: bool>(
     heads: Heads,
     length: usize,
     projected: &[f32],
@@ -131,8 +131,7 @@ pub unsafe fn attend<S: Lanes, const LOW: bool>(
                 } else {
                     (scratch.scores.as_ptr(), padded, length)
                 };
-                let (b, ks) =
-                    if LOW { (scratch.values.as_ptr(), heads.width) } else { (values, stride) };
+                let (b, ks) = if LOW { (scratch.values.as_ptr(), heads.width) } else { (values, stride) };
                 let c = out.as_mut_ptr().add(query * out_stride + head * width);
                 mix::<S, LOW>(heads.width, count, inner, a, lda, b, ks, &inverse, c, out_stride);
             }
@@ -143,7 +142,7 @@ pub unsafe fn attend<S: Lanes, const LOW: bool>(
 /// Rows of values as pairs: word `c` of pair `j` is value `c` of rows `2 j` and `2 j + 1` (zero
 /// beyond the last).
 #[inline(always)]
-unsafe fn pairs<S: Lanes>(width: usize, length: usize, values: *const f32, stride: usize, out: &mut [f32]) {
+unsafe fn pairs<S: Machine>(width: usize, length: usize, values: *const f32, stride: usize, out: &mut [f32]) {
     let zeros = [0u16; WIDEST];
     for pair in 0..length.div_ceil(2) {
         for c in (0..width).step_by(S::N) {
@@ -163,7 +162,7 @@ unsafe fn pairs<S: Lanes>(width: usize, length: usize, values: *const f32, strid
 
 /// `out[r][j] = query r . key j` for all (padded) keys.
 #[inline(always)]
-unsafe fn scores<S: Lanes, const LOW: bool>(
+unsafe fn scores<S: Machine, const LOW: bool>(
     count: usize,
     width: usize,
     padded: usize,
@@ -183,7 +182,7 @@ unsafe fn scores<S: Lanes, const LOW: bool>(
                 let a = queries.add(r * stride);
                 let b = keys.as_ptr().add(first * width);
                 let c = out.as_mut_ptr().add(r * padded + first);
-                block::<S, LOW>(rows, vectors, width, a, stride, b, S::N * width, S::N, c, padded);
+                S::block::<LOW>(rows, vectors, width, a, stride, b, S::N * width, S::N, c, padded);
             }
         }
     }
@@ -192,7 +191,7 @@ unsafe fn scores<S: Lanes, const LOW: bool>(
 /// `2^(score - highest)` in place of the scores (as bf16 in `shares` with `LOW`), zero beyond
 /// `length`; returns their sum.
 #[inline(always)]
-unsafe fn softmax<S: Lanes, const LOW: bool>(
+unsafe fn softmax<S: Machine, const LOW: bool>(
     row: *mut f32,
     length: usize,
     bias: Option<&[f32]>,
@@ -234,7 +233,7 @@ unsafe fn softmax<S: Lanes, const LOW: bool>(
 /// `c[r] = inverse[r] * sum over j of a[r][j] * b[j]`, as operands.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-unsafe fn mix<S: Lanes, const LOW: bool>(
+unsafe fn mix<S: Machine, const LOW: bool>(
     width: usize,
     count: usize,
     inner: usize,
@@ -256,7 +255,7 @@ unsafe fn mix<S: Lanes, const LOW: bool>(
             // and `count` rows of `width` operands at `c`.
             unsafe {
                 let (a, b) = (a.add(r * lda), b.add(first));
-                block::<S, LOW>(rows, vectors, inner, a, lda, b, S::N, ks, sums.as_mut_ptr(), WIDEST);
+                S::block::<LOW>(rows, vectors, inner, a, lda, b, S::N, ks, sums.as_mut_ptr(), WIDEST);
                 for i in 0..rows {
                     let line = c.add((r + i) * stride);
                     let scale = S::splat(inverse[r + i]);

@@ -64,8 +64,9 @@ impl Config {
     /// Of a model's folder.
     pub fn read(folder: &Path) -> Result<Self> {
         let path = folder.join("config.json");
-        let value = settings(&path)?
-            .ok_or_else(|| Error::Io(format!("{}: no such file; is this a model's folder?", path.display())))?;
+        let value = settings(&path)?.ok_or_else(|| {
+            Error::Io(format!("{}: no such file; is this a model's folder?", path.display()))
+        })?;
         Self::parse(&value).map_err(|error| match error {
             Error::Damaged(what) => Error::damaged(format!("{}: {what}", path.display())),
             other => other,

@@ -92,8 +92,9 @@ impl Encoder {
             if lowest >= verify::LOWEST {
                 encoder.body = bodies;
             } else {
-                encoder.note =
-                    Some(format!("f32 is used: in bf16 a vector of this model has cosine {lowest:.5} to itself"));
+                encoder.note = Some(format!(
+                    "f32 is used: in bf16 a vector of this model has cosine {lowest:.5} to itself"
+                ));
             }
         }
         Ok(encoder)
@@ -143,7 +144,9 @@ impl Encoder {
     pub fn fingerprint(&self, progress: &Progress) -> Result<String> {
         let transformer = &self.folder.transformer;
         let mut files = self.folder.files.clone();
-        files.extend(["config.json", "tokenizer.json", "model.safetensors"].map(|name| transformer.join(name)));
+        files.extend(
+            ["config.json", "tokenizer.json", "model.safetensors"].map(|name| transformer.join(name)),
+        );
         for step in &self.folder.steps {
             if let super::folder::Step::Dense(folder) = step {
                 files.extend(["config.json", "model.safetensors"].map(|name| folder.join(name)));
@@ -161,6 +164,37 @@ impl Encoder {
         Ok(all.finalize().to_hex().to_string())
     }
 
+    /// The tokens that each text takes, in all its windows, special tokens and prompt included.
+    pub fn lengths(
+        &self,
+        texts: &Strings<'_>,
+        prompt: &str,
+        threads: usize,
+        progress: &Progress,
+    ) -> Result<Vec<u64>> {
+        let windows = self.windows(texts, prompt, threads, progress)?;
+        Ok(windows.iter().map(|w| w.ids.len() as u64).collect())
+    }
+
+    fn windows(
+        &self,
+        texts: &Strings<'_>,
+        prompt: &str,
+        threads: usize,
+        progress: &Progress,
+    ) -> Result<Vec<Windows>> {
+        // Progress is counted in tokens, which are not known yet.
+        let uncounted = Progress::none();
+        let windows = map_ranges(texts.len(), TEXTS, threads, &uncounted, |range| {
+            let one = |i| {
+                progress.check()?;
+                self.tokens.windows(texts.get(i), prompt)
+            };
+            range.map(one).collect::<Result<Vec<_>>>()
+        })?;
+        Ok(windows.concat())
+    }
+
     /// A row of [`Encoder::dimension`] values for each text, each with `prompt` before it. A text
     /// that is longer than the model reads is cut into windows; their vectors are averaged by their
     /// numbers of tokens and normalised. A text without tokens has the vector zero. A row depends
@@ -172,16 +206,8 @@ impl Encoder {
         threads: usize,
         progress: &Progress,
     ) -> Result<Vec<f32>> {
-        let texts_quietly = Progress::none();
-        let windows: Vec<Windows> = map_ranges(texts.len(), TEXTS, threads, &texts_quietly, |range| {
-            range
-                .map(|i| {
-                    progress.check()?;
-                    self.tokens.windows(texts.get(i), prompt)
-                })
-                .collect::<Result<Vec<_>>>()
-        })?
-        .concat();
+        let windows = self.windows(texts, prompt, threads, progress)?;
+        let uncounted = Progress::none();
         progress.expect(windows.iter().map(|w| w.ids.len() as u64).sum());
         let pieces = pieces(&windows);
         let batches = batches(&pieces);
@@ -189,7 +215,7 @@ impl Encoder {
             batches.len() - 1,
             1,
             threads,
-            &texts_quietly,
+            &uncounted,
             Scratch::default,
             |scratch, range| {
                 let batch = &pieces[batches[range.start]..batches[range.end]];

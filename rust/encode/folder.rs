@@ -87,7 +87,9 @@ impl Folder {
                     "Dense" if place > 1 => folder.steps.push(Step::Dense(path)),
                     "Normalize" if place > 1 => folder.steps.push(Step::Normalise),
                     other => {
-                        return Err(unsupported(format!("the module {other:?} at place {place} is not built in")))
+                        return Err(unsupported(format!(
+                            "the module {other:?} at place {place} is not built in"
+                        )))
                     }
                 }
             }

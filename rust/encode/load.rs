@@ -46,9 +46,7 @@ impl Weights {
         let weights = Self { config, tensors, prefix };
         // Checked once: rows of the table are read from the file at each use.
         let Config { vocabulary, hidden, .. } = weights.config;
-        weights
-            .tensors
-            .finite(&weights.name("embeddings.word_embeddings.weight"), &[vocabulary, hidden])?;
+        weights.tensors.finite(&weights.name("embeddings.word_embeddings.weight"), &[vocabulary, hidden])?;
         Ok(weights)
     }
 
@@ -65,7 +63,11 @@ impl Weights {
         // Old files call the two gamma and beta.
         let named = |new: &str, old: &str| {
             let (new, old) = (format!("{name}.{new}"), format!("{name}.{old}"));
-            if self.tensors.has(&self.name(&old)) { self.read(&old, &hidden) } else { self.read(&new, &hidden) }
+            if self.tensors.has(&self.name(&old)) {
+                self.read(&old, &hidden)
+            } else {
+                self.read(&new, &hidden)
+            }
         };
         let (weight, bias) = (named("weight", "gamma")?, named("bias", "beta")?);
         Ok(Norm::new(layout, &weight, &bias, self.config.eps))
@@ -102,7 +104,8 @@ impl Weights {
         let stride = layout.pad(config.hidden);
         let head = config.hidden / config.heads;
         let heads = Heads { count: config.heads, width: layout.pad(head) };
-        let layers = map_ranges(config.layers, 1, threads, progress, |range| self.layer(range.start, layout, heads))?;
+        let layers =
+            map_ranges(config.layers, 1, threads, progress, |range| self.layer(range.start, layout, heads))?;
         let room = config.room();
         let table = self.read("embeddings.position_embeddings.weight", &[config.positions, config.hidden])?;
         let mut places = Buffer::new(room * stride);

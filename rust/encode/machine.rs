@@ -2,7 +2,7 @@
 
 use super::attention::{attend, Distances, Heads, Scratch};
 use super::norm::Norm;
-use super::product::{Layout, Linear, Then};
+use super::product::{any_tile, Layout, Linear, Then};
 #[cfg(target_arch = "x86_64")]
 use super::simd::avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
@@ -11,8 +11,27 @@ use super::simd::plain::Plain;
 use super::simd::Lanes;
 use crate::error::{Error, Result};
 
-/// The three kernels as functions of their own, compiled for the instructions of `Self`.
+/// The kernels as functions of their own, compiled for the instructions of `Self`.
 pub trait Machine: Lanes {
+    /// A register block of 1 to [`super::product::ROWS`] rows and 1 to `Self::NV` vectors:
+    /// `c[r][v] = sum over i < k of a[r][i] * b[i][v]`.
+    ///
+    /// # Safety
+    /// The instructions of `Self`; `k` words in each of `rows` rows of `a` (stride `lda`), vectors
+    /// at `b + i * ks + v * vs`, and room for `rows` rows (stride `ldc`) at `c`.
+    #[allow(clippy::too_many_arguments)]
+    unsafe fn block<const LOW: bool>(
+        rows: usize,
+        vectors: usize,
+        k: usize,
+        a: *const f32,
+        lda: usize,
+        b: *const f32,
+        vs: usize,
+        ks: usize,
+        c: *mut f32,
+        ldc: usize,
+    );
     /// # Safety
     /// The instructions of `Self`.
     unsafe fn linear<const LOW: bool>(layer: &Linear, rows: usize, input: &[f32], then: Then<'_>);
@@ -34,9 +53,28 @@ pub trait Machine: Lanes {
 macro_rules! machine {
     ([$($param:tt)*] $lanes:ty, $(#[$features:meta])*) => {
         impl<$($param)*> Machine for $lanes {
+            #[inline(always)]
+            unsafe fn block<const LOW: bool>(
+                rows: usize, vectors: usize, k: usize, a: *const f32, lda: usize,
+                b: *const f32, vs: usize, ks: usize, c: *mut f32, ldc: usize,
+            ) {
+                // Inlined at its four callers, its many tiles would be compiled four times.
+                #[inline(never)]
+                $(#[$features])*
+                #[allow(clippy::too_many_arguments)]
+                unsafe fn go<S: Lanes, const LOW: bool>(
+                    rows: usize, vectors: usize, k: usize, a: *const f32, lda: usize,
+                    b: *const f32, vs: usize, ks: usize, c: *mut f32, ldc: usize,
+                ) {
+                    // SAFETY: the caller's promise.
+                    unsafe { any_tile::<S, LOW>(rows, vectors, k, a, lda, b, vs, ks, c, ldc) }
+                }
+                // SAFETY: the caller's promise.
+                unsafe { go::<Self, LOW>(rows, vectors, k, a, lda, b, vs, ks, c, ldc) }
+            }
             unsafe fn linear<const LOW: bool>(layer: &Linear, rows: usize, input: &[f32], then: Then<'_>) {
                 $(#[$features])*
-                unsafe fn go<S: Lanes, const LOW: bool>(
+                unsafe fn go<S: Machine, const LOW: bool>(
                     layer: &Linear, rows: usize, input: &[f32], then: Then<'_>,
                 ) {
                     // SAFETY: the caller's promise.
@@ -65,7 +103,7 @@ macro_rules! machine {
                 out: &mut [f32],
             ) {
                 $(#[$features])*
-                unsafe fn go<S: Lanes, const LOW: bool>(
+                unsafe fn go<S: Machine, const LOW: bool>(
                     heads: Heads,
                     length: usize,
                     projected: &[f32],

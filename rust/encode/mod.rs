@@ -18,6 +18,8 @@ mod pool;
 mod product;
 mod simd;
 mod tensors;
+#[cfg(test)]
+mod testing;
 mod tokens;
 mod verify;
 

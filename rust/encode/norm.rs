@@ -73,3 +73,51 @@ impl Norm {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encode::machine::Machine;
+    use crate::encode::testing::{numbers, on_each_machine, operand, values, Walled};
+    use proptest::prelude::*;
+
+    fn check<M: Machine, const LOW: bool>(rows: usize, width: usize, shift: f32, seed: u64) {
+        let layout = Layout::of::<M>(LOW);
+        let padded = layout.pad(width);
+        let (weight, bias) = (numbers(seed, width), numbers(seed + 1, width));
+        let x: Vec<f32> = numbers(seed + 2, rows * width).iter().map(|x| x + shift).collect();
+        let mut own = vec![0.0; rows * padded];
+        for (line, row) in own.chunks_exact_mut(padded).zip(x.chunks_exact(width)) {
+            line[..width].copy_from_slice(row);
+        }
+        let (mut own, mut low) = (Walled::new(&own), Walled::new(&vec![0.0; rows * padded / 2]));
+        let norm = Norm::new(layout, &weight, &bias, 1e-5);
+        // SAFETY: the machine has the instructions.
+        unsafe { M::norm::<LOW>(&norm, rows, own.get(), low.get()) };
+        for (r, row) in x.chunks_exact(width).enumerate() {
+            let mean = row.iter().map(|&x| f64::from(x)).sum::<f64>() / width as f64;
+            let variance = row.iter().map(|&x| (f64::from(x) - mean).powi(2)).sum::<f64>() / width as f64;
+            for j in 0..padded {
+                let want = if j < width {
+                    let d = (f64::from(row[j]) - mean) / (variance + 1e-5).sqrt();
+                    d * f64::from(weight[j]) + f64::from(bias[j])
+                } else {
+                    0.0
+                };
+                let got = own.get()[r * padded + j];
+                assert!((f64::from(got) - want).abs() < 2e-4, "{rows} x {width}: {got} is not {want}");
+                if LOW {
+                    assert_eq!(values(low.get(), true)[r * padded + j], operand(got, true));
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn rows_are_normalised(rows in 1usize..4, width in 1usize..100, shift in -3.0f32..3.0, seed: u32) {
+            on_each_machine!(check, rows, width, shift, u64::from(seed));
+        }
+    }
+}

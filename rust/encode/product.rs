@@ -5,6 +5,7 @@
 //! result does not depend on the rows beside it.
 
 use super::buffer::Buffer;
+use super::machine::Machine;
 use super::simd::math::{activate, Activation};
 use super::simd::{word, Lanes};
 
@@ -60,13 +61,14 @@ unsafe fn tile<S: Lanes, const LOW: bool, const R: usize, const NV: usize>(
     }
 }
 
-/// [`tile`] for 1 to [`ROWS`] rows and 1 to `S::NV` vectors, known at run time.
+/// [`tile`] for 1 to [`ROWS`] rows and 1 to `S::NV` vectors, known at run time. Compiled once for each
+/// machine, as [`Machine::block`].
 ///
 /// # Safety
 /// As [`tile`].
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn block<S: Lanes, const LOW: bool>(
+pub unsafe fn any_tile<S: Lanes, const LOW: bool>(
     rows: usize,
     vectors: usize,
     k: usize,
@@ -205,7 +207,7 @@ impl Linear {
     /// # Panics
     /// Where `S` and `LOW` are not the layout's, or a slice is too short.
     #[inline(always)]
-    pub unsafe fn run<S: Lanes, const LOW: bool>(&self, rows: usize, input: &[f32], then: Then<'_>) {
+    pub unsafe fn run<S: Machine, const LOW: bool>(&self, rows: usize, input: &[f32], then: Then<'_>) {
         assert!(self.layout == Layout::of::<S>(LOW));
         assert!(input.len() >= rows * self.inner);
         let (kind, out) = match then {
@@ -254,7 +256,7 @@ impl Linear {
     /// # Safety
     /// The instructions of `S`.
     #[inline(always)]
-    unsafe fn added<S: Lanes, const LOW: bool>(&self, rows: usize, input: &[f32], out: &mut [f32]) {
+    unsafe fn added<S: Machine, const LOW: bool>(&self, rows: usize, input: &[f32], out: &mut [f32]) {
         assert!(out.len() >= rows * self.outputs);
         let mut sums = Tile([0.0; ROWS * WIDEST]);
         let panel = S::N * S::NV;
@@ -283,7 +285,7 @@ impl Linear {
     /// # Safety
     /// The instructions of `S`; the rows and the panel exist.
     #[inline(always)]
-    unsafe fn sums<S: Lanes, const LOW: bool>(
+    unsafe fn sums<S: Machine, const LOW: bool>(
         &self,
         row: usize,
         count: usize,
@@ -297,7 +299,7 @@ impl Linear {
             let a = input.as_ptr().add(row * self.inner);
             let b = self.packed.as_ptr().add(start * self.inner);
             let c = sums.as_mut_ptr();
-            block::<S, LOW>(count, width / S::N, self.inner, a, self.inner, b, S::N, width, c, WIDEST);
+            S::block::<LOW>(count, width / S::N, self.inner, a, self.inner, b, S::N, width, c, WIDEST);
         }
     }
 }

@@ -51,7 +51,9 @@ impl Tokens {
         let mut tokens = Self { tokeniser, before: vec![], after: vec![], longest, lower };
         (tokens.before, tokens.after) = tokens.specials()?;
         if tokens.before.len() + tokens.after.len() >= longest {
-            return Err(Error::damaged(format!("{name}: the longest input of {longest} has no room for text")));
+            return Err(Error::damaged(format!(
+                "{name}: the longest input of {longest} has no room for text"
+            )));
         }
         Ok(tokens)
     }

@@ -1,10 +1,10 @@
 //! The native sentence encoder.
 
 use super::arrays::{matrix_out, slice};
-use super::door::{long, quick, wrong};
+use super::door::{long, quick};
 use crate::encode::{Encoder as Core, Kernel, Precision};
 use crate::text::strings::Strings;
-use numpy::{PyArray2, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
@@ -48,9 +48,6 @@ impl Encoder {
         report: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let (texts, offsets) = (slice(&texts, "texts")?, slice(&offsets, "offsets")?);
-        if offsets.is_empty() {
-            return Err(wrong("offsets must start at 0 and end at the length of the text"));
-        }
         let values = if texts.len() < SMALL && offsets.len() < SMALL && report.is_none() {
             let silent = crate::progress::Progress::none();
             quick(py, || self.core.encode(&Strings::new(texts, offsets)?, prompt, threads, &silent))?
@@ -60,6 +57,24 @@ impl Encoder {
             })?
         };
         matrix_out(py, values, self.core.dimension())
+    }
+
+    /// The tokens of each text.
+    #[pyo3(signature = (texts, offsets, *, prompt="", threads=0, report=None))]
+    fn lengths<'py>(
+        &self,
+        py: Python<'py>,
+        texts: PyReadonlyArray1<'py, u8>,
+        offsets: PyReadonlyArray1<'py, u64>,
+        prompt: &str,
+        threads: usize,
+        report: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        let (texts, offsets) = (slice(&texts, "texts")?, slice(&offsets, "offsets")?);
+        let lengths = long(py, report, |progress| {
+            self.core.lengths(&Strings::new(texts, offsets)?, prompt, threads, progress)
+        })?;
+        Ok(lengths.into_pyarray(py))
     }
 
     #[getter]

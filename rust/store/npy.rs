@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(array.shape(), (2, 3));
         assert_eq!(array.values::<f32>().unwrap(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         assert!(array.values::<u32>().is_err());
-        assert_eq!(open(&npy("|u1", "(0,)", &[]), "empty").unwrap().values::<u8>().unwrap(), []);
+        assert_eq!(open(&npy("|u1", "(0,)", &[]), "empty").unwrap().values::<u8>().unwrap(), [0u8; 0]);
     }
 
     #[test]

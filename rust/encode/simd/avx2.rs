@@ -126,10 +126,8 @@ impl Lanes for Avx2 {
             let odd = _mm256_and_si256(_mm256_srli_epi32::<16>(bits), _mm256_set1_epi32(1));
             let sum = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
             let upper = _mm256_srli_epi32::<16>(sum);
-            let packed = _mm_packus_epi32(
-                _mm256_castsi256_si128(upper),
-                _mm256_extracti128_si256::<1>(upper),
-            );
+            let packed =
+                _mm_packus_epi32(_mm256_castsi256_si128(upper), _mm256_extracti128_si256::<1>(upper));
             _mm_storeu_si128(p.cast(), packed);
         }
     }
