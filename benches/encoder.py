@@ -1,6 +1,6 @@
 """The native encoder: tokens a second, share of the machine's peak, latency, and how close its vectors are.
 
-Usage: python benches/encoder.py MODEL_FOLDER [--texts 400] [--repeat 3] [--set musique-train100] [--precision auto]
+Usage: python benches/encoder.py MODEL_FOLDER [--texts 400] [--repeat 3] [--set musique-train100]
 
 Compared with `SentenceTransformer.encode` (its defaults) in the same run where that is installed.
 """

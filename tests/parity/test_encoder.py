@@ -1,4 +1,4 @@
-"""The native encoder against its oracle on small random models, and against all-MiniLM-L6-v2's own vectors."""
+"""The native encoder against its oracle on small random models, and with all-MiniLM-L6-v2."""
 
 from __future__ import annotations
 

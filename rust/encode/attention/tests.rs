@@ -85,7 +85,7 @@ proptest! {
 
 #[test]
 fn equal_scores_and_large_ones_stay_finite() {
-    // One key is so far ahead that every other share is nothing.
+    // One key is so far ahead that every other share is next to nothing.
     let mut x = vec![0.0f32; 4 * 3 * 4];
     for (row, scale) in [(0usize, 300.0f32), (1, -300.0), (2, 0.0), (3, 100.0)] {
         x[row * 12..row * 12 + 4].fill(1.0);
@@ -105,5 +105,6 @@ fn equal_scores_and_large_ones_stay_finite() {
             &mut out,
         )
     };
-    assert_eq!(out, [0.0; 16]);
+    // The other shares are 2^-126 at most, not nothing.
+    assert!(out.iter().all(|x| (0.0..1e-30).contains(x)), "{out:?}");
 }
