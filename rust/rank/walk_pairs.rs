@@ -187,8 +187,9 @@ pub(crate) fn pair_scores(
             let pairs = own.iter().zip(other).zip(&cover.weights);
             let covered: f64 = pairs.map(|((a, b), w)| a.max(*b) * w).sum();
             let named = mention(unit, partner).max(mention(partner, unit));
-            strength[i] =
-                covered + link(unit_keywords[i], unit_names[i]) + LINK_WEIGHT * LINK_SUBJECT * named;
+            strength[i] = covered
+                + link(unit_keywords[i], unit_names[i])
+                + LINK_WEIGHT * LINK_SUBJECT * named;
             if let Some(d) = dense {
                 let both = dot(d.unit(unit), d.unit(partner));
                 strength[i] += DENSE_WEIGHT * explained(near, unit_near[i], both);

@@ -76,7 +76,8 @@ pub(crate) fn pool(
     let PoolScratch { bm25: words, arrived, nodes, direct, mass } = scratch;
     words.fit(n);
     bm25::scores(links, &question.keywords, progress, words)?;
-    let standard = Standard::of(words.touched.iter().map(|&u| words.get(u)), n - words.touched.len(), 0.0);
+    let standard =
+        Standard::of(words.touched.iter().map(|&u| words.get(u)), n - words.touched.len(), 0.0);
     let by_words = |u: u32| standard.z(words.get(u));
     if let Some(dense) = dense {
         similarities(dense, direct, progress)?;

@@ -25,9 +25,9 @@ impl Encoding {
         match name {
             "cl100k_base" => Ok(Self::Cl100k),
             "o200k_base" => Ok(Self::O200k),
-            _ => {
-                Err(Error::input(format!("unknown encoding {name:?}: there are cl100k_base and o200k_base")))
-            }
+            _ => Err(Error::input(format!(
+                "unknown encoding {name:?}: there are cl100k_base and o200k_base"
+            ))),
         }
     }
 
@@ -174,11 +174,7 @@ impl<'a> Tally<'a> {
     }
 
     fn before(&self, piece: usize) -> u32 {
-        if piece == 0 {
-            0
-        } else {
-            self.sums[piece - 1]
-        }
+        if piece == 0 { 0 } else { self.sums[piece - 1] }
     }
 
     /// The number of tokens of `text[start..end]` taken alone. Both must be character boundaries.

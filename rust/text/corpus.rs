@@ -247,8 +247,7 @@ mod tests {
     #[test]
     fn titles_and_empty_documents() {
         let titles = ["Paris", "", "Empty", ""].map(String::from);
-        let texts = ["It is a city in Éire. It is not there at all.", "No title has this one.", " \n", ""]
-            .map(String::from);
+        let texts = ["It is a city in Éire. It is not there at all.", "No title has this one.", " \n", ""].map(String::from);
         let corpus = build(&titles, &texts, &CorpusSettings::default(), 1);
         assert_eq!((corpus.chunk_doc.as_slice(), corpus.documents), ([0, 1].as_slice(), 4));
         assert_eq!(corpus.sent_title, [1, 0, 0, 0]);
@@ -264,8 +263,7 @@ mod tests {
 
     #[test]
     fn wrong_lengths_are_refused() {
-        let (one, two): (StringsBuf, StringsBuf) =
-            (["a"].into_iter().collect(), ["a", "b"].into_iter().collect());
+        let (one, two): (StringsBuf, StringsBuf) = (["a"].into_iter().collect(), ["a", "b"].into_iter().collect());
         let built = build_corpus(one.view(), two.view(), &CorpusSettings::default(), 1, &Progress::none());
         assert!(matches!(built, Err(Error::Input(_))));
     }

@@ -9,11 +9,11 @@ pub mod strings;
 
 pub mod vocabulary;
 pub mod windows;
-mod word_table;
 pub mod words;
+mod word_table;
 
 mod abbreviations;
+mod pieces;
 pub mod interner;
 pub mod lexical;
 pub mod names;
-mod pieces;

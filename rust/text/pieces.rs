@@ -97,11 +97,7 @@ fn ascii_piece(bytes: &[u8], cased: bool) -> Option<usize> {
     let opener = !first.is_ascii_alphanumeric() && first != b'\r' && first != b'\n';
     if starts_word(0) || (opener && starts_word(1)) {
         let from = usize::from(!starts_word(0));
-        return if cased {
-            cased_word(bytes, from)
-        } else {
-            closed(run(bytes, from, |b| b.is_ascii_alphabetic()))
-        };
+        return if cased { cased_word(bytes, from) } else { closed(run(bytes, from, |b| b.is_ascii_alphabetic())) };
     }
     if opener && bytes.get(1).is_some_and(|b| !b.is_ascii()) {
         return None;

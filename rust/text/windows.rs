@@ -32,8 +32,7 @@ pub fn grapheme_floor(text: &str, at: usize, floor: usize) -> usize {
     }
     // Whether `at` is a boundary depends on what is before it and on the one character after it.
     let after = at + text[at..].chars().next().map_or(0, char::len_utf8);
-    let best =
-        text[start..after].grapheme_indices(true).map(|(i, _)| start + i).take_while(|&i| i <= at).last();
+    let best = text[start..after].grapheme_indices(true).map(|(i, _)| start + i).take_while(|&i| i <= at).last();
     match best {
         Some(i) if i > lowest => i,
         // Nothing parts here. From `floor` that is the truth; from elsewhere it is the reach.
@@ -169,16 +168,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const TEXT: &str =
-        "([a-z]{1,9}|[ .,\n]|\r\n|é|e\u{301}|中文字|👩‍👧‍👦|🇩🇪|กำ|\u{1100}\u{1161}|\u{0}|[^\u{0}]){0,60}";
+    const TEXT: &str = "([a-z]{1,9}|[ .,\n]|\r\n|é|e\u{301}|中文字|👩‍👧‍👦|🇩🇪|กำ|\u{1100}\u{1161}|\u{0}|[^\u{0}]){0,60}";
 
     fn plain_floor(text: &str, at: usize) -> usize {
-        text.grapheme_indices(true)
-            .map(|(i, _)| i)
-            .chain([text.len()])
-            .take_while(|&i| i <= at)
-            .last()
-            .unwrap_or(0)
+        text.grapheme_indices(true).map(|(i, _)| i).chain([text.len()]).take_while(|&i| i <= at).last().unwrap_or(0)
     }
 
     proptest! {
@@ -225,9 +218,7 @@ mod tests {
 
     #[test]
     fn endless_graphemes_and_flags_take_linear_time() {
-        for text in
-            ["\u{301}".repeat(300_000), "🇩🇪".repeat(60_000), "中".repeat(100_000), "x".repeat(2_000_000)]
-        {
+        for text in ["\u{301}".repeat(300_000), "🇩🇪".repeat(60_000), "中".repeat(100_000), "x".repeat(2_000_000)] {
             let spans = windows(Encoding::Cl100k, &text, 200, 0, &Progress::none()).unwrap();
             assert!(spans.len() > 20, "{} {}", spans.len(), &text[..12]);
             assert!(spans.iter().all(|&(a, b)| b - a < 60_000 && a < b));

@@ -22,13 +22,7 @@ pub(super) struct Marks {
 
 impl Default for WordTable {
     fn default() -> Self {
-        Self {
-            blob: Vec::new(),
-            ends: Vec::new(),
-            slots: vec![0; 1 << 12],
-            hashes: Vec::new(),
-            marks: Vec::new(),
-        }
+        Self { blob: Vec::new(), ends: Vec::new(), slots: vec![0; 1 << 12], hashes: Vec::new(), marks: Vec::new() }
     }
 }
 
