@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 from common import header, median, require_data, table
-
 from ketrag_fast import Index, Settings
 
 
@@ -33,7 +32,9 @@ def main() -> None:
     for run in range(args.runs + 1):
         with tempfile.TemporaryDirectory() as folder:
             started = time.perf_counter()
-            with Index.build(source, Path(folder) / "index", settings=Settings(threads=args.threads)) as index:
+            with Index.build(
+                source, Path(folder) / "index", settings=Settings(threads=args.threads)
+            ) as index:
                 took = time.perf_counter() - started
                 report = index.report
             if run == 0:

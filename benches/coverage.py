@@ -7,9 +7,8 @@ import tempfile
 from pathlib import Path
 
 from common import header, require_data, table
-
 from ketrag_fast import Index, Settings
-from ketrag_fast.eval import evaluate, read_dataset
+from ketrag_fast.eval import evaluate, load_dataset
 
 MODES = ("bm25", "text", "fused", "knng", "keyword", "walk")
 
@@ -26,14 +25,16 @@ def main() -> None:
         [
             "Coverage: % of questions with an answer in the context (token rule; yes/no questions left out).",
             "Recall: % of the supporting passages in the context. 100 questions: one question is one point,",
-            "and differences below two or three points are noise. The walk's constants were chosen on these sets.",
+            "and differences below two or three points are noise.",
+            "The walk's constants were chosen on these sets.",
         ],
     )
     for name in args.sets.split(","):
         folder = require_data(name)
-        dataset = read_dataset(folder)
+        dataset = load_dataset(folder)
         with tempfile.TemporaryDirectory() as temporary:
-            with Index.build(folder, Path(temporary) / "index", settings=Settings()) as index:
+            index = Index.build(folder, Path(temporary) / "index", settings=Settings())
+            with index:
                 scored = evaluate(index, dataset, MODES, budgets)
         print(f"## {name}\n")
         rows = []

@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 from common import header, median, require_data, table
-
 from ketrag_fast import Index, Settings
 
 MODES = ("bm25", "text", "fused", "knng", "keyword", "walk")
@@ -36,7 +35,7 @@ def main() -> None:
         "Retrieval without a model",
         [
             f"{len(asked)} questions of {' and '.join(sets)}, indexed together; budget {args.budget} tokens.",
-            "`search` is the core's own clock: question text to ranked, budgeted, printed context, one thread.",
+            "`search` is the core's own clock: question to ranked, budgeted, printed context, one thread.",
             "`call` is Index.retrieve seen from Python; files are in the page cache.",
         ],
     )

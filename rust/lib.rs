@@ -1,8 +1,8 @@
 //! The compiled core of ketrag-fast: text, graphs, ranks and search on flat arrays.
 //!
 //! Everything but [`py`] compiles and is tested without Python. Layers: `error`, `progress` and
-//! `parallel` below; `text` and `sparse` on them; `graph`, `rank`, `embed`, `search` and `store`
-//! above; `py` last. A lower layer never names an upper one.
+//! `parallel` below; `text`, `sparse` and `store` on them; then `rank`, `search`, `embed` and
+//! `graph`; `engine` above all of these, and `py` last. A lower layer never names an upper one.
 
 pub mod error;
 pub mod parallel;
@@ -17,6 +17,8 @@ pub mod graph;
 pub mod rank;
 pub mod search;
 pub mod store;
+
+pub mod engine;
 
 #[cfg(feature = "python")]
 mod py;

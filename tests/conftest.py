@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-DATA = Path(os.environ.get("KETRAG_DATA", ROOT.parent / "shared" / "data"))
+SHARED = Path(os.environ.get("KETRAG_SHARED") or ROOT.parent / "shared")
+DATA = Path(os.environ.get("KETRAG_DATA") or SHARED / "data")
 
 
 def _closed(*_: Any, **__: Any) -> Any:
@@ -31,3 +32,12 @@ def data() -> Path:
     if not DATA.is_dir():
         pytest.skip(f"the question sets are not here ({DATA}); set KETRAG_DATA to their folder")
     return DATA
+
+
+@pytest.fixture(scope="session")
+def prototype() -> Path:
+    """The folder of the sketches that the walk was specified by, or a skip that says it is absent."""
+    folder = SHARED / "prototype"
+    if not folder.is_dir():
+        pytest.skip(f"the prototypes are not here ({folder}); set KETRAG_SHARED to the folder above them")
+    return folder

@@ -1,1 +1,58 @@
-"""Graph indexes for retrieval-augmented generation, built and queried on one's own machine."""
+"""Graph indexes for retrieval-augmented generation, built and queried on one's own machine.
+
+Names are loaded when they are first used, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ketrag_fast._core import __version__
+    from ketrag_fast.config import Settings
+    from ketrag_fast.errors import KetragError
+    from ketrag_fast.index import Index
+    from ketrag_fast.progress import Event
+    from ketrag_fast.types import BuildReport, Context, Document, Failure, Passage, Section
+
+_HOMES = {
+    "BuildReport": "types",
+    "Context": "types",
+    "Document": "types",
+    "Event": "progress",
+    "Failure": "types",
+    "Index": "index",
+    "KetragError": "errors",
+    "Passage": "types",
+    "Section": "types",
+    "Settings": "config",
+    "__version__": "_core",
+}
+
+__all__ = [
+    "BuildReport",
+    "Context",
+    "Document",
+    "Event",
+    "Failure",
+    "Index",
+    "KetragError",
+    "Passage",
+    "Section",
+    "Settings",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

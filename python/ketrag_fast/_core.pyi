@@ -7,23 +7,124 @@ Compressed rows cross as (indptr: uint64[rows+1], indices: uint32).
 from collections.abc import Callable
 from os import PathLike
 from typing import final
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import TypedDict, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-U8 = NDArray[np.uint8]
-U32 = NDArray[np.uint32]
-U64 = NDArray[np.uint64]
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
-Report = Callable[[int, int], bool | None] | None
+_U8 = NDArray[np.uint8]
+_U32 = NDArray[np.uint32]
+_U64 = NDArray[np.uint64]
+_F32 = NDArray[np.float32]
+_F64 = NDArray[np.float64]
+_Strings = tuple[_U8, _U64]
+_Csr = tuple[_U64, _U32]
+_Report = Callable[[int, int], bool | None] | None
+
+__all__ = [
+    "Punkt",
+    "Searcher",
+    "__version__",
+    "bipartite",
+    "cooccurrence_kernels",
+    "cooccurrence_knn",
+    "core_count",
+    "corpus",
+    "cosine_knn",
+    "count_tokens",
+    "embed_rows",
+    "encode_tokens",
+    "fill",
+    "fit_embedder",
+    "fuse_ranks",
+    "hash_file",
+    "keyword_means",
+    "keyword_pool",
+    "knn_graph",
+    "knng_order",
+    "lexical_keywords",
+    "links_bm25",
+    "links_build",
+    "normalise_vectors",
+    "pagerank",
+    "quantise_vectors",
+    "render",
+    "renumber",
+    "select_ranked",
+    "select_uniform",
+    "sentence_spans",
+    "simd_levels",
+    "slice_strings",
+    "split_budget",
+    "stop_words",
+    "take_strings",
+    "token_windows",
+    "tokenise",
+    "transpose",
+    "treebank_words",
+    "truncate",
+    "vector_top_k",
+    "vocabulary",
+    "walk_rank",
+]
 
 __version__: str
 
+# One opened generation (rust/py/engine.rs).
+
+# (text, tokens, unit ids, tokens of each row, bytes of each row's text, scores)
+_Printed = tuple[str, int, _U32, _U64, list[tuple[int, int]], _F64]
+# (reason, a context for each budget, milliseconds)
+_Reply = tuple[str | None, list[_Printed], float]
+# (chunk, document, title, start, end, text)
+_Place = tuple[int, str, str, int, int, str]
+
+@final
+class Searcher:
+    def __new__(cls, files: dict[str, str], encoding: str, language: str) -> Searcher: ...
+    def __len__(self) -> int: ...
+    def missing(self) -> dict[str, str | None]: ...
+    def answer(
+        self,
+        question: str,
+        vector: _F32 | None,
+        mode: str,
+        budgets: Sequence[int],
+        *,
+        top: int | None = None,
+        skip: bool = False,
+        truncate: bool = True,
+        deadline: float | None = None,
+    ) -> _Reply: ...
+    def answer_many(
+        self,
+        questions: Sequence[str],
+        vectors: _F32 | None,
+        mode: str,
+        budgets: Sequence[int],
+        *,
+        top: int | None = None,
+        skip: bool = False,
+        truncate: bool = True,
+        deadline: float | None = None,
+        threads: int = 0,
+        report: _Report = None,
+    ) -> list[_Reply]: ...
+    def places(self, units: Sequence[int], lengths: Sequence[int]) -> list[_Place]: ...
+
+def hash_file(path: str | PathLike[str]) -> str: ...
+def lexical_keywords(text: str) -> list[str]: ...
+
+# Packed strings (rust/py/strings.rs).
+def take_strings(strings: _Strings, ids: _U32) -> _Strings: ...
+def slice_strings(strings: _Strings, owners: _U32, spans: _U32) -> _Strings: ...
+
 # Co-occurrence neighbours and the KNN graph.
 def cooccurrence_knn(
-    indptr: U64,
-    indices: U32,
+    indptr: _U64,
+    indices: _U32,
     columns: int,
     k: int,
     *,
@@ -32,17 +133,20 @@ def cooccurrence_knn(
     rows: tuple[int, int] | None = None,
     threads: int = 0,
     kernel: str = "auto",
-    report: Report = None,
-) -> tuple[U32, U32]: ...
+    report: _Report = None,
+) -> tuple[_U32, _U32]: ...
 def cooccurrence_kernels() -> list[str]: ...
 def knn_graph(lexical: U32, semantic: U32) -> tuple[U64, U32]: ...
 
 # rank, the keyword graph, and the printed context
+def knn_graph(lexical: _U32, semantic: _U32) -> _Csr: ...
+
+# Ranks, the keyword graph, and the printed context (rust/py/rank.rs).
 def pagerank(
-    indptr: U64,
-    indices: U32,
-    weights: F64 | None = None,
-    restart: F64 | None = None,
+    indptr: _U64,
+    indices: _U32,
+    weights: _F64 | None = None,
+    restart: _F64 | None = None,
     *,
     teleport: float = 0.15,
     until: str = "tolerance",
@@ -50,34 +154,35 @@ def pagerank(
     steps: int = 0,
     lazy: bool = False,
     threads: int = 0,
-    report: Report = None,
-) -> F64: ...
+    report: _Report = None,
+) -> _F64: ...
 def core_count(n: int, ratio: float) -> int: ...
-def select_ranked(scores: F64, count: int) -> U32: ...
-def select_uniform(n: int, count: int, seed: int, stage: str) -> U32: ...
+def select_ranked(scores: _F64, count: int) -> _U32: ...
+def select_uniform(n: int, count: int, seed: int, stage: str) -> _U32: ...
 def transpose(
-    indptr: U64, indices: U32, columns: int, *, threads: int = 0, report: Report = None
-) -> tuple[U64, U32]: ...
-def renumber(indptr: U64, indices: U32, columns: int, kept: U32) -> tuple[U64, U32]: ...
+    indptr: _U64, indices: _U32, columns: int, *, threads: int = 0, report: _Report = None
+) -> _Csr: ...
+def renumber(indptr: _U64, indices: _U32, columns: int, kept: _U32) -> _Csr: ...
 def bipartite(
-    indptr: U64,
-    indices: U32,
+    indptr: _U64,
+    indices: _U32,
     words: int,
     *,
     min_df: int = 1,
     max_df_ratio: float = 1.0,
     threads: int = 0,
-    report: Report = None,
-) -> tuple[U64, U32, U64, U32, U32]: ...
+    report: _Report = None,
+) -> tuple[_U64, _U32, _U64, _U32, _U32]: ...
 def split_budget(budget: int, share: float) -> tuple[int, int]: ...
+def fill(costs: _U64, budget: int, *, fill_policy: str = "first_overflow_stops") -> _U64: ...
 def render(
-    candidates: U32,
-    blob: U8,
-    offsets: U64,
-    n_tokens: U32,
+    candidates: _U32,
+    blob: _U8,
+    offsets: _U64,
+    n_tokens: _U32,
     budget: int,
     *,
-    titles: tuple[U8, U64, U32] | None = None,
+    titles: tuple[_U8, _U64, _U32] | None = None,
     style: str = "cited",
     fill_policy: str = "first_overflow_stops",
     oversize_policy: str = "truncate",
@@ -85,36 +190,41 @@ def render(
 ) -> tuple[str, int, U32, U64, U64, U64]: ...
 
 # The walk (rust/py/walk.rs)
+) -> tuple[str, int, _U32, _U64, _U64, _U64]: ...
+
+# The walk (rust/py/walk.rs): arrays by name.
+_Links = dict[str, _U8 | _U32 | _U64 | _F64]
+
 def links_build(
-    titles: U8,
-    title_offsets: U64,
-    texts: U8,
-    text_offsets: U64,
-    sentences: U8,
-    sentence_offsets: U64,
-    first_sentence: U64,
+    titles: _U8,
+    title_offsets: _U64,
+    texts: _U8,
+    text_offsets: _U64,
+    sentences: _U8,
+    sentence_offsets: _U64,
+    first_sentence: _U64,
     *,
     threads: int = 0,
-    report: Report = None,
-) -> dict[str, U8 | U32 | U64 | F64]: ...
+    report: _Report = None,
+) -> _Links: ...
 def links_bm25(
-    links: dict[str, U8 | U32 | U64 | F64],
-    questions: U8,
-    question_offsets: U64,
+    links: _Links,
+    questions: _U8,
+    question_offsets: _U64,
     top: int,
     *,
     threads: int = 0,
-    report: Report = None,
-) -> tuple[U64, U32, F64]: ...
+    report: _Report = None,
+) -> tuple[_U64, _U32, _F64]: ...
 def walk_rank(
-    links: dict[str, U8 | U32 | U64 | F64],
-    questions: U8,
-    question_offsets: U64,
+    links: _Links,
+    questions: _U8,
+    question_offsets: _U64,
     top: int,
     *,
-    unit_vectors: F32 | None = None,
-    sentence_vectors: F32 | None = None,
-    question_vectors: F32 | None = None,
+    unit_vectors: _F32 | None = None,
+    sentence_vectors: _F32 | None = None,
+    question_vectors: _F32 | None = None,
     exact: bool = False,
     threads: int = 0,
     report: Report = None,
@@ -155,3 +265,166 @@ class Encoder:
     def fingerprint(self, *, report: Report = None) -> str: ...
 
 def encoder_kernels() -> list[str]: ...
+    report: _Report = None,
+) -> tuple[_U64, _U32, _F64]: ...
+
+# The published tokenisations
+@final
+class Punkt:
+    def __new__(cls, abbreviations: str, collocations: str, starters: str, contexts: str) -> Punkt: ...
+    def sentences(self, text: str) -> list[str]: ...
+    def words(self, text: str) -> list[str]: ...
+    def cooccurrence(
+        self, stop_words: list[str], texts: list[str], *, threads: int = 0, report: _Report = None
+    ) -> list[list[str]]: ...
+    def keywords(
+        self, stop_words: list[str], texts: list[str], *, threads: int = 0, report: _Report = None
+    ) -> list[list[tuple[str, list[str]]]]: ...
+
+def treebank_words(sentence: str) -> list[str]: ...
+
+# Words, tokens, windows, sentences, the corpus and its vocabulary (rust/py/text.rs).
+class _Corpus(TypedDict):
+    chunk_doc: _U32
+    chunk_span: _U32
+    chunk_tokens: _U32
+    unit_chunk: _U32
+    unit_span: _U32
+    unit_chars: _U32
+    unit_tokens: _U32
+    sent_chunk: _U32
+    sent_unit: _U32
+    sent_span: _U32
+    sent_title: _U8
+
+class _Vocabulary(TypedDict):
+    words: _Strings
+    unit_words: _Csr
+    unit_counts: _U32
+    chunk_words: _Csr
+    sent_words: _Csr
+
+def tokenise(
+    texts: _Strings, stop: str = "english", threads: int = 0, *, report: _Report = None
+) -> tuple[_Strings, _U64, _U64]: ...
+def stop_words(language: str = "english") -> tuple[list[str], str]: ...
+def count_tokens(
+    texts: _Strings, encoding: str = "cl100k_base", threads: int = 0, *, report: _Report = None
+) -> _U32: ...
+def encode_tokens(text: str, encoding: str = "cl100k_base") -> _U32: ...
+def truncate(text: str, tokens: int, encoding: str = "cl100k_base") -> int: ...
+def token_windows(
+    text: str, size: int, overlap: int = 0, encoding: str = "cl100k_base", *, report: _Report = None
+) -> _U64: ...
+def sentence_spans(text: str, splitter: str = "standard", *, report: _Report = None) -> _U64: ...
+def corpus(
+    titles: _Strings,
+    texts: _Strings,
+    cut: str = "sentences",
+    tokens: int = 200,
+    overlap: int = 0,
+    splits: int = 0,
+    encoding: str = "cl100k_base",
+    splitter: str = "standard",
+    threads: int = 0,
+    *,
+    report: _Report = None,
+) -> _Corpus: ...
+def vocabulary(
+    titles: _Strings,
+    texts: _Strings,
+    chunk_doc: _U32,
+    chunk_span: _U32,
+    unit_chunk: _U32,
+    unit_span: _U32,
+    sent_chunk: _U32,
+    sent_span: _U32,
+    sent_title: _U8,
+    stop: str = "english",
+    threads: int = 0,
+    *,
+    report: _Report = None,
+) -> _Vocabulary: ...
+
+# Vectors, neighbours, the built-in embedder and its channels (rust/py/vectors.rs).
+_Codes = tuple[NDArray[np.int8], _F32, _F32]
+
+def vector_top_k(
+    vectors: _F32,
+    queries: _F32,
+    k: int,
+    *,
+    codes: _Codes | None = None,
+    ids: _U32 | None = None,
+    simd: str = "auto",
+    threads: int = 0,
+    report: _Report = None,
+) -> tuple[_U32, _F64]: ...
+def normalise_vectors(vectors: _F32) -> _F32: ...
+def quantise_vectors(vectors: _F32, *, threads: int = 0, report: _Report = None) -> _Codes: ...
+def cosine_knn(
+    vectors: _F32,
+    k: int,
+    *,
+    exclude: _Csr | None = None,
+    simd: str = "auto",
+    threads: int = 0,
+    report: _Report = None,
+) -> tuple[_U32, _F64]: ...
+def keyword_means(
+    indptr: _U64,
+    indices: _U32,
+    sentences: _F32,
+    *,
+    unit: bool = False,
+    threads: int = 0,
+    report: _Report = None,
+) -> _F32: ...
+def fit_embedder(
+    indptr: _U64,
+    indices: _U32,
+    repeats: _U32,
+    words: int,
+    *,
+    dims: int = 128,
+    idf_power: int = 2,
+    rounds: int = 5,
+    sample: int = 20_000,
+    seed: int = 42,
+    threads: int = 0,
+    report: _Report = None,
+) -> _F32: ...
+def embed_rows(
+    basis: _F32,
+    indptr: _U64,
+    indices: _U32,
+    repeats: _U32,
+    *,
+    threads: int = 0,
+    report: _Report = None,
+) -> _F32: ...
+def keyword_pool(
+    keywords: _F32,
+    indptr: _U64,
+    indices: _U32,
+    units: _F32,
+    unit_tokens: _U32,
+    query: _F32,
+    limit: int,
+    *,
+    most_seeds: int | None = None,
+    codes: _Codes | None = None,
+    simd: str = "auto",
+) -> tuple[_U32, _F64, _U32, _U32, _F64, int]: ...
+def knng_order(
+    units: _F32,
+    indptr: _U64,
+    indices: _U32,
+    unit_tokens: _U32,
+    query: _F32,
+    limit: int,
+    *,
+    simd: str = "auto",
+) -> tuple[_U32, _F64, _U32]: ...
+def fuse_ranks(lists: list[_U32], *, constant: float = 60.0) -> tuple[_U32, _F64]: ...
+def simd_levels() -> list[str]: ...

@@ -8,7 +8,7 @@ fn fitted(rows: &[Vec<u32>], words: usize, options: &Options, threads: usize) ->
     let repeats: Vec<u32> = counts.indices.iter().map(|w| 1 + w % 3).collect();
     let none = Progress::none();
     let basis = fit(counts.view(), &repeats, options, threads, &none).unwrap();
-    assert!(none.state().0 <= none.state().1, "{:?}", none.state());
+    assert_eq!(none.state().0, none.state().1);
     let vectors =
         embed_rows(&basis.values, basis.dims, counts.view(), &repeats, threads, &Progress::none()).unwrap();
     (basis, vectors)

@@ -155,7 +155,8 @@ pub fn orthonormal(matrix: Vec<f32>, d: usize, threads: usize, progress: &Progre
     for j in 0..d {
         let own = matrix_diagonal(&r, &g, d, j);
         let pivot = g[j * d + j];
-        if !(pivot > DEPENDENT * own) || !(pivot > f64::from(f32::MIN_POSITIVE)) {
+        let stands = pivot > DEPENDENT * own && pivot > f64::from(f32::MIN_POSITIVE);
+        if !stands {
             continue;
         }
         let root = pivot.sqrt();

@@ -5,8 +5,7 @@ use super::Engine;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::search::fill::{FillPolicy, OversizePolicy};
-use crate::search::render::Context;
-use crate::sparse::Scored;
+use crate::search::render::{Context, Row};
 
 /// One question. The ranking is made once and printed for each of `budgets`.
 #[derive(Debug, Clone)]
@@ -23,7 +22,7 @@ pub struct Request<'a> {
 }
 
 /// What a question gets.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reply {
     /// Why there is nothing: `empty_index` or `no_match`.
     pub reason: Option<&'static str>,
@@ -34,7 +33,7 @@ pub struct Reply {
 }
 
 /// Rows asked for at first: enough for most budgets. Most units cost more than this many tokens.
-const LEAST_RANKED: usize = 64;
+const LEAST_RANKED: u64 = 64;
 const USUAL_TOKENS: u64 = 40;
 
 pub fn answer(
@@ -50,40 +49,56 @@ pub fn answer(
     if let Some(missing) = request.mode.missing(parts) {
         return Err(Error::input(format!("mode {} needs {missing}", request.mode.name())));
     }
-    let largest = request.budgets.iter().copied().max().unwrap_or(0);
-    let most = request.top.unwrap_or(usize::MAX).min(parts.len());
-    let mut wanted = (largest / USUAL_TOKENS).max(LEAST_RANKED as u64).min(most as u64) as usize;
-    loop {
-        let ranked = modes::rank(parts, request, largest, wanted, scratch, progress)?;
-        if ranked.is_empty() {
-            return Ok(nothing(request, "no_match"));
+    let mut reply = Reply::default();
+    if request.mode.depends_on_budget() {
+        for i in 0..request.budgets.len() {
+            one_ranking(engine, request, &request.budgets[i..=i], scratch, progress, &mut reply)?;
         }
-        let reply = print(engine, request, &ranked)?;
-        // A list that was used up although more units exist is ranked anew, longer.
-        let used_up = reply.contexts.iter().any(|c| c.rows.len() == ranked.len());
-        if wanted >= most || ranked.len() < wanted || !used_up {
-            return Ok(reply);
-        }
-        wanted = wanted.saturating_mul(8).min(most);
-    }
-}
-
-fn print(engine: &Engine, request: &Request<'_>, ranked: &[Scored]) -> Result<Reply> {
-    let ids: Vec<u32> = ranked.iter().map(|s| s.id).collect();
-    let renderer = engine.renderer(request.mode);
-    let mut reply = Reply { reason: None, contexts: Vec::new(), scores: Vec::new() };
-    for &budget in request.budgets {
-        let context =
-            renderer.render(&engine.parts().units, &ids, budget, request.policy, request.oversize)?;
-        // Rows keep the order of the ranking, so one pass finds their scores.
-        let mut rest = ranked.iter();
-        let scores = context.rows.iter().map(|row| {
-            rest.by_ref().find(|s| s.id == row.unit).map_or(f64::NAN, |s| s.score)
-        });
-        reply.scores.push(scores.collect());
-        reply.contexts.push(context);
+    } else {
+        one_ranking(engine, request, request.budgets, scratch, progress, &mut reply)?;
     }
     Ok(reply)
+}
+
+/// Ranks once and prints a context for each of `budgets`.
+fn one_ranking(
+    engine: &Engine,
+    request: &Request<'_>,
+    budgets: &[u64],
+    scratch: &mut Scratch,
+    progress: &Progress,
+    reply: &mut Reply,
+) -> Result<()> {
+    let parts = engine.parts();
+    let largest = budgets.iter().copied().max().unwrap_or(0);
+    let most = request.top.unwrap_or(usize::MAX).min(parts.len());
+    let mut wanted = (largest / USUAL_TOKENS).max(LEAST_RANKED).min(most as u64) as usize;
+    loop {
+        let ranked = modes::rank(parts, request, largest, wanted, scratch, progress)?;
+        if ranked.is_empty() && most > 0 {
+            reply.reason = Some("no_match");
+        }
+        let ids: Vec<u32> = ranked.iter().map(|s| s.id).collect();
+        let renderer = engine.renderer(request.mode);
+        let printed = budgets
+            .iter()
+            .map(|&budget| renderer.render(&parts.units, &ids, budget, request.policy, request.oversize))
+            .collect::<Result<Vec<_>>>()?;
+        // A list that was used up although more units exist is made anew, longer.
+        let used_up = printed.iter().any(|context| context.rows.len() == ranked.len());
+        if wanted < most && ranked.len() == wanted && used_up {
+            wanted = wanted.saturating_mul(8).min(most);
+            continue;
+        }
+        for context in printed {
+            // Rows keep the order of the ranking, so one pass finds their scores.
+            let mut rest = ranked.iter();
+            let score = |row: &Row| rest.find(|s| s.id == row.unit).map_or(f64::NAN, |s| s.score);
+            reply.scores.push(context.rows.iter().map(score).collect());
+            reply.contexts.push(context);
+        }
+        return Ok(());
+    }
 }
 
 fn nothing(request: &Request<'_>, reason: &'static str) -> Reply {

@@ -1,13 +1,14 @@
 //! The ways to rank units for a question.
 
 use super::answer::Request;
-use super::parts::{Keywords, Parts};
+use super::parts::Parts;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
-use crate::rank::walk;
+use crate::rank::{bm25, walk};
 use crate::search::simd::Level;
-use crate::search::{bm25, keyword, knng, vectors};
-use crate::sparse::{Scored, top_k};
+use crate::search::vectors::{self, Filter};
+use crate::search::{keyword, knng};
+use crate::sparse::Scored;
 
 /// How units are ranked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,8 +28,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    pub const ALL: [Self; 6] =
-        [Self::Bm25, Self::Text, Self::Fused, Self::Knng, Self::Keyword, Self::Walk];
+    pub const ALL: [Self; 6] = [Self::Bm25, Self::Text, Self::Fused, Self::Knng, Self::Keyword, Self::Walk];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -48,9 +48,9 @@ impl Mode {
             .ok_or_else(|| Error::input(format!("there is no mode {name:?}")))
     }
 
-    /// Whether the question's vector is looked at.
-    pub fn reads_vector(self) -> bool {
-        !matches!(self, Self::Bm25)
+    /// Whether the budget decides which units come into question, not only how many are printed.
+    pub fn depends_on_budget(self) -> bool {
+        matches!(self, Self::Keyword)
     }
 
     /// What the generation lacks for this mode.
@@ -75,9 +75,127 @@ pub struct Scratch {
     walk: walk::Scratch,
     bm25: bm25::Scratch,
     vectors: vectors::Scratch,
-    keyword: keyword::Scratch,
-    question: Vec<f32>,
+    keyword: keyword::PoolScratch,
 }
 
 /// Lists that are fused reach at least so deep.
 const FUSED_DEPTH: usize = 1000;
+/// The constant of reciprocal-rank fusion (Cormack, Clarke, Buettcher 2009).
+const FUSION: f64 = 60.0;
+
+/// The best `wanted` units for the request at `budget`, best first. An empty list says that nothing
+/// matches.
+pub fn rank(
+    parts: &Parts<'_>,
+    request: &Request<'_>,
+    budget: u64,
+    wanted: usize,
+    scratch: &mut Scratch,
+    progress: &Progress,
+) -> Result<Vec<Scored>> {
+    match request.mode {
+        Mode::Bm25 => by_words(parts, request, wanted, scratch, progress),
+        Mode::Text => by_vectors(parts, &question_vector(parts, request)?, wanted, scratch),
+        Mode::Fused => {
+            let depth = wanted.max(FUSED_DEPTH);
+            let query = question_vector(parts, request)?;
+            let words = by_words(parts, request, depth, scratch, progress)?;
+            let vectors = by_vectors(parts, &query, depth, scratch)?;
+            let mut fused = knng::fuse(&[&ids(&words), &ids(&vectors)], FUSION)?;
+            fused.truncate(wanted);
+            Ok(fused)
+        }
+        Mode::Knng => by_neighbours(parts, &question_vector(parts, request)?, budget, wanted, scratch),
+        Mode::Keyword => {
+            let query = question_vector(parts, request)?;
+            let channel = need(parts.keywords)?;
+            let pool = channel.pool(&query, 2 * budget, None, Level::best(), &mut scratch.keyword)?;
+            Ok(pool.units.iter().take(wanted).map(|p| Scored { id: p.unit, score: p.score }).collect())
+        }
+        Mode::Walk => by_walk(parts, request, wanted, scratch, progress),
+    }
+}
+
+fn ids(ranked: &[Scored]) -> Vec<u32> {
+    ranked.iter().map(|s| s.id).collect()
+}
+
+fn by_walk(
+    parts: &Parts<'_>,
+    request: &Request<'_>,
+    wanted: usize,
+    scratch: &mut Scratch,
+    progress: &Progress,
+) -> Result<Vec<Scored>> {
+    let dense = match (request.vector, parts.unit_vectors, parts.sentence_vectors) {
+        // The space fitted on the corpus does not help the walk (25-walk): it then runs without.
+        (Some(query), Some(units), Some(sentences)) => Some(walk::Dense {
+            unit_vectors: units.rows(0..units.len()),
+            sentence_vectors: sentences.rows(0..sentences.len()),
+            dim: units.dim(),
+            query,
+        }),
+        _ => None,
+    };
+    let links = need(parts.links.as_ref())?;
+    let options = walk::Options::default();
+    walk::rank(links, dense, request.question, wanted, options, &mut scratch.walk, progress)
+}
+
+/// KNNG-RAG (1.6): chunks and their neighbours; a chunk that is split stands for all of its units.
+fn by_neighbours(
+    parts: &Parts<'_>,
+    query: &[f32],
+    budget: u64,
+    wanted: usize,
+    scratch: &mut Scratch,
+) -> Result<Vec<Scored>> {
+    let (chunks, graph) = (need(parts.chunk_vectors)?, need(parts.knn)?);
+    let best = (Level::best(), &mut scratch.vectors);
+    let order = knng::knng_order(&chunks, None, graph, &parts.chunk_costs, query, budget, best)?;
+    let units = order.iter().flat_map(|visit| {
+        let chunk = visit.unit as usize;
+        let range = parts.chunk_units[chunk] as u32..parts.chunk_units[chunk + 1] as u32;
+        range.map(|id| Scored { id, score: visit.score })
+    });
+    Ok(units.take(wanted).collect())
+}
+
+fn by_words(
+    parts: &Parts<'_>,
+    request: &Request<'_>,
+    wanted: usize,
+    scratch: &mut Scratch,
+    progress: &Progress,
+) -> Result<Vec<Scored>> {
+    bm25::rank(need(parts.links.as_ref())?, request.question, wanted, &mut scratch.bm25, progress)
+}
+
+fn by_vectors(parts: &Parts<'_>, query: &[f32], wanted: usize, scratch: &mut Scratch) -> Result<Vec<Scored>> {
+    if silent(query) {
+        return Ok(Vec::new());
+    }
+    let units = need(parts.unit_vectors)?;
+    let codes = parts.unit_codes.as_ref();
+    vectors::top_k(&units, codes, query, wanted, Filter::All, Level::best(), &mut scratch.vectors)
+}
+
+/// The question's vector: the caller's, or that of the space fitted on the corpus.
+fn question_vector(parts: &Parts<'_>, request: &Request<'_>) -> Result<Vec<f32>> {
+    match (request.vector, &parts.space) {
+        (Some(vector), _) => Ok(vector.to_vec()),
+        (None, Some(space)) => space.embed(request.question),
+        (None, None) => {
+            Err(Error::input(format!("mode {} needs the question's vector", request.mode.name())))
+        }
+    }
+}
+
+/// A zero vector is similar to nothing: there is no match, never the first ids (specs 0.6).
+fn silent(query: &[f32]) -> bool {
+    query.iter().all(|&x| x == 0.0)
+}
+
+fn need<T>(part: Option<T>) -> Result<T> {
+    part.ok_or_else(|| Error::Internal("a mode ran without a part that it needs".into()))
+}

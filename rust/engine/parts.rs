@@ -1,14 +1,19 @@
 //! Typed views of a generation's arrays. The stages that write them name them alike.
 
 use super::arrays::Arrays;
+use crate::embed::builtin::embed_rows;
 use crate::error::{Error, Result};
+use crate::progress::Progress;
 use crate::rank::links_view::{LinksView, Slice};
+use crate::search::keyword::KeywordChannel;
 use crate::search::quantised::QuantisedView;
 use crate::search::render::Units;
 use crate::search::vectors::Vectors;
 use crate::sparse::CsrView;
+use crate::text::stopwords::StopWords;
 use crate::text::strings::Strings;
-use crate::text::words::Tokeniser;
+use crate::text::words::Words;
+use std::collections::BTreeMap;
 
 /// Where a unit comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,20 +29,26 @@ pub struct Place<'a> {
 
 /// The vector space fitted on the corpus: how a question becomes a vector without a model.
 pub struct Space<'a> {
-    pub basis: &'a [f32],
-    pub dimension: usize,
-    pub tokeniser: Tokeniser,
-    pub vocabulary: Strings<'a>,
+    basis: &'a [f32],
+    dimension: usize,
+    stop_words: StopWords,
+    vocabulary: Strings<'a>,
 }
 
-/// The keyword half of KET-RAG.
-pub struct Keywords<'a> {
-    pub vectors: Vectors<'a>,
-    pub quantised: QuantisedView<'a>,
-    pub units: CsrView<'a>,
-    pub tokens: Strings<'a>,
-    /// Whether the vectors were normalised when they were made.
-    pub unit_norm: bool,
+impl Space<'_> {
+    /// The question's vector; zero where no word of it is known.
+    pub fn embed(&self, question: &str) -> Result<Vec<f32>> {
+        let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
+        Words::new(self.stop_words).for_each_word(question, |word, _| {
+            if let Some(id) = self.vocabulary.position(word) {
+                *counts.entry(id as u32).or_default() += 1;
+            }
+        });
+        let (ids, repeats): (Vec<u32>, Vec<u32>) = counts.into_iter().unzip();
+        let indptr = [0, ids.len() as u64];
+        let row = CsrView { indptr: &indptr, indices: &ids, columns: self.vocabulary.len() };
+        embed_rows(self.basis, self.dimension, row, &repeats, 1, &Progress::none())
+    }
 }
 
 /// Everything a generation holds, as far as it was built.
@@ -50,15 +61,19 @@ pub struct Parts<'a> {
     pub unit_document: &'a [u32],
     /// The units of chunk `c` are `chunk_units[c]..chunk_units[c + 1]`.
     pub chunk_units: &'a [u64],
+    /// What printing all units of a chunk costs.
+    pub chunk_costs: Vec<u32>,
     pub document_ids: Strings<'a>,
     pub document_titles: Strings<'a>,
     pub links: Option<LinksView<'a>>,
     pub space: Option<Space<'a>>,
     pub unit_vectors: Option<Vectors<'a>>,
+    pub unit_codes: Option<QuantisedView<'a>>,
     /// Differs from `unit_vectors` only where chunks are split.
     pub chunk_vectors: Option<Vectors<'a>>,
     pub sentence_vectors: Option<Vectors<'a>>,
-    pub keywords: Option<Keywords<'a>>,
+    /// The keyword half of KET-RAG.
+    pub keywords: Option<KeywordChannel<'a>>,
     pub knn: Option<CsrView<'a>>,
 }
 
@@ -96,15 +111,28 @@ impl<'a> Parts<'a> {
             unit_span,
             unit_document,
             chunk_units,
+            chunk_costs: chunk_units
+                .windows(2)
+                .map(|w| {
+                    unit_tokens[w[0] as usize..w[1] as usize].iter().fold(0u32, |a, &b| a.saturating_add(b))
+                })
+                .collect(),
             document_ids,
             document_titles,
             links,
             space: arrays.has("vectors.basis").then(|| space(arrays, language)).transpose()?,
+            unit_codes: codes(arrays, "vectors.unit")?,
             unit_vectors,
             chunk_vectors,
             sentence_vectors: vectors(arrays, "vectors.walk_sentence_vectors", sentences)?,
-            keywords: arrays.has("keywords.vectors").then(|| keywords(arrays, n)).transpose()?,
-            knn: arrays.has("knn.graph_indptr").then(|| arrays.csr("knn.graph", chunks, chunks)).transpose()?,
+            keywords: arrays
+                .has("keywords.vectors")
+                .then(|| keywords(arrays, unit_vectors, unit_tokens))
+                .transpose()?,
+            knn: arrays
+                .has("knn.graph_indptr")
+                .then(|| arrays.csr("knn.graph", chunks, chunks))
+                .transpose()?,
         })
     }
 
@@ -159,4 +187,42 @@ fn links(arrays: &Arrays, units: usize) -> Result<LinksView<'_>> {
         return Err(Error::damaged(format!("links cover {} units, not {units}", view.units())));
     }
     Ok(view)
+}
+
+fn codes<'a>(arrays: &'a Arrays, name: &str) -> Result<Option<QuantisedView<'a>>> {
+    if !arrays.has(&format!("{name}_codes")) {
+        return Ok(None);
+    }
+    let (codes, dimension) = arrays.matrix::<i8>(&format!("{name}_codes"))?;
+    let scale = arrays.values(&format!("{name}_scale"))?;
+    let residual = arrays.values(&format!("{name}_residual"))?;
+    QuantisedView::new(codes, scale, residual, dimension)
+        .map(Some)
+        .map_err(|e| Error::damaged(format!("{name}_codes: {e}")))
+}
+
+fn space<'a>(arrays: &'a Arrays, language: &str) -> Result<Space<'a>> {
+    let (basis, dimension) = arrays.matrix::<f32>("vectors.basis")?;
+    let vocabulary = arrays.strings("words.vocabulary")?;
+    if basis.len() != vocabulary.len() * dimension || !basis.iter().all(|x| x.is_finite()) {
+        return Err(Error::damaged("vectors.basis does not fit the vocabulary"));
+    }
+    Ok(Space { basis, dimension, stop_words: StopWords::by_name(language)?, vocabulary })
+}
+
+fn keywords<'a>(
+    arrays: &'a Arrays,
+    units: Option<Vectors<'a>>,
+    unit_tokens: &'a [u32],
+) -> Result<KeywordChannel<'a>> {
+    let words = arrays.strings("words.vocabulary")?.len();
+    let means = need(vectors(arrays, "keywords.vectors", words)?, "keywords.vectors")?;
+    let codes = codes(arrays, "keywords.keyword")?;
+    let word_units = arrays.csr("words.word_units", words, unit_tokens.len())?;
+    KeywordChannel::new(means, codes, word_units, need(units, "vectors.unit_vectors")?, unit_tokens)
+        .map_err(|e| Error::damaged(format!("keywords: {e}")))
+}
+
+fn need<T>(part: Option<T>, name: &str) -> Result<T> {
+    part.ok_or_else(|| Error::damaged(format!("the index has no array {name}")))
 }

@@ -137,8 +137,8 @@ impl Knn<'_> {
             for (i, scores) in tile.clone().zip(&out) {
                 let best = &mut best[i - band.start];
                 let floor = (best.floor() - error) as f32;
-                // NaN, from products that overflow, must pass: hence "not below".
-                let any = scores.iter().fold(false, |any, &s| any | !(s < floor));
+                // NaN, from products that overflow, must pass.
+                let any = scores.iter().fold(false, |any, &s| any | (s >= floor) | s.is_nan());
                 if !any || zero[i - band.start] {
                     continue;
                 }
@@ -196,9 +196,9 @@ mod tests {
                 for threads in [1, 3] {
                     let found = cosine_knn(&vectors, k, Some(exclude.view()), level, threads, &Progress::none()).unwrap();
                     prop_assert_eq!(found.k, k.min(n.saturating_sub(1)));
-                    for i in 0..if found.k == 0 { 0 } else { n } {
+                    for (i, out) in out.iter().enumerate().filter(|_| found.k > 0) {
                         let all = (0..n as u32)
-                            .filter(|&j| j as usize != i && !out[i].contains(&j))
+                            .filter(|&j| j as usize != i && !out.contains(&j))
                             .map(|j| Scored { id: j, score: vectors.score(j, vectors.row(i)) })
                             .collect();
                         let best = top_k(all, k);

@@ -177,8 +177,7 @@ impl Links {
         self.subject_idf = inverse_document_frequency(n, &self.subject_units);
         let mean = self.unit_length.iter().map(|&l| f64::from(l)).sum::<f64>() / n.max(1) as f64;
         let relative = |length: u32| f64::from(length) / mean.max(1e-9);
-        self.unit_norm =
-            self.unit_length.iter().map(|&l| K1 * (1.0 - B + B * relative(l))).collect();
+        self.unit_norm = self.unit_length.iter().map(|&l| K1 * (1.0 - B + B * relative(l))).collect();
         self.unit_sums = vec![0.0; 3 * n];
         self.keyword_sum = vec![0.0; self.keyword_idf.len()];
         for unit in 0..n {

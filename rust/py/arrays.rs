@@ -3,7 +3,7 @@
 use super::door::wrong;
 use crate::sparse::Csr;
 use crate::text::strings::StringsBuf;
-use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
 pub fn slice<'a, T: Element>(array: &'a PyReadonlyArray1<'_, T>, name: &str) -> PyResult<&'a [T]> {
@@ -36,13 +36,11 @@ pub fn strings_out(py: Python<'_>, strings: StringsBuf) -> StringArrays<'_> {
     (strings.blob.into_pyarray(py), strings.offsets.into_pyarray(py))
 }
 
-/// A matrix from its rows, laid end to end.
+/// A matrix of (rows, columns) from its rows, laid end to end.
 pub fn matrix_out<T: Element>(
     py: Python<'_>,
     values: Vec<T>,
-    columns: usize,
+    shape: [usize; 2],
 ) -> PyResult<Bound<'_, PyArray2<T>>> {
-    use numpy::PyArrayMethods;
-    let rows = if columns == 0 { 0 } else { values.len() / columns };
-    values.into_pyarray(py).reshape([rows, columns])
+    values.into_pyarray(py).reshape(shape)
 }

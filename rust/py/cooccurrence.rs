@@ -45,15 +45,7 @@ fn cooccurrence_knn<'py>(
     let found =
         long(py, report, |progress| knn(CsrView::new(indptr, indices, columns)?, k, &options, progress))?;
     let shape = [answered.unwrap_or(indptr.len() - 1), k];
-    Ok((matrix_of(py, found.ids, shape)?, matrix_of(py, found.counts, shape)?))
-}
-
-/// `matrix_out` cannot know the rows of a matrix without columns.
-fn matrix_of(py: Python<'_>, values: Vec<u32>, shape: [usize; 2]) -> PyResult<Bound<'_, PyArray2<u32>>> {
-    if shape[1] == 0 {
-        return Ok(PyArray2::zeros(py, shape, false));
-    }
-    matrix_out(py, values, shape[1])
+    Ok((matrix_out(py, found.ids, shape)?, matrix_out(py, found.counts, shape)?))
 }
 
 #[pyfunction]

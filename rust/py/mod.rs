@@ -5,7 +5,12 @@ mod arrays;
 mod cooccurrence;
 mod door;
 mod encode;
+mod engine;
+mod published;
 mod rank;
+mod strings;
+mod text;
+mod vectors;
 mod walk;
 
 use pyo3::prelude::*;
@@ -15,7 +20,12 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     cooccurrence::register(m)?;
     encode::register(m)?;
+    engine::register(m)?;
+    published::register(m)?;
     rank::register(m)?;
+    strings::register(m)?;
+    text::register(m)?;
+    vectors::register(m)?;
     walk::register(m)?;
     Ok(())
 }

@@ -2,13 +2,15 @@
 
 use super::arrays::{csr_out, slice, CsrArrays};
 use super::door::{long, quick, wrong};
+use crate::error::{Error, Result};
 use crate::graph::bipartite as graph;
 use crate::rank::pagerank::{self as ranks, Settings, Until, Walk};
 use crate::rank::select;
-use crate::search::fill::{split_budget as split, FillPolicy, OversizePolicy};
+use crate::search::fill::{fill as taken, split_budget as split, FillPolicy, OversizePolicy};
 use crate::search::render::{Renderer, Style, Units};
 use crate::sparse::CsrView;
-use crate::text::strings::Strings;
+use crate::text::bpe::Encoding;
+use crate::text::strings::StringsBuf;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
@@ -137,6 +139,28 @@ fn split_budget(py: Python<'_>, budget: u64, share: f64) -> PyResult<(u64, u64)>
     quick(py, || split(budget, share))
 }
 
+fn policy_of(name: &str) -> PyResult<FillPolicy> {
+    match name {
+        "first_overflow_stops" => Ok(FillPolicy::FirstOverflowStops),
+        "skip_and_continue" => Ok(FillPolicy::SkipAndContinue),
+        other => Err(wrong(format!("unknown fill_policy {other:?}"))),
+    }
+}
+
+/// The places of the rows that fit a budget.
+#[pyfunction]
+#[pyo3(signature = (costs, budget, *, fill_policy="first_overflow_stops"))]
+fn fill<'py>(
+    py: Python<'py>,
+    costs: PyReadonlyArray1<'py, u64>,
+    budget: u64,
+    fill_policy: &str,
+) -> PyResult<U64s<'py>> {
+    let (costs, policy) = (slice(&costs, "costs")?, policy_of(fill_policy)?);
+    let taken = quick(py, || Ok(taken(costs.len(), budget, policy, |row, _| costs[row])))?;
+    Ok(taken.into_iter().map(|(row, _)| row as u64).collect::<Vec<_>>().into_pyarray(py))
+}
+
 /// (context, tokens, units, row tokens, starts, ends).
 type ContextArrays<'py> = (String, u64, U32s<'py>, U64s<'py>, U64s<'py>, U64s<'py>);
 
@@ -162,39 +186,37 @@ fn render<'py>(
         "published" => Style::Published,
         other => return Err(wrong(format!("style is cited, ket or published, not {other:?}"))),
     };
-    let policy = match fill_policy {
-        "first_overflow_stops" => FillPolicy::FirstOverflowStops,
-        "skip_and_continue" => FillPolicy::SkipAndContinue,
-        other => return Err(wrong(format!("unknown fill_policy {other:?}"))),
-    };
+    let policy = policy_of(fill_policy)?;
     let oversize = match oversize_policy {
         "truncate" => OversizePolicy::Truncate,
         "drop" => OversizePolicy::Drop,
         other => return Err(wrong(format!("oversize_policy is truncate or drop, not {other:?}"))),
     };
-    let tokenizer = match encoding {
-        "cl100k_base" => bpe_openai::cl100k_base(),
-        "o200k_base" => bpe_openai::o200k_base(),
-        other => return Err(wrong(format!("unknown encoding {other:?}"))),
-    };
     let candidates = slice(&candidates, "candidates")?;
-    let (blob, offsets) = (slice(&blob, "blob")?, slice(&offsets, "offsets")?);
+    let texts = Packed { blob: slice(&blob, "blob")?, offsets: slice(&offsets, "offsets")? };
     let n_tokens = slice(&n_tokens, "n_tokens")?;
     let titles = match &titles {
         None => None,
         Some((blob, offsets, of)) => {
-            Some((slice(blob, "title blob")?, slice(offsets, "title offsets")?, slice(of, "title_of")?))
+            let (blob, offsets) = (slice(blob, "title blob")?, slice(offsets, "title offsets")?);
+            Some((Packed { blob, offsets }, slice(of, "title_of")?))
         }
     };
-    let context = quick(py, || {
-        let titles = match titles {
-            None => None,
-            Some((blob, offsets, of)) => Some((Strings::new(blob, offsets)?, of)),
+    let mut context = quick(py, || {
+        let encoding = Encoding::by_name(encoding)?;
+        let reach = match (policy, style) {
+            (FillPolicy::FirstOverflowStops, Style::Cited | Style::Ket) => Some(budget),
+            _ => None,
         };
-        let units = Units::new(Strings::new(blob, offsets)?, titles, n_tokens)?;
-        Renderer::new(|text: &str| tokenizer.count(text), style)
-            .render(&units, candidates, budget, policy, oversize)
+        let needed = Needed::take(candidates, &texts, titles.as_ref(), n_tokens, reach)?;
+        let titles = needed.titles.view();
+        let titles = (titles, &needed.places[..]);
+        let units = Units::new(needed.texts.view(), Some(titles), &needed.tokens)?;
+        Renderer::new(encoding, style).render(&units, &needed.places, budget, policy, oversize)
     })?;
+    for row in &mut context.rows {
+        row.unit = candidates[row.unit as usize];
+    }
     let column = |of: fn(&crate::search::render::Row) -> u64| {
         context.rows.iter().map(of).collect::<Vec<u64>>().into_pyarray(py)
     };
@@ -202,6 +224,72 @@ fn render<'py>(
     let tokens = column(|r| r.tokens);
     let (starts, ends) = (column(|r| r.start as u64), column(|r| r.end as u64));
     Ok((context.text, context.tokens, units.into_pyarray(py), tokens, starts, ends))
+}
+
+/// Strings in one buffer, looked at one by one: checking them all would cost more than printing some.
+struct Packed<'a> {
+    blob: &'a [u8],
+    offsets: &'a [u64],
+}
+
+impl<'a> Packed<'a> {
+    fn get(&self, i: usize, name: &str) -> Result<&'a str> {
+        let range = self.offsets.get(i).zip(self.offsets.get(i + 1));
+        let bytes = range.and_then(|(&a, &b)| self.blob.get(a as usize..b as usize));
+        let bytes = bytes.ok_or_else(|| Error::input(format!("there is no {name} {i}")))?;
+        std::str::from_utf8(bytes).map_err(|_| Error::input(format!("{name} {i} is not UTF-8")))
+    }
+}
+
+/// The candidates that can come to be printed: row `i` is the `i`-th of them.
+#[derive(Default)]
+struct Needed {
+    texts: StringsBuf,
+    titles: StringsBuf,
+    tokens: Vec<u32>,
+    places: Vec<u32>,
+}
+
+impl Needed {
+    /// Up to the first candidate by which the texts alone exceed `reach` tokens, if it is given.
+    fn take(
+        candidates: &[u32],
+        texts: &Packed<'_>,
+        titles: Option<&(Packed<'_>, &[u32])>,
+        n_tokens: &[u32],
+        reach: Option<u64>,
+    ) -> Result<Self> {
+        let n = texts.offsets.len().saturating_sub(1);
+        if n_tokens.len() != n {
+            return Err(Error::input(format!("there are {} token counts for {n} texts", n_tokens.len())));
+        }
+        if let Some((_, of)) = titles.filter(|(_, of)| of.len() != n) {
+            return Err(Error::input(format!("title_of has {} entries for {n} texts", of.len())));
+        }
+        if let Some(i) = candidates.iter().position(|&u| u as usize >= n) {
+            return Err(Error::input(format!(
+                "candidate {} at position {i}: there are {n} units",
+                candidates[i]
+            )));
+        }
+        let mut needed = Self::default();
+        let mut sum = 0u64;
+        for (&unit, place) in candidates.iter().zip(0u32..) {
+            let unit = unit as usize;
+            needed.texts.push(texts.get(unit, "text")?);
+            needed.titles.push(match titles {
+                Some((titles, of)) => titles.get(of[unit] as usize, "title")?,
+                None => "",
+            });
+            needed.tokens.push(n_tokens[unit]);
+            needed.places.push(place);
+            sum += u64::from(n_tokens[unit]);
+            if reach.is_some_and(|reach| sum > reach) {
+                break;
+            }
+        }
+        Ok(needed)
+    }
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -213,6 +301,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(renumber, m)?)?;
     m.add_function(wrap_pyfunction!(bipartite, m)?)?;
     m.add_function(wrap_pyfunction!(split_budget, m)?)?;
+    m.add_function(wrap_pyfunction!(fill, m)?)?;
     m.add_function(wrap_pyfunction!(render, m)?)?;
     Ok(())
 }

@@ -6,9 +6,9 @@ use crate::error::{Error, Result};
 use crate::graph::links::{Array, Links, Texts};
 use crate::parallel::map_ranges_with;
 use crate::progress::Progress;
+use crate::rank::bm25;
 use crate::rank::links_view::{LinksView, Slice, ARRAYS};
 use crate::rank::walk::{rank, Dense, Options, Scratch};
-use crate::search::bm25;
 use crate::sparse::Scored;
 use crate::text::strings::Strings;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
@@ -105,8 +105,7 @@ fn view<'a>(slices: &[Slice<'a>]) -> Result<LinksView<'a>> {
     })
 }
 
-type Ranked<'py> =
-    (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>);
+type Ranked<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>);
 
 /// Rows of results: offsets, ids, scores.
 fn rows_out(py: Python<'_>, rows: Vec<Vec<Scored>>) -> Ranked<'_> {

@@ -160,6 +160,12 @@ impl<'a> LinksView<'a> {
         Ok(view)
     }
 
+    /// The kind of the array of that name.
+    pub fn kind(name: &str) -> Result<&'static str> {
+        let found = ARRAYS.iter().find(|(known, _)| *known == name);
+        found.map(|(_, kind)| *kind).ok_or_else(|| Error::input(format!("there is no array {name}")))
+    }
+
     fn check(&self) -> Result<()> {
         let n = self.units();
         let lengths = [

@@ -1,11 +1,12 @@
 //! Ranks and selections over any graph; nothing here knows who built it.
+
+pub mod bm25;
 pub mod links_view;
+pub mod pagerank;
 pub mod question;
+pub mod select;
 pub mod sparse_sum;
 pub mod walk;
 mod walk_bridges;
 mod walk_pairs;
 mod walk_pool;
-
-pub mod pagerank;
-pub mod select;

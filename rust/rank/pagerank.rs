@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
 use crate::sparse::CsrView;
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 /// When to stop.
@@ -66,8 +67,8 @@ pub fn steps_for(teleport: f64, tolerance: f64) -> u32 {
 /// The PageRank of every node, summing to 1 (empty for an empty graph).
 ///
 /// Row `i` of `edges` (square) holds the targets of node `i`; an undirected graph holds each edge
-/// both ways. `weights` lie beside `indices` (finite, not negative); without them every entry counts
-/// 1. `restart` (one entry per node, not negative, scaled to sum 1 here) makes it personalised: it is
+/// both ways. `weights` lie beside `indices` (finite, not negative); without them all edges are equal.
+/// `restart` (one entry per node, not negative, scaled to sum 1 here) makes it personalised: it is
 /// also the start, and takes the mass of nodes without out-edges.
 pub fn pagerank(
     edges: CsrView<'_>,
@@ -100,11 +101,7 @@ pub fn pagerank(
     if n == 0 {
         return Ok(Vec::new());
     }
-    let (pull, positions) = edges.transpose_with_positions();
-    let pulled = weights.map(|w| positions.iter().map(|&p| w[p as usize]).collect::<Vec<f64>>());
-    drop(positions);
-    let walk = Pull { pull: pull.view(), weights: pulled, out, restart, settings };
-    walk.run(progress)
+    Pull::new(edges, weights, &out, restart, settings).run(progress)
 }
 
 /// `values` scaled to sum 1.
@@ -140,41 +137,99 @@ fn out_weights(edges: CsrView<'_>, weights: Option<&[f64]>) -> Result<Vec<f64>> 
     }
 }
 
+/// The graph turned around, its nodes numbered by (number of sources, id): rows of equal length lie
+/// together, so that the inner loop never ends where the processor did not expect it. The sources of a
+/// row keep the order of their old ids, hence every sum its bits.
 struct Pull<'a> {
-    /// Row `i` holds the sources of node `i`, ascending.
-    pull: CsrView<'a>,
+    /// Old ids in the new order.
+    order: Vec<u32>,
+    /// The sources of all rows, as new ids.
+    sources: Vec<u32>,
     weights: Option<Vec<f64>>,
-    out: Vec<f64>,
+    runs: Vec<Run>,
+    /// What a node gives to an edge of weight 1, of its mass; 0 for one without out-edges.
+    inverse: Vec<f64>,
+    /// The nodes without out-edges (new ids, in the order of the old ones).
+    dangling: Vec<u32>,
     restart: Option<Vec<f64>>,
     settings: &'a Settings,
 }
 
-impl Pull<'_> {
+/// Rows that all have `length` sources; those of the first begin at `start`.
+struct Run {
+    rows: Range<usize>,
+    length: usize,
+    start: usize,
+}
+
+impl<'a> Pull<'a> {
+    fn new(
+        edges: CsrView<'_>,
+        weights: Option<&[f64]>,
+        out: &[f64],
+        restart: Option<Vec<f64>>,
+        settings: &'a Settings,
+    ) -> Self {
+        let n = out.len();
+        let (pull, positions) = edges.transpose_with_positions();
+        let length = |old: u32| pull.view().range(old as usize).len();
+        let mut order: Vec<u32> = (0..n as u32).collect();
+        order.sort_by_key(|&old| length(old));
+        let mut new_id = vec![0u32; n];
+        for (new, &old) in (0u32..).zip(&order) {
+            new_id[old as usize] = new;
+        }
+        let mut sources = Vec::with_capacity(pull.indices.len());
+        let mut carried = weights.map(|_| Vec::with_capacity(pull.indices.len()));
+        let mut runs: Vec<Run> = Vec::new();
+        for (new, &old) in order.iter().enumerate() {
+            match runs.last_mut() {
+                Some(run) if run.length == length(old) => run.rows.end += 1,
+                _ => {
+                    runs.push(Run { rows: new..new + 1, length: length(old), start: sources.len() });
+                }
+            }
+            let entries = pull.view().range(old as usize);
+            sources.extend(pull.indices[entries.clone()].iter().map(|&j| new_id[j as usize]));
+            if let (Some(carried), Some(weights)) = (&mut carried, weights) {
+                carried.extend(positions[entries].iter().map(|&p| weights[p as usize]));
+            }
+        }
+        let moved = |values: &[f64]| order.iter().map(|&old| values[old as usize]).collect();
+        let recip = |&o: &f64| if o > 0.0 { o.recip() } else { 0.0 };
+        let inverse: Vec<f64> = out.iter().map(recip).collect();
+        let dangling = new_id.iter().zip(out).filter(|&(_, &o)| o == 0.0).map(|(&id, _)| id);
+        Self {
+            dangling: dangling.collect(),
+            inverse: moved(&inverse),
+            restart: restart.map(|r| moved(&r)),
+            sources,
+            weights: carried,
+            runs,
+            settings,
+            order,
+        }
+    }
+
     fn run(&self, progress: &Progress) -> Result<Vec<f64>> {
-        let n = self.out.len();
+        let n = self.order.len();
         let limit = match self.settings.until {
             Until::Tolerance(tolerance) => steps_for(self.settings.teleport, tolerance),
             Until::Steps(steps) => steps,
             Until::Networkx => NETWORKX_STEPS,
         };
         progress.expect(u64::from(limit).saturating_mul(n as u64));
-        let dangling: Vec<usize> = (0..n).filter(|&i| self.out[i] == 0.0).collect();
-        let inverse: Vec<f64> = self.out.iter().map(|&o| if o > 0.0 { o.recip() } else { 0.0 }).collect();
         let mut mass = self.restart.clone().unwrap_or_else(|| vec![1.0 / n as f64; n]);
-        let mut next = vec![0.0; n];
-        // What each node sends along an edge of weight 1.
-        let mut share = vec![0.0; n];
+        let mut share: Vec<f64> = mass.iter().zip(&self.inverse).map(|(m, i)| m * i).collect();
+        let (mut next, mut next_share) = (vec![0.0; n], vec![0.0; n]);
         for _ in 0..limit {
-            for ((s, m), i) in share.iter_mut().zip(&mass).zip(&inverse) {
-                *s = m * i;
-            }
-            let lost: f64 = dangling.iter().map(|&i| mass[i]).sum();
-            self.step(&mass, &share, lost, &mut next, progress)?;
+            self.step(&mass, &share, &mut next, &mut next_share, progress)?;
             std::mem::swap(&mut mass, &mut next);
+            std::mem::swap(&mut share, &mut next_share);
             if self.settings.until == Until::Networkx {
                 let change: f64 = mass.iter().zip(&next).map(|(a, b)| (a - b).abs()).sum();
                 if change < n as f64 * 1e-6 {
-                    return Ok(mass);
+                    return Ok(self.by_old_id(&mass));
                 }
             }
         }
@@ -182,41 +237,91 @@ impl Pull<'_> {
             Until::Networkx => Err(Error::input(format!(
                 "the walk did not settle within {NETWORKX_STEPS} steps, where networkx gives up"
             ))),
-            _ => Ok(mass),
+            _ => Ok(self.by_old_id(&mass)),
         }
+    }
+
+    fn by_old_id(&self, values: &[f64]) -> Vec<f64> {
+        let mut result = vec![0.0; values.len()];
+        for (&old, &value) in self.order.iter().zip(values) {
+            result[old as usize] = value;
+        }
+        result
     }
 
     fn step(
         &self,
         mass: &[f64],
         share: &[f64],
-        lost: f64,
         next: &mut [f64],
+        next_share: &mut [f64],
         progress: &Progress,
     ) -> Result<()> {
         let n = mass.len();
         let teleport = self.settings.teleport;
+        let lazy = self.settings.walk == Walk::Lazy;
         let uniform = 1.0 / n as f64;
-        let threads = if self.pull.nnz() < PARALLEL_EDGES { 1 } else { self.settings.threads };
+        let lost: f64 = self.dangling.iter().map(|&i| mass[i as usize]).sum();
+        let threads = if self.sources.len() < PARALLEL_EDGES { 1 } else { self.settings.threads };
         // One lock for each range, taken once by the one thread that fills it.
-        let slots: Vec<Mutex<&mut [f64]>> = next.chunks_mut(GRAIN).map(Mutex::new).collect();
+        let slots: Vec<_> =
+            next.chunks_mut(GRAIN).zip(next_share.chunks_mut(GRAIN)).map(Mutex::new).collect();
         map_ranges(n, GRAIN, threads, progress, |range| {
             let mut slot = slots[range.start / GRAIN].lock().unwrap_or_else(PoisonError::into_inner);
-            for (value, i) in slot.iter_mut().zip(range) {
-                let edges = self.pull.range(i);
-                let sources = &self.pull.indices[edges.clone()];
-                let pulled: f64 = match &self.weights {
-                    None => sources.iter().map(|&j| share[j as usize]).sum(),
-                    Some(w) => sources.iter().zip(&w[edges]).map(|(&j, w)| share[j as usize] * w).sum(),
-                };
+            let (next, next_share) = &mut *slot;
+            self.pull(&range, share, next);
+            for ((value, out), i) in next.iter_mut().zip(next_share.iter_mut()).zip(range) {
                 let r = self.restart.as_ref().map_or(uniform, |r| r[i]);
-                let walked = pulled + lost * r;
-                let stays = if self.settings.walk == Walk::Lazy { mass[i] } else { r };
-                *value = teleport * stays + (1.0 - teleport) * walked;
+                let stays = if lazy { mass[i] } else { r };
+                *value = teleport * stays + (1.0 - teleport) * (*value + lost * r);
+                *out = *value * self.inverse[i];
             }
             Ok(())
         })?;
         Ok(())
+    }
+
+    /// What the rows of `range` receive along their edges.
+    fn pull(&self, range: &Range<usize>, share: &[f64], next: &mut [f64]) {
+        let first = self.runs.partition_point(|run| run.rows.end <= range.start);
+        for run in self.runs[first..].iter().take_while(|run| run.rows.start < range.end) {
+            let rows = run.rows.start.max(range.start)..run.rows.end.min(range.end);
+            let begin = run.start + (rows.start - run.rows.start) * run.length;
+            let entries = begin..begin + rows.len() * run.length;
+            let next = &mut next[rows.start - range.start..rows.end - range.start];
+            let sources = &self.sources[entries.clone()];
+            match (&self.weights, run.length) {
+                (_, 0) => next.fill(0.0),
+                (Some(weights), length) => {
+                    let weights = weights[entries].chunks_exact(length);
+                    for ((value, row), w) in next.iter_mut().zip(sources.chunks_exact(length)).zip(weights) {
+                        *value = row.iter().zip(w).map(|(&j, w)| share[j as usize] * w).sum();
+                    }
+                }
+                (None, 1) => gather::<1>(sources, share, next),
+                (None, 2) => gather::<2>(sources, share, next),
+                (None, 3) => gather::<3>(sources, share, next),
+                (None, 4) => gather::<4>(sources, share, next),
+                (None, 5) => gather::<5>(sources, share, next),
+                (None, 6) => gather::<6>(sources, share, next),
+                (None, length) => {
+                    for (value, row) in next.iter_mut().zip(sources.chunks_exact(length)) {
+                        *value = row.iter().map(|&j| share[j as usize]).sum();
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The sums of rows of `N` sources, with the loop over them unrolled.
+fn gather<const N: usize>(sources: &[u32], share: &[f64], next: &mut [f64]) {
+    for (value, row) in next.iter_mut().zip(sources.chunks_exact(N)) {
+        let mut sum = share[row[0] as usize];
+        for &j in &row[1..N] {
+            sum += share[j as usize];
+        }
+        *value = sum;
     }
 }
 

@@ -42,11 +42,6 @@ impl SparseSum {
         self.values[i as usize] = 0.0;
     }
 
-    /// The sum of all values, in the order in which they were first touched.
-    pub fn total(&self) -> f64 {
-        self.touched.iter().map(|&i| self.values[i as usize]).sum()
-    }
-
     pub fn clear(&mut self) {
         for &i in &self.touched {
             self.values[i as usize] = 0.0;

@@ -32,19 +32,19 @@ pub struct Options {
     /// Units that carry mass into the next step.
     pub keep: usize,
     pub steps: usize,
-    /// Keyword nodes with a smaller share of the step's mass push nothing on.
-    pub least_node: f64,
+    /// Nodes of each graph that carry mass on: those that got most.
+    pub nodes: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { exact: false, max_df: 100, keep: 300, steps: 3, least_node: 0.0 }
+        Self { exact: false, max_df: 200, keep: 100, steps: 2, nodes: 100 }
     }
 }
 
 impl Options {
     pub fn exact() -> Self {
-        Self { exact: true, ..Self::default() }
+        Self { exact: true, steps: 3, ..Self::default() }
     }
 }
 
@@ -91,8 +91,7 @@ impl<'a> Dense<'a> {
 pub(crate) fn dot(a: &[f32], b: &[f32]) -> f64 {
     let mut lanes = [0f32; 16];
     let (x, y) = (a.chunks_exact(16), b.chunks_exact(16));
-    let rest: f64 =
-        x.remainder().iter().zip(y.remainder()).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+    let rest: f64 = x.remainder().iter().zip(y.remainder()).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
     for (x, y) in x.zip(y) {
         for k in 0..16 {
             lanes[k] += x[k] * y[k];
@@ -183,3 +182,7 @@ fn move_question(links: &LinksView<'_>, dense: &Dense<'_>, pool: &[Scored], scor
     }
     scores.iter_mut().zip(gain).for_each(|(score, gain)| *score += ANCHOR_WEIGHT * gain);
 }
+
+#[cfg(test)]
+#[path = "walk_tests.rs"]
+mod tests;

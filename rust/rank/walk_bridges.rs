@@ -3,14 +3,17 @@
 use crate::rank::links_view::LinksView;
 use crate::sparse::CsrView;
 
-const ASKED: u32 = u32::MAX;
+/// Marks what the question names; the bits below it are its place in the question.
+const ASKED: u32 = 1 << 31;
 
 /// Lists by thing: of partner units and of partner sentences.
 #[derive(Debug, Default)]
 pub(crate) struct Bridges {
-    /// By id of the thing: 0 unknown to the partners, [`ASKED`], else its place + 1.
+    /// By id of the thing: 0 unknown to the partners, from [`ASKED`] on asked for, else its place + 1.
     slot: Vec<u32>,
     used: Vec<u32>,
+    /// The bit of each thing that was asked for.
+    bits: Vec<u64>,
     /// (idf / ln n)^8 by place.
     weights: Vec<f64>,
     units: Lists,
@@ -52,6 +55,7 @@ impl Lists {
 
 impl Bridges {
     /// `of_unit` and `of_sentence` are rows of things; partners are units.
+    #[allow(clippy::too_many_arguments)] // two of each kind of row, from one call
     pub fn build(
         &mut self,
         links: &LinksView<'_>,
@@ -59,6 +63,7 @@ impl Bridges {
         of_sentence: &CsrView<'_>,
         idf: &[f64],
         asked: &[u32],
+        bit: impl Fn(u32) -> u64,
         partners: &[u32],
     ) {
         for &x in &self.used {
@@ -69,12 +74,14 @@ impl Bridges {
         if self.slot.len() < idf.len() {
             self.slot.resize(idf.len(), 0);
         }
-        for &x in asked {
-            self.slot[x as usize] = ASKED;
+        self.bits.clear();
+        for (k, &x) in asked.iter().enumerate() {
+            self.slot[x as usize] = ASKED | k as u32;
+            self.bits.push(bit(x));
             self.used.push(x);
         }
         let log = (links.units().max(2) as f64).ln();
-        let Self { slot, used, weights, units, sentences } = self;
+        let Self { slot, used, weights, units, sentences, .. } = self;
         let mut place = |x: u32| -> Option<u32> {
             let known = &mut slot[x as usize];
             if *known == 0 {
@@ -84,7 +91,7 @@ impl Bridges {
                 used.push(x);
                 *known = weights.len() as u32;
             }
-            (*known != ASKED).then(|| *known - 1)
+            (*known < ASKED).then(|| *known - 1)
         };
         let mut sentence = 0;
         for (i, &unit) in partners.iter().enumerate() {
@@ -100,20 +107,25 @@ impl Bridges {
         sentences.build(weights.len());
     }
 
-    /// sums[i] += weight of every thing of `row` that partner i has.
-    pub fn add_units(&self, row: &[u32], sums: &mut [f64]) {
-        self.add(row, sums, &self.units);
+    /// sums[i] += weight of every thing of `row` that partner i has. Returns the bits of those that
+    /// were asked for.
+    pub fn add_units(&self, row: &[u32], sums: &mut [f64]) -> u64 {
+        self.add(row, sums, &self.units)
     }
 
     /// The same for partner sentences.
-    pub fn add_sentences(&self, row: &[u32], sums: &mut [f64]) {
-        self.add(row, sums, &self.sentences);
+    pub fn add_sentences(&self, row: &[u32], sums: &mut [f64]) -> u64 {
+        self.add(row, sums, &self.sentences)
     }
 
-    fn add(&self, row: &[u32], sums: &mut [f64], lists: &Lists) {
+    #[inline]
+    fn add(&self, row: &[u32], sums: &mut [f64], lists: &Lists) -> u64 {
+        let mut set = 0;
         for &x in row {
             let slot = self.slot[x as usize];
-            if slot != 0 && slot != ASKED {
+            if slot >= ASKED {
+                set |= self.bits[(slot - ASKED) as usize];
+            } else if slot != 0 {
                 let place = slot as usize - 1;
                 let weight = self.weights[place];
                 for &member in lists.row(place) {
@@ -121,5 +133,6 @@ impl Bridges {
                 }
             }
         }
+        set
     }
 }

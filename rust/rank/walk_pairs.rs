@@ -131,29 +131,35 @@ pub(crate) fn pair_scores(
 ) -> Result<Vec<f64>> {
     let partners: Vec<u32> = pool.iter().take(PARTNERS).map(|p| p.id).collect();
     let PairScratch { keywords, names } = scratch;
-    let (of_unit, of_sentence) = (&links.unit_keywords, &links.sentence_keywords);
-    keywords.build(links, of_unit, of_sentence, links.keyword_idf, &question.keywords, &partners);
-    let (of_unit, of_sentence) = (&links.unit_names, &links.sentence_names);
-    names.build(links, of_unit, of_sentence, links.name_idf, &question.names, &partners);
     let weight = if dense.is_some() { COVER_WEIGHT } else { COVER_WEIGHT_C };
     let cover = Cover::new(links, question, weight);
     let width = cover.terms.len();
+    let (of_unit, of_sentence) = (&links.unit_keywords, &links.sentence_keywords);
+    let (idf, asked) = (links.keyword_idf, &question.keywords);
+    keywords.build(links, of_unit, of_sentence, idf, asked, |x| cover.bits(&[x]), &partners);
+    let (of_unit, of_sentence) = (&links.unit_names, &links.sentence_names);
+    names.build(links, of_unit, of_sentence, links.name_idf, &question.names, |_| 0, &partners);
 
     // What the partners and their sentences have of the question.
     let mut saturated = Vec::new();
     let mut first = vec![0usize];
-    let mut sets: Vec<u64> = Vec::new();
+    let (mut sets, mut unions): (Vec<u64>, Vec<u64>) = (Vec::new(), Vec::new());
     let mut partner_sentences: Vec<usize> = Vec::new();
     for &unit in &partners {
         cover.saturation(links, unit, &mut saturated);
         partner_sentences.extend(links.sentences(unit as usize));
         sets.extend(links.sentences(unit as usize).map(|s| cover.bits(links.sentence_keywords.row(s))));
+        unions.push(sets[first[first.len() - 1]..].iter().fold(0, |all, set| all | set));
         first.push(sets.len());
     }
     let unit_near: Vec<f64> =
         dense.map_or(Vec::new(), |d| partners.iter().map(|&u| dot(d.query, d.unit(u))).collect());
     let sentence_near: Vec<f64> = dense
         .map_or(Vec::new(), |d| partner_sentences.iter().map(|&s| dot(d.query, d.sentence(s))).collect());
+
+    // With c cut at .98 the projection of q is at most sqrt(2.02) |q|, for vectors of length 1.
+    let explained_at_most =
+        dense.map_or(0.0, |d| DENSE_WEIGHT * 1.5 * dot(d.query, d.query).sqrt().max(1e-3));
 
     let count = partners.len();
     let log = (links.units().max(2) as f64).ln();
@@ -171,6 +177,8 @@ pub(crate) fn pair_scores(
     let (mut unit_keywords, mut unit_names) = (vec![0.0; count], vec![0.0; count]);
     let (mut in_keywords, mut in_names) = (vec![0.0; sets.len()], vec![0.0; sets.len()]);
     let mut strength = vec![0.0; count];
+    let mut order: Vec<usize> = (0..count).collect();
+    let every = unions.iter().fold(0, |all, set| all | set);
     let mut scores = Vec::with_capacity(pool.len());
     for candidate in pool {
         progress.check()?;
@@ -187,9 +195,8 @@ pub(crate) fn pair_scores(
             let pairs = own.iter().zip(other).zip(&cover.weights);
             let covered: f64 = pairs.map(|((a, b), w)| a.max(*b) * w).sum();
             let named = mention(unit, partner).max(mention(partner, unit));
-            strength[i] = covered
-                + link(unit_keywords[i], unit_names[i])
-                + LINK_WEIGHT * LINK_SUBJECT * named;
+            strength[i] =
+                covered + link(unit_keywords[i], unit_names[i]) + LINK_WEIGHT * LINK_SUBJECT * named;
             if let Some(d) = dense {
                 let both = dot(d.unit(unit), d.unit(partner));
                 strength[i] += DENSE_WEIGHT * explained(near, unit_near[i], both);
@@ -202,20 +209,29 @@ pub(crate) fn pair_scores(
                 best = best.max((1.0 - SENTENCE_SHARE) * strength[i]);
             }
         }
+        order.sort_unstable_by(|&a, &b| strength[b].total_cmp(&strength[a]).then(a.cmp(&b)));
         for sentence in links.sentences(unit as usize) {
             in_keywords.fill(0.0);
             in_names.fill(0.0);
-            let row = links.sentence_keywords.row(sentence);
-            keywords.add_sentences(row, &mut in_keywords);
+            let set = keywords.add_sentences(links.sentence_keywords.row(sentence), &mut in_keywords);
             names.add_sentences(links.sentence_names.row(sentence), &mut in_names);
-            let set = cover.bits(row);
             let near = dense.map_or(0.0, |d| dot(d.query, d.sentence(sentence)));
-            for (i, &partner) in partners.iter().enumerate() {
-                if partner == unit {
+            // Strongest partners first: once not even all that any partner has could win, none can.
+            let most = |sums: &[f64]| sums.iter().copied().fold(0.0, f64::max);
+            let any = link_bound(most(&in_keywords), most(&in_names));
+            let ceiling = cover.of(set | every) + explained_at_most + any;
+            for &i in &order {
+                let (own, base) = (first[i]..first[i + 1], (1.0 - SENTENCE_SHARE) * strength[i]);
+                if base + SENTENCE_SHARE * ceiling <= best {
+                    break;
+                }
+                let partner = partners[i];
+                let linked = link_bound(most(&in_keywords[own.clone()]), most(&in_names[own.clone()]));
+                let hope = cover.of(set | unions[i]) + explained_at_most + linked;
+                if partner == unit || base + SENTENCE_SHARE * hope <= best {
                     continue;
                 }
-                let base = (1.0 - SENTENCE_SHARE) * strength[i];
-                for y in first[i]..first[i + 1] {
+                for y in own {
                     let mut value = cover.of(set | sets[y]);
                     if let Some(d) = dense {
                         let both = dot(d.sentence(sentence), d.sentence(partner_sentences[y]));

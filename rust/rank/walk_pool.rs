@@ -2,12 +2,12 @@
 
 use crate::error::{Error, Result};
 use crate::progress::Progress;
+use crate::rank::bm25;
 use crate::rank::links_view::LinksView;
 use crate::rank::question::Question;
 use crate::rank::sparse_sum::SparseSum;
 use crate::rank::walk::{dot, Dense, Options};
-use crate::search::bm25;
-use crate::sparse::{top_k, CsrView, Scored};
+use crate::sparse::{rank_order, top_k, CsrView, Scored};
 
 const RESTART_TOP: usize = 20;
 const TELEPORT: f64 = 0.5;
@@ -59,6 +59,7 @@ pub(crate) struct PoolScratch {
     /// With vectors: f of every unit.
     direct: Vec<f64>,
     mass: Vec<Scored>,
+    heads: Vec<Scored>,
 }
 
 /// The best `want` units by T = f + 1.5 z(ln P), best first. Empty where nothing of the question is
@@ -73,11 +74,10 @@ pub(crate) fn pool(
     progress: &Progress,
 ) -> Result<Vec<Scored>> {
     let n = links.units();
-    let PoolScratch { bm25: words, arrived, nodes, direct, mass } = scratch;
+    let PoolScratch { bm25: words, arrived, nodes, direct, mass, heads } = scratch;
     words.fit(n);
     bm25::scores(links, &question.keywords, progress, words)?;
-    let standard =
-        Standard::of(words.touched.iter().map(|&u| words.get(u)), n - words.touched.len(), 0.0);
+    let standard = Standard::of(words.touched.iter().map(|&u| words.get(u)), n - words.touched.len(), 0.0);
     let by_words = |u: u32| standard.z(words.get(u));
     if let Some(dense) = dense {
         similarities(dense, direct, progress)?;
@@ -104,42 +104,31 @@ pub(crate) fn pool(
     mass.extend_from_slice(&restart);
     for step in 1..=options.steps {
         progress.check()?;
-        walk_step(links, question, mass, options, nodes, arrived);
-        let reached = arrived.touched.len();
-        for r in &restart {
-            arrived.add(r.id, 0.0);
-        }
-        let kept = |u: u32| (1.0 - TELEPORT) * arrived.get(u);
-        mass.clear();
-        mass.extend(arrived.touched[..reached].iter().map(|&u| Scored { id: u, score: kept(u) }));
-        let fresh = &arrived.touched[reached..];
-        mass.extend(fresh.iter().map(|&u| Scored { id: u, score: 0.0 }));
-        mass.sort_unstable_by_key(|m| m.id);
-        for r in &restart {
-            if let Ok(at) = mass.binary_search_by_key(&r.id, |m| m.id) {
-                mass[at].score += TELEPORT * r.score;
+        walk_step(links, question, mass, options, nodes, heads, arrived);
+        restart.iter().for_each(|r| arrived.add(r.id, TELEPORT * r.score));
+        if step < options.steps {
+            mass.clear();
+            mass.extend(arrived.touched.iter().map(|&id| Scored { id, score: arrived.get(id) }));
+            if !options.exact && mass.len() > options.keep {
+                mass.select_nth_unstable_by(options.keep, rank_order);
+                mass.truncate(options.keep);
             }
-        }
-        if !options.exact && step < options.steps && mass.len() > options.keep {
-            *mass = top_k(std::mem::take(mass), options.keep);
             mass.sort_unstable_by_key(|m| m.id);
         }
     }
 
     // The standard of ln P is that of every unit, or, in the local form, of those that were reached.
-    let logs: Vec<f64> = mass.iter().map(|m| (m.score + TINY).ln()).collect();
-    let rest = if options.exact { n - mass.len() } else { 0 };
+    let reached = &arrived.touched;
+    let logs: Vec<f64> = reached.iter().map(|&u| (arrived.get(u) + TINY).ln()).collect();
+    let rest = if options.exact { n - reached.len() } else { 0 };
     let spread = Standard::of(logs.iter().copied(), rest, TINY.ln());
+    let mut all: Vec<Scored> = Vec::with_capacity(reached.len() + words.touched.len());
+    let total = |(&id, &log): (&u32, &f64)| Scored { id, score: f(id) + WALK_WEIGHT * spread.z(log) };
+    all.extend(reached.iter().zip(&logs).map(total));
     let unreached = WALK_WEIGHT * spread.z(TINY.ln());
-    let mut all: Vec<Scored> = mass
-        .iter()
-        .zip(&logs)
-        .map(|(m, &log)| Scored { id: m.id, score: f(m.id) + WALK_WEIGHT * spread.z(log) })
-        .collect();
-    let other = |u: u32| Scored { id: u, score: f(u) + unreached };
-    let absent = |u: &u32| mass.binary_search_by_key(u, |m| m.id).is_err();
+    let other = |id: u32| Scored { id, score: f(id) + unreached };
     if every {
-        all.extend((0..n as u32).filter(absent).map(other));
+        all.extend((0..n as u32).filter(|&u| !arrived.has(u)).map(other));
     } else {
         all.extend(words.touched.iter().copied().filter(|&u| !arrived.has(u)).map(other));
     }
@@ -170,13 +159,14 @@ fn softmax(mut best: Vec<Scored>) -> Vec<Scored> {
     best
 }
 
-/// One step from units over the nodes of the three graphs to units.
+/// One step from units over the nodes of the three graphs to units: 1 - [`TELEPORT`] of the mass.
 fn walk_step(
     links: &LinksView<'_>,
     question: &Question,
     mass: &[Scored],
     options: Options,
     nodes: &mut SparseSum,
+    heads: &mut Vec<Scored>,
     arrived: &mut SparseSum,
 ) {
     let n = links.units();
@@ -199,19 +189,14 @@ fn walk_step(
             }
         }
     }
-    if let Some(scale) = rescale(nodes, &question.keywords, SHARE_KEYWORD) {
-        for &x in &nodes.touched {
-            let node = nodes.get(x);
-            if node <= options.least_node * scale.recip() {
-                continue;
-            }
-            let push = node * scale * links.keyword_idf[x as usize] / links.keyword_sum[x as usize];
-            let range = links.keyword_units.range(x as usize);
-            let units = &links.keyword_units.indices[range.clone()];
-            for (&unit, &tf) in units.iter().zip(&links.keyword_tf[range]) {
-                let tf = f64::from(tf);
-                arrived.add(unit, push * (tf / (tf + links.unit_norm[unit as usize])));
-            }
+    for node in best_nodes(nodes, &question.keywords, SHARE_KEYWORD, options, heads) {
+        let x = node.id as usize;
+        let push = node.score * links.keyword_idf[x] / links.keyword_sum[x];
+        let range = links.keyword_units.range(x);
+        let units = &links.keyword_units.indices[range.clone()];
+        for (&unit, &tf) in units.iter().zip(&links.keyword_tf[range]) {
+            let tf = f64::from(tf);
+            arrived.add(unit, push * (tf / (tf + links.unit_norm[unit as usize])));
         }
     }
 
@@ -232,24 +217,34 @@ fn walk_step(
                 }
             }
         }
-        if let Some(scale) = rescale(nodes, asked, SHARE_OTHER) {
-            for &x in &nodes.touched {
-                let node = nodes.get(x);
-                if node > 0.0 {
-                    let units = to_units.row(x as usize);
-                    let push = node * scale / units.len() as f64;
-                    units.iter().for_each(|&unit| arrived.add(unit, push));
-                }
-            }
+        for node in best_nodes(nodes, asked, SHARE_OTHER, options, heads) {
+            let units = to_units.row(node.id as usize);
+            let push = node.score / units.len() as f64;
+            units.iter().for_each(|&unit| arrived.add(unit, push));
         }
     }
 }
 
-/// Takes what the question names away; what brings the rest to the share of this graph.
-fn rescale(nodes: &mut SparseSum, asked: &[u32], share: f64) -> Option<f64> {
-    for &x in asked {
-        nodes.erase(x);
+/// The nodes that carry mass on, ascending: without what the question names, in the local form only
+/// the best, and rescaled so that together they have the share of this graph.
+fn best_nodes<'a>(
+    nodes: &mut SparseSum,
+    asked: &[u32],
+    share: f64,
+    options: Options,
+    heads: &'a mut Vec<Scored>,
+) -> &'a [Scored] {
+    asked.iter().for_each(|&x| nodes.erase(x));
+    heads.clear();
+    let found = nodes.touched.iter().map(|&id| Scored { id, score: nodes.get(id) });
+    heads.extend(found.filter(|node| node.score > 0.0));
+    if !options.exact && heads.len() > options.nodes {
+        heads.select_nth_unstable_by(options.nodes, rank_order);
+        heads.truncate(options.nodes);
     }
-    let total = nodes.total();
-    (total > 0.0).then(|| share / total)
+    heads.sort_unstable_by_key(|node| node.id);
+    let total: f64 = heads.iter().map(|node| node.score).sum();
+    let scale = (1.0 - TELEPORT) * share / total;
+    heads.iter_mut().for_each(|node| node.score *= scale);
+    heads
 }

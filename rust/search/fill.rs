@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_cut_never_divides_a_grapheme() {
-        let tokens = bpe_openai::cl100k_base();
+        let tokens = crate::text::bpe::Encoding::Cl100k;
         let count = |text: &str| tokens.count(text);
         let text = "e\u{301}te\u{301} 日本語のテキスト 👩‍👩‍👧 and so on";
         for most in 0..40 {

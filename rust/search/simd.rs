@@ -56,6 +56,14 @@ impl Level {
         }
     }
 
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Portable => "portable",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+        }
+    }
+
     /// This level, or the best below it that the machine has: makes any value safe to act on.
     pub(crate) fn usable(self) -> Self {
         if Self::all().contains(&self) {

@@ -71,7 +71,7 @@ impl<'a> Vectors<'a> {
         if d == 0 {
             return Err(Error::input("vectors must have at least one dimension"));
         }
-        if values.len() % d != 0 {
+        if !values.len().is_multiple_of(d) {
             return Err(Error::input(format!("{} values are not whole vectors of {d}", values.len())));
         }
         if values.len() / d >= u32::MAX as usize {
@@ -271,13 +271,21 @@ impl<'a> Search<'a> {
     fn push(&self, rows: Range<usize>, scores: &[f32], best: &mut Best) {
         let d = self.vectors.d;
         let error = dot_error(d, self.vectors.norm * self.length, dots_chain(d));
-        for (id, &score) in rows.zip(scores) {
-            let (lower, upper) = match f64::from(score) {
-                s if s.is_finite() => (s - error, s + error),
-                // The fast product overflowed: nothing is known of this row yet.
-                _ => (f64::NEG_INFINITY, f64::INFINITY),
-            };
-            best.push(id as u32, lower, upper, |id| self.vectors.score(id, self.query));
+        for (start, scores) in rows.step_by(16).zip(scores.chunks(16)) {
+            // Most rows are far below: sixteen are passed over at once. NaN, from products that
+            // overflow, is not below.
+            let floor = (best.floor() - error) as f32;
+            if !scores.iter().fold(false, |any, &s| any | (s >= floor) | s.is_nan()) {
+                continue;
+            }
+            for (id, &score) in (start..).zip(scores) {
+                let (lower, upper) = match f64::from(score) {
+                    s if s.is_finite() => (s - error, s + error),
+                    // The fast product overflowed: nothing is known of this row yet.
+                    _ => (f64::NEG_INFINITY, f64::INFINITY),
+                };
+                best.push(id as u32, lower, upper, |id| self.vectors.score(id, self.query));
+            }
         }
     }
 }
@@ -307,7 +315,7 @@ pub fn top_k_many(
     (level, threads): (Level, usize),
     progress: &Progress,
 ) -> Result<Vec<Vec<Scored>>> {
-    if queries.len() % vectors.d != 0 {
+    if !queries.len().is_multiple_of(vectors.d) {
         return Err(Error::input(format!("{} values are not whole queries of {}", queries.len(), vectors.d)));
     }
     let count = queries.len() / vectors.d;

@@ -56,15 +56,15 @@ fn starts_a_sentence(text: &str) -> bool {
 
 /// A name follows.
 const TITLES: &[&str] = &[
-    "adm", "brig", "capt", "cf", "cmdr", "col", "cpl", "dr", "e.g", "eg", "fr", "gen", "gov", "hon", "i.e", "ie",
-    "lt", "maj", "messrs", "mlle", "mme", "mr", "mrs", "ms", "mt", "mx", "ph", "pres", "prof", "pvt", "rep",
-    "rev", "rt", "sen", "sgt", "st", "supt", "viz", "vs",
+    "adm", "brig", "capt", "cf", "cmdr", "col", "cpl", "dr", "e.g", "eg", "fr", "gen", "gov", "hon", "i.e",
+    "ie", "lt", "maj", "messrs", "mlle", "mme", "mr", "mrs", "ms", "mt", "mx", "ph", "pres", "prof", "pvt",
+    "rep", "rev", "rt", "sen", "sgt", "st", "supt", "viz", "vs",
 ];
 
 /// A number follows, else the word is an ordinary one.
 const NUMBERED: &[&str] = &[
-    "art", "c", "ca", "ch", "chap", "eq", "eqs", "fig", "figs", "no", "nos", "nr", "op", "p", "para", "pp", "pt",
-    "sec", "sect", "ser", "tab", "vol", "vols",
+    "art", "c", "ca", "ch", "chap", "eq", "eqs", "fig", "figs", "no", "nos", "nr", "op", "p", "para", "pp",
+    "pt", "sec", "sect", "ser", "tab", "vol", "vols",
 ];
 
 /// The sentence goes on unless the next word opens one.
@@ -76,11 +76,12 @@ const EITHER: &[&str] = &[
 ];
 
 const STARTERS: &[&str] = &[
-    "A", "After", "All", "Although", "An", "And", "Another", "As", "At", "Because", "Before", "Both", "But", "By",
-    "During", "Each", "For", "From", "He", "Her", "Here", "His", "How", "However", "I", "If", "In", "It", "Its",
-    "Later", "Many", "Most", "My", "No", "Not", "On", "One", "Our", "She", "Since", "So", "Some", "Such", "That",
-    "The", "Their", "Then", "There", "These", "They", "This", "Those", "Though", "Thus", "To", "Under", "Until",
-    "We", "What", "When", "Where", "Which", "While", "Who", "Why", "With", "You",
+    "A", "After", "All", "Although", "An", "And", "Another", "As", "At", "Because", "Before", "Both", "But",
+    "By", "During", "Each", "For", "From", "He", "Her", "Here", "His", "How", "However", "I", "If", "In",
+    "It", "Its", "Later", "Many", "Most", "My", "No", "Not", "On", "One", "Our", "She", "Since", "So",
+    "Some", "Such", "That", "The", "Their", "Then", "There", "These", "They", "This", "Those", "Though",
+    "Thus", "To", "Under", "Until", "We", "What", "When", "Where", "Which", "While", "Who", "Why", "With",
+    "You",
 ];
 
 #[cfg(test)]

@@ -139,6 +139,20 @@ pub(crate) fn check_documents(titles: Strings<'_>, texts: Strings<'_>) -> Result
     }
 }
 
+/// Where the text begins behind a first line that only repeats the title (as `# Title` does): the
+/// title precedes every unit anyway. 0 where there is no such line, or nothing follows it.
+fn body_start(title: &str, text: &str) -> usize {
+    let start = text.len() - text.trim_start().len();
+    let line = text[start..].lines().next().unwrap_or("");
+    let end = start + line.len();
+    let repeats = !title.is_empty() && line.trim_start_matches('#').trim() == title.trim();
+    if repeats && !text[end..].trim_start().is_empty() {
+        text.len() - text[end..].trim_start().len()
+    } else {
+        0
+    }
+}
+
 fn add_document(
     out: &mut Corpus,
     doc: usize,
@@ -148,7 +162,13 @@ fn add_document(
     counter: &mut Counter,
     progress: &Progress,
 ) -> Result<()> {
-    let pieces = cut_document(text, settings.cut, settings.splitter, counter, progress)?;
+    let body = body_start(title, text);
+    let mut pieces = cut_document(&text[body..], settings.cut, settings.splitter, counter, progress)?;
+    for piece in &mut pieces {
+        let moved = |span: (usize, usize)| (span.0 + body, span.1 + body);
+        piece.span = moved(piece.span);
+        piece.sentences.iter_mut().for_each(|span| *span = moved(*span));
+    }
     let head = if pieces.is_empty() { 0 } else { counter.title(title) };
     let mut chars = CodePoints::new(text);
     for piece in pieces {
@@ -245,9 +265,24 @@ mod tests {
     }
 
     #[test]
+    fn a_first_line_that_repeats_the_title_is_not_cut() {
+        for (title, text, start) in [
+            ("A Name", "# A Name\n\nIt is.", 10),
+            ("A Name", "\n A Name \r\nIt is.", 11),
+            ("A Name", "# A Name\n", 0),
+            ("A Name", "# A Name of another\nIt is.", 0),
+            ("", "#\nIt is.", 0),
+            ("é", "## é\nü", 6),
+        ] {
+            assert_eq!(body_start(title, text), start, "{text:?}");
+        }
+    }
+
+    #[test]
     fn titles_and_empty_documents() {
         let titles = ["Paris", "", "Empty", ""].map(String::from);
-        let texts = ["It is a city in Éire. It is not there at all.", "No title has this one.", " \n", ""].map(String::from);
+        let texts = ["It is a city in Éire. It is not there at all.", "No title has this one.", " \n", ""]
+            .map(String::from);
         let corpus = build(&titles, &texts, &CorpusSettings::default(), 1);
         assert_eq!((corpus.chunk_doc.as_slice(), corpus.documents), ([0, 1].as_slice(), 4));
         assert_eq!(corpus.sent_title, [1, 0, 0, 0]);
@@ -263,7 +298,8 @@ mod tests {
 
     #[test]
     fn wrong_lengths_are_refused() {
-        let (one, two): (StringsBuf, StringsBuf) = (["a"].into_iter().collect(), ["a", "b"].into_iter().collect());
+        let (one, two): (StringsBuf, StringsBuf) =
+            (["a"].into_iter().collect(), ["a", "b"].into_iter().collect());
         let built = build_corpus(one.view(), two.view(), &CorpusSettings::default(), 1, &Progress::none());
         assert!(matches!(built, Err(Error::Input(_))));
     }

@@ -217,7 +217,9 @@ mod tests {
 
     #[test]
     fn an_endless_line_is_cut_in_linear_time() {
-        for text in ["word ".repeat(200_000), "x1y-".repeat(200_000), "🇩🇪".repeat(20_000), "\u{301}".repeat(50_000)] {
+        for text in
+            ["word ".repeat(50_000), "x1y-".repeat(50_000), "🇩🇪".repeat(20_000), "\u{301}".repeat(50_000)]
+        {
             let pieces = cut(&text, Cut::Sentences { max_tokens: 200 });
             assert!(pieces.len() > 50);
             assert!(pieces.iter().all(|p| p.tokens <= 200), "{}", &text[..8]);

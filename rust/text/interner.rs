@@ -37,7 +37,13 @@ impl Interner {
         self.len() == 0
     }
 
-    fn bytes(&self, i: usize) -> &[u8] {
+    /// The bytes of all strings together.
+    pub(crate) fn size(&self) -> usize {
+        self.strings.blob.len()
+    }
+
+    /// The bytes of string `i`, which must be known.
+    pub(crate) fn bytes(&self, i: usize) -> &[u8] {
         &self.strings.blob[self.strings.offsets[i] as usize..self.strings.offsets[i + 1] as usize]
     }
 
@@ -95,8 +101,10 @@ impl Interner {
         self.strings.view()
     }
 
-    /// The strings in ascending order of their bytes, and for each number its place in that order.
-    pub fn sorted(&self) -> (StringsBuf, Vec<u32>) {
+    /// The numbers of the strings in ascending order of their bytes.
+    pub fn order(&self) -> Vec<u32> {
+        // The first eight bytes decide for nearly all pairs; shorter strings are padded with zeros, and
+        // equal keys are compared in full.
         let key = |i: usize| {
             let bytes = self.bytes(i);
             let mut first = [0u8; 8];
@@ -108,10 +116,16 @@ impl Interner {
         order.sort_unstable_by(|a, b| {
             a.0.cmp(&b.0).then_with(|| self.bytes(a.1 as usize).cmp(self.bytes(b.1 as usize)))
         });
+        order.into_iter().map(|(_, i)| i).collect()
+    }
+
+    /// The strings in ascending order of their bytes, and for each number its place in that order.
+    pub fn sorted(&self) -> (StringsBuf, Vec<u32>) {
+        let order = self.order();
         let mut place = vec![0; order.len()];
         let mut sorted = StringsBuf::default();
         sorted.blob.reserve(self.strings.blob.len());
-        for (rank, &(_, i)) in order.iter().enumerate() {
+        for (rank, &i) in order.iter().enumerate() {
             place[i as usize] = rank as u32;
             sorted.blob.extend_from_slice(self.bytes(i as usize));
             sorted.offsets.push(sorted.blob.len() as u64);

@@ -9,15 +9,13 @@ use std::sync::OnceLock;
 /// Longest phrase that is looked for, in words.
 pub const MAX_PHRASE: usize = 8;
 /// A name goes on for at most so many words: a text in capitals is many names, not one.
-pub const MAX_NAME: usize = 32;
+pub const MAX_NAME: usize = 256;
 /// Where an untitled text's subject is looked for, in characters.
 const OPENING: usize = 200;
 const SUBJECT_CAPITALS: f64 = 0.6;
 /// Small words inside a name ("Lord of the Rings"); "the" only after one of the others.
-const CONNECTORS: &str =
-    "of de la le du des von van der den di da del della y al el bin ibn the";
-const SUBJECT_SMALL: &str =
-    "de la le du des von van der den di da del della y e al el bin ibn";
+const CONNECTORS: &str = "of de la le du des von van der den di da del della y al el bin ibn the";
+const SUBJECT_SMALL: &str = "de la le du des von van der den di da del della y e al el bin ibn";
 
 fn connectors() -> &'static WordSet {
     static SET: OnceLock<WordSet> = OnceLock::new();
@@ -108,8 +106,7 @@ pub fn name_spans(text: &Lexer, from: usize, mut each: impl FnMut(&str)) {
                 let alone = begin == last;
                 let letter = text.lower(begin).chars().nth(1).is_none();
                 let common = || {
-                    openers().has(text.lower(first))
-                        && (first == from || opens_sentence(&text.folded, start))
+                    openers().has(text.lower(first)) && (first == from || opens_sentence(&text.folded, start))
                 };
                 if !alone || !(letter || common()) {
                     each(&name);
@@ -187,8 +184,7 @@ pub fn opening_subject(text: &str, lexer: &mut Lexer) -> String {
     let starts = |word: &str| is_capital(word) || word.chars().next().is_some_and(char::is_numeric);
     let small = |w: &str| stop_words().has(w) || subject_small().has(w);
     let large: Vec<usize> = (0..count).filter(|&k| !small(lexer.lower(k))).collect();
-    let capitals =
-        large.iter().filter(|&&k| is_capital(lexer.raw(k)) || is_number(lexer.raw(k))).count();
+    let capitals = large.iter().filter(|&&k| is_capital(lexer.raw(k)) || is_number(lexer.raw(k))).count();
     let enough = capitals as f64 >= SUBJECT_CAPITALS * large.len() as f64;
     let first: String = found.iter().take(1).collect();
     if large.is_empty() || count > MAX_PHRASE || !starts(&first) || !enough {

@@ -33,9 +33,9 @@ impl Splitter {
         match name {
             "uax29" => Ok(Self::Uax29),
             "standard" => Ok(Self::Standard),
-            _ => Err(Error::input(format!(
-                "unknown sentence splitter {name:?}: there are standard and uax29"
-            ))),
+            _ => {
+                Err(Error::input(format!("unknown sentence splitter {name:?}: there are standard and uax29")))
+            }
         }
     }
 
@@ -114,7 +114,8 @@ fn within(
     while to - from > STEP {
         progress.check()?;
         let part = &text[from..char_floor(text, from + STEP)];
-        let ends: Vec<usize> = part.split_sentence_bound_indices().map(|(at, s)| from + at + s.len()).collect();
+        let ends: Vec<usize> =
+            part.split_sentence_bound_indices().map(|(at, s)| from + at + s.len()).collect();
         // The end of the part may have hidden what decides on the last two.
         let sure = if ends.len() > 2 { ends.len() - 2 } else { ends.len() };
         for &end in &ends[..sure] {
@@ -171,8 +172,8 @@ fn shorter(text: &str) -> bool {
 /// Whether `after` continues the sentence `before`; `line` is the length of the last line of
 /// `before` where a line break lies between them.
 fn goes_on(before: &str, after: &str, line: Option<usize>) -> bool {
-    let bare = before.trim_end_matches(|c| matches!(c, '"' | '\'' | ')' | ']' | '}' | '”' | '’' | '»'));
-    let opening = after.trim_start_matches(|c| matches!(c, '"' | '\'' | '(' | '[' | '“' | '‘' | '«'));
+    let bare = before.trim_end_matches(['"', '\'', ')', ']', '}', '”', '’', '»']);
+    let opening = after.trim_start_matches(['"', '\'', '(', '[', '“', '‘', '«']);
     let Some(next) = opening.chars().next() else { return false };
     if next.is_lowercase() {
         return true;
@@ -196,7 +197,6 @@ fn opens_an_item(line: &str, next: char) -> bool {
     }
     !next.is_alphanumeric() && !line.starts_with(['(', '"', '“', '\''])
 }
-
 
 #[cfg(test)]
 mod tests {
@@ -229,11 +229,19 @@ mod tests {
             ["He moved to the U.S.", "He stayed there. \"It was good!\"", "Then came a third one."]
         );
         assert_eq!(
-            split("A heading\n\nThe first sentence is here. The second is 3.5 long.\r\n \r\nlower case start"),
+            split(
+                "A heading\n\nThe first sentence is here. The second is 3.5 long.\r\n \r\nlower case start"
+            ),
             ["A heading", "The first sentence is here.", "The second is 3.5 long.", "lower case start"]
         );
-        assert_eq!(split("- first item of the list\n- second item of the list"), ["- first item of the list", "- second item of the list"]);
-        assert_eq!(split("Only this was said, no. Then he went away."), ["Only this was said, no.", "Then he went away."]);
+        assert_eq!(
+            split("- first item of the list\n- second item of the list"),
+            ["- first item of the list", "- second item of the list"]
+        );
+        assert_eq!(
+            split("Only this was said, no. Then he went away."),
+            ["Only this was said, no.", "Then he went away."]
+        );
         assert_eq!(split("这是第一个句子，它比较长一些吧。这是第二个句子，它也比较长一些。").len(), 2);
         assert!(split(" \n\n \t ").is_empty());
     }
@@ -249,7 +257,7 @@ mod tests {
     #[test]
     fn hostile_runs_take_linear_time() {
         for text in [" ", ")", ". ", "a.) ", "\n", "\u{3000}", "x", "1. ", "\u{301}", ".\u{301} "] {
-            let text = format!("An end.{}", text.repeat(300_000));
+            let text = format!("An end.{}", text.repeat(100_000));
             let mut spans = Vec::new();
             Splitter::Standard.split(&text, &Progress::none(), &mut spans).unwrap();
             Splitter::Uax29.split(&text, &Progress::none(), &mut spans).unwrap();

@@ -113,7 +113,10 @@ pub fn slices(strings: Strings<'_>, owners: &[u32], spans: &[u32]) -> Result<Str
         let whole = ((owner as usize) < strings.len()).then(|| strings.get(owner as usize));
         let piece = whole.and_then(|text| text.get(span[0] as usize..span[1] as usize));
         out.push(piece.ok_or_else(|| {
-            Error::input(format!("span {place} ({}..{}) of string {owner} is no piece of it", span[0], span[1]))
+            Error::input(format!(
+                "span {place} ({}..{}) of string {owner} is no piece of it",
+                span[0], span[1]
+            ))
         })?);
     }
     Ok(out)
@@ -142,7 +145,9 @@ mod tests {
         assert_eq!(list(&take(buf.view(), &[2, 0, 2]).unwrap()), ["xyz", "aé", "xyz"]);
         assert!(take(buf.view(), &[3]).is_err());
         assert_eq!(list(&slices(buf.view(), &[0, 2, 1], &[1, 3, 0, 2, 0, 0]).unwrap()), ["é", "xy", ""]);
-        for (owners, spans) in [(vec![0], vec![2, 3]), (vec![9], vec![0, 0]), (vec![2], vec![2, 1]), (vec![2], vec![0])] {
+        for (owners, spans) in
+            [(vec![0], vec![2, 3]), (vec![9], vec![0, 0]), (vec![2], vec![2, 1]), (vec![2], vec![0])]
+        {
             assert!(slices(buf.view(), &owners, &spans).is_err());
         }
     }

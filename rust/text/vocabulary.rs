@@ -1,9 +1,9 @@
 //! The keyword vocabulary of a corpus, and which words each unit, chunk and sentence holds.
 
 use super::corpus::{check_documents, Corpus};
-use super::word_table::WordTable;
 use super::stopwords::StopWords;
 use super::strings::{Strings, StringsBuf};
+use super::word_table::WordTable;
 use super::words::Words;
 use crate::error::{Error, Result};
 use crate::parallel::{map_ranges, map_ranges_with, threads as thread_count};
@@ -114,7 +114,9 @@ pub fn build_vocabulary(
                 if worker.title_of != Some(doc) {
                     worker.title.clear();
                     let title = &mut worker.title;
-                    worker.words.for_each_word(titles.get(doc as usize), |word, _| title.push(interner.intern(word)));
+                    worker
+                        .words
+                        .for_each_word(titles.get(doc as usize), |word, _| title.push(interner.intern(word)));
                     worker.title_of = Some(doc);
                 }
                 let text = texts.get(doc as usize);
@@ -124,8 +126,8 @@ pub fn build_vocabulary(
             Ok(part)
         },
     )?;
-    drop(next);
-    let pool: Vec<WordTable> = pool.into_iter().map(|m| m.into_inner().unwrap_or_else(|e| e.into_inner())).collect();
+    let pool: Vec<WordTable> =
+        pool.into_iter().map(|m| m.into_inner().unwrap_or_else(|e| e.into_inner())).collect();
     let (words, renumbered) = merge(&pool, threads, progress)?;
     drop(pool);
     finish(words, &renumbered, parts, one_level, threads, progress)
@@ -138,7 +140,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The rows of each chunk, from the ascending chunk of each row.
 fn ranges(chunk_of: &[u32], chunks: usize, name: &str) -> Result<Vec<Range<usize>>> {
     if chunk_of.windows(2).any(|w| w[1] < w[0]) || chunk_of.last().is_some_and(|&c| c as usize >= chunks) {
-        return Err(Error::input(format!("{name} must ascend and stay below the number of chunks, {chunks}")));
+        return Err(Error::input(format!(
+            "{name} must ascend and stay below the number of chunks, {chunks}"
+        )));
     }
     let mut at = 0;
     Ok((0..chunks)
@@ -154,7 +158,13 @@ fn ranges(chunk_of: &[u32], chunks: usize, name: &str) -> Result<Vec<Range<usize
 
 /// A corpus may come from anywhere: what is read below must lie where it says.
 fn check_spans(texts: Strings<'_>, corpus: &Corpus, unit_of: &[Range<usize>]) -> Result<()> {
-    let same = |a: usize, b: usize| if a == b { Ok(()) } else { Err(Error::input("the corpus' arrays differ in length")) };
+    let same = |a: usize, b: usize| {
+        if a == b {
+            Ok(())
+        } else {
+            Err(Error::input("the corpus' arrays differ in length"))
+        }
+    };
     same(corpus.chunk_span.len(), corpus.chunks())?;
     same(corpus.unit_span.len(), corpus.units())?;
     same(corpus.sent_span.len(), corpus.sentences())?;
@@ -165,7 +175,9 @@ fn check_spans(texts: Strings<'_>, corpus: &Corpus, unit_of: &[Range<usize>]) ->
         }
         let [start, end] = corpus.chunk_span[chunk];
         if texts.get(doc as usize).get(start as usize..end as usize).is_none() {
-            return Err(Error::input(format!("chunk {chunk} spans {start}..{end}, no stretch of document {doc}")));
+            return Err(Error::input(format!(
+                "chunk {chunk} spans {start}..{end}, no stretch of document {doc}"
+            )));
         }
         if unit_of[chunk].is_empty() {
             return Err(Error::input(format!("chunk {chunk} has no unit")));
@@ -271,13 +283,11 @@ fn merge(pool: &[WordTable], threads: usize, progress: &Progress) -> Result<(Str
     let mut words = StringsBuf::default();
     words.blob.reserve(pool.iter().map(WordTable::bytes).max().unwrap_or(0));
     // The least word is popped first: `Reverse` on (word, interner, place).
-    let head = |t: usize, k: usize| {
-        sorted[t].get(k).map(|&id| std::cmp::Reverse((pool[t].get(id), t, k)))
-    };
+    let head = |t: usize, k: usize| sorted[t].get(k).map(|&id| std::cmp::Reverse((pool[t].get(id), t, k)));
     let mut heads: BinaryHeap<_> = (0..pool.len()).filter_map(|t| head(t, 0)).collect();
     let mut seen = 0usize;
     while let Some(std::cmp::Reverse((word, t, k))) = heads.pop() {
-        if seen % 4096 == 0 {
+        if seen.is_multiple_of(4096) {
             progress.check()?;
         }
         seen += 1;
@@ -287,7 +297,8 @@ fn merge(pool: &[WordTable], threads: usize, progress: &Progress) -> Result<(Str
             words.blob.extend_from_slice(word);
             words.offsets.push(words.blob.len() as u64);
         }
-        let id = u32::try_from(words.offsets.len() - 2).map_err(|_| Error::input("more than 4,294,967,295 distinct words"))?;
+        let id = u32::try_from(words.offsets.len() - 2)
+            .map_err(|_| Error::input("more than 4,294,967,295 distinct words"))?;
         renumbered[t][sorted[t][k] as usize] = id;
         heads.extend(head(t, k + 1));
     }
@@ -458,9 +469,14 @@ mod tests {
     #[test]
     fn broken_corpora_are_refused() {
         let (titles, texts) = (buf(&["".into()]), buf(&["éa".into()]));
-        let good = build_corpus(titles.view(), texts.view(), &CorpusSettings::default(), 1, &Progress::none()).unwrap();
+        let good =
+            build_corpus(titles.view(), texts.view(), &CorpusSettings::default(), 1, &Progress::none())
+                .unwrap();
         let refused = |corpus: &Corpus| {
-            matches!(build_vocabulary(titles.view(), texts.view(), corpus, StopWords::None, 1, &Progress::none()), Err(Error::Input(_)))
+            matches!(
+                build_vocabulary(titles.view(), texts.view(), corpus, StopWords::None, 1, &Progress::none()),
+                Err(Error::Input(_))
+            )
         };
         assert!(!refused(&good));
         assert!(refused(&Corpus { chunk_span: vec![[1, 3]], ..good.clone() }));

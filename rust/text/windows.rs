@@ -32,7 +32,8 @@ pub fn grapheme_floor(text: &str, at: usize, floor: usize) -> usize {
     }
     // Whether `at` is a boundary depends on what is before it and on the one character after it.
     let after = at + text[at..].chars().next().map_or(0, char::len_utf8);
-    let best = text[start..after].grapheme_indices(true).map(|(i, _)| start + i).take_while(|&i| i <= at).last();
+    let best =
+        text[start..after].grapheme_indices(true).map(|(i, _)| start + i).take_while(|&i| i <= at).last();
     match best {
         Some(i) if i > lowest => i,
         // Nothing parts here. From `floor` that is the truth; from elsewhere it is the reach.
@@ -70,13 +71,13 @@ pub(crate) fn truncate_with(counter: &mut Counter, text: &str, tokens: usize) ->
 
 /// The end of the first `tokens` tokens, `None` where there are no more than that.
 fn token_end(counter: &mut Counter, text: &str, tokens: usize) -> Option<usize> {
-    let bpe = &counter.encoding().tokenizer().bpe;
+    let bpe = counter.encoding().merges();
     let (mut seen, mut from) = (0, 0);
     for piece_end in counter.encoding().pieces(text, 0) {
         let piece = &text.as_bytes()[from..piece_end];
         let inside = counter.piece(piece);
         if seen + inside > tokens {
-            let kept = bpe.encode_via_backtracking(piece).into_iter().take(tokens - seen);
+            let kept = bpe.encode(piece).into_iter().take(tokens - seen);
             return Some(from + kept.map(|token| bpe.token_len(token)).sum::<usize>());
         }
         seen += inside;
@@ -113,7 +114,7 @@ pub(crate) fn windows_with(
         )));
     }
     let stride = size - overlap;
-    let bpe = &counter.encoding().tokenizer().bpe;
+    let bpe = counter.encoding().merges();
     let (mut starts, mut ends) = (vec![0], Vec::new());
     // The tokens after which the next window starts, and the next one ends.
     let (mut next_start, mut next_end) = (stride, size);
@@ -132,7 +133,7 @@ pub(crate) fn windows_with(
             continue;
         }
         let mut at = from;
-        for token in bpe.encode_via_backtracking(piece) {
+        for token in bpe.encode(piece) {
             at += bpe.token_len(token);
             seen += 1;
             if seen == next_start {
@@ -168,10 +169,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const TEXT: &str = "([a-z]{1,9}|[ .,\n]|\r\n|é|e\u{301}|中文字|👩‍👧‍👦|🇩🇪|กำ|\u{1100}\u{1161}|\u{0}|[^\u{0}]){0,60}";
+    const TEXT: &str =
+        "([a-z]{1,9}|[ .,\n]|\r\n|é|e\u{301}|中文字|👩‍👧‍👦|🇩🇪|กำ|\u{1100}\u{1161}|\u{0}|[^\u{0}]){0,60}";
 
     fn plain_floor(text: &str, at: usize) -> usize {
-        text.grapheme_indices(true).map(|(i, _)| i).chain([text.len()]).take_while(|&i| i <= at).last().unwrap_or(0)
+        text.grapheme_indices(true)
+            .map(|(i, _)| i)
+            .chain([text.len()])
+            .take_while(|&i| i <= at)
+            .last()
+            .unwrap_or(0)
     }
 
     proptest! {
@@ -218,7 +225,8 @@ mod tests {
 
     #[test]
     fn endless_graphemes_and_flags_take_linear_time() {
-        for text in ["\u{301}".repeat(300_000), "🇩🇪".repeat(60_000), "中".repeat(100_000), "x".repeat(2_000_000)] {
+        for text in ["\u{301}".repeat(60_000), "🇩🇪".repeat(20_000), "中".repeat(30_000), "x".repeat(300_000)]
+        {
             let spans = windows(Encoding::Cl100k, &text, 200, 0, &Progress::none()).unwrap();
             assert!(spans.len() > 20, "{} {}", spans.len(), &text[..12]);
             assert!(spans.iter().all(|&(a, b)| b - a < 60_000 && a < b));

@@ -178,7 +178,7 @@ fn unparted(c: char) -> bool {
         | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xF900..=0xFAFF // Han
         | 0xA9E0..=0xA9FF | 0xAA60..=0xAA7F // Myanmar, extended
         | 0x1AFF0..=0x1B16F        // Kana, extended
-        | 0x20000..=0x3FFFF)       // Han, extended
+        | 0x20000..=0x3FFFF) // Han, extended
 }
 
 /// Variation selectors: they choose a glyph and are no part of a token.
@@ -260,14 +260,23 @@ mod tests {
 
     #[test]
     fn examples() {
-        assert_eq!(tokens("The Quick-brown fox can't jump 3.14, don’t!"), ["quick", "brown", "fox", "jump", "3.14"]);
+        assert_eq!(
+            tokens("The Quick-brown fox can't jump 3.14, don’t!"),
+            ["quick", "brown", "fox", "jump", "3.14"]
+        );
         assert_eq!(tokens("ﬁne CAFÉ cafe\u{301} ΣΑΣ"), ["fine", "café", "café", "σας"]);
-        assert_eq!(tokens("東京都に 犬 カメラ ｶﾒﾗ"), ["東京", "京都", "都に", "犬", "カメ", "メラ", "カメ", "メラ"]);
+        assert_eq!(
+            tokens("東京都に 犬 カメラ ｶﾒﾗ"),
+            ["東京", "京都", "都に", "犬", "カメ", "メラ", "カメ", "メラ"]
+        );
         assert_eq!(tokens("ภาษา"), ["ภา", "าษ", "ษา"]);
         assert_eq!(tokens("한국어 العربية"), ["한국어", "العربية"]);
         assert_eq!(tokens("葛\u{E0100}飾区"), ["葛飾", "飾区"]);
         assert!(tokens("👩‍👧 -- ... \u{0} \u{301}").is_empty());
-        assert_eq!(words("é ﬁ東京x"), [("é".into(), 0), ("fi".into(), 3), ("東京".into(), 6), ("x".into(), 12)]);
+        assert_eq!(
+            words("é ﬁ東京x"),
+            [("é".into(), 0), ("fi".into(), 3), ("東京".into(), 6), ("x".into(), 12)]
+        );
     }
 
     proptest! {

@@ -16,7 +16,6 @@ from ketrag_fast import errors
 from ketrag_fast.kernels.cooccurrence import NOBODY, cooccurrence_kernels, cooccurrence_knn, knn_graph
 from ketrag_fast.reference import cooccurrence as oracle
 
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
 Rows = tuple[NDArray[np.uint64], NDArray[np.uint32]]
 
 
@@ -52,10 +51,8 @@ def test_equals_the_oracle(
             np.testing.assert_array_equal(mine, theirs)
 
 
-def real_texts(limit: int) -> list[list[int]]:
-    corpus = DATA / "musique-train100" / "corpus.jsonl"
-    if not corpus.exists():
-        pytest.skip(f"the musique-train100 passages are not at {corpus}")
+def real_texts(data: Path, limit: int) -> list[list[int]]:
+    corpus = data / "musique-train100" / "corpus.jsonl"
     vocabulary: dict[str, int] = {}
     with corpus.open(encoding="utf-8") as lines:
         records = [json.loads(line) for line, _ in zip(lines, range(limit), strict=False)]
@@ -63,8 +60,8 @@ def real_texts(limit: int) -> list[list[int]]:
     return [sorted({vocabulary.setdefault(word, len(vocabulary)) for word in text}) for text in words]
 
 
-def test_equals_the_oracle_on_real_passages() -> None:
-    texts = real_texts(700)
+def test_equals_the_oracle_on_real_passages(data: Path) -> None:
+    texts = real_texts(data, 700)
     columns = 1 + max(max(text, default=0) for text in texts)
     for options in ({}, {"max_df_ratio": 0.02}):
         expected = oracle.cooccurrence_knn(texts, 4, **options)  # type: ignore[arg-type]
@@ -100,11 +97,11 @@ def test_wrong_arrays_are_refused() -> None:
         {"rows": (1, 3)},
     ):
         with pytest.raises(errors.InputError):
-            cooccurrence_knn(*good, 3, 1, **options)  # type: ignore[arg-type]
+            cooccurrence_knn(*good, 3, 1, **options)
     with pytest.raises(errors.InputError):
         cooccurrence_knn(*good, 3, 2**62)
     with pytest.raises(TypeError):
-        cooccurrence_knn(good[0].astype(np.int64), good[1], 3, 1)  # type: ignore[arg-type]
+        cooccurrence_knn(good[0].astype(np.int64), good[1], 3, 1)
 
 
 def test_a_report_stops_the_work() -> None:

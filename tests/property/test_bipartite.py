@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from ketrag_fast.errors import Cancelled, InputError
 from ketrag_fast.kernels import graphs
+from ketrag_fast.reference import bipartite as plain
 
 UNITS = st.lists(st.sets(st.integers(0, 14)), max_size=12)
 
@@ -25,15 +26,13 @@ def unpack(rows: graphs.Rows) -> list[list[int]]:
 @given(UNITS, st.integers(0, 4), st.sampled_from([0.0, 0.3, 0.5, 1.0]), st.sampled_from([1, 2]))
 def test_keywords_and_their_units(units: list[set[int]], least: int, ratio: float, threads: int) -> None:
     graph = graphs.bipartite(*pack(units), 15, min_df=least, max_df_ratio=ratio, threads=threads)
-    df = {w: sum(w in unit for unit in units) for w in range(15)}
-    kept = [w for w, n in df.items() if max(1, least) <= n <= ratio * len(units) + 1e-9]
+    unit_keywords, keyword_units, kept = plain.bipartite(units, min_df=least, max_df_ratio=ratio)
     assert graph.kept.tolist() == kept
     if units:
-        want = [[kept.index(w) for w in sorted(unit) if w in kept] for unit in units]
-        assert unpack(graph.unit_keywords) == want
-        assert unpack(graphs.renumber(*pack(units), 15, kept)) == want
+        assert unpack(graph.unit_keywords) == unit_keywords
+        assert unpack(graphs.renumber(*pack(units), 15, kept)) == unit_keywords
     if kept:
-        assert unpack(graph.keyword_units) == [[u for u, unit in enumerate(units) if w in unit] for w in kept]
+        assert unpack(graph.keyword_units) == keyword_units
 
 
 @given(UNITS)

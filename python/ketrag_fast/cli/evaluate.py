@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.cli import options, output
-from ketrag_fast.config import Settings, parse
+from ketrag_fast.cli.index import report_of
+from ketrag_fast.config import FIELDS, Settings, parse
 from ketrag_fast.errors import ConfigError, DocumentError
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         parser.add_argument_group("how passages are found"), "top", "fill_policy", "oversize_policy"
     )
     options.setting(parser.add_argument_group("what is built without -i"), *options.BUILD_FLAGS)
+    options.model(parser.add_argument_group("the embedding model"))
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
@@ -72,11 +73,17 @@ def _index(args: argparse.Namespace, dataset: DataSet) -> Iterator[Index]:
     from ketrag_fast.index import Index
 
     if args.index is not None:
+        given = [name for name in options.flags(args) if FIELDS[name].metadata["concerns"] == "build"]
+        if given:
+            flag = given[0].replace("_", "-")
+            raise ConfigError(f"--{flag} says how to build, but -i names an index that is built")
         with Index.open(Path(args.index), settings=options.query_settings_of(args)) as index:
             yield index
         return
     if dataset.corpus is None:
         raise DocumentError(f"{args.dataset} has no corpus.jsonl", hint="name an index that holds it with -i")
+    import tempfile
+
     settings = options.build_settings_of(args)
     if settings.on_error == "stop":
         raise ConfigError("on_error: a data set is indexed with skip")
@@ -85,7 +92,8 @@ def _index(args: argparse.Namespace, dataset: DataSet) -> Iterator[Index]:
         with Index.build(
             [dataset.corpus], Path(folder) / "index", settings=settings, progress=progress
         ) as index:
-            if index.report.failures and not args.quiet:
-                output.warn(f"{len(index.report.failures):,} passages could not be read:")
-                output.list_failures(index.report.failures)
+            failures = report_of(index).failures
+            if failures and not args.quiet:
+                output.warn(f"{len(failures):,} passages could not be read:")
+                output.list_failures(failures)
             yield index

@@ -6,9 +6,10 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.cli import options, output
-from ketrag_fast.errors import ConfigError
+from ketrag_fast.errors import ConfigError, InternalError
 
 if TYPE_CHECKING:
+    from ketrag_fast.index import Index
     from ketrag_fast.types import BuildReport
 
 _GO_ON = "what is finished is kept: run the same command again and it goes on from there"
@@ -30,6 +31,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     options.setting(parser.add_argument_group("what is built"), *options.BUILD_FLAGS)
     options.setting(parser.add_argument_group("how it runs"), "on_error", "limit_seconds")
+    options.model(parser.add_argument_group("the embedding model"))
     parser.set_defaults(run=run, go_on=_GO_ON)
 
 
@@ -52,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         rebuild=args.rebuild,
     )
     with index:
-        report = index.report
+        report = report_of(index)
     if args.json:
         output.write_json({**report.to_json(), "index": str(path)})
     else:
@@ -60,6 +62,13 @@ def run(args: argparse.Namespace) -> int:
     if not args.quiet:
         _tell(args, report)
     return output.PARTIAL if report.failures else 0
+
+
+def report_of(index: Index) -> BuildReport:
+    """What a build did; an index that was only opened has none."""
+    if index.report is None:
+        raise InternalError("a build ended without a report")
+    return index.report
 
 
 def _summary(report: BuildReport, path: str) -> str:

@@ -6,10 +6,12 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.config import FIELDS, Settings, from_environment, from_file, names, parse
-from ketrag_fast.progress import Callback, Kind, sink
+
+if TYPE_CHECKING:
+    from ketrag_fast.progress import Callback, Kind
 
 BUILD_FLAGS = (
     "system",
@@ -76,6 +78,18 @@ def setting(group: Any, *wanted: str) -> None:
         )
 
 
+def model(group: Any) -> None:
+    """How an embedding model is found and computes."""
+    setting(group, "precision", "device", "limit_usd", "usd_per_million")
+    group.add_argument(
+        "--allow-download",
+        dest="set_allow_download",
+        action="store_const",
+        const="true",
+        help=FIELDS["allow_download"].metadata["help"],
+    )
+
+
 def flags(args: argparse.Namespace) -> dict[str, Any]:
     """The settings given as flags."""
     given = {name: getattr(args, f"set_{name}", None) for name in FIELDS}
@@ -111,5 +125,7 @@ def index_path(args: argparse.Namespace) -> tuple[Path, str]:
 
 def progress(args: argparse.Namespace) -> Callback | None:
     """Where progress goes."""
+    from ketrag_fast.progress import sink
+
     kind: Kind = "none" if args.quiet and args.progress == "auto" else args.progress
     return sink(kind, sys.stderr)

@@ -38,6 +38,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("--explain", action="store_true", help="say for each passage why it is there")
     group = parser.add_argument_group("how passages are found")
     options.setting(group, "mode", "budget", "top", "deadline", "fill_policy", "oversize_policy", "embedder")
+    options.model(parser.add_argument_group("the embedding model"))
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
@@ -77,10 +78,9 @@ def _for_people(context: Context, explain: bool) -> str:
         f"Sources ({context.mode}, {counted}):",
     ]
     for passage in context.passages:
+        place = f"{passage.document}:{passage.start}-{passage.end}"
         title = f"  {passage.title}" if passage.title else ""
-        lines.append(
-            f"  [{passage.rank}] {passage.document}:{passage.start}-{passage.end}{title}  ({passage.score:.3f})"
-        )
+        lines.append(f"  [{passage.rank}] {place}{title}  ({passage.score:.3f})")
         if explain:
             lines += [f"      {json.dumps(reason, ensure_ascii=False)}" for reason in passage.why]
     return "\n".join(lines)

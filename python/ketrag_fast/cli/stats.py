@@ -30,7 +30,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         output.write_json({"schema": "ketrag/stats/1", **data})
     else:
-        output.write("\n".join(_lines(data, "")))
+        shown = {name: value for name, value in data.items() if name != "schema"}
+        output.write("\n".join(_lines(shown, "")))
     return 0
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
-from difflib import get_close_matches
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from ketrag_fast.errors import ConfigError
@@ -37,7 +36,11 @@ class Settings:
     """All settings. Only what is passed counts as *given*; the rest may come from elsewhere."""
 
     system: str = _setting("default", "the preset that the build follows")
-    embedder: str = _setting("builtin", "what makes vectors: builtin", rebuild=True)
+    embedder: str = _setting(
+        "builtin",
+        "what makes vectors: builtin, sentence-transformers:NAME_OR_PATH, openai:MODEL@URL or vectors:FOLDER",
+        rebuild=True,
+    )
     chunk_tokens: int = _setting(200, "tokens of a unit, at most", low=8, high=1_000_000, rebuild=True)
     overlap: int = _setting(0, "tokens that neighbouring chunks share", low=0, rebuild=True)
     split_level: int = _setting(0, "each chunk is cut into about 2**N units", low=0, high=16, rebuild=True)
@@ -90,6 +93,17 @@ class Settings:
         None, "a build stops after so long; the next one goes on", concerns="run", low=0
     )
     offline: bool = _setting(False, "forbid the network", concerns="run")
+    precision: Literal["auto", "fp32", "bf16"] = _setting(
+        "auto", "how a model computes; auto takes bf16 where it is fast and verified", concerns="run"
+    )
+    device: str = _setting("auto", "where a model computes: auto, cpu, cuda, cuda:N, mps", concerns="run")
+    allow_download: bool = _setting(False, "a model that is not here may be downloaded", concerns="run")
+    limit_usd: float | None = _setting(
+        None, "what an endpoint may cost; needs usd_per_million", concerns="run", low=0
+    )
+    usd_per_million: float | None = _setting(
+        None, "price of a million tokens at the endpoint", concerns="run", low=0
+    )
 
     def __new__(cls, **values: Any) -> Self:
         """Remembers which settings were passed, before they are filled up with the defaults."""
@@ -135,6 +149,8 @@ def known(name: str, where: str = "") -> str:
     plain = name.strip().lower().replace("-", "_")
     if plain in FIELDS:
         return plain
+    from difflib import get_close_matches  # here, so that `--help` does not wait for it
+
     near = get_close_matches(plain, FIELDS, 1)
     raise ConfigError(
         f"there is no setting {name!r}{where}",

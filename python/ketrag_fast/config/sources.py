@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -12,7 +11,10 @@ from ketrag_fast.config.settings import FIELDS, Settings, known, names, parse
 from ketrag_fast.errors import ConfigError
 
 PREFIX = "KETRAG_"
-OTHER_VARIABLES = frozenset({"KETRAG_INDEX", "KETRAG_CONFIG"})
+OTHER_VARIABLES = frozenset(
+    {"KETRAG_INDEX", "KETRAG_CONFIG", "KETRAG_DATA", "KETRAG_SHARED", "KETRAG_OPENAI_API_KEY"}
+)
+"""Not settings: where the index and the settings lie, where the question sets do, an endpoint's key."""
 DEFAULT_FILE = "ketrag.toml"
 
 Presets = Mapping[str, Mapping[str, Any]]
@@ -48,6 +50,8 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 
 def from_file(path: Path | None) -> dict[str, Any]:
     """The settings of a TOML file. None: `./ketrag.toml` if there is one."""
+    import tomllib  # here, so that `--help` does not wait for it
+
     wanted = Path(DEFAULT_FILE) if path is None else path
     try:
         data = wanted.read_bytes()

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from .. import _core
-from ..errors import InputError
+from ketrag_fast import _core
+from ketrag_fast.errors import InputError
+from ketrag_fast.kernels.arrays import U32, U64, whole
+from ketrag_fast.kernels.text import pack
 
 
 class Context(NamedTuple):
@@ -21,15 +23,26 @@ class Context(NamedTuple):
 
     text: str
     tokens: int
-    units: NDArray[np.uint32]
-    row_tokens: NDArray[np.uint64]
-    starts: NDArray[np.uint64]
-    ends: NDArray[np.uint64]
+    units: U32
+    row_tokens: U64
+    starts: U64
+    ends: U64
 
 
 def split_budget(token_budget: int, share: float) -> tuple[int, int]:
     """`share` of the budget rounded half up, and the rest (KET-RAG 1.5 step 1)."""
     return _core.split_budget(token_budget, share)
+
+
+def fill(costs: ArrayLike, token_budget: int, *, fill_policy: str = "first_overflow_stops") -> U64:
+    """The places of the rows, best first, whose `costs` add up to at most `token_budget`.
+
+    `first_overflow_stops` ends at the first row that does not fit; `skip_and_continue` passes it over
+    (specs 0.3). Raises `InputError` for negative numbers.
+    """
+    if token_budget < 0:
+        raise InputError(f"the token budget is negative: {token_budget}")
+    return _core.fill(whole(costs, np.uint64, "costs"), token_budget, fill_policy=fill_policy)
 
 
 def render(
@@ -53,30 +66,19 @@ def render(
     """
     if token_budget < 0:
         raise InputError(f"the token budget is negative: {token_budget}")
-    pack = None
+    packed_titles = None
     if titles is not None:
-        pack = (*_pack(titles), np.arange(len(titles), dtype=np.uint32))
-    ids, counts = np.asarray(candidates), np.asarray(n_tokens)
-    for name, array in (("candidates", ids), ("n_tokens", counts)):
-        if array.ndim != 1 or (array.size and (array.dtype.kind not in "iu" or array.min() < 0)):
-            raise InputError(f"{name} must be one row of integers >= 0")
+        packed_titles = (*pack(titles), np.arange(len(titles), dtype=np.uint32))
     return Context(
         *_core.render(
-            np.ascontiguousarray(ids, dtype=np.uint32),
-            *_pack(texts),
-            np.ascontiguousarray(counts, dtype=np.uint32),
+            whole(candidates, np.uint32, "candidates"),
+            *pack(texts),
+            whole(n_tokens, np.uint32, "n_tokens"),
             token_budget,
-            titles=pack,
+            titles=packed_titles,
             style=style,
             fill_policy=fill_policy,
             oversize_policy=oversize_policy,
             encoding=encoding,
         )
     )
-
-
-def _pack(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
-    encoded = [text.encode() for text in texts]
-    offsets = np.zeros(len(encoded) + 1, dtype=np.uint64)
-    np.cumsum([len(e) for e in encoded], out=offsets[1:])
-    return np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ketrag_fast import _core
+from ketrag_fast.kernels.arrays import U32, U64, Report
 
 NOBODY = 0xFFFF_FFFF
 """Fills the places of a neighbour list for which there is nobody."""
@@ -19,20 +16,20 @@ Kernel = Literal["auto", "avx512", "avx2", "portable"]
 class CooccurrenceNeighbours(NamedTuple):
     """`ids` and `counts`, uint32 [texts, k]; empty places hold `NOBODY` and 0."""
 
-    ids: NDArray[np.uint32]
-    counts: NDArray[np.uint32]
+    ids: U32
+    counts: U32
 
 
 class KnnGraph(NamedTuple):
     """Neighbours of node i: `indices[indptr[i]:indptr[i + 1]]`, ascending. uint64 [n + 1], uint32."""
 
-    indptr: NDArray[np.uint64]
-    indices: NDArray[np.uint32]
+    indptr: U64
+    indices: U32
 
 
 def cooccurrence_knn(
-    indptr: NDArray[np.uint64],
-    indices: NDArray[np.uint32],
+    indptr: U64,
+    indices: U32,
     columns: int,
     k: int,
     *,
@@ -41,7 +38,7 @@ def cooccurrence_knn(
     rows: tuple[int, int] | None = None,
     threads: int = 0,
     kernel: Kernel = "auto",
-    report: Callable[[int, int], bool | None] | None = None,
+    report: Report = None,
 ) -> CooccurrenceNeighbours:
     """For each text the `k` other texts with the most distinct words in common (KET-RAG, Alg. 3).
 
@@ -78,7 +75,7 @@ def cooccurrence_kernels() -> list[str]:
     return _core.cooccurrence_kernels()
 
 
-def knn_graph(lexical: NDArray[np.uint32], semantic: NDArray[np.uint32]) -> KnnGraph:
+def knn_graph(lexical: U32, semantic: U32) -> KnnGraph:
     """The simple undirected graph of all pairs {i, j} with j in a neighbour list of i.
 
     `lexical` and `semantic` are uint32 matrices of n rows (any number of columns), `NOBODY` in empty

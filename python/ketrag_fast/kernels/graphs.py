@@ -6,21 +6,17 @@ kind are accepted and converted; arrays that do not fit together raise `InputErr
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from .. import _core
-from ..errors import InputError
-
-U32 = NDArray[np.uint32]
-U64 = NDArray[np.uint64]
-F64 = NDArray[np.float64]
+from ketrag_fast import _core
+from ketrag_fast.kernels.arrays import F64, U32, U64, Report, real, whole
 
 
 class Rows(NamedTuple):
-    """Compressed rows."""
+    """Compressed rows: row i is `indices[indptr[i]:indptr[i + 1]]`."""
 
     indptr: U64
     indices: U32
@@ -32,24 +28,6 @@ class Bipartite(NamedTuple):
     unit_keywords: Rows
     keyword_units: Rows
     kept: U32
-
-
-def _whole(values: ArrayLike, kind: type[np.unsignedinteger[Any]], name: str) -> NDArray[Any]:
-    array = np.asarray(values)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise InputError(f"{name} must be one row of integers, not {array.dtype} of shape {array.shape}")
-    if array.size and (array.min() < 0 or array.max() > np.iinfo(kind).max):
-        raise InputError(f"{name} holds numbers outside 0..{np.iinfo(kind).max}")
-    return np.ascontiguousarray(array, dtype=kind)
-
-
-def _real(values: ArrayLike | None, name: str) -> F64 | None:
-    if values is None:
-        return None
-    array = np.ascontiguousarray(values, dtype=np.float64)
-    if array.ndim != 1:
-        raise InputError(f"{name} must have one dimension, not shape {array.shape}")
-    return array
 
 
 def pagerank(
@@ -64,7 +42,7 @@ def pagerank(
     lazy: bool = False,
     until: str | None = None,
     threads: int = 0,
-    report: Any = None,
+    report: Report = None,
 ) -> F64:
     """PageRank of every node of a directed graph (an undirected one holds each edge both ways).
 
@@ -78,15 +56,44 @@ def pagerank(
     """
     kind = until or ("tolerance" if steps is None else "steps")
     return _core.pagerank(
-        _whole(indptr, np.uint64, "indptr"),
-        _whole(indices, np.uint32, "indices"),
-        _real(weights, "weights"),
-        _real(restart, "restart"),
+        whole(indptr, np.uint64, "indptr"),
+        whole(indices, np.uint32, "indices"),
+        None if weights is None else real(weights, "weights"),
+        None if restart is None else real(restart, "restart"),
         teleport=teleport,
         until=kind,
         tolerance=tolerance,
         steps=0 if steps is None else steps,
         lazy=lazy,
+        threads=threads,
+        report=report,
+    )
+
+
+def personalised_pagerank(
+    indptr: ArrayLike,
+    indices: ArrayLike,
+    restart: ArrayLike,
+    weights: ArrayLike | None = None,
+    *,
+    teleport: float = 0.15,
+    tolerance: float = 1e-9,
+    steps: int | None = None,
+    threads: int = 0,
+    report: Report = None,
+) -> F64:
+    """`pagerank` whose walker returns to `restart` [nodes] (numbers >= 0, not all 0; scaled to sum 1).
+
+    Source: Haveliwala 2002; NodeRAG's shallow PPR is `steps=2, teleport=0.5`.
+    """
+    return pagerank(
+        indptr,
+        indices,
+        weights,
+        restart=restart,
+        teleport=teleport,
+        tolerance=tolerance,
+        steps=steps,
         threads=threads,
         report=report,
     )
@@ -99,9 +106,7 @@ def core_count(n: int, core_ratio: float) -> int:
 
 def select_ranked(scores: ArrayLike, count: int) -> U32:
     """The first `count` ids by (score rounded to 1e-12 descending, id ascending): KET-RAG-P."""
-    array = _real(scores, "scores")
-    assert array is not None  # noqa: S101  (scores are never None: this is for the type checker)
-    return _core.select_ranked(array, count)
+    return _core.select_ranked(real(scores, "scores"), count)
 
 
 def select_uniform(n: int, count: int, *, seed: int = 42, stage: str = "core") -> U32:
@@ -110,17 +115,17 @@ def select_uniform(n: int, count: int, *, seed: int = 42, stage: str = "core") -
 
 
 def transpose(
-    indptr: ArrayLike, indices: ArrayLike, columns: int, *, threads: int = 0, report: Any = None
+    indptr: ArrayLike, indices: ArrayLike, columns: int, *, threads: int = 0, report: Report = None
 ) -> Rows:
     """Columns become rows. The ids of each row must strictly ascend, and do so in the result."""
-    arrays = _whole(indptr, np.uint64, "indptr"), _whole(indices, np.uint32, "indices")
+    arrays = whole(indptr, np.uint64, "indptr"), whole(indices, np.uint32, "indices")
     return Rows(*_core.transpose(*arrays, columns, threads=threads, report=report))
 
 
 def renumber(indptr: ArrayLike, indices: ArrayLike, columns: int, kept: ArrayLike) -> Rows:
     """The same rows over the columns `kept` (ascending old ids), numbered by their place; others dropped."""
-    arrays = _whole(indptr, np.uint64, "indptr"), _whole(indices, np.uint32, "indices")
-    return Rows(*_core.renumber(*arrays, columns, _whole(kept, np.uint32, "kept")))
+    arrays = whole(indptr, np.uint64, "indptr"), whole(indices, np.uint32, "indices")
+    return Rows(*_core.renumber(*arrays, columns, whole(kept, np.uint32, "kept")))
 
 
 def bipartite(
@@ -131,14 +136,14 @@ def bipartite(
     min_df: int = 1,
     max_df_ratio: float = 1.0,
     threads: int = 0,
-    report: Any = None,
+    report: Report = None,
 ) -> Bipartite:
     """The text-keyword graph of units whose distinct words (ids below `words`, ascending) are given.
 
     Words in fewer than `min_df` units, or in more than the share `max_df_ratio` of them, get no keyword.
     `renumber(.., kept)` applies the same choice to the words of sentences. Source: KET-RAG Alg. 3 line 20.
     """
-    arrays = _whole(indptr, np.uint64, "indptr"), _whole(indices, np.uint32, "indices")
+    arrays = whole(indptr, np.uint64, "indptr"), whole(indices, np.uint32, "indices")
     a, b, c, d, kept = _core.bipartite(
         *arrays, words, min_df=min_df, max_df_ratio=max_df_ratio, threads=threads, report=report
     )

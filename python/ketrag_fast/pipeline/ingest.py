@@ -46,6 +46,7 @@ class _State:
     meter: Meter
     done: Ingested
     seen: set[str] = field(default_factory=set)
+    read: dict[str, int] = field(default_factory=dict)
     skipped: Counter[str] = field(default_factory=Counter)
 
 
@@ -72,26 +73,24 @@ def ingest(tables: Tables, sources: Sources, settings: Settings, meter: Meter, *
     """
     paths, documents = split_sources(sources)
     for path in paths:
-        if find_missing(path):
+        if _is_missing(path):
             raise missing(path)
+    given = [("path", path, _absolute(path)) for path in paths]
+    if documents is not None:
+        given.append(("documents", "documents", ""))
     with tables.transaction():
-        if replace:
-            before = tables.sources()
-        for path in paths:
-            tables.add_source("path", path, _absolute(path))
-        if documents is not None:
-            tables.add_source("documents", "documents", "")
+        for kind, label, spec in given:
+            tables.add_source(kind, label, spec)
+        wanted = {(kind, spec) for kind, _, spec in given}
         state = _State(tables, tables.known(), settings, meter, Ingested())
-        if replace:
-            wanted = {("path", _absolute(path)) for path in paths}
-            if documents is not None:
-                wanted.add(("documents", ""))
-            dropped = [row.number for row in before if (row.kind, row.spec) not in wanted]
-        else:
-            dropped = []
+        dropped = []
         for source in tables.sources():
-            if source.number not in dropped:
-                _read_source(state, source, documents, replace)
+            if replace and (source.kind, source.spec) not in wanted:
+                dropped.append(source.number)
+            elif source.kind == "documents":
+                _read_documents(state, source, documents, replace)
+            else:
+                _read_files(state, source)
         gone = [known.key for name, known in state.known.items() if name not in state.seen]
         tables.remove(gone)
         for number in dropped:
@@ -106,19 +105,19 @@ def ingest(tables: Tables, sources: Sources, settings: Settings, meter: Meter, *
     return state.done
 
 
-def find_missing(spec: str) -> bool:
+def _is_missing(spec: str) -> bool:
     """Whether a source that is asked for is not there. A glob without a match is."""
-    return not Path(spec).exists() and (not is_glob(spec) or not find(spec).files)
+    try:
+        return not spec or (not Path(spec).exists() and not (is_glob(spec) and find(spec).files))
+    except (OSError, ValueError) as error:
+        raise DocumentError(f"cannot read {spec!r}: {error}") from None
 
 
 def _absolute(spec: str) -> str:
     return os.path.abspath(spec)  # noqa: PTH100 - links stay as they are, and a glob is no path
 
 
-def _read_source(state: _State, source: SourceRow, documents: list[Document] | None, replace: bool) -> None:
-    if source.kind == "documents":
-        _read_documents(state, source, documents, replace)
-        return
+def _read_files(state: _State, source: SourceRow) -> None:
     found = find(source.spec)
     if found.missing:
         state.done.warnings.append(f"the source {source.label} is gone, and its documents with it")
@@ -134,6 +133,9 @@ def _read_source(state: _State, source: SourceRow, documents: list[Document] | N
                 _fail(state, Failure(name, "document", f"no reader for a file {kind}"))
             else:
                 state.skipped[path.suffix.lower()] += 1
+            continue
+        # A file that an earlier source has already (a folder and a file in it) is one document.
+        if state.read.setdefault(os.path.realpath(path), source.number) != source.number:
             continue
         file = SourceFile(path, name, state.settings.fallback_encoding)
         for item in _guarded(file, reader(file)):
@@ -151,6 +153,8 @@ def _guarded(file: SourceFile, items: Iterator[Item]) -> Iterator[Item]:
         yield file.failure(str(error) if error.hint is None else f"{error} ({error.hint})")
     except OSError as error:
         yield file.failure(f"cannot be read: {error.strerror or error}")
+    except (ValueError, RecursionError) as error:
+        yield file.failure(f"cannot be used: {error}")
     except MemoryError:
         yield file.failure("too large for this machine's memory")
 
@@ -212,7 +216,7 @@ def _checked(document: Document) -> tuple[str, str | None]:
         return "", "id, text and title must be texts"
     if not document.id:
         return "", "the id is empty"
-    if not document.text.strip() and not document.title.strip():
+    if all(not part or part.isspace() for part in (document.text, document.title)):
         return "", "the text is empty"
     if len(document.text) > _LARGEST // 4 and len(document.text.encode("utf-8", "replace")) > _LARGEST:
         return "", f"the text is larger than {_LARGEST:,} bytes"

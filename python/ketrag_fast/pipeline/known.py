@@ -1,4 +1,4 @@
-"""What an index remembers, asked without opening its arrays."""
+"""What an index remembers of itself: its settings and its failures."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from ketrag_fast.errors import IndexDamaged
-from ketrag_fast.storage.generation import MANIFEST, current_number
+from ketrag_fast.config import FIELDS, Settings, resolve
+from ketrag_fast.errors import ConfigError, IndexDamaged, ModelMismatch
+from ketrag_fast.storage.generation import MANIFEST, Generation, current_number
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import read_manifest
+from ketrag_fast.systems.presets import PRESETS
 from ketrag_fast.types import Failure
 
 
@@ -44,3 +46,27 @@ def stored_failures(path: Path) -> list[Failure]:
         except sqlite3.DatabaseError as error:
             raise IndexDamaged(f"{tables} is damaged: {error}", hint="index the sources anew") from error
     return []
+
+
+def reading_settings(given: Settings, generation: Generation) -> Settings:
+    """The settings for asking this generation: how it was built is its own, the rest is as given.
+
+    Raises ModelMismatch if another embedder was given, ConfigError for another build setting.
+    """
+    resolved = resolve(flags=given.given, index=generation.manifest.settings, presets=PRESETS)
+    for name, old, new in resolved.differences:
+        if name == "embedder":
+            if generation.manifest.models.get(name) and new != "builtin":
+                continue  # the same model in another place; another one is known by its fingerprint
+            raise ModelMismatch(
+                f"the index was built with the embedder {old!r}, not {new!r}",
+                hint="leave the embedder to the index, or build anew: ketrag index --rebuild --embedder ...",
+            )
+        if name in given.given:
+            raise ConfigError(
+                f"{name}: the index was built with {old!r}, not {new!r}",
+                hint=f"leave {name} to the index, or build it anew: ketrag index --rebuild",
+            )
+    moved = {name for name, _, _ in resolved.differences if name == "embedder"}
+    kept = {n: v for n, v in generation.manifest.settings.items() if n in FIELDS and n not in moved}
+    return resolved.settings.having(**kept)

@@ -11,11 +11,12 @@ import datetime as dt
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.config import Resolved, Settings, build_settings, resolve
 from ketrag_fast.errors import Cancelled, ConfigError, IndexDamaged, ModelMismatch
@@ -40,6 +41,10 @@ from ketrag_fast.storage.manifest import STAGE_SCHEMA, StageRecord, read_json
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.presets import PRESETS, note
 from ketrag_fast.types import BuildReport, StageReport
+
+if TYPE_CHECKING:
+    from ketrag_fast.backends.embedders.fingerprint import Identity
+    from ketrag_fast.backends.embedders.source import VectorSource
 
 _STAGE_FILE = "stage.json"
 
@@ -77,8 +82,10 @@ def build(
             read = ingest(tables, sources, resolved.settings, meter, replace=replace)
             if meter.finish() is False:
                 raise Cancelled("stopped after reading the sources")
-            work = _Build(layout, tables, resolved, base, rebuild, callback, start)
-            report = work.run(stages, read)
+            with _source(resolved.settings, layout) as source:
+                _require_same_model(base, source, rebuild)
+                work = _Build(layout, tables, resolved, base, rebuild, callback, start, source)
+                report = work.run(stages, read)
             _remember(tables, report)
         prune(layout)
     return report
@@ -93,17 +100,19 @@ class _Build:
     rebuild: bool
     callback: Callback | None
     start: float
+    source: VectorSource | None = None
     reports: list[StageReport] = field(default_factory=list)
 
     def run(self, stages: Sequence[Stage], read: Ingested) -> BuildReport:
         settings = self.resolved.settings
-        prints = fingerprints(stages, settings, read.fingerprint)
+        model = self.source.fingerprint if self.source is not None else None
+        prints = fingerprints(stages, settings, read.fingerprint, model)
         documents = Documents(self.tables)
         done: dict[str, tuple[Path, StageRecord]] = {}
         outputs: dict[str, Arrays] = {}
         for stage in stages:
             meter = Meter(stage.name, self.callback, stage.unit)
-            context = StageContext(meter, settings.threads)
+            context = StageContext(meter, settings.threads, self.source)
             needed = {need: outputs[need] for need in stage.needs if need != DOCUMENTS}
             inputs = StageInputs(needed, documents if DOCUMENTS in stage.needs else None)
             folder, record = self._stage(stage, prints[stage.name], inputs, context)
@@ -120,11 +129,21 @@ class _Build:
             if (dict(stored.settings), dict(stored.documents)) == (kept, about):
                 return self._report(stored.generation, stored.digest, read, changed=False)
         manifest = publish(
-            self.layout, done.values(), settings=kept, documents=about, version=_package_version()
+            self.layout,
+            done.values(),
+            settings=kept,
+            documents=about,
+            version=_package_version(),
+            models=self._models(),
         )
         for leftover in self.layout.work.iterdir():
             discard_folder(leftover)
         return self._report(manifest.generation, manifest.digest, read, changed=True)
+
+    def _models(self) -> dict[str, Any]:
+        if self.source is None:
+            return {}
+        return {"embedder": self.source.identity().to_json()}
 
     def _stage(
         self, stage: Stage, fingerprint: str, inputs: StageInputs, context: StageContext
@@ -189,10 +208,56 @@ class _Build:
         )
 
 
+@contextmanager
+def _source(settings: Settings, layout: Layout) -> Iterator[VectorSource | None]:
+    """The model that the settings name, not loaded yet; None for the built-in vectors."""
+    from ketrag_fast.backends.embedders.registry import BUILTIN, parse
+    from ketrag_fast.backends.embedders.settings import options_of
+    from ketrag_fast.backends.embedders.source import VectorSource
+
+    if parse(settings.embedder)[0] == BUILTIN:
+        yield None
+        return
+    layout.work.mkdir(parents=True, exist_ok=True)
+    with VectorSource(settings.embedder, options_of(settings), layout.tables, layout.work) as source:
+        yield source
+
+
+def _stored_identity(base: Generation | None) -> Identity | None:
+    from ketrag_fast.backends.embedders.fingerprint import Identity
+
+    stored = base.manifest.models.get("embedder") if base is not None else None
+    return Identity.from_json(stored) if stored else None
+
+
+def _require_same_model(base: Generation | None, source: VectorSource | None, rebuild: bool) -> None:
+    """A model whose files changed in place is another model, though its name is the same."""
+    stored = _stored_identity(base) if source is not None and not rebuild else None
+    if stored is not None and source is not None and stored.fingerprint != source.fingerprint:
+        raise ModelMismatch(
+            f"the index was built with {stored.spec} (fingerprint {stored.fingerprint[:12]}); "
+            f"{source.model.spec} has {source.fingerprint[:12]}",
+            hint="--rebuild builds it anew (the old generation serves until then); or give the old model",
+        )
+
+
+def _only_moved(base: Generation, settings: Settings) -> bool:
+    """Whether the embedder that is asked for is the index's own, in another place."""
+    from ketrag_fast.backends.embedders.registry import BUILTIN, fingerprint
+    from ketrag_fast.backends.embedders.settings import options_of
+
+    stored = base.manifest.models.get("embedder")
+    if not stored or settings.embedder == BUILTIN:
+        return False
+    return bool(stored["fingerprint"] == fingerprint(settings.embedder, options_of(settings)))
+
+
 def _settings_for(base: Generation | None, settings: Settings, rebuild: bool) -> Resolved:
     stored = base.manifest.settings if base else None
     resolved = resolve(flags=settings.given, index=stored, presets=PRESETS)
     heavy = resolved.needs_rebuild
+    if base is not None and "embedder" in heavy and _only_moved(base, resolved.settings):
+        heavy = tuple(name for name in heavy if name != "embedder")
     if base is None or rebuild or not heavy or base.manifest.documents.get("count") == 0:
         return resolved
     lines = "; ".join(f"{name} is {old!r}, not {new!r}" for name, old, new in resolved.differences)

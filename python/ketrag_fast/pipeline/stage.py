@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from ketrag_fast.progress import Meter
 from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.types import Document
+
+if TYPE_CHECKING:
+    from ketrag_fast.backends.embedders.source import VectorSource
 
 Array = NDArray[Any]
 Outputs = Mapping[str, Array]
@@ -69,10 +72,14 @@ class StageInputs(Mapping[str, Outputs]):
 
 @dataclass(frozen=True, slots=True)
 class StageContext:
-    """`report(done, total)` is handed to the kernels as `report=`; it returns False to stop them."""
+    """`report(done, total)` is handed to the kernels as `report=`; it returns False to stop them.
+
+    `model` makes vectors, where the settings name one; None stands for the built-in space.
+    """
 
     report: Meter
     threads: int = 0
+    model: VectorSource | None = None
 
     def check(self) -> None:
         """For Python loops: raises Cancelled once a stop was asked for."""
@@ -95,8 +102,13 @@ class Stage:
     unit: str = ""
 
 
-def fingerprints(stages: Sequence[Stage], settings: Settings, documents: str) -> dict[str, str]:
-    """For each stage a hash of all that its result depends on, its needs' fingerprints included."""
+def fingerprints(
+    stages: Sequence[Stage], settings: Settings, documents: str, model: str | None = None
+) -> dict[str, str]:
+    """For each stage a hash of all that its result depends on, its needs' fingerprints included.
+
+    `model` is the fingerprint of the embedding model: it stands in the place of the embedder's name.
+    """
     found = {DOCUMENTS: documents}
     for stage in stages:
         if not stage.name.isidentifier() or stage.name in found:
@@ -105,6 +117,8 @@ def fingerprints(stages: Sequence[Stage], settings: Settings, documents: str) ->
         if missing:
             raise ConfigError(f"stage {stage.name} needs {missing[0]}, which does not come before it")
         values = settings.only(sorted(stage.settings))
+        if model is not None and "embedder" in values:
+            values["embedder"] = model
         found[stage.name] = text_digest(
             [
                 stage.name,

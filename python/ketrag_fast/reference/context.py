@@ -18,6 +18,17 @@ STYLES = {
 }
 
 
+def fill(costs: Sequence[int], budget: int, *, skip: bool = False) -> list[int]:
+    """The places of the rows that fit, in order."""
+    taken: list[int] = []
+    for place, cost in enumerate(costs):
+        if sum(costs[p] for p in taken) + cost <= budget:
+            taken.append(place)
+        elif not skip:
+            break
+    return taken
+
+
 def render(
     candidates: Sequence[int],
     bodies: Sequence[str],
@@ -66,7 +77,7 @@ def keyword_pool(
     whether a unit is already in the pool, as the public code does.
     """
     scores = keywords @ query.astype(np.float64)
-    seeds = sorted(range(len(keywords)), key=lambda k: (-scores[k], k))[:most_keywords]
+    seeds = np.argsort(-scores, kind="stable").tolist()[:most_keywords]
     near = units.astype(np.float64) @ query.astype(np.float64)
     pool: set[int] = set()
     used = 0

@@ -52,7 +52,7 @@ def published_pairs(texts: Sequence[Iterable[int]], k: int) -> list[tuple[int, i
             common = len(sets[i] & sets[j])
             rows[i].append((j, common))
             rows[j].append((i, common))
-    edges = []
+    edges: list[tuple[int, int]] = []
     for i, row in enumerate(rows):
         row.sort(key=lambda pair: pair[1], reverse=True)
         edges.extend((i, j) for j, _ in row[:k])

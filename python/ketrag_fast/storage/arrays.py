@@ -46,9 +46,11 @@ def write_array(path: Path, array: Array) -> FileRecord:
     """Writes and syncs one array."""
     if array.dtype.kind not in _KINDS:
         raise InputError(f"{path.name}: arrays of {array.dtype} are not stored")
-    little = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
+    little: Array = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
     with path.open("xb") as file:
-        npy.write_array(file, little, version=(1, 0), allow_pickle=False)
+        npy.write_array_header_1_0(file, npy.header_data_from_array_1_0(little))
+        if little.size:  # NumPy's own tofile hides the system's reason when the disk is full
+            file.write(little.reshape(-1).view(np.uint8).data)
         file.flush()
         os.fsync(file.fileno())
     return FileRecord(path.stat().st_size, file_digest(path), little.dtype.str, little.shape)

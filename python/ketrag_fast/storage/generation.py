@@ -123,6 +123,7 @@ def publish(
     settings: Mapping[str, Any],
     documents: Mapping[str, Any],
     version: str,
+    models: Mapping[str, Any] | None = None,
 ) -> Manifest:
     """Assembles a generation aside from finished stage folders, names it, and makes it current."""
     number = max(layout.generations(), default=0) + 1
@@ -147,6 +148,7 @@ def publish(
             documents=documents,
             digest=content_digest(records.values()),
             checksum=checksum.NAME,
+            models=models or {},
         )
         write_json(aside / MANIFEST, manifest.to_json())
         sync_folder(aside)

@@ -74,13 +74,13 @@ class Layout:
     def create(self) -> None:
         """Makes the folder, for its owner alone; a folder with other things in it is left alone."""
         with writing(self.root):
-            self.root.parent.mkdir(parents=True, exist_ok=True)
             try:
+                self.root.parent.mkdir(parents=True, exist_ok=True)
                 self.root.mkdir(mode=0o700)
             except FileExistsError:
                 if not self.root.is_dir():
                     raise ReadOnly(
-                        f"{self.root} is a file", hint="the index must be a folder of its own"
+                        f"{self.root} is a file, or in one", hint="the index must be a folder of its own"
                     ) from None
                 if not self.exists():
                     self._refuse_others()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,10 @@ class StageRecord:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """All about one generation. `digest` depends on the content of its files alone."""
+    """All about one generation. `digest` depends on the content of its files alone.
+
+    `models` keeps the identity of each model that the index was built with (`embedder`, if any).
+    """
 
     generation: int
     created: str
@@ -67,6 +70,7 @@ class Manifest:
     documents: Mapping[str, Any]
     digest: str
     checksum: str
+    models: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The manifest.json."""
@@ -80,6 +84,7 @@ class Manifest:
             "settings": dict(self.settings),
             "documents": dict(self.documents),
             "stages": [stage.to_json() for stage in self.stages.values()],
+            "models": dict(self.models),
             "digest": self.digest,
         }
 
@@ -99,6 +104,7 @@ class Manifest:
             documents=dict(data["documents"]),
             digest=str(data["digest"]),
             checksum=str(data["checksum"]),
+            models=dict(data.get("models", {})),
         )
 
 

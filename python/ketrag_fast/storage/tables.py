@@ -224,6 +224,8 @@ def content_of(document: Document) -> str:
 
 
 def _metadata(document: Document) -> str:
+    if not document.metadata:
+        return "{}"
     return json.dumps(dict(document.metadata), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 

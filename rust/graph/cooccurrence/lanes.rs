@@ -39,6 +39,18 @@ pub unsafe trait Lane: Copy {
     }
 }
 
+/// Asks for the cache line at `address` ahead of its use. Any address will do: nothing is read.
+#[inline(always)]
+pub fn prefetch(address: *const u64) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint without effect on memory; SSE is part of every x86-64 processor.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
 /// Plain 64-bit words, four at a time so that a compiler can pair them up.
 #[derive(Clone, Copy)]
 pub struct Plain([u64; 4]);

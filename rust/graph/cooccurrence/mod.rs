@@ -8,9 +8,14 @@
 //! counts the smaller id stays.
 //!
 //! Cost: about n^2 * (frequent words of a text) / 512 full adders plus the pairs that share a rare
-//! word. Memory beyond input and output: 4 bytes a word of a text, 4 more a rare one, and for each
-//! thread a table of 64 bytes a frequent word, the neighbours held (8 bytes each) and the rare
-//! pairs of one group (some 20 MB), whatever the number of texts.
+//! word. Memory beyond input and output: 4 bytes a word of a text and 4 more a rare one (twice that
+//! while the texts are cut), and for each thread 4 bytes a distinct word, a table of 64 bytes a
+//! frequent word (at most 96 kB times the mean length of a text), the neighbours held by a group
+//! (at most 32 MB) and its rare pairs (some 25 MB). Nothing grows with the number of pairs.
+//!
+//! Measured on a Zen 3 (AVX2), processor time of all threads, generated Zipf text: 100,000 texts
+//! 4.2 s, 300,000 texts 35 s. Reading postings text by text, not word by word, took about four
+//! times as long on rare words; texts in order of id, not of length, half as long again in adders.
 
 mod lanes;
 mod plan;
@@ -74,7 +79,7 @@ pub struct Tuning {
     pub group: usize,
     /// Blocks of 512 texts for which rare words are collected at once.
     pub run: usize,
-    /// Most shared rare words collected at once (2 bytes each), about.
+    /// Most shared rare words collected at once (4 bytes each), about.
     pub rare: u64,
 }
 

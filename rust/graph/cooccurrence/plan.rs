@@ -2,8 +2,10 @@
 
 use super::{Options, Tuning};
 use crate::error::{Error, Result};
+use crate::parallel::{map_ranges, threads};
 use crate::progress::Progress;
 use crate::sparse::CsrView;
+use std::ops::Range;
 
 /// How many texts pass between two looks at the progress.
 const GLANCE: usize = 1024;
@@ -33,6 +35,12 @@ impl Ragged {
         let from = if row == 0 { 0 } else { self.ends[row - 1] as usize };
         &self.ids[from..self.ends[row] as usize]
     }
+
+    fn append(&mut self, other: Self) {
+        let base = self.ids.len() as u64;
+        self.ids.extend_from_slice(&other.ids);
+        self.ends.extend(other.ends.iter().map(|end| end + base));
+    }
 }
 
 /// A word that is left out.
@@ -41,19 +49,7 @@ const NOWHERE: u32 = u32::MAX;
 impl Plan {
     pub fn new(words: CsrView<'_>, options: &Options, progress: &Progress) -> Result<Self> {
         let texts = words.rows();
-        let mut df = vec![0u32; words.columns];
-        for (i, text) in (0..texts).enumerate() {
-            if i % GLANCE == 0 {
-                progress.check()?;
-            }
-            let row = words.row(text);
-            if row.windows(2).any(|w| w[1] <= w[0]) {
-                return Err(Error::input(format!("the word ids of text {text} are not strictly ascending")));
-            }
-            for &word in row {
-                df[word as usize] += 1;
-            }
-        }
+        let df = frequencies(words, options.threads, progress)?;
         let most = options.max_df_ratio.map_or(f64::INFINITY, |ratio| ratio * texts as f64);
         let kept = |df: u32| df >= 2 && f64::from(df) <= most;
         let least = frequent_df(&options.tuning, texts);
@@ -67,45 +63,19 @@ impl Plan {
         for (slot, &word) in frequent.iter().enumerate() {
             place[word as usize] = slot as u32;
         }
-        let mut postings = Ragged::default();
+        let mut ends = Vec::new();
         let mut total = 0u64;
         for word in 0..words.columns {
             if kept(df[word]) && df[word] < least {
-                place[word] = (slots + postings.ends.len()) as u32;
-                // The start for now: moved to the end as the word's texts are written.
-                postings.ends.push(total);
+                place[word] = (slots + ends.len()) as u32;
                 total += u64::from(df[word]);
+                ends.push(total);
             }
         }
         drop(df);
-        postings.ids = vec![0; total as usize];
-
-        let (mut near, mut far) = (Ragged::default(), Ragged::default());
-        for text in 0..texts {
-            if text % GLANCE == 0 {
-                progress.check()?;
-            }
-            let first = near.ids.len();
-            for &word in words.row(text) {
-                let at = place[word as usize];
-                if at == NOWHERE {
-                    continue;
-                }
-                if (at as usize) < slots {
-                    near.ids.push(at);
-                } else {
-                    let rare = at - slots as u32;
-                    far.ids.push(rare);
-                    let end = &mut postings.ends[rare as usize];
-                    postings.ids[*end as usize] = text as u32;
-                    *end += 1;
-                }
-            }
-            // Rising slots: the rows are then read in one sweep over the table.
-            near.ids[first..].sort_unstable();
-            near.ends.push(near.ids.len() as u64);
-            far.ends.push(far.ids.len() as u64);
-        }
+        let (near, far) = cut(words, &place, slots as u32, options.threads, progress)?;
+        drop(place);
+        let postings = turned(&far, ends, options.threads, progress)?;
         Ok(Self { texts, slots, frequent: near, rare: far, postings })
     }
 
@@ -132,4 +102,113 @@ impl Plan {
 /// The number of texts from which on a word is kept as a bitmap.
 fn frequent_df(tuning: &Tuning, texts: usize) -> u32 {
     tuning.frequent_df.unwrap_or(((texts / 1500) as u32).max(8)).max(1)
+}
+
+/// Calls `work` for `parts` equal ranges of `0..of` on all threads; their results in order.
+///
+/// The parts are not rows of the result, so that they do not count as progress.
+fn in_parts<T: Send>(
+    of: usize,
+    parts: usize,
+    threads: usize,
+    work: impl Fn(Range<usize>) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    map_ranges(of, of.div_ceil(parts.max(1)), threads, &Progress::none(), work)
+}
+
+/// In how many texts each word is found. Checks the order of the ids on the way.
+fn frequencies(words: CsrView<'_>, asked: usize, progress: &Progress) -> Result<Vec<u32>> {
+    let parts = in_parts(words.rows(), threads(asked), asked, |part| {
+        let mut df = vec![0u32; words.columns];
+        for text in part {
+            if text % GLANCE == 0 {
+                progress.check()?;
+            }
+            let row = words.row(text);
+            if row.windows(2).any(|w| w[1] <= w[0]) {
+                return Err(Error::input(format!("the word ids of text {text} are not strictly ascending")));
+            }
+            for &word in row {
+                df[word as usize] += 1;
+            }
+        }
+        Ok(df)
+    })?;
+    let mut parts = parts.into_iter();
+    let mut df = parts.next().unwrap_or_else(|| vec![0; words.columns]);
+    for part in parts {
+        df.iter_mut().zip(part).for_each(|(sum, more)| *sum += more);
+    }
+    Ok(df)
+}
+
+/// The words of each text by their places: (slots, ascending; rare words, ascending).
+fn cut(
+    words: CsrView<'_>,
+    place: &[u32],
+    slots: u32,
+    asked: usize,
+    progress: &Progress,
+) -> Result<(Ragged, Ragged)> {
+    let parts = in_parts(words.rows(), 4 * threads(asked), asked, |part| {
+        let (mut near, mut far) = (Ragged::default(), Ragged::default());
+        for text in part {
+            if text % GLANCE == 0 {
+                progress.check()?;
+            }
+            let first = near.ids.len();
+            for &word in words.row(text) {
+                match place[word as usize] {
+                    NOWHERE => {}
+                    slot if slot < slots => near.ids.push(slot),
+                    at => far.ids.push(at - slots),
+                }
+            }
+            // Rising slots: the rows are then read in one sweep over the table.
+            near.ids[first..].sort_unstable();
+            near.ends.push(near.ids.len() as u64);
+            far.ends.push(far.ids.len() as u64);
+        }
+        Ok((near, far))
+    })?;
+    let (mut near, mut far) = (Ragged::default(), Ragged::default());
+    near.ids.reserve_exact(parts.iter().map(|(near, _)| near.ids.len()).sum());
+    far.ids.reserve_exact(parts.iter().map(|(_, far)| far.ids.len()).sum());
+    for (a, b) in parts {
+        near.append(a);
+        far.append(b);
+    }
+    Ok((near, far))
+}
+
+/// The texts of each rare word. Words are taken in portions whose postings stay in the cache: each
+/// portion reads all texts, which is cheaper than a cache miss for every word of every text.
+fn turned(far: &Ragged, ends: Vec<u64>, asked: usize, progress: &Progress) -> Result<Ragged> {
+    const PORTION: u64 = 1 << 20;
+    let total = ends.last().copied().unwrap_or(0);
+    let portions = (total / PORTION).clamp(threads(asked) as u64, 16) as usize;
+    let start_of = |word: usize| if word == 0 { 0 } else { ends[word - 1] };
+    let parts = in_parts(ends.len(), portions, asked, |part| {
+        let base = start_of(part.start);
+        let mut next: Vec<u64> = part.clone().map(|word| start_of(word) - base).collect();
+        let mut ids = vec![0u32; (start_of(part.end) - base) as usize];
+        for text in 0..far.ends.len() {
+            if text % GLANCE == 0 {
+                progress.check()?;
+            }
+            for &word in far.row(text) {
+                if part.contains(&(word as usize)) {
+                    let at = &mut next[word as usize - part.start];
+                    ids[*at as usize] = text as u32;
+                    *at += 1;
+                }
+            }
+        }
+        Ok(ids)
+    })?;
+    let mut ids = Vec::with_capacity(total as usize);
+    for part in parts {
+        ids.extend_from_slice(&part);
+    }
+    Ok(Ragged { ends, ids })
 }

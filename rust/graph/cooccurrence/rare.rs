@@ -21,7 +21,7 @@ const GLANCE: usize = 1 << 14;
 pub struct Rare {
     group: Range<usize>,
     words: Vec<Word>,
-    /// By block of the run: (text of the group, position in the block) of each shared word.
+    /// By block of the run: (place of a text of the group, position in the block) of each shared word.
     pairs: Vec<Vec<(u16, u16)>>,
     /// The pairs of the current block by text: where each text's positions end, and they.
     ends: Vec<u32>,
@@ -44,7 +44,7 @@ impl Rare {
         self.group = group.clone();
         self.words.clear();
         for id in 0..plan.rare_words() as u32 {
-            if id as usize % GLANCE == 0 {
+            if (id as usize).is_multiple_of(GLANCE) {
                 progress.check()?;
             }
             let texts = plan.postings(id);
@@ -58,7 +58,14 @@ impl Rare {
     }
 
     /// Collects for the blocks `run`, which follow the last ones.
-    pub fn fill(&mut self, plan: &Plan, run: &Range<usize>, progress: &Progress) -> Result<()> {
+    /// `places`: by text of the group, the number under which [`Self::of`] will be asked for it.
+    pub fn fill(
+        &mut self,
+        plan: &Plan,
+        places: &[u16],
+        run: &Range<usize>,
+        progress: &Progress,
+    ) -> Result<()> {
         let (start, end) = (run.start * TEXTS, run.end * TEXTS);
         self.pairs.resize_with(run.len(), Vec::new);
         self.pairs.iter_mut().for_each(Vec::clear);
@@ -77,7 +84,7 @@ impl Rare {
                 let (pairs, position) = (&mut self.pairs[at / TEXTS], (at % TEXTS) as u16);
                 for &text in mine {
                     if text != other {
-                        pairs.push(((text as usize - self.group.start) as u16, position));
+                        pairs.push((places[text as usize - self.group.start], position));
                     }
                 }
             }
@@ -105,7 +112,7 @@ impl Rare {
         }
     }
 
-    /// The positions in the current block that share rare words with text `g` of the group, once
+    /// The positions in the current block that share rare words with the text of place `g`, once
     /// for each word shared.
     pub fn of(&self, g: usize) -> &[u16] {
         let from = if g == 0 { 0 } else { self.ends[g - 1] as usize };

@@ -323,8 +323,8 @@ mod tests {
                 let found: Vec<u32> = (0..TEXTS).map(|p| counts.at(p)).collect();
                 prop_assert_eq!(&found, &expected);
                 let mut enough = Row::NONE;
-                for p in 0..TEXTS {
-                    if among.has(p) && expected[p] >= least {
+                for (p, &count) in expected.iter().enumerate() {
+                    if among.has(p) && count >= least {
                         enough.set(p);
                     }
                 }

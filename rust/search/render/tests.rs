@@ -8,7 +8,7 @@ fn bytes(text: &str) -> usize {
 }
 
 fn cl100k(text: &str) -> usize {
-    bpe_openai::cl100k_base().count(text)
+    crate::text::bpe::Encoding::Cl100k.count(text)
 }
 
 struct Owned {

@@ -64,5 +64,7 @@ if __name__ == "__main__":
     how, index, source = sys.argv[1:4]
     if how.startswith("kill-"):
         build(index, source, killed_in(how.removeprefix("kill-")))
+    elif how == "whole":
+        build(index, source, STAGES)
     elif how == "sleep":
         build(index, source, sleeping(Path(index + ".flag")))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -180,6 +181,34 @@ def test_killed_build_leaves_the_published_generation(paths: Paths) -> None:
     report = build(index, [], STAGES)
     assert (report.generation, how(report)["words"]) == (2, "resumed")
     assert bytes(reader.stages["words"]["blob"]).endswith(b"engine.")  # an open reader keeps what it has
+
+
+def killed_after(seconds: float, index: Path, docs: Path) -> int:
+    child = run_child("whole", index, docs)
+    try:
+        return child.wait(seconds)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        return child.wait()
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 40))])
+def test_killed_at_any_time(paths: Paths, seed: int) -> None:
+    """Whatever the moment, the published generation is whole and the next build ends as if undisturbed."""
+    index, docs = paths
+    build(index, str(docs), STAGES)
+    for number in range(400):
+        (docs / f"more-{number}.txt").write_text(f"Words of the text {number}. " * 50)
+    whole = build(index.with_name("whole"), str(docs), STAGES)
+    begin = time.monotonic()
+    assert killed_after(60, index.with_name("timed"), docs) == 0
+    usual = time.monotonic() - begin
+    dice = random.Random(seed)
+    for _ in range(3):
+        killed_after(usual * dice.uniform(0.3, 1.0), index, docs)
+        assert open_current(Layout(index)).number in (1, 2)
+    assert build(index, str(docs), STAGES).digest == whole.digest
+    assert open_current(Layout(index)).manifest.digest == whole.digest
 
 
 def test_interrupt_ends_within_a_second_and_keeps_what_is_done(paths: Paths) -> None:

@@ -39,7 +39,7 @@ def _read(file: SourceFile, title_of: Callable[[str], str]) -> Iterator[Item]:
         yield file.failure("the file is empty")
         return
     text = decode(data, file.fallback_encoding)
-    if not text.strip():
+    if text.isspace() or not text:
         yield file.failure("the file has no text, only white space")
         return
     yield Document(file.id, text, title_of(text[:_HEAD]))

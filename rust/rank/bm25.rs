@@ -4,11 +4,11 @@
 //! idf(t) tf / (tf + k1 (1 - b + b length / mean length)). The factor k1 + 1 that some write before
 //! it changes no order.
 
+use super::links_view::LinksView;
+use super::question::Question;
+use super::sparse_sum::SparseSum;
 use crate::error::Result;
 use crate::progress::Progress;
-use crate::rank::links_view::LinksView;
-use crate::rank::question::Question;
-use crate::rank::sparse_sum::SparseSum;
 use crate::sparse::{top_k, Scored};
 
 /// Postings between two looks at the clock.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ketrag_fast import _core
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels import context
 from ketrag_fast.reference import context as plain
@@ -61,6 +63,21 @@ def test_the_budget_of_the_text_channel() -> None:
         context.split_budget(12_000, 2.0)
 
 
+@given(st.lists(st.integers(0, 40), max_size=12), st.integers(0, 120), st.booleans())
+def test_fill(costs: list[int], budget: int, skip: bool) -> None:
+    policy = "skip_and_continue" if skip else "first_overflow_stops"
+    got = context.fill(costs, budget, fill_policy=policy).tolist()
+    assert got == plain.fill(costs, budget, skip=skip)
+
+
+def test_fill_names_bad_input() -> None:
+    for arguments, word in [(([1], -1), "negative"), (([-1], 1), "costs"), (([[1]], 1), "costs")]:
+        with pytest.raises(InputError, match=word):
+            context.fill(*arguments)
+    with pytest.raises(InputError, match="fill_policy"):
+        context.fill([1], 1, fill_policy="x")
+
+
 def test_a_budget_of_nothing_is_an_empty_context() -> None:
     assert context.render([0], ["text"], [1], 0)[:2] == ("", 0)
     assert context.render([], ["text"], [1], 100)[:2] == ("", 0)
@@ -84,3 +101,20 @@ def test_bad_input_is_named(change: dict, word: str) -> None:
     good = {"candidates": [0], "texts": ["text"], "n_tokens": [1], "token_budget": 50}
     with pytest.raises(InputError, match=word):
         context.render(**(good | change))
+
+
+def test_only_what_is_printed_is_looked_at() -> None:
+    """A damaged text far down the list does no harm; one that is printed is named."""
+    blob = np.frombuffer(b"one\xfftwo", dtype=np.uint8)
+    offsets = np.array([0, 3, 4, 7], dtype=np.uint64)
+    tokens = np.array([1, 1, 1], dtype=np.uint32)
+
+    def render(*candidates: int, budget: int = 100) -> tuple:
+        return _core.render(np.array(candidates, dtype=np.uint32), blob, offsets, tokens, budget)
+
+    assert render(2, 0)[0] == "[1]\ntwo\n\n[2]\none\n"
+    assert render(*[0] * 200, 1)[0].count("one") == 20
+    with pytest.raises(InputError, match="text 1 is not UTF-8"):
+        render(0, 1)
+    with pytest.raises(InputError, match="no text 0"):
+        _core.render(np.zeros(1, np.uint32), blob, np.array([9, 2, 4, 7], np.uint64), tokens, 9)

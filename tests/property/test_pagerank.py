@@ -31,6 +31,10 @@ def test_pagerank_is_the_dense_one(matrix: np.ndarray, teleport: float, seed: in
     restart = None if seed is None else np.eye(len(matrix))[seed % len(matrix)] * 3
     got = graphs.pagerank(*rows(matrix), restart=restart, teleport=teleport)
     np.testing.assert_allclose(got, plain.pagerank(matrix, restart, teleport=teleport), atol=1e-12)
+    if restart is not None:
+        indptr, indices, weights = rows(matrix)
+        same = graphs.personalised_pagerank(indptr, indices, restart, weights, teleport=teleport)
+        assert same.tobytes() == got.tobytes()
     two = graphs.pagerank(*rows(matrix), restart=restart, teleport=teleport, threads=2)
     assert got.tobytes() == two.tobytes()
 
@@ -62,8 +66,8 @@ def test_a_path_and_two_isolated_nodes() -> None:
 
 
 def test_as_networkx_stops_it() -> None:
-    networkx = pytest.importorskip("networkx")
-    pytest.importorskip("scipy")
+    networkx = pytest.importorskip("networkx", reason="needs networkx (pip install .[bench])")
+    pytest.importorskip("scipy", reason="networkx needs scipy here (pip install .[bench])")
     graph = networkx.gnm_random_graph(60, 90, seed=3)
     matrix = networkx.to_numpy_array(graph)
     want = networkx.pagerank(graph, alpha=0.85)

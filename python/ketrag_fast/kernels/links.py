@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.errors import InputError
+from ketrag_fast.kernels.arrays import F32, F64, U8, U32, U64, Report
+from ketrag_fast.kernels.text import pack
 
-Links = dict[str, NDArray[np.uint8] | NDArray[np.uint32] | NDArray[np.uint64] | NDArray[np.float64]]
+Links = dict[str, U8 | U32 | U64 | F64]
 """The arrays of an index by name; each may be stored on its own and mapped."""
 
-Hits = tuple[NDArray[np.uint32], NDArray[np.float64]]
+Hits = tuple[U32, F64]
 """Unit ids, best first, and their scores."""
 
 
@@ -25,25 +27,15 @@ Hits = tuple[NDArray[np.uint32], NDArray[np.float64]]
 class Vectors:
     """Vectors of length 1 from one encoder, row by row: units, sentences, questions (float32)."""
 
-    units: NDArray[np.float32]
-    sentences: NDArray[np.float32]
-    questions: NDArray[np.float32]
+    units: F32
+    sentences: F32
+    questions: F32
 
 
-def _packed(strings: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
-    try:
-        parts = [s.encode() for s in strings]
-    except UnicodeEncodeError as error:
-        raise InputError(f"a string is no Unicode text: {error}") from error
-    offsets = np.zeros(len(parts) + 1, np.uint64)
-    np.cumsum([len(p) for p in parts], out=offsets[1:])
-    return np.frombuffer(b"".join(parts), np.uint8), offsets
-
-
-def _rows(result: tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float64]]) -> list[Hits]:
+def _rows(result: tuple[U64, U32, F64]) -> list[Hits]:
     indptr, ids, scores = result
     bounds = [int(x) for x in indptr]
-    return [(ids[a:b], scores[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [(ids[a:b], scores[a:b]) for a, b in pairwise(bounds)]
 
 
 def build_links(
@@ -52,7 +44,7 @@ def build_links(
     sentences: Sequence[Sequence[str]],
     *,
     threads: int = 0,
-    report: _core.Report = None,
+    report: Report = None,
 ) -> Links:
     """Arrays of the walk for n units: a title each (may be empty), a text, and its sentences.
 
@@ -63,16 +55,14 @@ def build_links(
     first = np.zeros(len(texts) + 1, np.uint64)
     np.cumsum([len(group) for group in sentences], out=first[1:])
     flat = [sentence for group in sentences for sentence in group]
-    return _core.links_build(
-        *_packed(titles), *_packed(texts), *_packed(flat), first, threads=threads, report=report
-    )
+    return _core.links_build(*pack(titles), *pack(texts), *pack(flat), first, threads=threads, report=report)
 
 
 def bm25(
-    links: Links, questions: Sequence[str], top: int, *, threads: int = 0, report: _core.Report = None
+    links: Links, questions: Sequence[str], top: int, *, threads: int = 0, report: Report = None
 ) -> list[Hits]:
     """The best `top` units of each question by BM25; only units that have one of its keywords."""
-    return _rows(_core.links_bm25(links, *_packed(questions), top, threads=threads, report=report))
+    return _rows(_core.links_bm25(links, *pack(questions), top, threads=threads, report=report))
 
 
 def walk(
@@ -83,7 +73,7 @@ def walk(
     vectors: Vectors | None = None,
     exact: bool = False,
     threads: int = 0,
-    report: _core.Report = None,
+    report: Report = None,
 ) -> list[Hits]:
     """The best `top` units of each question by the walk; an empty list where nothing of it is known.
 
@@ -95,7 +85,7 @@ def walk(
     return _rows(
         _core.walk_rank(
             links,
-            *_packed(questions),
+            *pack(questions),
             top,
             unit_vectors=given.units if vectors else None,
             sentence_vectors=given.sentences if vectors else None,

@@ -1,0 +1,225 @@
+"""Every vector once: kept under (model, role, text) as batches finish, so that no text is embedded twice.
+
+A killed build, another graph setting or another chunk size finds here what was computed before. One
+SQLite table, in a file of its own or in the index's; one writer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast.backends.embedders.protocol import (
+    Cancel,
+    Embedder,
+    Report,
+    Role,
+    Vectors,
+    windows_of,
+)
+from ketrag_fast.errors import BackendError
+
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS vector_models (
+  number INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL UNIQUE, dimension INTEGER NOT NULL,
+  longest INTEGER, spec TEXT NOT NULL, engine TEXT NOT NULL             -- JSON, of the engine that came first
+) STRICT;
+CREATE TABLE IF NOT EXISTS vectors (
+  model INTEGER NOT NULL REFERENCES vector_models (number),
+  role TEXT NOT NULL, text BLOB NOT NULL,              -- 16 bytes of BLAKE2b
+  vector BLOB NOT NULL                                 -- f32, little-endian, length 1
+) STRICT;
+CREATE UNIQUE INDEX IF NOT EXISTS vectors_key ON vectors (model, role, text);
+"""
+_ASKED: Final = 500
+
+
+def text_hash(text: str) -> bytes:
+    """16 bytes by which a text is known."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+class VectorCache:
+    """See the module. Takes a path, or an open connection that it then neither configures nor closes."""
+
+    def __init__(self, place: Path | sqlite3.Connection) -> None:
+        self._own = not isinstance(place, sqlite3.Connection)
+        if isinstance(place, sqlite3.Connection):
+            self._db = place
+        else:
+            self._db = sqlite3.connect(place, isolation_level=None)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = NORMAL")
+        for statement in _SCHEMA.split(";\n"):
+            self._db.execute(statement)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes what was opened here."""
+        if self._own:
+            self._db.close()
+
+    def model(self, embedder: Embedder) -> int:
+        """The number under which a model's vectors are kept."""
+        found = self._db.execute(
+            "SELECT number, dimension FROM vector_models WHERE fingerprint = ?", (embedder.fingerprint,)
+        ).fetchone()
+        if found is None:
+            engine = json.dumps(embedder.engine.to_json(), sort_keys=True)
+            row = (embedder.fingerprint, embedder.dimension, embedder.longest, embedder.spec, engine)
+            self._db.execute(
+                "INSERT INTO vector_models (fingerprint, dimension, longest, spec, engine)"
+                " VALUES (?, ?, ?, ?, ?)",
+                row,
+            )
+            return self.model(embedder)
+        number, dimension = found
+        if dimension != embedder.dimension:
+            raise BackendError(
+                f"{embedder.spec} has {embedder.dimension} dimensions, its cached vectors have {dimension}"
+            )
+        return int(number)
+
+    def record(self, fingerprint: str) -> tuple[int, int, int | None, dict[str, Any]] | None:
+        """(number, dimension, longest, engine) of a model, as its first use left them."""
+        query = "SELECT number, dimension, longest, engine FROM vector_models WHERE fingerprint = ?"
+        found = self._db.execute(query, (fingerprint,)).fetchone()
+        return (int(found[0]), int(found[1]), found[2], json.loads(found[3])) if found else None
+
+    def dimension(self, fingerprint: str) -> int | None:
+        """Of a model's vectors, if there are any."""
+        query = "SELECT dimension FROM vector_models WHERE fingerprint = ?"
+        found = self._db.execute(query, (fingerprint,)).fetchone()
+        return int(found[0]) if found else None
+
+    def get(self, model: int, role: Role, keys: Sequence[bytes], out: Vectors) -> NDArray[np.bool_]:
+        """Fills the rows of `out` [len(keys), d] whose text is kept; says which those are."""
+        known = np.zeros(len(keys), bool)
+        places: dict[bytes, list[int]] = {}
+        for place, key in enumerate(keys):
+            places.setdefault(key, []).append(place)
+        distinct = list(places)
+        for start in range(0, len(distinct), _ASKED):
+            asked = distinct[start : start + _ASKED]
+            marks = ",".join("?" * len(asked))
+            query = f"SELECT text, vector FROM vectors WHERE model = ? AND role = ? AND text IN ({marks})"  # noqa: S608
+            found = self._db.execute(query, (model, role, *asked)).fetchall()
+            # One of another size is not ours to trust: it is embedded again.
+            right = [(key, blob) for key, blob in found if len(blob) == 4 * out.shape[1]]
+            rows = [row for key, _ in right for row in places[key]]
+            blob = b"".join(blob for key, blob in right for _ in places[key])
+            out[rows] = np.frombuffer(blob, "<f4").reshape(len(rows), out.shape[1])
+            known[rows] = True
+        return known
+
+    def put(self, model: int, role: Role, keys: Sequence[bytes], vectors: Vectors) -> None:
+        """Keeps vectors, all or none; a text that is already there gets the new one."""
+        wide = np.ascontiguousarray(vectors, "<f4")
+        rows = ((model, role, key, wide[place].tobytes()) for place, key in enumerate(keys))
+        outer = self._db.in_transaction
+        if not outer:
+            self._db.execute("BEGIN IMMEDIATE")
+        try:
+            self._db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", rows)
+        except BaseException:
+            if not outer and self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+        if not outer:
+            self._db.execute("COMMIT")
+
+    def count(self, fingerprint: str) -> int:
+        """Vectors kept of a model."""
+        query = "SELECT count(*) FROM vectors JOIN vector_models ON model = number WHERE fingerprint = ?"
+        return int(self._db.execute(query, (fingerprint,)).fetchone()[0])
+
+    def forget(self, fingerprint: str) -> int:
+        """Drops all vectors of a model; says how many there were."""
+        query = "DELETE FROM vectors WHERE model = (SELECT number FROM vector_models WHERE fingerprint = ?)"
+        return self._db.execute(query, (fingerprint,)).rowcount
+
+    def embed_stream(
+        self,
+        embedder: Embedder,
+        texts: Iterable[str],
+        role: Role = "document",
+        progress: Report | None = None,
+        cancel: Cancel | None = None,
+        chars: int | None = None,
+    ) -> Iterator[tuple[int, Vectors]]:
+        """As `Embedder.embed_stream`, but only what is not kept is computed, once for equal texts, and kept.
+
+        `progress` counts the tokens that are computed; its total is an estimate from the characters that
+        are not found here, which falls as more is found.
+        """
+        model = self.model(embedder)
+        start = done = seen = missed = 0
+        for window in windows_of(texts):
+            keys = [text_hash(text) for text in window]
+            out = np.zeros((len(window), embedder.dimension), np.float32)
+            known = self.get(model, role, keys, out)
+            fresh: dict[bytes, int] = {}
+            for place in np.flatnonzero(~known).tolist():
+                if window[place].strip():
+                    fresh.setdefault(keys[place], place)
+            chosen = [window[place] for place in fresh.values()]
+            seen += sum(map(len, window))
+            missed += sum(map(len, chosen))
+            if chosen:
+                share = round(chars * missed / max(seen, 1)) if chars is not None else None
+                relay = _shifted(progress, done, missed, share, sum(map(len, chosen)))
+                before = embedder.tally.tokens
+                vectors = embedder.embed(chosen, role, relay, cancel)
+                done += embedder.tally.tokens - before
+                self.put(model, role, list(fresh), vectors)
+                row_of = {key: row for row, key in enumerate(fresh)}
+                for place in np.flatnonzero(~known).tolist():
+                    if keys[place] in row_of:
+                        out[place] = vectors[row_of[keys[place]]]
+            yield start, out
+            start += len(window)
+
+    def embed(
+        self,
+        embedder: Embedder,
+        texts: Sequence[str],
+        role: Role = "document",
+        progress: Report | None = None,
+        cancel: Cancel | None = None,
+    ) -> Vectors:
+        """f32[len(texts), dimension]; see `embed_stream`."""
+        out = np.zeros((len(texts), embedder.dimension), np.float32)
+        chars = sum(map(len, texts))
+        for start, vectors in self.embed_stream(embedder, texts, role, progress, cancel, chars):
+            out[start : start + len(vectors)] = vectors
+        return out
+
+
+def _shifted(report: Report | None, done: int, missed: int, share: int | None, pending: int) -> Report | None:
+    """One window's report as a part of the whole: `share` characters are expected to be computed in all."""
+    if report is None:
+        return None
+    settled = missed - pending
+
+    def relay(tokens: int, _: int | None) -> bool | None:
+        whole = done + tokens
+        if share is None or not settled:
+            return report(whole, None)
+        return report(whole, max(whole, round(done / settled * share)))
+
+    return relay

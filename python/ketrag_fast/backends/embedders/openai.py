@@ -1,0 +1,269 @@
+"""`openai:MODEL@URL`: any endpoint that speaks OpenAI's embeddings protocol, on this machine or elsewhere.
+
+No tokenizer of the model is at hand, so lengths are *weighed*: an estimate of tokens that errs upwards.
+How much an endpoint reads is not taken on trust: some cut long texts without a word. Before the first
+long text is sent, two texts that differ only in their last words are; equal vectors betray the cut, and
+longer texts are then embedded in windows.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import islice
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast.backends.embedders.fingerprint import of_endpoint
+from ketrag_fast.backends.embedders.http import Client, Patience, TooLongError, endpoint, is_loopback
+from ketrag_fast.backends.embedders.protocol import Engine, Role, Streamed, checked, excerpt
+from ketrag_fast.backends.embedders.spending import Account
+from ketrag_fast.backends.embedders.windows import average
+from ketrag_fast.errors import BackendError, Cancelled, ConfigError
+
+KEY_VARIABLES: Final = ("KETRAG_OPENAI_API_KEY", "OPENAI_API_KEY")
+BATCH_TEXTS: Final = 64
+BATCH_WEIGHT: Final = 16_384
+LOOK_SECONDS: Final = 0.2
+"""How often the wish to stop is looked at while replies are awaited."""
+RUNGS: Final = (120, 250, 505, 1020, 2040, 4090, 8180, 16_360, 32_700)
+"""Lengths, in tokens, that an endpoint is tried with; the usual limits lie just above one each."""
+_ENDS: Final = ("the red old fox ran", "two ships sank at noon")
+_WIDEST: Final = 16_384
+_NUMBER_BYTES: Final = 32
+_WEIGHT: Final = re.compile(r"[A-Za-z]+|[0-9]|[^\sA-Za-z0-9]")
+_LETTERS: Final = 6
+
+_SPEC: Final = re.compile(r"(?P<model>.+?)@(?P<url>https?://.+)", re.DOTALL)
+
+
+class OpenAIEmbedder(Streamed):
+    """See the module. `longest` (tokens) skips the trial of the endpoint's limit."""
+
+    def __init__(
+        self,
+        spec: str,
+        *,
+        offline: bool = False,
+        account: Account | None = None,
+        concurrency: int = 4,
+        patience: Patience | None = None,
+        longest: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.spec = spec
+        self.account = account or Account()
+        self._model, url = parts_of(spec)
+        parts = endpoint(url, offline=offline)
+        key = _key(parts.hostname or "", parts.scheme)
+        path = parts.path.rstrip("/")
+        path = path if path.endswith("/embeddings") else path + "/embeddings"
+        path += f"?{parts.query}" if parts.query else ""
+        if concurrency < 1:
+            raise ConfigError("concurrency must be at least 1")
+        self._address = (parts, path, key, patience or Patience())
+        self._clients = threading.local()
+        self._opened: list[Client] = []
+        self._pool = ThreadPoolExecutor(concurrency, thread_name_prefix="ketrag-embed")
+        self._concurrency = concurrency
+        self._closed = threading.Event()
+        self._given = longest
+        self._good = longest or 0
+        self._bad = False
+        self.longest = longest
+        self.dimension = 0
+        self.dimension = int(self._request(["a trial"]).shape[1])
+        self.fingerprint = of_endpoint(self._model)
+        self.engine = Engine("openai", "embeddings/1", parts.netloc, "as served", None)
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """An estimate of each text's tokens, rather too high than too low for most languages."""
+        return [weight(text) for text in texts]
+
+    def close(self) -> None:
+        """Ends all connections."""
+        self._closed.set()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for client in self._opened:
+            client.close()
+
+    def _encode(self, texts: Sequence[str], role: Role, tick: Callable[[int], None]) -> NDArray[Any]:
+        heavy = [weight(text) for text in texts]
+        limit = self._reads(max(heavy))
+        pieces: list[str] = []
+        owners: list[int] = []
+        for owner, (text, size) in enumerate(zip(texts, heavy, strict=True)):
+            parts = [text] if limit is None or size <= limit else cut(text, limit)
+            self.tally.windowed += len(parts) - 1
+            pieces += parts
+            owners += [owner] * len(parts)
+        weights = [weight(piece) for piece in pieces]
+        out = np.zeros((len(pieces), self.dimension), np.float64)
+        for numbers, vectors in self._parallel(pieces, weights, lambda: tick(0)):
+            out[numbers] = vectors
+            tick(sum(weights[number] for number in numbers))
+        return average(out, owners, weights, len(texts))
+
+    def _parallel(
+        self, pieces: list[str], weights: list[int], alive: Callable[[], None]
+    ) -> Iterator[tuple[list[int], NDArray[Any]]]:
+        """Batches as they come back; at most two for each connection are under way."""
+        groups = iter(_groups(weights))
+        running: dict[Future[NDArray[Any]], list[int]] = {}
+        stop = threading.Event()
+        try:
+            while True:
+                for numbers in islice(groups, 2 * self._concurrency - len(running)):
+                    batch = [pieces[number] for number in numbers]
+                    running[self._pool.submit(self._request, batch, stop)] = numbers
+                if not running:
+                    return
+                for done in wait(running, LOOK_SECONDS, FIRST_COMPLETED).done:
+                    yield running.pop(done), done.result()
+                alive()
+        finally:  # the first fault, or the wish to stop, ends the rest without waiting for its replies
+            stop.set()
+            for future in running:
+                future.cancel()
+
+    def _request(self, texts: list[str], stop: threading.Event | None = None) -> NDArray[Any]:
+        def stopped() -> None:
+            if self._closed.is_set() or (stop is not None and stop.is_set()):
+                raise Cancelled("embedding was stopped")
+
+        booked = sum(map(weight, texts))
+        self.account.book(booked)
+        limit = 1_000_000 + len(texts) * (self.dimension or _WIDEST) * _NUMBER_BYTES
+        body = {"model": self._model, "input": texts, "encoding_format": "float"}
+        reply = self._client().post(body, limit, stopped)
+        usage = reply.get("usage") if isinstance(reply, dict) else None
+        counted = usage.get("prompt_tokens") if isinstance(usage, dict) else None
+        self.account.settle(booked, counted if isinstance(counted, int) and counted > 0 else None)
+        return vectors_of(reply, texts, self.dimension, self.spec)
+
+    def _client(self) -> Client:
+        client = getattr(self._clients, "client", None)
+        if client is None:
+            client = self._clients.client = Client(*self._address)
+            self._opened.append(client)
+        return client
+
+    def _reads(self, needed: int) -> int | None:
+        """Tokens that the endpoint is known to read, after trying as many as `needed`; None: enough."""
+        for rung in RUNGS if self._given is None else ():
+            if self._bad or self._good >= needed:
+                break
+            if rung <= self._good:
+                continue
+            if self._read_to_the_end(rung):
+                self._good = rung
+            else:
+                self._bad = True
+                self.longest = self._good
+        if not self._good:
+            raise BackendError(f"{self.spec} does not even read {RUNGS[0]} tokens")
+        return None if self._good >= needed else self._good
+
+    def _read_to_the_end(self, rung: int) -> bool:
+        """Whether a text of so many tokens is neither refused nor cut."""
+        body = " ".join(str((7 * n + n * n) % 10) for n in range(rung - 8))
+        try:
+            vectors = self._request([f"{body} {end}" for end in _ENDS])
+        except TooLongError:
+            return False
+        return bool(np.abs(vectors[0] - vectors[1]).max() > 1e-4 * np.abs(vectors[0]).max())
+
+
+def parts_of(spec: str) -> tuple[str, str]:
+    """(MODEL, URL) of `openai:MODEL@URL`."""
+    found = _SPEC.fullmatch(spec.removeprefix("openai:"))
+    if not found or not found["model"].strip():
+        raise ConfigError(
+            f"{spec!r} is not openai:MODEL@URL", hint="as in openai:nomic@http://127.0.0.1:8080/v1"
+        )
+    return found["model"], found["url"]
+
+
+def weight(text: str) -> int:
+    """Estimated tokens: a word counts one for each six letters begun, any other sign and digit one."""
+    return sum(1 + (len(part) - 1) // _LETTERS for part in _WEIGHT.findall(text))
+
+
+def cut(text: str, limit: int) -> list[str]:
+    """Consecutive parts of a text, none heavier than `limit`, of about equal weight, cut between tokens."""
+    total = weight(text)
+    count = -(-total // limit)
+    share = -(-total // count)
+    out, start, size = [], 0, 0
+    for found in _WEIGHT.finditer(text):
+        for place in range(found.start(), found.end(), _LETTERS):
+            if size == share:
+                out.append(text[start:place])
+                start, size = place, 0
+            size += 1
+    out.append(text[start:])
+    return out
+
+
+def vectors_of(reply: Any, texts: Sequence[str], dimension: int, spec: str) -> NDArray[Any]:
+    """f64[len(texts), dimension] of a reply, in the order of the texts; every way to be wrong is an error."""
+    data = reply.get("data") if isinstance(reply, dict) else None
+    if not isinstance(data, list):
+        raise BackendError(f"{spec} sent a reply without data", hint="check address and model name")
+    if len(data) != len(texts):
+        raise BackendError(f"{spec} sent {len(data)} vectors for {len(texts)} texts")
+    rows: list[NDArray[Any] | None] = [None] * len(texts)
+    for place, entry in enumerate(data):
+        number = entry.get("index", place) if isinstance(entry, dict) else None
+        if not isinstance(number, int) or not 0 <= number < len(texts) or rows[number] is not None:
+            raise BackendError(f"{spec} numbered its vectors wrongly ({number!r} at place {place})")
+        rows[number] = _row(entry.get("embedding"), spec)
+    wanted = dimension or len(rows[0] if rows[0] is not None else ())
+    for row, text in zip(rows, texts, strict=True):
+        if row is None or len(row) != wanted or not wanted:
+            found = "none" if row is None else f"{len(row)} dimensions"
+            raise BackendError(f"{spec} sent {found} where {wanted} are due, for {excerpt(text)}")
+    out = np.stack([row for row in rows if row is not None])
+    checked(out, texts, wanted, spec)
+    return out
+
+
+def _row(value: Any, spec: str) -> NDArray[Any]:
+    try:
+        if isinstance(value, str):
+            return np.frombuffer(base64.b64decode(value, validate=True), "<f4").astype(np.float64)
+        if isinstance(value, list) and all(type(x) in (int, float) for x in value):
+            return np.asarray(value, np.float64)
+    except (binascii.Error, ValueError, OverflowError) as error:
+        raise BackendError(f"{spec} sent a vector that cannot be read: {error}") from error
+    raise BackendError(f"{spec} sent a vector that is no list of numbers")
+
+
+def _groups(weights: Sequence[int]) -> Iterator[list[int]]:
+    """Numbers of texts, in order, in batches bounded in number and weight."""
+    group: list[int] = []
+    size = 0
+    for number, heavy in enumerate(weights):
+        if group and (len(group) == BATCH_TEXTS or size + heavy > BATCH_WEIGHT):
+            yield group
+            group, size = [], 0
+        group.append(number)
+        size += heavy
+    if group:
+        yield group
+
+
+def _key(host: str, scheme: str) -> str | None:
+    """Ours goes to the endpoint that the spec names; OpenAI's own key to OpenAI alone."""
+    own = os.environ.get(KEY_VARIABLES[0])
+    key = own or (os.environ.get(KEY_VARIABLES[1]) if host == "api.openai.com" else None)
+    if key and scheme != "https" and not is_loopback(host):
+        raise ConfigError(f"a key would go to {host} unencrypted", hint="use an https address")
+    return key

@@ -1,0 +1,284 @@
+"""What an embedder is: texts in, vectors of length 1 out, whatever makes them.
+
+Everything that must never go wrong silently is done once, in `Streamed`: empty texts, vectors of a
+wrong shape, NaN, zero vectors, normalising, stopping. A backend only turns a window of texts into raw
+vectors.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast.errors import BackendError, Cancelled
+
+Role = Literal["document", "query"]
+ROLES: Final[tuple[Role, ...]] = ("document", "query")
+
+Precision = Literal["auto", "fp32", "bf16"]
+
+Vectors = NDArray[np.float32]
+
+Report = Callable[[int, int | None], bool | None]
+"""`report(tokens done, tokens in all or None)`; False asks to stop. A `progress.Meter` is one."""
+
+Cancel = Callable[[], bool]
+"""True asks to stop; looked at between batches."""
+
+CLOSE: Final = 0.999
+"""Lowest cosine to fp32 at which the vectors of another engine or precision count as the same."""
+
+ZERO_NORM: Final = 1e-12
+"""Below this length a vector is zero (specs 0.2)."""
+
+WINDOW_TEXTS: Final = 4096
+WINDOW_CHARS: Final = 131_072
+"""Texts are taken from a stream until one of these is reached: they bound memory, not the corpus."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What computed the vectors: recorded beside them, and no part of the fingerprint.
+
+    `closeness` is the lowest cosine to fp32 on the built-in sample (1.0 for fp32 itself, None where the
+    backend cannot know, as behind an endpoint). `notes` name every fallback that was taken.
+    """
+
+    name: str
+    version: str
+    device: str
+    precision: str
+    closeness: float | None
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """For a manifest or `ketrag models check --json`."""
+        return {**asdict(self), "notes": list(self.notes)}
+
+
+@dataclass(slots=True)
+class Tally:
+    """What an embedder has done since it was loaded."""
+
+    texts: int = 0
+    empty: int = 0
+    windowed: int = 0
+    tokens: int = 0
+    halvings: int = 0
+
+
+class Embedder(Protocol):
+    """The protocol. Vectors are f32, rows of length 1; an empty text's row is zero and is counted."""
+
+    spec: str
+    fingerprint: str
+    """Equal for equal models wherever their files lie (module `fingerprint`)."""
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in a vector."""
+
+    @property
+    def longest(self) -> int | None:
+        """Tokens of one text that the model reads at once; None if no limit is known."""
+
+    @property
+    def engine(self) -> Engine:
+        """What computes."""
+
+    @property
+    def tally(self) -> Tally:
+        """What was done since loading."""
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text as the model counts them, special tokens apart."""
+
+    def embed(
+        self,
+        texts: Sequence[str],
+        role: Role = "document",
+        progress: Report | None = None,
+        cancel: Cancel | None = None,
+    ) -> Vectors:
+        """f32[len(texts), dimension]."""
+
+    def embed_stream(
+        self,
+        texts: Iterable[str],
+        role: Role = "document",
+        progress: Report | None = None,
+        cancel: Cancel | None = None,
+        chars: int | None = None,
+    ) -> Iterator[tuple[int, Vectors]]:
+        """(number of the first text, its and the following vectors), in order, as batches finish.
+
+        `chars` is the length of all texts together, if it is known; progress then has a total.
+        """
+
+    def close(self) -> None:
+        """Gives back memory and connections."""
+
+
+class Streamed(ABC):
+    """The shared half of an embedder. A subclass sets the attributes of `Embedder` and gives `_encode`."""
+
+    spec: str
+    dimension: int
+    longest: int | None
+    fingerprint: str
+    engine: Engine
+
+    def __init__(self) -> None:
+        self.tally = Tally()
+
+    @abstractmethod
+    def _encode(self, texts: Sequence[str], role: Role, tick: Callable[[int], None]) -> NDArray[Any]:
+        """Vectors [len(texts), dimension], of any length, for texts of which none is empty.
+
+        Calls `tick(tokens)` after each batch; it raises `Cancelled` when the work is to stop.
+        """
+
+    @abstractmethod
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text."""
+
+    def close(self) -> None:
+        """Nothing to give back unless a subclass says so."""
+        return
+
+    def embed(
+        self,
+        texts: Sequence[str],
+        role: Role = "document",
+        progress: Report | None = None,
+        cancel: Cancel | None = None,
+    ) -> Vectors:
+        """f32[len(texts), dimension]."""
+        out = np.zeros((len(texts), self.dimension), np.float32)
+        chars = sum(map(len, texts))
+        for start, vectors in self.embed_stream(texts, role, progress, cancel, chars):
+            out[start : start + len(vectors)] = vectors
+        return out
+
+    def embed_stream(
+        self,
+        texts: Iterable[str],
+        role: Role = "document",
+        progress: Report | None = None,
+        cancel: Cancel | None = None,
+        chars: int | None = None,
+    ) -> Iterator[tuple[int, Vectors]]:
+        """(number of the first text, vectors), in order, one window of texts at a time."""
+        if role not in ROLES:
+            raise ValueError(f"role must be document or query, not {role!r}")
+        meter = _Meter(progress, cancel, chars)
+        start = 0
+        for window in windows_of(texts):
+            meter.check()
+            yield start, self._window(window, role, start, meter)
+            start += len(window)
+
+    def _window(self, texts: list[str], role: Role, start: int, meter: _Meter) -> Vectors:
+        full = [row for row, text in enumerate(texts) if text.strip()]
+        out = np.zeros((len(texts), self.dimension), np.float32)
+        self.tally.texts += len(texts)
+        self.tally.empty += len(texts) - len(full)
+        meter.expect(sum(map(len, texts)))
+        if full:
+            chosen = [texts[row] for row in full]
+            raw = self._encode(chosen, role, self._ticker(meter))
+            out[full] = checked(raw, chosen, self.dimension, self.spec, [start + row for row in full])
+        meter.settle()
+        return out
+
+    def _ticker(self, meter: _Meter) -> Callable[[int], None]:
+        def tick(tokens: int) -> None:
+            self.tally.tokens += tokens
+            meter.tick(tokens)
+
+        return tick
+
+
+class _Meter:
+    """Tokens done, an estimate of all tokens from the characters left, and the wish to stop."""
+
+    def __init__(self, report: Report | None, cancel: Cancel | None, chars: int | None) -> None:
+        self._report = report
+        self._cancel = cancel
+        self._chars = chars
+        self._tokens = 0
+        self._settled_tokens = 0
+        self._settled_chars = 0
+        self._pending_chars = 0
+
+    def check(self) -> None:
+        if self._cancel is not None and self._cancel():
+            raise Cancelled("embedding was stopped", hint="what was embedded is kept")
+
+    def expect(self, chars: int) -> None:
+        self._pending_chars = chars
+
+    def settle(self) -> None:
+        self._settled_chars += self._pending_chars
+        self._settled_tokens = self._tokens
+
+    def tick(self, tokens: int) -> None:
+        self._tokens += tokens
+        self.check()
+        if self._report is not None and self._report(self._tokens, self._total()) is False:
+            raise Cancelled("embedding was stopped", hint="what was embedded is kept")
+
+    def _total(self) -> int | None:
+        if self._chars is None or not self._settled_tokens:
+            return None
+        rate = self._settled_tokens / max(self._settled_chars, 1)
+        return max(self._tokens, round(rate * self._chars))
+
+
+def windows_of(
+    texts: Iterable[str], most: int = WINDOW_TEXTS, chars: int = WINDOW_CHARS
+) -> Iterator[list[str]]:
+    """Consecutive runs of texts, each of at most `most` texts and, but for a single longer text, `chars`."""
+    window: list[str] = []
+    size = 0
+    for text in texts:
+        if window and (len(window) >= most or size + len(text) > chars):
+            yield window
+            window, size = [], 0
+        window.append(text)
+        size += len(text)
+    if window:
+        yield window
+
+
+def checked(
+    raw: NDArray[Any], texts: Sequence[str], dimension: int, spec: str, rows: Sequence[int] | None = None
+) -> Vectors:
+    """The vectors with rows of length 1; BackendError naming the text of the first that is no vector."""
+    if raw.shape != (len(texts), dimension):
+        raise BackendError(
+            f"{spec} gave an array of shape {raw.shape} where ({len(texts)}, {dimension}) was due"
+        )
+    wide = raw.astype(np.float64)
+    lengths = np.sqrt(np.einsum("ij,ij->i", wide, wide))
+    bad = np.flatnonzero(~(np.isfinite(lengths) & (lengths >= ZERO_NORM)))
+    if bad.size:
+        first = int(bad[0])
+        kind = "a zero vector" if np.isfinite(lengths[first]) else "NaN or infinity"
+        number = rows[first] if rows is not None else first
+        raise BackendError(
+            f"{spec} gave {kind} for text {number} ({excerpt(texts[first])}), "
+            f"{bad.size} such texts in this batch",
+            hint="try --precision fp32; if it stays, the model's files are damaged (`ketrag models check`)",
+        )
+    return np.asarray(wide / lengths[:, None], np.float32)
+
+
+def excerpt(text: str, most: int = 60) -> str:
+    """The beginning of a text, quoted, for an error message."""
+    return repr(text if len(text) <= most else text[: most - 1] + "…")

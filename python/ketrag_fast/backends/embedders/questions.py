@@ -1,0 +1,89 @@
+"""Vectors of questions: the index's own model, loaded by the first question, with a memory of recent ones."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ketrag_fast.backends.embedders.fingerprint import Identity, require_same
+from ketrag_fast.backends.embedders.protocol import Embedder, Vectors
+from ketrag_fast.backends.embedders.registry import BUILTIN, fingerprint, load
+from ketrag_fast.backends.embedders.settings import options_of
+from ketrag_fast.config import Settings
+from ketrag_fast.errors import BackendError, BackendMissing, ModelMismatch, NetworkForbidden
+
+REMEMBERED: Final = 1024
+
+
+class Questions:
+    """Safe for many threads. The model must be the one that built the index.
+
+    Its fingerprint is compared when the index is opened, its vectors of the sample when it is loaded.
+    """
+
+    def __init__(self, stored: Mapping[str, Any] | None, settings: Settings) -> None:
+        spec = settings.embedder
+        if stored is None or spec == BUILTIN:
+            built = "the builtin vectors" if stored is None else stored["spec"]
+            raise ModelMismatch(
+                f"the index was built with {built}, not with {spec}",
+                hint="leave --embedder out, or build the index anew with --rebuild",
+            )
+        self._stored = Identity.from_json(stored)
+        self._spec = spec
+        self._options = options_of(settings)
+        self._lock = threading.Lock()
+        self._embedder: Embedder | None = None
+        self._recent: OrderedDict[str, Vectors] = OrderedDict()
+        self._compare_names()
+
+    def _compare_names(self) -> None:
+        """Refuses another model at once; one that cannot be found is refused by the first question."""
+        try:
+            mark = fingerprint(self._spec, self._options)
+        except (BackendMissing, BackendError, NetworkForbidden):
+            return
+        if mark != self._stored.fingerprint:
+            raise ModelMismatch(
+                f"the index was built with {self._stored.spec} "
+                f"(fingerprint {self._stored.fingerprint[:12]}); {self._spec} has {mark[:12]}",
+                hint="give the model that built it with --embedder, or build the index anew with --rebuild",
+            )
+
+    def vectors(self, questions: Sequence[str]) -> Vectors:
+        """f32[questions, d]; what was asked lately is not embedded again."""
+        with self._lock:
+            new = [text for text in dict.fromkeys(questions) if text not in self._recent]
+            made: dict[str, Vectors] = {}
+            if new:
+                made = dict(zip(new, self._ready().embed(new, "query"), strict=True))
+            rows = [made[text] if text in made else self._recent[text] for text in questions]
+            for text, row in zip(questions, rows, strict=True):
+                self._recent[text] = row
+                self._recent.move_to_end(text)
+            while len(self._recent) > REMEMBERED:
+                self._recent.popitem(last=False)
+            return np.stack(rows)
+
+    def load(self) -> None:
+        """Loads the model now and not with the first question."""
+        with self._lock:
+            self._ready()
+
+    def _ready(self) -> Embedder:
+        if self._embedder is None:
+            loaded = load(self._spec, self._options)
+            require_same(self._stored, loaded)
+            self._embedder = loaded
+        return self._embedder
+
+    def close(self) -> None:
+        """Lets go of the model."""
+        with self._lock:
+            if self._embedder is not None:
+                self._embedder.close()
+                self._embedder = None

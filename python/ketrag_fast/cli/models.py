@@ -1,0 +1,87 @@
+"""`ketrag models`: embedding models on this machine; `models check SPEC`: a close look at one."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from ketrag_fast.cli import options, output
+
+_BRING = """To bring a model to a machine without network: on a machine with one, run
+  python -c "from sentence_transformers import SentenceTransformer as S; S('NAME').save('FOLDER')"
+copy FOLDER over, and give --embedder sentence-transformers:FOLDER. Or serve a model on this machine
+and give --embedder openai:MODEL@http://127.0.0.1:PORT/v1."""
+
+
+def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Declares the command."""
+    parser = commands.add_parser(
+        "models",
+        parents=[shared],
+        help="embedding models found on this machine",
+        description="Lists the embedding models on this machine, or checks one: loads, embeds, times it.",
+        epilog=_BRING,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("action", nargs="?", choices=("list", "check"), default="list")
+    parser.add_argument(
+        "specs", nargs="*", metavar="SPEC_OR_FOLDER", help="what to check; where else to look"
+    )
+    options.model(parser)
+    parser.set_defaults(run=run, go_on="run the same command again")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command."""
+    if args.action == "check":
+        return _check(args)
+    from ketrag_fast.backends.embedders.find import found
+
+    models = found([Path(place) for place in args.specs])
+    if args.json:
+        entries = [{"spec": "builtin", "source": "fitted to the corpus", "problem": None}]
+        output.write_json({"schema": "ketrag/models/1", "models": entries + [m.to_json() for m in models]})
+        return 0
+    output.write("builtin  (fitted to the corpus by the build; needs nothing)")
+    for model in models:
+        size = f"{model.bytes / 1e6:,.0f} MB, {model.dimension} dimensions, reads {model.longest} tokens"
+        output.write(f"{model.spec}  ({model.source}, {model.problem or size})")
+    output.write("\n" + _BRING)
+    return 0
+
+
+def _check(args: argparse.Namespace) -> int:
+    import time
+
+    from ketrag_fast.backends.embedders.find import check
+    from ketrag_fast.backends.embedders.registry import load
+    from ketrag_fast.backends.embedders.settings import options_of
+    from ketrag_fast.errors import ConfigError
+
+    if len(args.specs) != 1:
+        hint = "as in sentence-transformers:all-MiniLM-L6-v2"
+        raise ConfigError("`ketrag models check` takes one spec", hint=hint)
+    settings = options.build_settings_of(args)
+    started = time.perf_counter()
+    embedder = load(args.specs[0], options_of(settings))
+    try:
+        checked = check(embedder, time.perf_counter() - started)
+    finally:
+        embedder.close()
+    if args.json:
+        output.write_json(checked.to_json())
+        return 0
+    engine = checked.engine
+    output.write(
+        f"{checked.spec}: works\n"
+        f"fingerprint: {checked.fingerprint}\n"
+        f"dimensions: {checked.dimension}\n"
+        f"longest input: {checked.longest or 'no limit known'} tokens\n"
+        f"engine: {engine['name']} {engine['version']}, {engine['device']}, {engine['precision']}, "
+        f"closeness to fp32 {engine['closeness']}\n"
+        f"speed: {checked.tokens_per_second:,.0f} tokens/s; a question {checked.query_ms:.1f} ms; "
+        f"loading {checked.load_seconds:.1f} s\n"
+        f"vectors alone and in a batch agree to a cosine of {checked.batching:.6f}"
+    )
+    return 0

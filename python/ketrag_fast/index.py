@@ -1,0 +1,408 @@
+"""The facade: build an index, open it, ask it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from ketrag_fast import _core
+from ketrag_fast.config import Settings
+from ketrag_fast.errors import (
+    BackendError,
+    BackendMissing,
+    ConfigError,
+    EmptyQuery,
+    InputError,
+    ModeUnavailable,
+    NetworkForbidden,
+)
+from ketrag_fast.explain import why
+from ketrag_fast.pipeline.known import reading_settings
+from ketrag_fast.storage.generation import Generation, current_number, open_current
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.types import Context, Lazy, Passage, Section
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ketrag_fast.backends.embedders.questions import Questions
+    from ketrag_fast.pipeline.ingest import Sources
+    from ketrag_fast.progress import Callback, Event
+    from ketrag_fast.types import BuildReport
+
+AUTO = ("walk", "fused", "bm25", "text")
+"""What `auto` tries, best first: the order of the measured table (benches/coverage.py)."""
+
+_SKELETON = "an entity skeleton made by a language model"
+LATER = {
+    "skeleton": _SKELETON,
+    "ket": _SKELETON,
+    "ms-graph": _SKELETON,
+    "hybrid": _SKELETON,
+    "hyde": "a language model",
+}
+"""Modes of the contract that this version cannot serve, and what they need."""
+
+
+@dataclass(frozen=True)
+class _Open:
+    """One opened generation; replaced as a whole by `refresh`."""
+
+    generation: Generation
+    searcher: _core.Searcher
+    settings: Settings
+    missing: dict[str, str | None]
+    questions: Questions | None
+
+
+class Index:
+    """An index on disk, opened for questions. Safe for many threads at once, and after a fork.
+
+    Readers keep the generation they opened until `refresh`; a builder never disturbs them.
+    """
+
+    def __init__(self, path: Path, settings: Settings, report: BuildReport | None) -> None:
+        self.path = path
+        self.report = report
+        self._asked = settings
+        self._now: _Open | None = self._load()
+
+    # ------------------------------------------------------------ life
+
+    @classmethod
+    def build(
+        cls,
+        sources: Sources,
+        path: str | os.PathLike[str],
+        *,
+        settings: Settings | None = None,
+        progress: Callback | Callable[[Event], bool | None] | None = None,
+        replace: bool = False,
+        rebuild: bool = False,
+    ) -> Index:
+        """Builds the index at `path`, or brings it up to date, and opens it.
+
+        `sources`: a path, a glob, an iterable of these, of `Document`s, or of both. Sources accumulate in
+        the index; `replace` makes these the only ones. What has not changed is not done again; `rebuild`
+        does everything anew, and is needed for another embedder or another cutting of units. A build that
+        was stopped or killed goes on when called again. `.report` says what was done.
+
+        Raises Cancelled when `progress` returned False, DocumentError, ConfigError, IndexLocked,
+        StorageFull, ReadOnly, ModelMismatch.
+        """
+        from ketrag_fast.pipeline.runner import build
+        from ketrag_fast.stages import STAGES
+
+        asked = settings if settings is not None else Settings()
+        report = build(path, sources, STAGES, asked, progress=progress, replace=replace, rebuild=rebuild)
+        return cls(Path(path), asked, report)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, settings: Settings | None = None) -> Index:
+        """Opens a built index; its arrays are mapped and shared with other processes.
+
+        Raises IndexMissing, IndexDamaged (checksums are compared unless `settings.verify` is "sizes"),
+        IndexIncompatible.
+        """
+        return cls(Path(path), settings if settings is not None else Settings(), None)
+
+    def refresh(self) -> bool:
+        """Takes up the generation published since; True if there was a newer one."""
+        before = self._opened.generation.number
+        if current_number(Layout(self.path)) == before:
+            return False
+        self._now = self._load()
+        return self._opened.generation.number != before
+
+    def close(self) -> None:
+        """Lets go of the mapped files and of the model. Using the index afterwards is an InputError."""
+        now, self._now = self._now, None
+        if now is not None and now.questions is not None:
+            now.questions.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _load(self) -> _Open:
+        generation = open_current(Layout(self.path), full=self._asked.verify == "full")
+        settings = reading_settings(self._asked, generation)
+        files = {
+            f"{stage}.{name}": str(generation.folder / stage / f"{name}.npy")
+            for stage, arrays in generation.stages.items()
+            for name in arrays
+        }
+        built = generation.manifest.settings
+        searcher = _core.Searcher(files, str(built["encoding"]), str(built["language"]))
+        questions = _questions(generation, settings)
+        return _Open(generation, searcher, settings, searcher.missing(), questions)
+
+    @property
+    def _opened(self) -> _Open:
+        now = self._now
+        if now is None:
+            raise InputError("the index is closed", hint="open it again with Index.open")
+        return now
+
+    # ------------------------------------------------------------ facts
+
+    @property
+    def generation(self) -> int:
+        """The number of the generation that answers."""
+        return self._opened.generation.number
+
+    @property
+    def digest(self) -> str:
+        """A hash of the index's content, equal for equal builds."""
+        return self._opened.generation.manifest.digest
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """The modes that this index can serve."""
+        return tuple(mode for mode, missing in self._opened.missing.items() if missing is None)
+
+    def stats(self) -> dict[str, Any]:
+        """What the index holds, as `ketrag stats --json` prints it."""
+        from ketrag_fast.statistics import statistics
+
+        return statistics(self._opened.generation, self.path, self.modes)
+
+    # ------------------------------------------------------------ questions
+
+    def retrieve(
+        self,
+        question: str,
+        *,
+        mode: str | None = None,
+        budget: int | None = None,
+        top: int | None = None,
+        explain: bool = False,
+        deadline: float | None = None,
+    ) -> Context:
+        """The context for one question: the passages that rank best and fit `budget` tokens.
+
+        What is not given comes from the settings. `deadline` is in seconds. Raises EmptyQuery,
+        ModeUnavailable, DeadlineExceeded.
+        """
+        opened = self._opened
+        chosen = _chosen(opened, mode)
+        options = _options(opened.settings, top, deadline)
+        budgets = [_budget(opened.settings.budget if budget is None else budget)]
+        text = _question(question, None)
+        asked = _vectors(opened, [text], chosen, wanted=opened.settings.mode if mode is None else mode)
+        vector = None if asked.vectors is None else asked.vectors[0]
+        reply = opened.searcher.answer(text, vector, chosen, budgets, **options)
+        return _contexts(opened, question, chosen, budgets, reply, explain, asked)[0]
+
+    def retrieve_many(
+        self,
+        questions: Sequence[str],
+        *,
+        mode: str | None = None,
+        budget: int | None = None,
+        top: int | None = None,
+        explain: bool = False,
+        deadline: float | None = None,
+        threads: int | None = None,
+    ) -> list[Context]:
+        """The contexts for many questions, in their order, over `threads` threads."""
+        budgets = [self._opened.settings.budget if budget is None else budget]
+        found = self.retrieve_budgets(
+            questions,
+            mode=mode,
+            budgets=budgets,
+            top=top,
+            explain=explain,
+            deadline=deadline,
+            threads=threads,
+        )
+        return [contexts[0] for contexts in found]
+
+    def retrieve_budgets(
+        self,
+        questions: Sequence[str],
+        *,
+        mode: str | None = None,
+        budgets: Sequence[int],
+        top: int | None = None,
+        explain: bool = False,
+        deadline: float | None = None,
+        threads: int | None = None,
+    ) -> list[list[Context]]:
+        """For each question a context for each budget; the passages are ranked once for all of them.
+
+        Only `keyword` is ranked for each budget, because its pool depends on it (KET-RAG, Alg. 4).
+        """
+        opened = self._opened
+        chosen = _chosen(opened, mode)
+        options = _options(opened.settings, top, deadline)
+        sizes = [_budget(budget) for budget in budgets]
+        texts = [_question(question, i) for i, question in enumerate(questions)]
+        workers = opened.settings.threads if threads is None else threads
+        asked = _vectors(opened, texts, chosen, wanted=opened.settings.mode if mode is None else mode)
+        replies = opened.searcher.answer_many(texts, asked.vectors, chosen, sizes, threads=workers, **options)
+        return [
+            _contexts(opened, question, chosen, sizes, reply, explain, asked)
+            for question, reply in zip(questions, replies, strict=True)
+        ]
+
+    async def aretrieve(self, question: str, **options: Any) -> Context:
+        """As `retrieve`, without blocking the event loop."""
+        return await asyncio.to_thread(lambda: self.retrieve(question, **options))
+
+
+def _question(text: str, place: int | None) -> str:
+    if not text.strip():
+        where = "the question" if place is None else f"question {place}"
+        raise EmptyQuery(f"{where} is empty", hint="ask something: a word is enough")
+    # A lone surrogate (a byte that was no text) cannot be UTF-8; it is no word either.
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _budget(tokens: int) -> int:
+    if tokens < 0:
+        raise ConfigError(f"budget: {tokens} is negative", hint="give a number of tokens from 0 up")
+    return tokens
+
+
+def _chosen(opened: _Open, mode: str | None) -> str:
+    wanted = opened.settings.mode if mode is None else mode
+    if wanted == "auto":
+        serving = [name for name in AUTO if opened.missing.get(name, "") is None]
+        if serving:
+            return serving[0]
+        raise ModeUnavailable("this index serves no mode", hint="build it anew with `ketrag index --rebuild`")
+    if wanted in LATER:
+        raise ModeUnavailable(
+            f"mode {wanted} needs {LATER[wanted]}, which this version does not build",
+            hint=f"the modes of this index are {', '.join(['auto', *opened.missing])}",
+        )
+    if wanted not in opened.missing:
+        known = ", ".join(["auto", *opened.missing])
+        raise ConfigError(f"mode: there is no mode {wanted!r}", hint=f"the modes are {known}")
+    lacking = opened.missing[wanted]
+    if lacking is not None:
+        raise ModeUnavailable(
+            f"mode {wanted} needs {lacking}, which this index does not hold",
+            hint="build it with a system that has it; `ketrag stats` lists what is there",
+        )
+    return wanted
+
+
+def _options(settings: Settings, top: int | None, deadline: float | None) -> dict[str, Any]:
+    if top is not None and top < 0:
+        raise ConfigError(f"top: {top} is negative")
+    return {
+        "top": settings.top if top is None else top,
+        "skip": settings.fill_policy == "skip_and_continue",
+        "truncate": settings.oversize_policy == "truncate",
+        "deadline": settings.deadline if deadline is None else deadline,
+    }
+
+
+def _contexts(
+    opened: _Open,
+    question: str,
+    mode: str,
+    budgets: Sequence[int],
+    reply: _core._Reply,
+    explain: bool,
+    asked: _Asked,
+) -> list[Context]:
+    reason, printed, milliseconds = reply
+    contexts = []
+    for budget, row in zip(budgets, printed, strict=True):
+        text, tokens = row[0], row[1]
+
+        def passages(row: _core._Printed = row) -> Sequence[Passage]:
+            found = _passages(opened, mode, row)
+            return [replace(p, why=why(question, p)) for p in found] if explain else found
+
+        nothing = reason
+        if nothing is None and not text:
+            nothing = "budget_too_small"
+        contexts.append(
+            Context(
+                question=question,
+                mode=mode,
+                budget=budget,
+                tokens=tokens,
+                text=text,
+                passages=Lazy(passages),
+                sections=(Section("sources", tokens, text),) if text else (),
+                reason=nothing,
+                timings_ms={"embed": asked.milliseconds, "search": milliseconds},
+                generation=opened.generation.number,
+                warnings=asked.warnings,
+            )
+        )
+    return contexts
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The questions' vectors, if the index has a model and the mode uses them, and what they took each."""
+
+    vectors: NDArray[np.float32] | None = None
+    milliseconds: float = 0.0
+    warnings: tuple[str, ...] = ()
+
+
+def _questions(generation: Generation, settings: Settings) -> Questions | None:
+    """Who makes questions' vectors: nobody but the core itself where the index has no model."""
+    stored = generation.manifest.models.get("embedder")
+    if stored is None and settings.embedder == "builtin":
+        return None
+    from ketrag_fast.backends.embedders.questions import Questions
+
+    return Questions(stored, settings)
+
+
+def _vectors(opened: _Open, texts: list[str], chosen: str, wanted: str) -> _Asked:
+    if opened.questions is None or chosen == "bm25" or not texts:
+        return _Asked()
+    try:
+        opened.questions.load()  # once for an opened index, so no part of what a question takes
+        started = time.perf_counter()
+        vectors = opened.questions.vectors(texts)
+    except (BackendMissing, BackendError, NetworkForbidden) as error:
+        if wanted != "auto" or chosen != "walk":
+            raise
+        return _Asked(warnings=(f"without vectors: {error}",))
+    return _Asked(vectors, (time.perf_counter() - started) * 1000 / len(texts))
+
+
+def _passages(opened: _Open, mode: str, row: _core._Printed) -> list[Passage]:
+    _, _, units, tokens, spans, scores = row
+    kind = "subchunk" if "chunk_tokens" in opened.generation.stages["units"] else "chunk"
+    places = opened.searcher.places(units.tolist(), [end - start for start, end in spans])
+    return [
+        Passage(
+            rank=rank,
+            kind=kind,
+            unit=unit,
+            chunk=chunk,
+            document=document,
+            title=title,
+            start=start,
+            end=end,
+            score=score,
+            tokens=cost,
+            channel=mode,
+            text=text,
+        )
+        for rank, (unit, cost, score, (chunk, document, title, start, end, text)) in enumerate(
+            zip(units.tolist(), tokens.tolist(), scores.tolist(), places, strict=True), 1
+        )
+    ]

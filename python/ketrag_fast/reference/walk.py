@@ -1,0 +1,184 @@
+"""The walk, slow and plain: the oracle of rust/rank/walk.rs and rust/rank/bm25.rs.
+
+Works on the arrays of `kernels.build_links`, one dense matrix per relation, every unit and node.
+Source: this project's specification of the walk (section 2.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Arrays = Mapping[str, NDArray[Any]]
+NONE = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Ids of what the index knows of a question."""
+
+    keywords: list[int]
+    names: list[int]
+    subjects: list[int]
+
+
+def vocabulary(links: Arrays, name: str) -> list[str]:
+    """The strings of one vocabulary, by id."""
+    blob, ends = links[f"{name}_blob"].tobytes(), [int(x) for x in links[f"{name}_offsets"]]
+    return [blob[a:b].decode() for a, b in pairwise(ends)]
+
+
+def _rows(links: Arrays, name: str, columns: int, values: str | None = None) -> Array:
+    indptr, indices = links[f"{name}_indptr"], links[f"{name}_indices"]
+    out = np.zeros((len(indptr) - 1, columns))
+    for row in range(len(out)):
+        at = slice(int(indptr[row]), int(indptr[row + 1]))
+        out[row, indices[at]] = links[values][at] if values else 1.0
+    return out
+
+
+def _idf(has: Array) -> Array:
+    n, df = len(has), (has > 0).sum(axis=0)
+    result: Array = np.log(1 + (n - df + 0.5) / (df + 0.5))
+    return result
+
+
+def _z(x: Array) -> Array:
+    return (x - x.mean()) / x.std() if x.std() > 1e-6 else np.zeros_like(x)
+
+
+def _best_first(scores: Array) -> NDArray[np.intp]:
+    return np.argsort(-scores, kind="stable")
+
+
+def saturation(links: Arrays) -> Array:
+    """tf / (tf + k1 (1 - b + b length / mean length)), units by keywords; k1 = 1.2, b = .75."""
+    tf = _rows(links, "unit_keywords", len(vocabulary(links, "keywords")), "unit_keywords_tf")
+    length = tf.sum(axis=1, keepdims=True)
+    result: Array = tf / (tf + 1.2 * (1 - 0.75 + 0.75 * length / max(float(length.mean()), 1e-9)))
+    return result
+
+
+def bm25(links: Arrays, keywords: list[int]) -> Array:
+    """The score of every unit for distinct keyword ids."""
+    part = saturation(links)
+    result: Array = (part * _idf(part))[:, keywords].sum(axis=1)
+    return result
+
+
+def _step(mass: Array, weights: Array, asked: list[int]) -> Array:
+    """Unit -> node -> unit, both in proportion to the weights; nothing passes what was asked for."""
+    of_unit = weights.sum(axis=1, keepdims=True)
+    nodes = mass @ (weights / np.where(of_unit == 0, 1, of_unit))
+    nodes[asked] = 0
+    if nodes.sum() <= 0:
+        return np.zeros_like(mass)
+    of_node = weights.sum(axis=0)
+    result: Array = (weights / np.where(of_node == 0, 1, of_node)) @ (nodes / nodes.sum())
+    return result
+
+
+def _pool_scores(links: Arrays, asked: Asked, similarity: Array | None) -> Array:
+    part = saturation(links)
+    words = part * _idf(part)
+    names = _rows(links, "unit_names", len(vocabulary(links, "names")))
+    subjects = _rows(links, "unit_subjects", len(vocabulary(links, "subjects")))
+    direct = _z(words[:, asked.keywords].sum(axis=1))
+    if similarity is not None:
+        direct = _z(_z(similarity) + direct)
+    best = _best_first(direct)[:20]
+    restart = np.zeros(len(direct))
+    restart[best] = np.exp(direct[best] - direct[best[0]])
+    restart /= restart.sum()
+    mass = restart
+    for _ in range(3):
+        arrived = 0.34 * _step(mass, words, asked.keywords)
+        arrived += 0.33 * _step(mass, names * _idf(names), asked.names)
+        arrived += 0.33 * _step(mass, subjects * _idf(subjects), asked.subjects)
+        mass = 0.5 * restart + 0.5 * arrived
+    return direct + 1.5 * _z(np.log(mass + 1e-9))
+
+
+def _linked(a: Array, b: Array, weights: Array) -> float:
+    return float(((a * b * weights**8).sum()) ** 0.125)
+
+
+def _projection(q: Array, p: Array, r: Array) -> float:
+    a, b, c = float(q @ p), float(q @ r), float(np.clip(p @ r, -0.98, 0.98))
+    return float(np.sqrt(max((a * a + b * b - 2 * a * b * c) / (1 - c * c), 0.0)))
+
+
+def walk(links: Arrays, asked: Asked, vectors: tuple[Array, Array, Array] | None = None) -> Array:
+    """The score of every unit; `vectors` of units, sentences and the question give variant A."""
+    n, log = len(links["unit_subject"]), float(np.log(max(len(links["unit_subject"]), 2)))
+    counts = {name: len(vocabulary(links, name)) for name in ("keywords", "names", "subjects")}
+    sat = saturation(links)
+    units = {
+        "keywords": (sat > 0).astype(float),
+        "names": _rows(links, "unit_names", counts["names"]),
+        "subjects": _rows(links, "unit_subjects", counts["subjects"]),
+    }
+    idf = {name: _idf(has) for name, has in units.items()}
+    worth = {name: x / log for name, x in idf.items()}
+    for name, ids in (("keywords", asked.keywords), ("names", asked.names), ("subjects", asked.subjects)):
+        worth[name][ids] = 0
+    in_keywords = _rows(links, "sentence_keywords", counts["keywords"])
+    in_names = _rows(links, "sentence_names", counts["names"])
+    mentions = _rows(links, "unit_mentions", counts["subjects"])
+    terms = asked.keywords
+    weights = idf["keywords"][terms] / max(float(idf["keywords"][terms].sum()), 1e-9)
+
+    def strength(x: tuple[Array, Array, Array], y: tuple[Array, Array, Array]) -> float:
+        cover = float(np.maximum(x[0][terms], y[0][terms]) @ weights)
+        link = 0.7 * _linked(x[1], y[1], worth["keywords"]) + 0.3 * _linked(x[2], y[2], worth["names"])
+        return (6.0 if vectors else 9.0) * cover + 3.5 * link
+
+    def mention(by: int, of: int) -> float:
+        subject = int(links["unit_subject"][of])
+        return 0.0 if subject == NONE else float(mentions[by, subject] * worth["subjects"][subject])
+
+    def pair(j: int, i: int) -> float:
+        whole = strength(
+            (sat[j], units["keywords"][j], units["names"][j]),
+            (sat[i], units["keywords"][i], units["names"][i]),
+        )
+        whole += 3.5 * 0.6 * max(mention(j, i), mention(i, j))
+        if vectors:
+            whole += 6 * _projection(vectors[2], vectors[0][j], vectors[0][i])
+        closest = 0.0
+        for x in range(int(links["first_sentence"][j]), int(links["first_sentence"][j + 1])):
+            for y in range(int(links["first_sentence"][i]), int(links["first_sentence"][i + 1])):
+                value = strength(
+                    (in_keywords[x], in_keywords[x], in_names[x]),
+                    (in_keywords[y], in_keywords[y], in_names[y]),
+                )
+                if vectors:
+                    value += 6 * _projection(vectors[2], vectors[1][x], vectors[1][y])
+                closest = max(closest, value)
+        return 0.5 * whole + 0.5 * closest
+
+    first = _pool_scores(links, asked, vectors[0] @ vectors[2] if vectors else None)
+    order = _best_first(first)
+    scores = first - 1e4
+    for j in map(int, order[:200]):
+        scores[j] = 0.1 * first[j] + max((pair(j, int(i)) for i in order[:30] if i != j), default=0.0)
+    if vectors and n > 1:
+        pool = order[:200]
+        anchors = pool[_best_first(scores[pool])[:4]]
+        gain = np.full(n, -np.inf)
+        for k in map(int, anchors):
+            own = vectors[1][int(links["first_sentence"][k]) : int(links["first_sentence"][k + 1])]
+            step = 0.5 * own[int(np.argmax(own @ vectors[2]))] if len(own) else 0.0
+            moved = vectors[2] + step
+            near = vectors[0] @ (moved / max(float(np.linalg.norm(moved)), 1e-12))
+            near -= 0.1 * (scores[anchors[0]] - scores[k])
+            near[k] = -np.inf
+            gain = np.maximum(gain, near)
+        scores[pool] += 3 * gain[pool]
+    return scores

@@ -1,0 +1,51 @@
+"""Small moves on compressed rows and packed strings that several stages need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+U8 = NDArray[np.uint8]
+U32 = NDArray[np.uint32]
+U64 = NDArray[np.uint64]
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def strings(arrays: Arrays, name: str) -> tuple[U8, U64]:
+    """`NAME_blob` and `NAME_offsets`."""
+    return arrays[f"{name}_blob"], arrays[f"{name}_offsets"]
+
+
+def strings_out(name: str, packed: tuple[U8, U64]) -> dict[str, NDArray[Any]]:
+    """The inverse of `strings`."""
+    return {f"{name}_blob": packed[0], f"{name}_offsets": packed[1]}
+
+
+def csr(arrays: Arrays, name: str) -> tuple[U64, U32]:
+    """`NAME_indptr` and `NAME_indices`."""
+    return arrays[f"{name}_indptr"], arrays[f"{name}_indices"]
+
+
+def csr_out(name: str, rows: tuple[U64, U32]) -> dict[str, NDArray[Any]]:
+    """The inverse of `csr`."""
+    return {f"{name}_indptr": rows[0], f"{name}_indices": rows[1]}
+
+
+def take_rows(rows: tuple[U64, U32], wanted: NDArray[np.int64]) -> tuple[U64, U32]:
+    """Some rows, in the order given."""
+    indptr, indices = rows
+    starts = indptr[:-1][wanted].astype(np.int64)
+    lengths = indptr[1:][wanted].astype(np.int64) - starts
+    out = np.zeros(len(wanted) + 1, np.uint64)
+    np.cumsum(lengths, out=out[1:])
+    # Position p of row r comes from starts[r] + (p - out[r]).
+    shift = np.repeat(starts - out[:-1].astype(np.int64), lengths)
+    return out, indices[shift + np.arange(len(shift))]
+
+
+def offsets_of(owners: U32, count: int) -> U64:
+    """For owner ids that never fall: where each owner's run begins; count + 1 offsets."""
+    return np.searchsorted(owners, np.arange(count + 1)).astype(np.uint64)

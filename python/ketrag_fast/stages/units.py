@@ -1,0 +1,58 @@
+"""Documents into chunks, units and sentences (KET-RAG 1.2 steps 1 and 8; 00-conventions 0.9)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ketrag_fast import _core
+from ketrag_fast.config import Settings
+from ketrag_fast.pipeline.stage import Outputs, Stage, StageContext, StageInputs
+from ketrag_fast.stages.rows import offsets_of, strings_out
+
+
+def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+    """Spans in bytes serve the build; `unit_span` is in code points, for people."""
+    documents = inputs.documents
+    titles, texts = documents.packed("title"), documents.packed("text")
+    cut = _core.corpus(
+        titles,
+        texts,
+        settings.cut,
+        settings.chunk_tokens,
+        settings.overlap,
+        settings.split_level,
+        settings.encoding,
+        threads=context.threads,
+        report=context.report,
+    )
+    unit_document = cut["chunk_doc"][cut["unit_chunk"]]
+    unit_bytes = cut["unit_span"]
+    return {
+        "document_count": np.array([len(documents)], np.uint64),
+        **strings_out("document_ids", documents.packed("id")),
+        **strings_out("document_titles", titles),
+        "chunk_document": cut["chunk_doc"],
+        "chunk_bytes": cut["chunk_span"],
+        "chunk_tokens": cut["chunk_tokens"],
+        "chunk_units": offsets_of(cut["unit_chunk"], len(cut["chunk_doc"])),
+        "unit_chunk": cut["unit_chunk"],
+        "unit_document": unit_document,
+        "unit_bytes": unit_bytes,
+        "unit_span": cut["unit_chars"],
+        "unit_tokens": cut["unit_tokens"],
+        **strings_out("unit_texts", _core.slice_strings(texts, unit_document, unit_bytes)),
+        "sent_chunk": cut["sent_chunk"],
+        "sent_unit": cut["sent_unit"],
+        "sent_bytes": cut["sent_span"],
+        "sent_title": cut["sent_title"].astype(np.uint8),
+    }
+
+
+STAGE = Stage(
+    "units",
+    version=1,
+    needs=("documents",),
+    settings=("cut", "chunk_tokens", "overlap", "split_level", "encoding"),
+    run=run,
+    unit="documents",
+)

@@ -1,0 +1,69 @@
+"""What an index holds, from its manifest alone: no array is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ketrag_fast.pipeline.known import stored_failures
+from ketrag_fast.storage.generation import Generation
+
+_EDGES = {
+    "knn": ("knn", "graph_indices", 2),
+    "keyword_unit": ("words", "word_units_indices", 1),
+    "unit_name": ("links", "unit_names_indices", 1),
+    "unit_mention": ("links", "unit_mentions_indices", 1),
+}
+
+
+def statistics(generation: Generation, path: Path, modes: Sequence[str]) -> dict[str, Any]:
+    """As `ketrag stats --json` prints it (85-interface)."""
+    manifest = generation.manifest
+
+    def length(stage: str, array: str) -> int:
+        record = manifest.stages.get(stage)
+        file = record.files.get(array) if record else None
+        return file.shape[0] if file else 0
+
+    failures = stored_failures(path)
+    stages = {
+        name: {"seconds": record.seconds, "bytes": record.bytes} for name, record in manifest.stages.items()
+    }
+    vectors = manifest.stages.get("vectors")
+    unit_vectors = vectors.files.get("unit_vectors") if vectors else None
+    return {
+        "schema": "ketrag/stats/1",
+        "path": str(path),
+        "generation": manifest.generation,
+        "created": manifest.created,
+        "digest": manifest.digest,
+        "counts": {
+            "documents": manifest.documents.get("count", 0),
+            "chunks": length("units", "chunk_document"),
+            "subchunks": length("units", "unit_tokens"),
+            "sentences": length("units", "sent_chunk") - int(_titles(generation)),
+            "keywords": max(length("words", "vocabulary_offsets") - 1, 0),
+            "core_chunks": length("core", "core"),
+            "names": max(length("links", "names_offsets") - 1, 0),
+            "subjects": max(length("links", "subjects_offsets") - 1, 0),
+            "entities": 0,
+            "relations": 0,
+        },
+        "edges": {name: length(stage, array) // share for name, (stage, array, share) in _EDGES.items()},
+        "bytes": sum(stage["bytes"] for stage in stages.values()),
+        "stages": stages,
+        "failures": [failure.to_json() for failure in failures],
+        "backends": {
+            "embedder": manifest.settings.get("embedder"),
+            "dimension": unit_vectors.shape[1] if unit_vectors else None,
+            "llm": "none",
+        },
+        "modes": list(modes),
+        "settings": dict(manifest.settings),
+    }
+
+
+def _titles(generation: Generation) -> int:
+    units = generation.stages.get("units")
+    return int(units["sent_title"].sum()) if units is not None else 0

@@ -1,0 +1,236 @@
+//! The face of one opened generation: questions in, contexts out, the interpreter released between.
+
+use super::arrays::{matrix, slice};
+use super::door::{long, quick, to_python, wrong};
+use crate::engine::{Arrays, Engine, Mode, Reply, Request};
+use crate::error::Result;
+use crate::parallel::map_ranges;
+use crate::progress::Progress;
+use crate::search::fill::{FillPolicy, OversizePolicy};
+use crate::store::file_digest;
+use crate::text::bpe::Encoding;
+use crate::text::lexical::Lexer;
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// A deadline so far away that it is none.
+const AGES: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// An opened generation. See `ketrag_fast.index.Index` for the friendly form.
+#[pyclass(frozen, module = "ketrag_fast._core")]
+struct Searcher {
+    engine: Engine,
+}
+
+/// (text, tokens, unit ids, tokens of each row, bytes of each row's text, scores)
+type ContextOut<'py> = (
+    String,
+    u64,
+    Bound<'py, PyArray1<u32>>,
+    Bound<'py, PyArray1<u64>>,
+    Vec<(usize, usize)>,
+    Bound<'py, PyArray1<f64>>,
+);
+/// (reason, a context for each budget, milliseconds)
+type ReplyOut<'py> = (Option<&'static str>, Vec<ContextOut<'py>>, f64);
+
+struct Options {
+    mode: Mode,
+    budgets: Vec<u64>,
+    top: Option<usize>,
+    policy: FillPolicy,
+    oversize: OversizePolicy,
+    deadline: Duration,
+}
+
+impl Options {
+    fn new(
+        mode: &str,
+        budgets: Vec<u64>,
+        top: Option<usize>,
+        skip: bool,
+        truncate: bool,
+        deadline: Option<f64>,
+    ) -> PyResult<Self> {
+        let deadline = match deadline {
+            None => AGES,
+            Some(s) => Duration::try_from_secs_f64(s).map_err(|_| wrong("deadline must not be negative"))?,
+        };
+        Ok(Self {
+            mode: Mode::by_name(mode).map_err(to_python)?,
+            budgets,
+            top,
+            policy: if skip { FillPolicy::SkipAndContinue } else { FillPolicy::FirstOverflowStops },
+            oversize: if truncate { OversizePolicy::Truncate } else { OversizePolicy::Drop },
+            deadline: deadline.min(AGES),
+        })
+    }
+}
+
+impl Searcher {
+    /// One question, timed.
+    fn ask(&self, question: &str, vector: Option<&[f32]>, o: &Options) -> Result<(Reply, f64)> {
+        let started = Instant::now();
+        let request = Request {
+            question,
+            vector,
+            mode: o.mode,
+            budgets: &o.budgets,
+            top: o.top,
+            policy: o.policy,
+            oversize: o.oversize,
+        };
+        let reply = self.engine.answer(&request, &Progress::with_deadline(started + o.deadline))?;
+        Ok((reply, started.elapsed().as_secs_f64() * 1000.0))
+    }
+}
+
+fn reply_out(py: Python<'_>, (reply, milliseconds): (Reply, f64)) -> ReplyOut<'_> {
+    let contexts = reply.contexts.into_iter().zip(reply.scores).map(|(context, scores)| {
+        let units: Vec<u32> = context.rows.iter().map(|row| row.unit).collect();
+        let tokens: Vec<u64> = context.rows.iter().map(|row| row.tokens).collect();
+        let spans = context.rows.iter().map(|row| (row.start, row.end)).collect();
+        let arrays = (units.into_pyarray(py), tokens.into_pyarray(py), scores.into_pyarray(py));
+        (context.text, context.tokens, arrays.0, arrays.1, spans, arrays.2)
+    });
+    (reply.reason, contexts.collect(), milliseconds)
+}
+
+/// (chunk, document, title, start, end, text) of a row
+type PlaceOut<'a> = (u32, &'a str, &'a str, u32, u32, &'a str);
+
+#[pymethods]
+impl Searcher {
+    /// Maps and checks the arrays named `stage.array`, each a `.npy` file.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        files: BTreeMap<String, PathBuf>,
+        encoding: &str,
+        language: &str,
+    ) -> PyResult<Self> {
+        let engine = quick(py, || {
+            let arrays = Arrays::open(files.into_iter().collect())?;
+            Engine::open(arrays, Encoding::by_name(encoding)?, language)
+        })?;
+        Ok(Self { engine })
+    }
+
+    /// The number of units.
+    fn __len__(&self) -> usize {
+        self.engine.parts().len()
+    }
+
+    /// For each mode what the generation lacks for it, or None.
+    fn missing(&self) -> BTreeMap<&'static str, Option<&'static str>> {
+        Mode::ALL.into_iter().map(|mode| (mode.name(), self.engine.missing(mode))).collect()
+    }
+
+    /// One question on this thread; `vector` is None where the index has the built-in space.
+    #[pyo3(signature = (question, vector, mode, budgets, *, top=None, skip=false, truncate=true, deadline=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn answer<'py>(
+        &self,
+        py: Python<'py>,
+        question: &str,
+        vector: Option<PyReadonlyArray1<'py, f32>>,
+        mode: &str,
+        budgets: Vec<u64>,
+        top: Option<usize>,
+        skip: bool,
+        truncate: bool,
+        deadline: Option<f64>,
+    ) -> PyResult<ReplyOut<'py>> {
+        let options = Options::new(mode, budgets, top, skip, truncate, deadline)?;
+        let vector = match &vector {
+            Some(vector) => Some(slice(vector, "vector")?),
+            None => None,
+        };
+        Ok(reply_out(py, quick(py, || self.ask(question, vector, &options))?))
+    }
+
+    /// Many questions over threads, in order.
+    #[pyo3(signature = (questions, vectors, mode, budgets, *, top=None, skip=false, truncate=true, deadline=None, threads=0, report=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn answer_many<'py>(
+        &self,
+        py: Python<'py>,
+        questions: Vec<String>,
+        vectors: Option<PyReadonlyArray2<'py, f32>>,
+        mode: &str,
+        budgets: Vec<u64>,
+        top: Option<usize>,
+        skip: bool,
+        truncate: bool,
+        deadline: Option<f64>,
+        threads: usize,
+        report: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Vec<ReplyOut<'py>>> {
+        let options = Options::new(mode, budgets, top, skip, truncate, deadline)?;
+        let vectors = match &vectors {
+            Some(vectors) => Some(matrix(vectors, "vectors")?),
+            None => None,
+        };
+        if vectors.is_some_and(|(_, rows, _)| rows != questions.len()) {
+            return Err(wrong("vectors must have one row for each question"));
+        }
+        let replies = long(py, report.as_ref(), |progress| {
+            progress.expect(questions.len() as u64);
+            map_ranges(questions.len(), 4, threads, progress, |range| {
+                range
+                    .map(|i| {
+                        let vector = vectors.map(|(values, _, d)| &values[i * d..(i + 1) * d]);
+                        self.ask(&questions[i], vector, &options)
+                    })
+                    .collect::<Result<Vec<_>>>()
+            })
+        })?;
+        Ok(replies.into_iter().flatten().map(|reply| reply_out(py, reply)).collect())
+    }
+
+    /// Where units come from. `lengths` (bytes) say how much of each unit's text was printed.
+    fn places(&self, units: Vec<u32>, lengths: Vec<usize>) -> PyResult<Vec<PlaceOut<'_>>> {
+        if units.len() != lengths.len() {
+            return Err(wrong("units and lengths must be equally many"));
+        }
+        let parts = self.engine.parts();
+        units
+            .into_iter()
+            .zip(lengths)
+            .map(|(unit, length)| {
+                let place = parts.place(unit).ok_or_else(|| wrong(format!("there is no unit {unit}")))?;
+                let text = place.text.get(..length).unwrap_or("");
+                let end = match text.len() == place.text.len() {
+                    true => place.end,
+                    false => place.start + text.chars().count() as u32,
+                };
+                Ok((place.chunk, place.document, place.title, place.start, end, text))
+            })
+            .collect()
+    }
+}
+
+/// Lower-case hexadecimal BLAKE3 of a file.
+#[pyfunction]
+fn hash_file(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    quick(py, || file_digest(&path, &Progress::none()))
+}
+
+/// The words of a text as the walk and BM25 see them, with repetitions.
+#[pyfunction]
+fn lexical_keywords(text: &str) -> Vec<String> {
+    let mut lexer = Lexer::default();
+    lexer.read(text);
+    let mut words = Vec::new();
+    lexer.keywords(|word| words.push(word.to_owned()));
+    words
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<Searcher>()?;
+    m.add_function(wrap_pyfunction!(hash_file, m)?)?;
+    m.add_function(wrap_pyfunction!(lexical_keywords, m)?)
+}

@@ -1,0 +1,202 @@
+"""The whole product through the real command: index, retrieve, eval, stats on a small data set."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CORPUS = {
+    "ada": ("Ada Lovelace", "Ada Lovelace wrote the first program for the Analytical Engine."),
+    "engine": ("Analytical Engine", "The Analytical Engine was designed by Charles Babbage."),
+    "babbage": ("Charles Babbage", "Charles Babbage was born in London in 1791. He studied in Cambridge."),
+    "london": ("London", "London is the capital of England and lies on the Thames."),
+    "bread": ("Bread", "Bread is baked from flour, water and yeast 😀. It is eaten with butter."),
+}
+
+
+def start(*argv: str, cwd: Path, **pipes: Any) -> subprocess.Popen[str]:
+    path = os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])
+    return subprocess.Popen(
+        [sys.executable, "-m", "ketrag_fast.cli.main", *argv],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        **pipes,
+    )
+
+
+def ketrag(*argv: str, cwd: Path, text: str | None = None) -> tuple[int, str, str]:
+    child = start(*argv, cwd=cwd, stdin=subprocess.PIPE)
+    out, err = child.communicate(text, timeout=120)
+    return child.returncode, out, err
+
+
+def retrieve(cwd: Path, question: str, *argv: str) -> dict[str, Any]:
+    code, out, err = ketrag("retrieve", question, "--json", *argv, cwd=cwd)
+    assert code == 0, err
+    data: dict[str, Any] = json.loads(out)
+    assert data["schema"] == "ketrag/context/1"
+    assert data["tokens"] <= data["budget"]
+    for passage in data["passages"]:
+        text = CORPUS[passage["document"]][1]
+        assert text[passage["start"] : passage["end"]] == passage["text"]
+    return data
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("product")
+    data = folder / "set é"
+    data.mkdir()
+    rows = [{"_id": name, "title": title, "text": text} for name, (title, text) in CORPUS.items()]
+    (data / "corpus.jsonl").write_text("\n".join(json.dumps(row) for row in rows), "utf-8")
+    query = {"_id": "q", "text": "Where was the designer of the Analytical Engine born?"}
+    question = {**query, "metadata": {"answers": ["London"]}}
+    (data / "queries.jsonl").write_text(json.dumps(question), "utf-8")
+    (data / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq\tengine\t1\nq\tbabbage\t1\n")
+    code, out, err = ketrag("index", str(data), cwd=folder)
+    assert (code, err) == (0, "")
+    assert "5 documents (5 added" in out
+    return folder
+
+
+def test_second_call_does_nothing_and_says_so(place: Path) -> None:
+    code, out, _ = ketrag("index", cwd=place)
+    assert code == 0
+    assert "nothing was done" in out
+
+
+@pytest.mark.parametrize("mode", ["auto", "bm25", "text", "fused", "knng", "keyword", "walk"])
+def test_each_mode_finds_the_passages(place: Path, mode: str) -> None:
+    data = retrieve(place, "Who designed the Analytical Engine?", "--mode", mode)
+    assert "engine" in [passage["document"] for passage in data["passages"]]
+    assert data["mode"] == mode or mode == "auto"
+    assert "Charles Babbage" in data["context"]
+
+
+@pytest.mark.parametrize("mode", ["skeleton", "ket", "ms-graph", "hybrid", "hyde"])
+def test_modes_that_need_a_model_say_so(place: Path, mode: str) -> None:
+    code, out, err = ketrag("retrieve", "Who?", "--mode", mode, "--json", cwd=place)
+    assert (code, out) == (4, "")
+    error = json.loads(err)
+    assert error["code"] == "mode_unavailable"
+    assert error["hint"]
+
+
+def test_questions_at_the_edges(place: Path) -> None:
+    assert retrieve(place, "Zyzzyva qwrtpsdf?")["reason"] == "no_match"
+    assert retrieve(place, "Analytical Engine", "--budget", "0")["passages"] == []
+    tiny = retrieve(place, "Analytical Engine", "--budget", "9")
+    assert tiny["tokens"] <= 9
+    assert retrieve(place, "Analytical Engine designed " * 4000)["passages"]
+    assert len(retrieve(place, "Analytical Engine", "--top", "1")["passages"]) == 1
+    code, out, err = ketrag("retrieve", "  ", cwd=place)
+    assert (code, out) == (1, "")
+    assert "empty" in err
+
+
+def test_many_queries_in_input_order(place: Path) -> None:
+    lines = [{"_id": str(n), "text": f"{title}?"} for n, (title, _) in enumerate(CORPUS.values())]
+    code, out, err = ketrag(
+        "retrieve", "--mode", "bm25", "--queries", "-", cwd=place, text="\n".join(map(json.dumps, lines))
+    )
+    assert code == 0, err
+    found = [json.loads(line) for line in out.splitlines()]
+    assert [entry["query_id"] for entry in found] == [line["_id"] for line in lines]
+    assert [entry["passages"][0]["document"] for entry in found] == list(CORPUS)
+
+
+def test_stats_and_equal_digests(place: Path) -> None:
+    code, out, err = ketrag("stats", "--json", cwd=place)
+    assert code == 0, err
+    data = json.loads(out)
+    assert data["schema"] == "ketrag/stats/1"
+    code, out, err = ketrag("index", "set é", "-i", "other", "--threads", "1", "--json", cwd=place)
+    assert code == 0, err
+    assert json.loads(out)["digest"] == data["digest"]
+
+
+def test_eval(place: Path) -> None:
+    code, out, err = ketrag(
+        "eval", "set é", "--mode", "bm25,walk,ket", "--budget", "3000,60", "--json", cwd=place
+    )
+    assert code == 0, err
+    rows = json.loads(out)["rows"]
+    assert [(row["mode"], row["budget"]) for row in rows[:4]] == [
+        ("bm25", 3000),
+        ("bm25", 60),
+        ("walk", 3000),
+        ("walk", 60),
+    ]
+    assert rows[0]["recall"] == 1.0
+    assert rows[4]["status"] == "not run"
+    code, out, err = ketrag("eval", "set é", "-i", ".ketrag", cwd=place)
+    assert code == 0, err
+    assert "walk" in out
+
+
+def test_damage_is_named(place: Path, tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    assert ketrag("index", "set é", "-i", str(index), cwd=place)[0] == 0
+    file = max(index.glob("gen-*/*/*.npy"), key=lambda path: path.stat().st_size)
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.unlink()
+    file.write_bytes(data)
+    code, out, err = ketrag("retrieve", "Engine?", "-i", str(index), cwd=place)
+    assert (code, out) == (4, "")
+    assert file.name in err
+    assert ketrag("index", "-i", str(index), cwd=place)[0] == 0
+    assert ketrag("retrieve", "Engine?", "-i", str(index), cwd=place)[0] == 0
+
+
+def test_empty_index(tmp_path: Path) -> None:
+    (tmp_path / "nothing").mkdir()
+    code, _, err = ketrag("index", "nothing", cwd=tmp_path)
+    assert code == 0
+    assert "empty" in err
+    code, out, _ = ketrag("retrieve", "Who?", "--json", cwd=tmp_path)
+    assert code == 0
+    assert json.loads(out)["reason"] == "empty_index"
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_stopped_build_goes_on(place: Path, tmp_path: Path, number: int) -> None:
+    source = tmp_path / "many.jsonl"
+    rows = [
+        {
+            "_id": str(n),
+            "title": f"Place {n}",
+            "text": f"Place {n} lies near Place {n % 97} and Town {n % 13}. " * 4,
+        }
+        for n in range(3000)
+    ]
+    source.write_text("\n".join(map(json.dumps, rows)))
+    child = start("index", str(source), "-i", "cut", "--json", cwd=tmp_path)
+    limit = time.monotonic() + 60
+    while not list((tmp_path / "cut" / "work").glob("*-*")) and time.monotonic() < limit:
+        assert child.poll() is None
+        time.sleep(0.005)
+    child.send_signal(number)
+    _, err = child.communicate(timeout=30)
+    if number == signal.SIGINT and child.returncode != 0:
+        assert child.returncode == 130, err
+        assert "again" in err
+    code, out, err = ketrag("index", "-i", "cut", "--json", cwd=tmp_path)
+    assert code == 0, err
+    resumed = json.loads(out)
+    code, out, err = ketrag("index", str(source), "-i", "whole", "--json", cwd=tmp_path)
+    assert code == 0, err
+    assert resumed["digest"] == json.loads(out)["digest"]

@@ -1,0 +1,94 @@
+"""The command as a real process: start-up, streams, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def ketrag(*argv: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, "-m", "ketrag_fast.cli.main", *argv],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": path, **env},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+        timeout=60,
+    )
+
+
+def test_help_is_instant(tmp_path: Path) -> None:
+    """Counted in processor time, since the machine may be busy with other things."""
+    resource = pytest.importorskip("resource")
+
+    def cost() -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = ketrag("--help", cwd=tmp_path)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert done.returncode == 0
+        for command in ("index", "retrieve", "eval", "stats", "config"):
+            assert command in done.stdout
+        return float(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+
+    assert min(cost() for _ in range(5)) < 0.15
+
+
+def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom ketrag_fast.cli.main import parser\nparser().format_help()\n"
+        "heavy = {'numpy', 'sqlite3', 'filelock', 'ketrag_fast._core'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    subprocess.run([sys.executable, "-c", code], env=env, check=True)
+
+
+@pytest.mark.parametrize("command", ["index", "retrieve", "eval", "stats", "config show"])
+def test_each_command_has_help(tmp_path: Path, command: str) -> None:
+    done = ketrag(*command.split(), "--help", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "--index" in done.stdout
+
+
+def test_wrong_usage(tmp_path: Path) -> None:
+    for argv in (["bogus"], ["index", "--nothing"], ["stats", "--progress", "loud"]):
+        done = ketrag(*argv, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "usage: ketrag" in done.stderr
+
+
+def test_config_show_names_each_origin(tmp_path: Path) -> None:
+    (tmp_path / "ketrag.toml").write_text("seed = 7\n")
+    done = ketrag("config", "show", "--knn-k", "0", "--json", cwd=tmp_path, KETRAG_CORE_RATIO="0.0")
+    assert done.returncode == 0, done.stderr
+    settings = json.loads(done.stdout)["settings"]
+    assert settings["knn_k"] == {"value": 0, "origin": "flag"}
+    assert settings["core_ratio"] == {"value": 0.0, "origin": "environment"}
+    assert settings["seed"] == {"value": 7, "origin": "file"}
+    assert settings["budget"] == {"value": 4000, "origin": "default"}
+
+
+def test_environment_with_a_wrong_name(tmp_path: Path) -> None:
+    done = ketrag("config", "show", cwd=tmp_path, KETRAG_SEEDS="1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "KETRAG_SEEDS" in done.stderr
+    assert "hint: did you mean seed?" in done.stderr
+
+
+def test_reader_of_our_output_that_goes_away(tmp_path: Path) -> None:
+    command = f"'{sys.executable}' -m ketrag_fast.cli.main config show | head -c 1 >/dev/null"
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""

@@ -1,0 +1,304 @@
+"""Bad sources through the command: what is said, what is kept, and the exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from ketrag_fast import Index, Settings
+from ketrag_fast.errors import DocumentError
+from ketrag_fast.types import Document
+from tests.process import Done, command, ketrag
+
+GOOD = "The Fram was built by Colin Archer in Larvik."
+
+
+def indexed(cwd: Path, *argv: str) -> Done:
+    """Indexes `docs`, then asks for what the good document says: it must have survived."""
+    done = command("index", "docs", *argv, cwd=cwd)
+    found = command("retrieve", "Who built the Fram?", "--json", cwd=cwd)
+    assert found.code == 0, found.err
+    assert "Colin Archer" in json.loads(found.out)["context"]
+    return done
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "good.txt").write_text(GOOD)
+    return folder
+
+
+def test_missing_path(tmp_path: Path) -> None:
+    done = ketrag("index", "nowhere", cwd=tmp_path)
+    assert (done.code, done.out) == (1, "")
+    assert "there is no file or folder nowhere" in done.err
+    assert "hint: check the path" in done.err
+    with pytest.raises(DocumentError, match="nowhere") as caught:
+        Index.build(tmp_path / "nowhere", tmp_path / "index")
+    assert caught.value.code == "document"
+    assert caught.value.hint
+
+
+def test_missing_path_leaves_the_index_as_it_was(docs: Path) -> None:
+    assert indexed(docs.parent).code == 0
+    before = command("stats", "--json", cwd=docs.parent)
+    assert command("index", "nowhere", cwd=docs.parent).code == 1
+    assert command("stats", "--json", cwd=docs.parent) == before
+
+
+def test_empty_folder(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    done = command("index", "docs", cwd=tmp_path)
+    assert done.code == 0
+    assert "there are no documents: the index is empty" in done.err
+    found = command("retrieve", "Who?", "--json", cwd=tmp_path)
+    assert found.code == 0
+    assert json.loads(found.out)["reason"] == "empty_index"
+    assert command("stats", cwd=tmp_path).code == 0
+
+
+def test_no_documents_in_every_mode(tmp_path: Path) -> None:
+    with Index.build([], tmp_path / "index") as index:
+        assert index.report is not None
+        assert any("empty" in warning for warning in index.report.warnings)
+        for mode in ("auto", *index.modes):
+            context = index.retrieve("Who built the Fram?", mode=mode)
+            assert (context.reason, context.tokens, list(context.passages)) == ("empty_index", 0, []), mode
+        assert "walk" in index.modes
+
+
+BAD_FILES = {
+    "empty": ("bad.txt", b"", "empty"),
+    "white space": ("bad.md", b" \n\t\n" * 50, "white space"),
+    "zeros": ("bad.txt", b"\0" * 10_000, "byte 0 is zero"),
+    "binary": ("bad.txt", b"\x7fELF\x02\x01\x01" + bytes(range(256)) * 64, "zero"),
+    "controls": ("bad.txt", bytes(range(1, 32)) * 300, "control characters"),
+    "no encoding": ("bad.txt", b"caf\xe9 \x81\x8d " * 9, "not UTF-8 (byte 3) nor cp1252"),
+    "false mark": ("bad.txt", b"\xff\xfea\xd8b", "utf-16"),
+    "broken line": (
+        "bad.jsonl",
+        b'{"_id":"x","text":"One."}\n{"_id": "y", "text"\n{"_id":"z","text":"Three."}\n',
+        "line 2 is not JSON",
+    ),
+    "no object": ("bad.jsonl", b"[1, 2]\n", "line 1 is no JSON object"),
+    "no text": ("bad.jsonl", b'{"_id": "x"}\n', "line 1: there is no text"),
+    "deep": ("bad.jsonl", b"[" * 200_000 + b"\n", "line 1 is not"),
+    "huge number": ("bad.jsonl", b'{"_id":"x","text":"a","metadata":{"n":' + b"9" * 9999 + b"}}\n", "line 1"),
+    "lone surrogate": ("bad.jsonl", b'{"_id": "x", "text": "a \\ud800 b"}\n', "lone surrogate"),
+    "duplicate ids": (
+        "bad.jsonl",
+        b'{"_id":"x","text":"First."}\n{"_id":"x","text":"Second."}\n',
+        "the id 'x' is there already",
+    ),
+    "empty table": ("bad.csv", b"", "empty"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_bad_file_is_listed_and_the_rest_is_indexed(docs: Path, case: str) -> None:
+    name, data, message = BAD_FILES[case]
+    (docs / name).write_bytes(data)
+    done = indexed(docs.parent)
+    assert done.code == 3, done.err
+    assert "could not be read" in done.err
+    assert name in done.err or "x: " in done.err
+    assert message in done.err
+    failures = json.loads(command("stats", "--json", cwd=docs.parent).out)["failures"]
+    assert len(failures) == 1
+    assert message in failures[0]["message"]
+    (docs / name).unlink()
+    assert indexed(docs.parent).code == 0
+
+
+def test_bad_file_ends_the_build_where_that_is_asked_for(docs: Path) -> None:
+    (docs / "bad.txt").write_bytes(b"\0")
+    done = command("index", "docs", "--on-error", "stop", cwd=docs.parent)
+    assert (done.code, done.out) == (1, "")
+    assert "bad.txt" in done.err
+    assert "hint: --on-error skip" in done.err
+
+
+def test_broken_lines_leave_their_neighbours(docs: Path) -> None:
+    lines = ['{"_id":"a","text":"Amundsen sailed the Maud."}', "{", '{"_id":"b","text":"Nobile flew the Norge."}']
+    (docs / "rows.jsonl").write_text("\n".join(lines))
+    done = indexed(docs.parent, "--json")
+    assert json.loads(done.out)["failures"][0]["document"] == "rows.jsonl:2"
+    found = json.loads(command("retrieve", "Who flew the Norge?", "--json", cwd=docs.parent).out)
+    assert found["passages"][0]["document"] == "b"
+
+
+def test_first_of_two_equal_ids_is_kept(tmp_path: Path) -> None:
+    twice = [Document("x", "First words."), Document("x", "Second words."), Document("y", "Others.")]
+    with Index.build(twice, tmp_path / "index") as index:
+        assert index.report is not None
+        assert [failure.document for failure in index.report.failures] == ["x"]
+        assert "First words." in index.retrieve("words").text
+        assert "Second" not in index.retrieve("words").text
+
+
+def test_fallback_encoding_is_named_where_it_does_not_exist(docs: Path) -> None:
+    (docs / "latin.txt").write_bytes("Orléans liegt an der Loire.".encode("cp1252"))
+    done = indexed(docs.parent, "--fallback-encoding", "klingon")
+    assert done.code == 3
+    assert "'klingon' is no encoding" in done.err
+    assert indexed(docs.parent, "--fallback-encoding", "cp1252").code == 0
+    found = json.loads(command("retrieve", "Orléans?", "--json", cwd=docs.parent).out)
+    assert found["passages"][0]["text"] == "Orléans liegt an der Loire."
+
+
+def test_file_that_may_not_be_read(docs: Path) -> None:
+    secret = docs / "secret.txt"
+    secret.write_text("Not for you.")
+    secret.chmod(0)
+    if os.access(secret, os.R_OK):
+        pytest.skip("this user may read everything")
+    done = indexed(docs.parent)
+    assert done.code == 3
+    assert "secret.txt: cannot be read" in done.err
+
+
+def test_links_in_a_circle(docs: Path) -> None:
+    (docs / "round").symlink_to(docs, target_is_directory=True)
+    (docs / "self.txt").symlink_to(docs / "self.txt")
+    (docs / "lost.txt").symlink_to(docs / "no-such-file")
+    done = indexed(docs.parent)
+    assert done.code == 3
+    assert "1 documents (1 added" in done.out
+    assert "lost.txt: a link that leads nowhere" in done.err
+    assert "self.txt" in done.err
+
+
+def test_special_files(docs: Path) -> None:
+    os.mkfifo(docs / "pipe.txt")
+    (docs / "dir.txt").mkdir()
+    done = indexed(docs.parent)
+    assert done.code in (0, 3)
+    assert command("index", "docs/pipe.txt", "-i", "other", cwd=docs.parent).code == 3
+
+
+@pytest.mark.parametrize("name", ["with space.txt", "ünïcödé 北京.txt", "-flag.txt", "q?[a]*.txt", "a'b\"c.txt"])
+def test_odd_names(docs: Path, name: str) -> None:
+    (docs / name).write_text("Nansen drifted towards the pole.")
+    assert indexed(docs.parent).code == 0
+    found = json.loads(command("retrieve", "Who drifted?", "--json", cwd=docs.parent).out)
+    assert found["passages"][0]["document"] == name
+    folder = docs.parent / f"index of {name.removesuffix('.txt')}"
+    assert command("index", f"docs/{name}", "-i", str(folder), cwd=docs.parent).code == 0
+    alone = json.loads(command("retrieve", "Who drifted?", "-i", str(folder), "--json", cwd=docs.parent).out)
+    assert [passage["document"] for passage in alone["passages"]] == [name]
+
+
+def test_name_that_is_no_text(docs: Path) -> None:
+    raw = os.fsencode(docs) + b"/caf\xe9.txt"
+    try:
+        with open(raw, "wb") as file:  # noqa: PTH123 - a name in bytes
+            file.write(b"Mawson walked alone.")
+    except OSError:
+        pytest.skip("this file system takes UTF-8 names alone")
+    assert indexed(docs.parent).code == 0
+    found = json.loads(command("retrieve", "Who walked alone?", "--json", cwd=docs.parent).out)
+    assert found["passages"][0]["document"] == "caf\\xe9.txt"
+
+
+@pytest.mark.parametrize("text", ["12 34 5678, 90!", "... --- !!! ???", "the of and to is", "\u200b\u200b", "😀 😀"])
+def test_texts_without_a_keyword(docs: Path, text: str) -> None:
+    (docs / "odd.txt").write_text(text, "utf-8")
+    assert indexed(docs.parent).code == 0
+    alone = docs.parent / "alone"
+    with Index.build([Document("odd", text)], alone) as index:
+        for mode in index.modes:
+            context = index.retrieve("Who built the Fram?", mode=mode)
+            assert (context.reason, context.text) == ("no_match", ""), mode
+            assert index.retrieve(text, mode=mode).tokens <= 4000
+
+
+def one_line(megabytes: int) -> str:
+    words = " ".join(f"harbour{n % 977} Captain{n % 89}" for n in range(1000))
+    return (words * (megabytes * 1_000_000 // len(words) + 1))[: megabytes * 1_000_000]
+
+
+def test_one_long_line(docs: Path) -> None:
+    (docs / "long.txt").write_text(one_line(10) + " The last word is Spitsbergen.")
+    begin = time.monotonic()
+    with Index.build(docs, docs.parent / "index") as index:
+        found = index.retrieve("Spitsbergen").passages[0]
+        assert found.document == "long.txt"
+        assert found.text.endswith("Spitsbergen.")
+    assert time.monotonic() - begin < 60
+
+
+@pytest.mark.soak
+def test_one_line_of_300_megabytes(docs: Path) -> None:
+    (docs / "long.txt").write_text(one_line(300) + " The last word is Spitsbergen.")
+    done = ketrag("index", "docs", cwd=docs.parent, timeout=3600)
+    assert done.code == 0, done.err
+    found = json.loads(command("retrieve", "Spitsbergen", "--json", cwd=docs.parent).out)
+    assert found["passages"][0]["text"].endswith("Spitsbergen.")
+
+
+@pytest.mark.parametrize("filler", ["x", "7", "\u0301", "\u200d", ".", "你"])
+def test_one_endless_run_of_one_character(docs: Path, filler: str) -> None:
+    """Nothing may grow with the square of a run without a word end."""
+    (docs / "run.txt").write_text("start " + filler * 50_000 + " end", "utf-8")
+    begin = time.monotonic()
+    with Index.build(docs, docs.parent / "index", settings=Settings(threads=2)) as index:
+        assert index.report is not None
+        assert index.report.documents == 2
+        assert index.retrieve("Who built the Fram?").passages[0].document == "good.txt"
+    assert time.monotonic() - begin < 20
+
+
+def test_a_million_empty_lines(docs: Path) -> None:
+    (docs / "lines.txt").write_text("\n" * 1_000_000 + "Shackleton came back." + "\r\n" * 1_000_000)
+    (docs / "lines.md").write_text("\n" * 1_000_000)
+    (docs / "rows.jsonl").write_text("\n" * 1_000_000 + '{"_id": "row", "text": "Wild waited."}\n')
+    (docs / "rows.csv").write_text("id,text\n" + "\n" * 1_000_000 + "cell,Crean sailed.\n")
+    done = indexed(docs.parent)
+    assert done.code == 3  # lines.md has nothing else
+    for question, document in [("Who came back?", "lines.txt"), ("Who waited?", "row"), ("Who sailed?", "cell")]:
+        found = json.loads(command("retrieve", question, "--json", cwd=docs.parent).out)
+        assert found["passages"][0]["document"] == document
+        assert found["tokens"] <= found["budget"]
+
+
+SCRIPTS = {
+    "chinese": ("北京是中国的首都。长城在北京附近。", "北京"),
+    "japanese": ("東京は日本の首都です。富士山は高い山です。", "東京"),
+    "korean": ("서울은 대한민국의 수도이다.", "서울은"),
+    "arabic": ("القاهرة هي عاصمة مصر. يقع الأهرام في الجيزة.", "القاهرة"),
+    "hebrew": ("ירושלים היא עיר בישראל.", "ירושלים"),
+    "hindi": ("दिल्ली भारत की राजधानी है।", "दिल्ली"),
+    "thai": ("กรุงเทพมหานครเป็นเมืองหลวงของประเทศไทย", "กรุงเทพมหานครเป็นเมืองหลวงของประเทศไทย"),
+    "greek": ("Η Αθήνα είναι η πρωτεύουσα της Ελλάδας.", "Αθήνα"),
+    "emoji": ("👩‍👩‍👧‍👦 The family 🇳🇴 lives in Tromsø 😀.", "Tromsø"),
+}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_every_script_is_found_in_every_mode(tmp_path: Path, script: str) -> None:
+    text, question = SCRIPTS[script]
+    others = [Document(f"d{n}", f"Captain Number{n} sailed from Harbour{n}.") for n in range(8)]
+    with Index.build([*others, Document("it", text)], tmp_path / "index") as index:
+        for mode in index.modes:
+            context = index.retrieve(question, mode=mode)
+            assert context.reason is None, mode
+            first = context.passages[0]
+            assert first.document == "it", mode
+            assert text[first.start : first.end] == first.text
+            cut = index.retrieve(question, mode=mode, budget=12)
+            assert cut.tokens <= 12
+            assert "\ufffd" not in cut.text
+
+
+def test_one_document(tmp_path: Path) -> None:
+    for system in ("default", "ket-rag-p", "ket-rag-p-150", "knng-rag"):
+        settings = Settings(system=system)
+        with Index.build([Document("only", GOOD)], tmp_path / system, settings=settings) as index:
+            for mode in index.modes:
+                assert "Colin Archer" in index.retrieve("Who built the Fram?", mode=mode).text, (system, mode)

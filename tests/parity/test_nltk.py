@@ -1,0 +1,69 @@
+"""The published tokenisations against golden files made with NLTK itself (tests/golden/make_nltk.py)."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from ketrag_fast.errors import InputError
+from ketrag_fast.kernels.published import PublishedTokenizer, treebank_words
+from ketrag_fast.reference import published as plain
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "nltk.json").read_text(encoding="ascii"))
+CASES = GOLDEN["cases"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> PublishedTokenizer:
+    names = ("abbreviations", "collocations", "starters", "contexts")
+    return PublishedTokenizer.from_parameters(*(GOLDEN[name] for name in names))
+
+
+def test_words_of_a_sentence() -> None:
+    wrong = [c["text"] for c in CASES if treebank_words(c["text"]) != c["treebank"]]
+    assert not wrong
+
+
+def test_sentences(tokenizer: PublishedTokenizer) -> None:
+    wrong = [c["text"] for c in CASES if tokenizer.sentences(c["text"]) != c["sentences"]]
+    assert not wrong
+
+
+def test_words_of_a_text(tokenizer: PublishedTokenizer) -> None:
+    wrong = [c["text"] for c in CASES if tokenizer.words(c["text"]) != c["words"]]
+    assert not wrong
+    wrong = [c["text"] for c in CASES if tokenizer.words(c["text"].lower()) != c["lower"]]
+    assert not wrong
+
+
+def test_profiles(tokenizer: PublishedTokenizer) -> None:
+    stop = ["the", "and", "he", "of"]
+    texts = [c["text"] for c in CASES]
+    got = tokenizer.cooccurrence_words(texts, stop, threads=2)
+    lower = {c["text"].lower(): c["lower"] for c in CASES}
+    assert got == [plain.cooccurrence_words(t, stop, lower.__getitem__) for t in texts]
+    keywords = tokenizer.keyword_sentences(texts, stop, threads=2)
+    want = [plain.keyword_sentences(t, stop, tokenizer.sentences, tokenizer.words) for t in texts]
+    assert keywords == want
+    assert any("The" in s.keywords for unit in keywords for s in unit)
+
+
+def test_against_nltk_where_its_data_is_installed() -> None:
+    nltk = pytest.importorskip("nltk", reason="NLTK is not installed; the golden file stands in for it")
+    try:
+        folder = nltk.data.find("tokenizers/punkt_tab/english/")
+    except LookupError:
+        pytest.skip("NLTK's punkt_tab data is not installed")
+    tokenizer = PublishedTokenizer.from_folder(os.fspath(folder))
+    for case in CASES:
+        assert tokenizer.sentences(case["text"]) == nltk.sent_tokenize(case["text"])
+
+
+def test_a_folder_without_the_model_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"abbrev_types\.txt"):
+        PublishedTokenizer.from_folder(tmp_path)
+    with pytest.raises(InputError, match="collocations, line 1"):
+        PublishedTokenizer.from_parameters(collocations=[("one",)])

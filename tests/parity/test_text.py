@@ -1,0 +1,203 @@
+"""The text kernels against plain versions, golden files and their own promises."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ketrag_fast import _core
+from ketrag_fast.errors import Cancelled, InputError
+from ketrag_fast.kernels import text as kernel
+from ketrag_fast.reference import text as plain
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "cl100k.json").read_text())
+STOP = set(kernel.stop_words("english")[0])
+PIECES = [
+    *"aBcxyz019 .,'!?;:-_\n\t",
+    *("é", "ß", "ﬁ", "e\u0301", "東京", "都", "カメラ", "ภาษา", "한국", "سلام", "Мир"),
+    *("👩‍👧", "\0", "\u0085", "Dr. ", "The ", "\n\n"),
+]
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=60).map("".join)
+PHRASES = [
+    *("Mr. Fox ran. ", "The end came! ", "Éire is an island in the sea. "),
+    *("and so on ", "U.S. 5 ", "\n\n", "中文字。"),
+]
+PROSE = st.lists(st.sampled_from(PHRASES), max_size=30).map("".join)
+
+
+@pytest.mark.parametrize("encoding", ["cl100k_base", "o200k_base"])
+def test_counts_and_tokens_are_those_of_tiktoken(encoding: str) -> None:
+    texts = [row["text"] for row in GOLDEN]
+    assert kernel.count_tokens(texts, encoding).tolist() == [row[encoding]["count"] for row in GOLDEN]
+    for row in GOLDEN:
+        assert kernel.encode_tokens(row["text"], encoding).tolist()[:12] == row[encoding]["first"]
+
+
+@settings(max_examples=50)
+@given(TEXTS)
+def test_words_are_those_of_the_plain_version(text: str) -> None:
+    assert [word for word, _ in kernel.tokenise(text)] == plain.words(text, STOP)
+
+
+@settings(max_examples=50)
+@given(TEXTS)
+def test_words_start_where_they_say(text: str) -> None:
+    starts = [start for _, start in kernel.tokenise(text, "none")]
+    assert starts == sorted(starts)
+    for word, start in kernel.tokenise(text, "none"):
+        assert plain.words(text[start:], []) and plain.words(text[start:], [])[0].startswith(word[:1])
+
+
+@settings(max_examples=50)
+@given(TEXTS, st.integers(1, 12), st.integers(0, 6))
+def test_windows_are_the_text(text: str, size: int, overlap: int) -> None:
+    spans = kernel.token_windows(text, size)
+    assert "".join(text[a:b] for a, b in spans) == text
+    for a, b in kernel.token_windows(text, size, min(overlap, size - 1)):
+        assert 0 <= a < b <= len(text)
+    short = kernel.truncate(text, size)
+    assert text.startswith(short) and kernel.count_tokens([short])[0] <= size
+
+
+def test_chinese_windows_tear_nothing() -> None:
+    text = "中文文本没有空格𠮷野家👩‍👩‍👧‍👦🇩🇪 e\u0301" * 20
+    spans = kernel.token_windows(text, 3)
+    parts = [text[a:b] for a, b in spans]
+    assert "".join(parts) == text and not any("\ufffd" in part for part in parts)
+    assert not any(part.startswith(("\u0301", "\u200d")) for part in parts)
+
+
+@settings(max_examples=50)
+@given(TEXTS | PROSE, st.sampled_from(["standard", "uax29"]))
+def test_sentences_hold_all_but_blanks(text: str, splitter: str) -> None:
+    reached = 0
+    for a, b in kernel.sentence_spans(text, splitter).tolist():
+        assert a >= reached and text[reached:a].strip() == ""
+        assert a < b
+        reached = b
+    assert text[reached:].strip() == ""
+
+
+def test_sentences_of_english() -> None:
+    text = "Dr. J. K. Rowling, of St. Ives, wrote vol. 3. It sold in the U.S. She moved.\n\nA new start"
+    parts = [text[a:b] for a, b in kernel.sentence_spans(text)]
+    first = "Dr. J. K. Rowling, of St. Ives, wrote vol. 3."
+    assert parts == [first, "It sold in the U.S. She moved.", "A new start"]
+
+
+def _count(text: str) -> int:
+    return int(kernel.count_tokens([text])[0])
+
+
+@settings(max_examples=25)
+@given(PROSE, st.integers(12, 60))
+def test_units_are_those_of_the_plain_version(text: str, most: int) -> None:
+    spans = [tuple(span) for span in kernel.sentence_spans(text).tolist()]
+    if any(_count(text[a:b]) > most for a, b in spans):
+        return
+    found = kernel.corpus([""], [text], tokens=most)
+    assert [tuple(s) for s in found.unit_chars.tolist()] == plain.units(text, spans, most, _count)
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(st.tuples(st.sampled_from(["", "Éire", "A title/", "The"]), PROSE | TEXTS), max_size=40),
+    st.sampled_from(["sentences", "windows"]),
+    st.integers(0, 3),
+)
+def test_corpus_and_vocabulary(docs: list[tuple[str, str]], cut: str, splits: int) -> None:
+    titles, texts = [t for t, _ in docs], [x for _, x in docs]
+    corpora = [kernel.corpus(titles, texts, cut=cut, tokens=16, splits=splits, threads=n) for n in (1, 2, 5)]
+    corpus = corpora[0]
+    for name in kernel.Corpus.__dataclass_fields__:
+        for other in corpora[1:]:
+            np.testing.assert_array_equal(getattr(corpus, name), getattr(other, name))
+    docs_of = corpus.chunk_doc[corpus.unit_chunk] if len(corpus.unit_chunk) else []
+    rows = []
+    units = (docs_of, corpus.unit_span, corpus.unit_chars, corpus.unit_tokens)
+    for doc, (a, b), (c, d), size in zip(*units, strict=True):
+        text = texts[doc].encode()[a:b].decode()
+        assert text == texts[doc][c:d]
+        assert size == _count(f"{titles[doc]}\n{text}" if titles[doc] else text)
+        rows.append((titles[doc], text))
+    assert sorted(set(corpus.chunk_doc.tolist())) == [i for i, x in enumerate(texts) if x.strip()]
+
+    found = [kernel.vocabulary(titles, texts, corpus, threads=n) for n in (1, 2, 5)]
+    for other in found[1:]:
+        assert kernel.unpack(*other.words) == kernel.unpack(*found[0].words)
+        np.testing.assert_array_equal(other.unit_words[1], found[0].unit_words[1])
+        np.testing.assert_array_equal(other.sent_words[1], found[0].sent_words[1])
+    if splits == 0:
+        words, counts = plain.vocabulary(
+            [plain.words(title, STOP) for title, _ in rows], [plain.words(text, STOP) for _, text in rows]
+        )
+        indptr, ids = found[0].unit_words
+        assert kernel.unpack(*found[0].words) == words
+        own = [
+            dict(zip(ids[a:b].tolist(), found[0].unit_counts[a:b].tolist(), strict=True))
+            for a, b in pairwise(indptr)
+        ]
+        assert own == counts
+        assert found[0].chunk_words[1] is found[0].unit_words[1]
+    assert len(found[0].sent_words[0]) == len(corpus.sent_chunk) + 1
+
+
+def test_packing() -> None:
+    texts = ["", "a", "é中👍", "\0"]
+    assert kernel.unpack(*kernel.pack(texts)) == texts
+    assert kernel.unpack(*kernel.pack([])) == []
+
+
+def test_stop_words_have_a_hash() -> None:
+    words, digest = kernel.stop_words()
+    assert words == sorted(words) and len(digest) == 64
+    assert kernel.stop_words("none")[0] == []
+
+
+def test_wrong_arguments_raise() -> None:
+    corpus = kernel.corpus(["t"], ["Some text."])
+    blob, _ = kernel.pack(["é"])
+    for call in (
+        lambda: kernel.tokenise("x", "klingon"),
+        lambda: kernel.count_tokens(["x"], "gpt2"),
+        lambda: kernel.count_tokens("x"),
+        lambda: kernel.count_tokens((blob, np.array([0, 1, 2], np.uint64))),
+        lambda: kernel.count_tokens((blob[:1], np.array([0, 1], np.uint64))),
+        lambda: kernel.count_tokens((np.zeros(4, np.uint8)[::2], np.array([0, 2], np.uint64))),
+        lambda: kernel.count_tokens(["\ud800"]),
+        lambda: kernel.encode_tokens("\ud800"),
+        lambda: kernel.truncate("x", -1),
+        lambda: kernel.token_windows("x", 0),
+        lambda: kernel.token_windows("x", 3, 3),
+        lambda: kernel.sentence_spans("x", "punkt"),
+        lambda: kernel.corpus(["a", "b"], ["x"]),
+        lambda: kernel.corpus(["a"], ["x"], tokens=0),
+        lambda: kernel.corpus(["a"], ["x"], cut="lines"),
+        lambda: kernel.vocabulary(["t"], [""], corpus),
+        lambda: kernel.vocabulary([], [], corpus),
+        lambda: _core.vocabulary(
+            kernel.pack(["t"]),
+            kernel.pack(["Some text."]),
+            corpus.chunk_doc,
+            np.zeros((1, 3), np.uint32),
+            corpus.unit_chunk,
+            corpus.unit_span,
+            corpus.sent_chunk,
+            corpus.sent_span,
+            corpus.sent_title,
+        ),
+    ):
+        with pytest.raises(InputError):
+            call()
+
+
+def test_a_long_count_can_be_stopped() -> None:
+    texts = ["some words of text " * 2000] * 400
+    with pytest.raises(Cancelled):
+        kernel.count_tokens(texts, threads=1, report=lambda done, total: False)

@@ -1,0 +1,199 @@
+"""Vector kernels against their plain versions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from ketrag_fast import _core
+from ketrag_fast.errors import Cancelled, InputError
+from ketrag_fast.kernels import vectors as kernels
+from ketrag_fast.reference import vectors as reference
+
+LEVELS = _core.simd_levels()
+NONE = 2**32 - 1
+
+
+def awkward(seed: int, n: int, d: int) -> np.ndarray:
+    """Rows with exact copies, near-copies 1e-7 apart and zero rows."""
+    rng = np.random.default_rng(seed)
+    values = rng.standard_normal((n, d)).astype(np.float32)
+    for i in range(1, n):
+        match i % 5:
+            case 0:
+                values[i] = values[i // 2]
+            case 1:
+                values[i] = values[i // 2]
+                values[i, 0] += np.float32(1e-7)
+            case 2:
+                values[i] = 0
+    return kernels.normalise(values)
+
+
+def some_rows(seed: int, rows: int, columns: int, most: int) -> list[list[int]]:
+    rng = np.random.default_rng(seed)
+    return [sorted(set(rng.integers(0, columns, rng.integers(0, most)).tolist())) for _ in range(rows)]
+
+
+def csr(rows: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+    indptr = np.cumsum([0, *map(len, rows)])
+    return indptr.astype(np.uint64), np.array([i for row in rows for i in row], dtype=np.uint32)
+
+
+@pytest.mark.parametrize("simd", LEVELS)
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6), n=st.integers(0, 60), d=st.integers(1, 40), k=st.integers(0, 12))
+def test_top_k(simd: str, seed: int, n: int, d: int, k: int) -> None:
+    vectors = awkward(seed, n, d)
+    queries = np.random.default_rng(seed).standard_normal((3, d)).astype(np.float32)
+    queries[2] = 0
+    for codes in (None, kernels.quantise(vectors)):
+        ids, scores = kernels.top_k(vectors, queries, k, codes=codes, simd=simd)
+        assert ids.shape == scores.shape == (3, min(k, n))
+        for query, row, row_scores in zip(queries, ids, scores, strict=True):
+            wanted = reference.top_k(vectors, query, k)
+            assert list(zip(row.tolist(), row_scores.tolist(), strict=True)) == wanted
+
+
+@pytest.mark.parametrize("simd", LEVELS)
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 40), d=st.integers(1, 20), k=st.integers(0, 8))
+def test_cosine_knn(simd: str, seed: int, n: int, d: int, k: int) -> None:
+    vectors = awkward(seed, n, d)
+    exclude = some_rows(seed, n, n, 5)
+    ids, scores = kernels.cosine_knn(vectors, k, exclude=csr(exclude), simd=simd, threads=2)
+    assert ids.shape == (n, min(k, n - 1))
+    for row, row_scores, wanted in zip(ids, scores, reference.cosine_knn(vectors, k, exclude), strict=True):
+        wanted = wanted + [(NONE, 0.0)] * (len(row) - len(wanted))
+        assert list(zip(row.tolist(), row_scores.tolist(), strict=True)) == wanted
+
+
+def test_knn_of_twins_and_of_everything() -> None:
+    """Acceptance 6: twins are neighbours of each other once; K >= n gives everyone."""
+    vectors = kernels.normalise([[1, 0], [1, 0], [0, 1]])
+    assert kernels.cosine_knn(vectors, 1)[0].tolist() == [[1], [0], [0]]
+    everyone = kernels.cosine_knn(vectors, 9)[0]
+    assert [sorted(row) for row in everyone.tolist()] == [[1, 2], [0, 2], [0, 1]]
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6), words=st.integers(0, 30), d=st.integers(1, 9))
+def test_keyword_means(seed: int, words: int, d: int) -> None:
+    sentences = awkward(seed, 20, d)
+    rows = some_rows(seed, words, 20, 9)
+    assert np.array_equal(
+        kernels.keyword_means(csr(rows), sentences), reference.keyword_means(rows, sentences)
+    )
+    unit = kernels.keyword_means(csr(rows), sentences, unit=True, threads=1)
+    assert np.array_equal(unit, kernels.normalise(reference.keyword_means(rows, sentences)))
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6), words=st.integers(0, 120), m=st.integers(1, 25), limit=st.integers(0, 500))
+def test_keyword_pool(seed: int, words: int, m: int, limit: int) -> None:
+    keywords, units = awkward(seed, words, 6), awkward(seed + 1, m, 6)
+    rows = some_rows(seed, words, m, 6)
+    tokens = (np.arange(m) * 7 % 31 + 5).astype(np.uint32)
+    query = kernels.normalise(np.random.default_rng(seed).standard_normal((1, 6)))[0]
+    wanted = reference.keyword_pool(keywords, rows, units, tokens.tolist(), query, limit)
+    for codes in (None, kernels.quantise(keywords)):
+        pool = kernels.keyword_pool(keywords, csr(rows), units, tokens, query, limit, codes=codes)
+        assert list(zip(pool.units.tolist(), pool.scores.tolist(), strict=True)) == wanted
+        assert pool.tokens == int(tokens[pool.units].sum()) <= limit
+        assert all(u in rows[w] for u, w in zip(pool.units.tolist(), pool.keywords.tolist(), strict=True))
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6), n=st.integers(0, 40))
+def test_knng_order(seed: int, n: int) -> None:
+    units, rows = awkward(seed, n, 4), some_rows(seed, n, max(n, 1), 4)
+    query = np.random.default_rng(seed).standard_normal(4).astype(np.float32)
+    order, _, seeds = kernels.knng_order(units, csr(rows), np.ones(n), query, 10**6)
+    assert order.tolist() == reference.knng_order(units, rows, query)
+    assert all(u == s or u in rows[s] for u, s in zip(order.tolist(), seeds.tolist(), strict=True))
+
+
+@given(lists=st.lists(st.lists(st.integers(0, 30), unique=True), max_size=4))
+def test_fuse_ranks(lists: list[list[int]]) -> None:
+    ids, scores = kernels.fuse_ranks(lists)
+    assert list(zip(ids.tolist(), scores.tolist(), strict=True)) == reference.fuse_ranks(lists)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**6), dims=st.integers(1, 6))
+def test_embedder_finds_the_leading_directions(seed: int, dims: int) -> None:
+    rng = np.random.default_rng(seed)
+    topics = rng.integers(0, dims, 30)
+    counts = np.zeros((30, 8 * dims))
+    for unit, topic in enumerate(topics):  # as many clear directions as there are topics
+        for word in rng.integers(0, 8, 12):
+            counts[unit, topic * 8 + word] += 1
+    rows = [np.flatnonzero(row).tolist() for row in counts]
+    repeats = np.concatenate([row[row > 0] for row in counts])
+    strength = np.linalg.svd(reference.embedder_rows(counts), compute_uv=False) ** 2
+    # A direction ten thousand times weaker than the strongest is found to a per cent in 32 bits: too
+    # weak to matter, and to compare.
+    assume(not ((strength > 1e-12 * strength[0]) & (strength < 1e-4 * strength[0])).any())
+    wanted = reference.embedder_cosines(counts, 48)
+    basis = kernels.fit_embedder(csr(rows), repeats, 8 * dims, dims=48, rounds=8)
+    found = kernels.embed_rows(basis, csr(rows), repeats)
+    assert np.allclose(found @ found.T, wanted, atol=0.01)
+    small = kernels.fit_embedder(csr(rows), repeats, 8 * dims, dims=dims, threads=1)
+    assert small.shape[1] <= dims
+    again = kernels.fit_embedder(csr(rows), repeats, 8 * dims, dims=dims, threads=3)
+    assert np.array_equal(small, again)
+
+
+def test_embedding_nothing() -> None:
+    basis = kernels.fit_embedder(([0, 2], [0, 1]), [1, 1], 3)
+    assert basis.shape == (3, 1)
+    assert kernels.embed_rows(basis, ([0, 0, 1], [2]), [1]).tolist() == [[0.0], [0.0]]
+    assert kernels.fit_embedder(([0], []), [], 0).shape == (0, 1)
+
+
+NAN = np.array([[np.nan, 0.0]])
+GOOD = np.eye(2)
+ROWS = ([0, 1, 2], [0, 1])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: kernels.top_k(NAN, GOOD, 1),
+        lambda: kernels.top_k(GOOD, NAN, 1),
+        lambda: kernels.top_k(GOOD, np.ones((1, 3)), 1),
+        lambda: kernels.top_k(np.ones((2, 0)), np.ones((1, 0)), 1),
+        lambda: kernels.top_k(GOOD, GOOD, 1, ids=[1, 0]),
+        lambda: kernels.top_k(GOOD, GOOD, 1, ids=[2]),
+        lambda: kernels.top_k(GOOD, GOOD, 1, simd="mmx"),
+        lambda: kernels.top_k(GOOD, GOOD, 1, codes=kernels.quantise(np.eye(3))),
+        lambda: kernels.normalise([[np.inf]]),
+        lambda: kernels.quantise(NAN),
+        lambda: kernels.cosine_knn(NAN, 1),
+        lambda: kernels.cosine_knn(GOOD, 1, exclude=([0, 1], [0])),
+        lambda: kernels.cosine_knn(GOOD, 1, exclude=([0, 1, 2], [0, 7])),
+        lambda: kernels.keyword_means(([0, 1], [5]), GOOD),
+        lambda: kernels.keyword_means(([1, 0], []), GOOD),
+        lambda: kernels.fit_embedder(ROWS, [1], 2),
+        lambda: kernels.fit_embedder(ROWS, [1, 1], 1),
+        lambda: kernels.fit_embedder(ROWS, [1, 1], 2, dims=0),
+        lambda: kernels.embed_rows(GOOD, ([0, 1], [2]), [1]),
+        lambda: kernels.keyword_pool(GOOD, ROWS, GOOD, [1], GOOD[0], 5),
+        lambda: kernels.keyword_pool(GOOD, ROWS, np.eye(3), [1, 1], GOOD[0], 5),
+        lambda: kernels.keyword_pool(GOOD, ROWS, GOOD, [1, 1], NAN[0], 5),
+        lambda: kernels.knng_order(GOOD, ([0, 0], []), [1, 1], GOOD[0], 5),
+        lambda: kernels.fuse_ranks([[1, 1]]),
+        lambda: kernels.fuse_ranks([[1]], constant=-1.0),
+    ],
+)
+def test_bad_input_raises(call) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(InputError):
+        call()
+
+
+def test_a_long_search_can_be_stopped() -> None:
+    vectors = np.random.default_rng(0).standard_normal((30_000, 64)).astype(np.float32)
+    with pytest.raises(Cancelled):
+        kernels.cosine_knn(vectors, 5, report=lambda done, total: False)

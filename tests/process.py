@@ -1,0 +1,85 @@
+"""The command as a real process, with none of this machine's settings."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+POLAR = ROOT / "examples" / "polar"
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a process ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def environment(**more: str) -> dict[str, str]:
+    """The environment without `KETRAG_*` (a wrong one is an error), and the package on the path."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("KETRAG_")}
+    path = os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    return {**kept, "PYTHONPATH": path, **more}
+
+
+def start(*argv: str, cwd: Path, **pipes: Any) -> subprocess.Popen[str]:
+    """`ketrag ARGV...`, running."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "ketrag_fast.cli.main", *argv],
+        cwd=cwd,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        **pipes,
+    )
+
+
+def ketrag(*argv: str, cwd: Path, text: str | None = None, timeout: float = 120) -> Done:
+    """`ketrag ARGV...`, ended."""
+    child = start(*argv, cwd=cwd, stdin=subprocess.PIPE)
+    out, err = child.communicate(text, timeout=timeout)
+    return Done(child.returncode, out, err)
+
+
+def python(code: str, *argv: str, cwd: Path, timeout: float = 120) -> Done:
+    """A little program in a process of its own."""
+    child = subprocess.run(
+        [sys.executable, "-c", code, *argv],
+        cwd=cwd,
+        env=environment(),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=timeout,
+        check=False,
+    )
+    return Done(child.returncode, child.stdout, child.stderr)
+
+
+def command(*argv: str, cwd: Path, **more: str) -> Done:
+    """The command's own entry in this process: as `ketrag`, without the time to start one."""
+    from ketrag_fast.cli.main import main
+
+    out, err = io.StringIO(), io.StringIO()
+    before = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(environment(**more))
+    try:
+        with chdir(cwd), redirect_stdout(out), redirect_stderr(err):
+            try:
+                code = main(argv)
+            except SystemExit as error:
+                code = int(error.code or 0)
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+    return Done(code, out.getvalue(), err.getvalue())

@@ -1,0 +1,1 @@
+"""Real parts for tests: servers on loopback, and the model that the package index offers."""

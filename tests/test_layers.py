@@ -1,0 +1,162 @@
+"""Who may import whom: the table of ARCHITECTURE.md, read from the imports and `use` lines themselves."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PYTHON = ROOT / "python" / "ketrag_fast"
+RUST = ROOT / "rust"
+
+P0 = {"errors", "types", "progress", "config"}
+P1 = {"storage", "backends", "prompts"}
+P2 = {"stages", "channels"}
+KERNELS = {"_core", "kernels"}
+LOWER = P0 | P1 | P2 | KERNELS | {"systems"}
+
+# Each part of the package, and the parts that it may import besides itself.
+PARTS: dict[str, set[str]] = {
+    "errors": set(),
+    "types": {"errors"},
+    "progress": {"errors", "types"},
+    "config": P0,
+    "kernels": P0 | {"_core"},
+    "reference": {"errors"},
+    "storage": P0 | KERNELS,
+    "backends": P0 | KERNELS,
+    "prompts": P0,
+    "stages": P0 | P1 | KERNELS | {"pipeline.stage"},
+    "channels": P0 | P1 | KERNELS,
+    "systems": P0 | P1 | P2 | KERNELS,
+    "pipeline": LOWER,
+    "statistics": P0 | KERNELS | {"storage", "pipeline.known"},
+    "explain": P0 | KERNELS | {"storage"},
+    "index": LOWER | {"pipeline", "statistics", "explain"},
+    "eval": P0 | {"index", "kernels"},
+    # The command asks for the index; its settings are told by two tables that hold no work.
+    # `ketrag models` is about models, with or without an index.
+    "cli": P0
+    | {"index", "eval", "systems.presets", "pipeline.known", "_core.__version__", "backends.embedders"},
+    "server": P0 | {"index"},
+    "__init__": P0 | {"index", "_core", "kernels"},
+}
+# Parts of which no file may import another file of the same part, but for what is no stage or system.
+STRANGERS = {"stages", "systems"}
+COMMON = ("stages.rows.",)
+
+R0 = {"error", "ids", "progress", "parallel"}
+R1 = R0 | {"text", "sparse"}
+RUST_PARTS: dict[str, set[str]] = {
+    "error": set(),
+    "ids": {"error"},
+    "progress": {"error"},
+    "parallel": {"error", "progress"},
+    "text": R1,
+    "sparse": R0,
+    # Ranking never knows the builders of graphs; they may lay out what it reads, and use vectors.
+    "rank": R1,
+    "search": R1 | {"rank"},
+    "graph": R1 | {"rank", "search"},
+    "embed": R1 | {"search"},
+    "store": R1,
+    # On top, beside nothing: whole questions over whole generations.
+    "engine": R1 | {"rank", "search", "graph", "embed", "store"},
+}
+
+
+def part_of(path: Path) -> str:
+    parts = path.relative_to(PYTHON).with_suffix("").parts
+    return parts[0]
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Each name of this package that a file imports, without the package: `storage.arrays.Arrays`."""
+    tree = ast.parse(path.read_bytes())
+    here = path.relative_to(PYTHON.parent).with_suffix("").parts
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                base = ".".join([*here[: -node.level], *([node.module] if node.module else [])])
+            names = [f"{base}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        yield from (n.removeprefix("ketrag_fast.") for n in names if n.startswith("ketrag_fast."))
+
+
+def allowed(part: str, path: Path, name: str) -> bool:
+    target = name.split(".", 1)[0]
+    if target == part:
+        if part not in STRANGERS:
+            return True
+        own = path.relative_to(PYTHON).with_suffix("").parts
+        return own[-1] == "__init__" or name.split(".")[1] == own[1] or name.startswith(COMMON)
+    return any(name == good or name.startswith(f"{good}.") for good in PARTS[part])
+
+
+PYTHON_FILES = sorted(PYTHON.rglob("*.py"))
+# Files of Rust tests are left out: a test may build what it ranks.
+RUST_FILES = sorted(
+    path
+    for path in RUST.rglob("*.rs")
+    if (path.parent != RUST or path.stem in RUST_PARTS) and not path.stem.endswith("tests")
+)
+
+
+@pytest.mark.parametrize("path", PYTHON_FILES, ids=lambda path: str(path.relative_to(PYTHON)))
+def test_python_imports(path: Path) -> None:
+    part = part_of(path)
+    assert part in PARTS, f"{part} has no place in the table"
+    wrong = [name for name in imported(path) if not allowed(part, path, name)]
+    assert not wrong, f"{path.relative_to(ROOT)} may not import {wrong}"
+
+
+@pytest.mark.parametrize("path", RUST_FILES, ids=lambda path: str(path.relative_to(RUST)))
+def test_rust_uses(path: Path) -> None:
+    part = path.relative_to(RUST).parts[0].removesuffix(".rs")
+    text = path.read_text("utf-8")
+    code = re.sub(r"//[^\n]*", "", text).split("#[cfg(test)]")[0]
+    targets = set(re.findall(r"\bcrate::(\w+)", code))
+    for group in re.findall(r"\bcrate::\{([^;]*)\}", code):
+        targets |= set(re.findall(r"(?:^|,)\s*(\w+)", re.sub(r"\{[^{}]*\}", "", group)))
+    if part == "py":
+        return
+    assert part in RUST_PARTS, f"{part} has no place in the table"
+    wrong = targets - RUST_PARTS[part] - {part}
+    assert not wrong, f"{path.relative_to(ROOT)} may not use {sorted(wrong)}"
+    assert "pyo3" not in code, "only rust/py knows Python"
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "good"),
+    [
+        ("storage", "errors.IndexDamaged", True),
+        ("storage", "pipeline.stage.Stage", False),
+        ("config", "systems.presets.PRESETS", False),
+        ("stages", "stages.embed.run", False),
+        ("cli", "storage.layout.Layout", False),
+        ("eval", "cli.main.main", False),
+        ("errors", "types.Document", False),
+    ],
+)
+def test_the_check_itself(part: str, name: str, good: bool) -> None:
+    assert allowed(part, PYTHON / part / "some.py", name) is good
+
+
+def test_nothing_dangerous_is_imported_or_called() -> None:
+    for path in PYTHON_FILES:
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Import):
+                assert not {a.name for a in node.names} & {"pickle", "marshal", "shelve"}, path
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in ("eval", "exec"), path
+            if isinstance(node, ast.keyword) and node.arg in ("shell", "allow_pickle"):
+                assert isinstance(node.value, ast.Constant), path
+                assert node.value.value is False, path

