@@ -78,7 +78,7 @@ pub unsafe fn attend<S: Machine, const LOW: bool>(
     let width = layout.words(heads.width);
     let (stride, out_stride) = (3 * heads.count * width, heads.count * width);
     let padded = layout.pad(length);
-    assert!(heads.width % S::N == 0 && length > 0);
+    assert!(heads.width.is_multiple_of(S::N) && length > 0);
     assert!(projected.len() >= length * stride && out.len() >= length * out_stride);
     scratch.keys.reserve(padded * width);
     scratch.values.reserve(length.div_ceil(2) * heads.width);

@@ -132,7 +132,7 @@ unsafe fn run<'s, M: Machine, const LOW: bool>(
     context.reserve(tokens * wide);
     middle.reserve(ROWS_AT_ONCE.min(tokens) * layout.words(body.inner));
     body.embed(sequences, &mut x[..tokens * stride])?;
-    // SAFETY (of the calls below): the caller's promise.
+    // SAFETY: the caller's promise, here and below.
     unsafe { M::norm::<LOW>(&body.norm, tokens, x, low) };
     for layer in &body.layers {
         progress.check()?;

@@ -124,7 +124,7 @@ impl Config {
                 .ok_or_else(|| unsupported(format!("the activation {activation:?} is not built in")))?,
             eps: eps as f32,
         };
-        if config.hidden % config.heads != 0 {
+        if !config.hidden.is_multiple_of(config.heads) {
             return Err(Error::damaged(format!(
                 "hidden_size {} is not a multiple of num_attention_heads {}",
                 config.hidden, config.heads
@@ -133,7 +133,7 @@ impl Config {
         if config.first_position >= config.positions {
             return Err(Error::damaged("max_position_embeddings leaves no room for a token"));
         }
-        if config.buckets == 1 || config.buckets % 2 != 0 {
+        if config.buckets == 1 || !config.buckets.is_multiple_of(2) {
             return Err(Error::damaged("relative_attention_num_buckets must be even"));
         }
         Ok(config)

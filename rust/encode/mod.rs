@@ -5,6 +5,9 @@
 //! (the layers); `tensors`, `config`, `folder` and `tokens` read a model's files, `load` packs
 //! them, `pool` and `encoder` make vectors of texts.
 
+// Kernels index arrays of registers side by side.
+#![allow(clippy::needless_range_loop)]
+
 mod attention;
 mod body;
 mod buffer;

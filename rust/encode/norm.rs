@@ -37,7 +37,7 @@ impl Norm {
     #[inline(always)]
     pub unsafe fn run<S: Lanes, const LOW: bool>(&self, rows: usize, x: &mut [f32], low: &mut [f32]) {
         let padded = self.weight.len();
-        assert!(padded % S::N == 0 && x.len() >= rows * padded);
+        assert!(padded.is_multiple_of(S::N) && x.len() >= rows * padded);
         assert!(!LOW || low.len() >= rows * padded / 2);
         let scale = 1.0 / self.width as f32;
         for row in 0..rows {

@@ -168,7 +168,7 @@ impl Linear {
     /// # Panics
     /// Where the lengths do not fit.
     pub fn new(layout: Layout, weights: &[f32], bias: &[f32], outputs: usize, inputs: usize) -> Self {
-        assert!(inputs % layout.lanes == 0 && outputs % layout.lanes == 0);
+        assert!(inputs.is_multiple_of(layout.lanes) && outputs.is_multiple_of(layout.lanes));
         assert!(weights.len() == outputs * inputs && bias.len() == outputs);
         let inner = layout.words(inputs);
         let mut packed = Buffer::new(outputs * inner);

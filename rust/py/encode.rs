@@ -56,7 +56,7 @@ impl Encoder {
                 self.core.encode(&Strings::new(texts, offsets)?, prompt, threads, progress)
             })?
         };
-        matrix_out(py, values, self.core.dimension())
+        matrix_out(py, values, [offsets.len() - 1, self.core.dimension()])
     }
 
     /// The tokens of each text.

@@ -20,7 +20,7 @@ fn check<M: Machine, const LOW: bool>(rows: usize, outputs: usize, inputs: usize
     let mut input = Walled::new(&operands(&x, inputs, k, LOW));
     let mut out = Walled::new(&vec![f32::NAN; rows * layer.out_words()]);
     let mut added = Walled::new(&start);
-    // SAFETY (of the blocks below): the machine has the instructions.
+    // SAFETY: the machine has the instructions.
     unsafe {
         M::linear::<LOW>(&layer, rows, input.get(), Then::Operand(out.get()));
         M::linear::<LOW>(&layer, rows, input.get(), Then::Added(added.get()));
@@ -50,6 +50,7 @@ fn check<M: Machine, const LOW: bool>(rows: usize, outputs: usize, inputs: usize
     // The activation follows the same sums, and a row alone has the same bits.
     let mut active = Walled::new(&vec![f32::NAN; rows * layer.out_words()]);
     let words = layout.words(k);
+    // SAFETY: the machine has the instructions.
     unsafe {
         M::linear::<LOW>(&layer, rows, input.get(), Then::Activated(Activation::Relu, active.get()));
         for r in 0..rows {

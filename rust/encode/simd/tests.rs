@@ -81,8 +81,10 @@ fn rounding_to_bf16_is_to_nearest_even() {
 }
 
 fn functions<S: Lanes, const LOW: bool>(x: &[f32]) {
-    // SAFETY (of the blocks below): the machine has the instructions.
-    let got = through::<S>(x, |v| unsafe { exp2::<S>(v) });
+    let got = through::<S>(x, |v| {
+        // SAFETY: the machine has the instructions.
+        unsafe { exp2::<S>(v) }
+    });
     for (&x, y) in x.iter().zip(got) {
         let want = f64::from(x.max(-126.0)).exp2();
         assert!((f64::from(y) / want - 1.0).abs() < 3e-7, "2^{x} is not {y}");
@@ -96,7 +98,10 @@ fn functions<S: Lanes, const LOW: bool>(x: &[f32]) {
         (Activation::Silu, &silu),
     ];
     for (kind, want) in checks {
-        let got = through::<S>(x, |v| unsafe { activate::<S, LOW>(kind, v) });
+        let got = through::<S>(x, |v| {
+            // SAFETY: the machine has the instructions.
+            unsafe { activate::<S, LOW>(kind, v) }
+        });
         for (&x, y) in x.iter().zip(got) {
             let error = (f64::from(y) - want(f64::from(x))).abs();
             let bound = if LOW { 5e-5 } else { 4e-7 } * (1.0 + f64::from(x).abs());
@@ -117,7 +122,7 @@ fn exact_gelu(x: f64) -> f64 {
         term *= 2.0 * z * z / (2.0 * n + 1.0);
         sum += term;
     }
-    0.5 * x * (1.0 + 1.128_379_167_095_512_6 * (-z * z).exp() * sum)
+    0.5 * x * (1.0 + std::f64::consts::FRAC_2_SQRT_PI * (-z * z).exp() * sum)
 }
 
 #[test]
