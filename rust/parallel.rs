@@ -99,6 +99,30 @@ where
     all.into_iter().map(|(_, value)| value).collect()
 }
 
+/// Calls `work` once for each range of at most `grain` rows with the part of `out` that holds them, rows
+/// being `width` values. As [`map_ranges`], but nothing is collected: a large result is written once.
+pub fn fill_rows<T, F>(
+    out: &mut [T],
+    width: usize,
+    grain: usize,
+    asked: usize,
+    progress: &Progress,
+    work: F,
+) -> Result<()>
+where
+    T: Send,
+    F: Fn(Range<usize>, &mut [T]) -> Result<()> + Sync,
+{
+    let (width, grain) = (width.max(1), grain.max(1));
+    let rows = out.len() / width;
+    let parts: Vec<Mutex<&mut [T]>> = out.chunks_mut(grain * width).map(Mutex::new).collect();
+    map_ranges(rows, grain, asked, progress, |range| {
+        let mut part = parts[range.start / grain].lock().unwrap_or_else(|e| e.into_inner());
+        work(range, &mut part)
+    })?;
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,6 +136,21 @@ mod tests {
                     .unwrap()
                     .concat();
             assert_eq!(rows, (0..1000).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn every_row_is_filled_in_its_place() {
+        for (workers, grain) in [(1, 3), (2, 1), (5, 64)] {
+            let mut out = vec![0usize; 2 * 31];
+            fill_rows(&mut out, 2, grain, workers, &Progress::none(), |rows, part| {
+                part.chunks_exact_mut(2)
+                    .zip(rows)
+                    .for_each(|(row, i)| row.copy_from_slice(&[2 * i, 2 * i + 1]));
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(out, (0..62).collect::<Vec<_>>());
         }
     }
 

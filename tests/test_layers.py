@@ -14,7 +14,7 @@ PYTHON = ROOT / "python" / "ketrag_fast"
 RUST = ROOT / "rust"
 
 P0 = {"errors", "types", "progress", "config"}
-P1 = {"storage", "backends", "prompts"}
+P1 = {"storage", "backends", "extraction"}
 P2 = {"stages", "channels"}
 KERNELS = {"_core", "kernels"}
 LOWER = P0 | P1 | P2 | KERNELS | {"systems"}
@@ -29,7 +29,7 @@ PARTS: dict[str, set[str]] = {
     "reference": {"errors"},
     "storage": P0 | KERNELS,
     "backends": P0 | KERNELS,
-    "prompts": P0,
+    "extraction": P0 | KERNELS | {"storage", "backends"},
     "stages": P0 | P1 | KERNELS | {"pipeline.stage"},
     "channels": P0 | P1 | KERNELS,
     "systems": P0 | P1 | P2 | KERNELS,

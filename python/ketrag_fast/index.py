@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ from ketrag_fast.errors import (
     BackendMissing,
     ConfigError,
     EmptyQuery,
+    IndexDamaged,
     InputError,
     ModeUnavailable,
     NetworkForbidden,
@@ -144,7 +144,13 @@ class Index:
             for name in arrays
         }
         built = generation.manifest.settings
+        if not {"encoding", "language"} <= built.keys():
+            raise IndexDamaged(
+                f"the manifest of {generation.folder} does not say how the index was built",
+                hint="build it anew: ketrag index --rebuild",
+            )
         searcher = _core.Searcher(files, str(built["encoding"]), str(built["language"]))
+        _ = generation.stages["units"]["sent_title"]  # for `stats`, while the file is surely there
         questions = _questions(generation, settings)
         return _Open(generation, searcher, settings, searcher.missing(), questions)
 
@@ -259,7 +265,13 @@ class Index:
 
     async def aretrieve(self, question: str, **options: Any) -> Context:
         """As `retrieve`, without blocking the event loop."""
+        import asyncio  # who calls this has it already; the command does without
+
         return await asyncio.to_thread(lambda: self.retrieve(question, **options))
+
+
+_ENDLESS = 2**62
+"""More tokens or passages than there are anywhere; twice as many still fit the core's numbers."""
 
 
 def _question(text: str, place: int | None) -> str:
@@ -273,7 +285,7 @@ def _question(text: str, place: int | None) -> str:
 def _budget(tokens: int) -> int:
     if tokens < 0:
         raise ConfigError(f"budget: {tokens} is negative", hint="give a number of tokens from 0 up")
-    return tokens
+    return min(tokens, _ENDLESS)
 
 
 def _chosen(opened: _Open, mode: str | None) -> str:
@@ -303,8 +315,9 @@ def _chosen(opened: _Open, mode: str | None) -> str:
 def _options(settings: Settings, top: int | None, deadline: float | None) -> dict[str, Any]:
     if top is not None and top < 0:
         raise ConfigError(f"top: {top} is negative")
+    most = settings.top if top is None else top
     return {
-        "top": settings.top if top is None else top,
+        "top": None if most is None else min(most, _ENDLESS),
         "skip": settings.fill_policy == "skip_and_continue",
         "truncate": settings.oversize_policy == "truncate",
         "deadline": settings.deadline if deadline is None else deadline,
@@ -329,8 +342,8 @@ def _contexts(
             found = _passages(opened, mode, row)
             return [replace(p, why=why(question, p)) for p in found] if explain else found
 
-        nothing = reason
-        if nothing is None and not text:
+        nothing = None if text else reason or "budget_too_small"
+        if budget == 0 and nothing == "no_match":  # no budget says nothing about the question
             nothing = "budget_too_small"
         contexts.append(
             Context(
@@ -385,7 +398,8 @@ def _vectors(opened: _Open, texts: list[str], chosen: str, wanted: str) -> _Aske
 
 def _passages(opened: _Open, mode: str, row: _core._Printed) -> list[Passage]:
     _, _, units, tokens, spans, scores = row
-    kind = "subchunk" if "chunk_tokens" in opened.generation.stages["units"] else "chunk"
+    split = opened.generation.manifest.settings.get("split_level", 0) != 0
+    kind = "subchunk" if split else "chunk"
     places = opened.searcher.places(units.tolist(), [end - start for start, end in spans])
     return [
         Passage(

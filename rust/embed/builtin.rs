@@ -4,9 +4,10 @@
 //! sentences and questions are embedded alike. Latent semantic analysis (Deerwester et al. 1990)
 //! by randomised subspace iteration (Halko, Martinsson, Tropp 2011, algorithm 4.4).
 
-use super::dense::{gram, multiply, orthonormal, times, Sparse};
+use super::dense::{gram, multiply, multiply_into, orthonormal, times, Sparse};
 use super::symmetric::eigen;
 use crate::error::{Error, Result};
+use crate::parallel::fill_rows;
 use crate::progress::Progress;
 use crate::search::vectors::normalise;
 use crate::sparse::CsrView;
@@ -123,7 +124,10 @@ pub fn embed_rows(
     progress.expect(counts.rows() as u64);
     let values: Vec<f32> = repeats.iter().map(|&count| saturated(count)).collect();
     let mut vectors = multiply(Sparse { pattern: counts, values: &values }, basis, dims, threads, progress)?;
-    vectors.chunks_exact_mut(dims).for_each(normalise);
+    fill_rows(&mut vectors, dims, 256, threads, &Progress::none(), |_, part| {
+        part.chunks_exact_mut(dims).for_each(normalise);
+        Ok(())
+    })?;
     Ok(vectors)
 }
 
@@ -142,15 +146,16 @@ fn directions(
 ) -> Result<(Vec<f32>, Vec<f64>)> {
     let (threads, progress) = (run.threads, run.progress);
     let mut q = noise(a.pattern.rows() * width, options.seed);
+    let mut z = vec![0f32; turned.pattern.rows() * width];
     for _ in 0..options.rounds {
-        let z = multiply(turned, &q, width, threads, progress)?;
-        let y = multiply(a, &z, width, threads, progress)?;
-        q = orthonormal(y, width, threads, progress)?;
+        multiply_into(&mut z, turned, &q, width, threads, progress)?;
+        multiply_into(&mut q, a, &z, width, threads, progress)?;
+        q = orthonormal(q, width, threads, progress)?;
     }
     if options.rounds == 0 {
         q = orthonormal(q, width, threads, progress)?;
     }
-    let z = multiply(turned, &q, width, threads, progress)?;
+    multiply_into(&mut z, turned, &q, width, threads, progress)?;
     let y = multiply(a, &z, width, threads, progress)?;
     let (energy, rotation) = eigen(&gram(&q, &y, width, threads, progress)?, width);
     let inverse: Vec<f64> =
@@ -158,7 +163,8 @@ fn directions(
     let rotation: Vec<f32> =
         rotation.iter().enumerate().map(|(at, &x)| (x * inverse[at % width]) as f32).collect();
     let p = times(&q, &rotation, width, width, threads, progress)?;
-    Ok((multiply(turned, &p, width, threads, progress)?, energy))
+    multiply_into(&mut z, turned, &p, width, threads, progress)?;
+    Ok((z, energy))
 }
 
 /// Independent numbers between -1 and 1: the start of the iteration (specs 0.7). Not signs: in a tiny

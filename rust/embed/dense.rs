@@ -3,7 +3,7 @@
 //! registers are used only where each lane does what it would do alone, and nothing is fused.
 
 use crate::error::Result;
-use crate::parallel::map_ranges;
+use crate::parallel::{fill_rows, map_ranges};
 use crate::progress::Progress;
 use crate::sparse::CsrView;
 
@@ -28,13 +28,34 @@ macro_rules! wide {
     };
 }
 
+/// Values of a row that stay in registers while the rows to be added pass by.
+const LANES: usize = 64;
+
 /// `sum += weights[i] * dense[ids[i]]` for rows of `sum.len()` values, one after the other.
 #[inline(always)]
 fn gather_body(ids: &[u32], weights: &[f32], dense: &[f32], sum: &mut [f32]) {
     let d = sum.len();
+    let mut parts = sum.chunks_exact_mut(LANES);
+    let mut start = 0;
+    for part in &mut parts {
+        let mut lanes = [0f32; LANES];
+        lanes.copy_from_slice(part);
+        for (&id, &weight) in ids.iter().zip(weights) {
+            let row = &dense[id as usize * d + start..][..LANES];
+            for k in 0..LANES {
+                lanes[k] += weight * row[k];
+            }
+        }
+        part.copy_from_slice(&lanes);
+        start += LANES;
+    }
+    let rest = parts.into_remainder();
+    if rest.is_empty() {
+        return;
+    }
     for (&id, &weight) in ids.iter().zip(weights) {
-        let row = &dense[id as usize * d..(id as usize + 1) * d];
-        for (sum, &x) in sum.iter_mut().zip(row) {
+        let row = &dense[id as usize * d + start..(id as usize + 1) * d];
+        for (sum, &x) in rest.iter_mut().zip(row) {
             *sum += weight * x;
         }
     }
@@ -56,8 +77,22 @@ pub fn multiply(
     threads: usize,
     progress: &Progress,
 ) -> Result<Vec<f32>> {
-    let parts = map_ranges(sparse.pattern.rows(), 256, threads, progress, |rows| {
-        let mut part = vec![0f32; rows.len() * d];
+    let mut out = vec![0f32; sparse.pattern.rows() * d];
+    multiply_into(&mut out, sparse, dense, d, threads, progress)?;
+    Ok(out)
+}
+
+/// As [`multiply`], into memory that is there already: fresh pages cost as much as the products.
+pub fn multiply_into(
+    out: &mut [f32],
+    sparse: Sparse,
+    dense: &[f32],
+    d: usize,
+    threads: usize,
+    progress: &Progress,
+) -> Result<()> {
+    fill_rows(out, d, 256, threads, progress, |rows, part| {
+        part.fill(0.0);
         for (row, sum) in rows.zip(part.chunks_exact_mut(d)) {
             // Long rows are cut, so that a stop is seen in time.
             let range = sparse.pattern.range(row);
@@ -67,9 +102,8 @@ pub fn multiply(
                 gather(&sparse.pattern.indices[cut.clone()], &sparse.values[cut], dense, sum);
             }
         }
-        Ok(part)
-    })?;
-    Ok(parts.concat())
+        Ok(())
+    })
 }
 
 /// Adds the outer products of eight rows at a time to the upper half of `gram`.
@@ -148,7 +182,7 @@ wide!(solve_rows, solve_body, (rows: &mut [f32], r: &[f32], d: usize));
 /// An orthonormal basis of the columns of `matrix` (f32[n, d]); columns that depend on earlier ones
 /// become zero. By Cholesky's factor of the Gram matrix: enough for subspace iteration, where the
 /// next round corrects what this one rounds.
-pub fn orthonormal(matrix: Vec<f32>, d: usize, threads: usize, progress: &Progress) -> Result<Vec<f32>> {
+pub fn orthonormal(mut matrix: Vec<f32>, d: usize, threads: usize, progress: &Progress) -> Result<Vec<f32>> {
     const DEPENDENT: f64 = 1e-8;
     let mut g = gram(&matrix, &matrix, d, threads, progress)?;
     let mut r = vec![0f32; d * d];
@@ -170,12 +204,11 @@ pub fn orthonormal(matrix: Vec<f32>, d: usize, threads: usize, progress: &Progre
             }
         }
     }
-    let parts = map_ranges(matrix.len() / d, 64, threads, progress, |rows| {
-        let mut part = matrix[rows.start * d..rows.end * d].to_vec();
-        solve_rows(&mut part, &r, d);
-        Ok(part)
+    fill_rows(&mut matrix, d, 64, threads, progress, |_, part| {
+        solve_rows(part, &r, d);
+        Ok(())
     })?;
-    Ok(parts.concat())
+    Ok(matrix)
 }
 
 /// The square of column `j`'s length before anything was taken from it.
@@ -193,14 +226,14 @@ pub fn times(
     progress: &Progress,
 ) -> Result<Vec<f32>> {
     let ids: Vec<u32> = (0..d as u32).collect();
-    let parts = map_ranges(a.len() / d, 64, threads, progress, |rows| {
-        let mut part = vec![0f32; rows.len() * e];
+    let mut out = vec![0f32; a.len() / d * e];
+    fill_rows(&mut out, e, 64, threads, progress, |rows, part| {
         for (row, sum) in rows.zip(part.chunks_exact_mut(e)) {
             gather(&ids, &a[row * d..(row + 1) * d], b, sum);
         }
-        Ok(part)
+        Ok(())
     })?;
-    Ok(parts.concat())
+    Ok(out)
 }
 
 #[cfg(test)]
@@ -227,6 +260,19 @@ mod tests {
                 prop_assert!(g[i * d + i] < 1e-2 || (g[i * d + i] - 1.0).abs() < 1e-3);
             }
         }
+    }
+
+    #[test]
+    fn parts_in_registers_change_no_byte() {
+        let (d, ids, weights) = (2 * LANES + 7, [2u32, 0, 1, 2], [0.3f32, -1.7, 1e-4, 9.1]);
+        let dense: Vec<f32> = (0..3 * d).map(|i| ((i * 31) % 97) as f32 / 9.0 - 4.0).collect();
+        let mut sum = vec![0.25f32; d];
+        let mut plain = sum.clone();
+        gather(&ids, &weights, &dense, &mut sum);
+        for (&id, &weight) in ids.iter().zip(&weights) {
+            plain.iter_mut().zip(&dense[id as usize * d..]).for_each(|(s, &x)| *s += weight * x);
+        }
+        assert_eq!(sum, plain);
     }
 
     #[test]

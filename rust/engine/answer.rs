@@ -75,7 +75,8 @@ fn one_ranking(
     let mut wanted = (largest / USUAL_TOKENS).max(LEAST_RANKED).min(most as u64) as usize;
     loop {
         let ranked = modes::rank(parts, request, largest, wanted, scratch, progress)?;
-        if ranked.is_empty() && most > 0 {
+        // Where the budget makes the pool, no budget at all says nothing about the question.
+        if ranked.is_empty() && most > 0 && largest > 0 {
             reply.reason = Some("no_match");
         }
         let ids: Vec<u32> = ranked.iter().map(|s| s.id).collect();

@@ -1,7 +1,7 @@
 //! A keyword's vector: the mean of the vectors of its sentences (KET-RAG 1.2 step 9, 1.9 #4).
 
 use crate::error::{Error, Result};
-use crate::parallel::map_ranges_with;
+use crate::parallel::fill_rows;
 use crate::progress::Progress;
 use crate::search::vectors::{normalise, Vectors};
 use crate::sparse::CsrView;
@@ -27,36 +27,29 @@ pub fn keyword_means(
     }
     word_sentences.require_sorted()?;
     progress.expect(word_sentences.rows() as u64);
-    let parts = map_ranges_with(
-        word_sentences.rows(),
-        64,
-        threads,
-        progress,
-        || vec![0f64; d],
-        |sum, words| {
-            let mut part = Vec::with_capacity(words.len() * d);
-            for word in words {
-                let row = word_sentences.row(word);
-                sum.fill(0.0);
-                for ids in row.chunks(4096) {
-                    progress.check()?;
-                    for &id in ids {
-                        for (sum, &x) in sum.iter_mut().zip(sentences.row(id as usize)) {
-                            *sum += f64::from(x);
-                        }
+    let mut means = vec![0f32; word_sentences.rows() * d];
+    fill_rows(&mut means, d, 64, threads, progress, |words, part| {
+        let mut sum = vec![0f64; d];
+        for (word, mean) in words.zip(part.chunks_exact_mut(d)) {
+            let row = word_sentences.row(word);
+            sum.fill(0.0);
+            for ids in row.chunks(4096) {
+                progress.check()?;
+                for &id in ids {
+                    for (sum, &x) in sum.iter_mut().zip(sentences.row(id as usize)) {
+                        *sum += f64::from(x);
                     }
                 }
-                let count = row.len().max(1) as f64;
-                let start = part.len();
-                part.extend(sum.iter().map(|x| (x / count) as f32));
-                if unit {
-                    normalise(&mut part[start..]);
-                }
             }
-            Ok(part)
-        },
-    )?;
-    Ok(parts.concat())
+            let count = row.len().max(1) as f64;
+            mean.iter_mut().zip(&sum).for_each(|(mean, x)| *mean = (x / count) as f32);
+            if unit {
+                normalise(mean);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(means)
 }
 
 #[cfg(test)]

@@ -1,60 +1,57 @@
-//! Which of the partners (units, and their sentences) have a thing that the question does not name.
+//! What a candidate shares with the partners (units, and blocks of their sentences) that the question
+//! does not name.
 
 use crate::rank::links_view::LinksView;
 use crate::sparse::CsrView;
 
 /// Marks what the question names; the bits below it are its place in the question.
 const ASKED: u32 = 1 << 31;
+/// Sentences of a unit are taken in blocks of so many: the bits of a number.
+pub(crate) const BLOCK: usize = 64;
 
-/// Lists by thing: of partner units and of partner sentences.
+/// Up to [`BLOCK`] neighbouring sentences of one partner.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Block {
+    /// The partner, by its place among the partners.
+    pub partner: usize,
+    /// Its sentences: numbered over the sentences of all partners.
+    pub first: usize,
+    pub count: usize,
+}
+
+/// A thing that sentences of the candidate and of a block have, and its weight.
+#[derive(Debug, Clone, Copy)]
+struct Shared {
+    weight: f64,
+    own: u64,
+    other: u64,
+    next: u32,
+}
+
+/// Partners and blocks by thing (keyword or name), and what the present candidate shares with them.
 #[derive(Debug, Default)]
 pub(crate) struct Bridges {
     /// By id of the thing: 0 unknown to the partners, from [`ASKED`] on asked for, else its place + 1.
     slot: Vec<u32>,
     used: Vec<u32>,
-    /// The bit of each thing that was asked for.
-    bits: Vec<u64>,
     /// (idf / ln n)^8 by place.
     weights: Vec<f64>,
-    units: Lists,
-    sentences: Lists,
-}
-
-#[derive(Debug, Default)]
-struct Lists {
-    pairs: Vec<(u32, u32)>,
+    /// By place: the partners that have it, as bits.
+    units: Vec<u32>,
+    /// By place: the blocks that have it, and which of their sentences do.
     start: Vec<u32>,
-    members: Vec<u32>,
-}
-
-impl Lists {
-    /// Lists by place, from pairs (place, member); members keep their order.
-    fn build(&mut self, places: usize) {
-        self.start.clear();
-        self.start.resize(places + 2, 0);
-        for &(place, _) in &self.pairs {
-            self.start[place as usize + 2] += 1;
-        }
-        for k in 2..self.start.len() {
-            self.start[k] += self.start[k - 1];
-        }
-        self.members.clear();
-        self.members.resize(self.pairs.len(), 0);
-        for &(place, member) in &self.pairs {
-            let next = &mut self.start[place as usize + 1];
-            self.members[*next as usize] = member;
-            *next += 1;
-        }
-        self.pairs.clear();
-    }
-
-    fn row(&self, place: usize) -> &[u32] {
-        &self.members[self.start[place] as usize..self.start[place + 1] as usize]
-    }
+    blocks: Vec<(u32, u64)>,
+    /// By place, and zero between calls: sentences that have it. `touched` are those that are not zero.
+    marks: Vec<u64>,
+    touched: Vec<u32>,
+    /// Of the present candidate, by block: the sum of all shared weights, and their chain.
+    pub sums: Vec<f64>,
+    heads: Vec<u32>,
+    chain: Vec<Shared>,
 }
 
 impl Bridges {
-    /// `of_unit` and `of_sentence` are rows of things; partners are units.
+    /// `of_unit` and `of_sentence` are rows of things; partners (at most 32) are units.
     #[allow(clippy::too_many_arguments)] // two of each kind of row, from one call
     pub fn build(
         &mut self,
@@ -63,76 +60,155 @@ impl Bridges {
         of_sentence: &CsrView<'_>,
         idf: &[f64],
         asked: &[u32],
-        bit: impl Fn(u32) -> u64,
         partners: &[u32],
+        blocks: &[Block],
     ) {
+        debug_assert!(partners.len() <= 32);
         for &x in &self.used {
             self.slot[x as usize] = 0;
         }
         self.used.clear();
         self.weights.clear();
+        self.units.clear();
+        self.marks.clear();
         if self.slot.len() < idf.len() {
             self.slot.resize(idf.len(), 0);
         }
-        self.bits.clear();
         for (k, &x) in asked.iter().enumerate() {
             self.slot[x as usize] = ASKED | k as u32;
-            self.bits.push(bit(x));
             self.used.push(x);
         }
         let log = (links.units().max(2) as f64).ln();
-        let Self { slot, used, weights, units, sentences, .. } = self;
-        let mut place = |x: u32| -> Option<u32> {
+        let Self { slot, used, weights, units, marks, touched, .. } = self;
+        let mut place = |x: u32, units: &mut Vec<u32>, marks: &mut Vec<u64>| -> Option<usize> {
             let known = &mut slot[x as usize];
             if *known == 0 {
                 let rarity = idf[x as usize] / log;
                 let square = rarity * rarity;
                 weights.push((square * square) * (square * square));
+                units.push(0);
+                marks.push(0);
                 used.push(x);
                 *known = weights.len() as u32;
             }
-            (*known < ASKED).then(|| *known - 1)
+            (*known < ASKED).then(|| *known as usize - 1)
         };
-        let mut sentence = 0;
         for (i, &unit) in partners.iter().enumerate() {
-            let row = of_unit.row(unit as usize).iter();
-            units.pairs.extend(row.filter_map(|&x| place(x).map(|p| (p, i as u32))));
-            for s in links.sentences(unit as usize) {
-                let row = of_sentence.row(s).iter();
-                sentences.pairs.extend(row.filter_map(|&x| place(x).map(|p| (p, sentence))));
-                sentence += 1;
-            }
-        }
-        units.build(weights.len());
-        sentences.build(weights.len());
-    }
-
-    /// sums[i] += weight of every thing of `row` that partner i has. Returns the bits of those that
-    /// were asked for.
-    pub fn add_units(&self, row: &[u32], sums: &mut [f64]) -> u64 {
-        self.add(row, sums, &self.units)
-    }
-
-    /// The same for partner sentences.
-    pub fn add_sentences(&self, row: &[u32], sums: &mut [f64]) -> u64 {
-        self.add(row, sums, &self.sentences)
-    }
-
-    #[inline]
-    fn add(&self, row: &[u32], sums: &mut [f64], lists: &Lists) -> u64 {
-        let mut set = 0;
-        for &x in row {
-            let slot = self.slot[x as usize];
-            if slot >= ASKED {
-                set |= self.bits[(slot - ASKED) as usize];
-            } else if slot != 0 {
-                let place = slot as usize - 1;
-                let weight = self.weights[place];
-                for &member in lists.row(place) {
-                    sums[member as usize] += weight;
+            for &x in of_unit.row(unit as usize) {
+                if let Some(p) = place(x, units, marks) {
+                    units[p] |= 1 << i;
                 }
             }
         }
-        set
+        let mut found: Vec<(u32, u32, u64)> = Vec::new();
+        let mut before = 0;
+        for (b, block) in blocks.iter().enumerate() {
+            let sentences = links.sentences(partners[block.partner] as usize);
+            if b > 0 && blocks[b - 1].partner == block.partner {
+                before += blocks[b - 1].count;
+            } else {
+                before = 0;
+            }
+            for k in 0..block.count {
+                for &x in of_sentence.row(sentences.start + before + k) {
+                    if let Some(p) = place(x, units, marks) {
+                        mark(marks, touched, p, k);
+                    }
+                }
+            }
+            found.extend(touched.drain(..).map(|p| (p, b as u32, std::mem::take(&mut marks[p as usize]))));
+        }
+        self.start.clear();
+        self.start.resize(weights.len() + 1, 0);
+        for &(p, _, _) in &found {
+            self.start[p as usize] += 1;
+        }
+        let mut end = 0;
+        for start in &mut self.start {
+            end += *start;
+            *start = end;
+        }
+        self.blocks.clear();
+        self.blocks.resize(found.len(), (0, 0));
+        for &(p, b, set) in found.iter().rev() {
+            self.start[p as usize] -= 1;
+            self.blocks[self.start[p as usize] as usize] = (b, set);
+        }
+        self.sums.clear();
+        self.sums.resize(blocks.len(), 0.0);
+        self.heads.clear();
+        self.heads.resize(blocks.len(), 0);
     }
+
+    /// `sums[i] +=` weight of every thing of `row` that partner i has as a unit. What was asked for is
+    /// handed to `asked` by its place in the question and in the row.
+    pub fn add_units(&self, row: &[u32], sums: &mut [f64; 32], mut asked: impl FnMut(usize, usize)) {
+        for (at, &x) in row.iter().enumerate() {
+            let slot = self.slot[x as usize];
+            if slot >= ASKED {
+                asked((slot - ASKED) as usize, at);
+            } else if slot != 0 {
+                let (mut set, weight) = (self.units[slot as usize - 1], self.weights[slot as usize - 1]);
+                while set != 0 {
+                    sums[set.trailing_zeros() as usize] += weight;
+                    set &= set - 1;
+                }
+            }
+        }
+    }
+
+    /// Takes sentences of a candidate, at most [`BLOCK`], in place of those before. What was asked for is
+    /// handed to `asked` by sentence and place in the question.
+    pub fn take(
+        &mut self,
+        rows: &CsrView<'_>,
+        sentences: std::ops::Range<usize>,
+        mut asked: impl FnMut(usize, usize),
+    ) {
+        self.sums.fill(0.0);
+        self.heads.fill(0);
+        self.chain.clear();
+        for (k, sentence) in sentences.enumerate() {
+            for &x in rows.row(sentence) {
+                let slot = self.slot[x as usize];
+                if slot >= ASKED {
+                    asked(k, (slot - ASKED) as usize);
+                } else if slot != 0 {
+                    mark(&mut self.marks, &mut self.touched, slot as usize - 1, k);
+                }
+            }
+        }
+        for p in self.touched.drain(..) {
+            let p = p as usize;
+            let (own, weight) = (std::mem::take(&mut self.marks[p]), self.weights[p]);
+            for &(block, other) in &self.blocks[self.start[p] as usize..self.start[p + 1] as usize] {
+                let b = block as usize;
+                self.sums[b] += weight;
+                self.chain.push(Shared { weight, own, other, next: self.heads[b] });
+                self.heads[b] = self.chain.len() as u32;
+            }
+        }
+    }
+
+    /// The weights of all that sentence `own` of the candidate shares with sentence `other` of a block.
+    #[inline]
+    pub fn between(&self, block: usize, own: usize, other: usize) -> f64 {
+        let (mut at, mut sum) = (self.heads[block], 0.0);
+        while at != 0 {
+            let shared = &self.chain[at as usize - 1];
+            if (shared.own >> own) & (shared.other >> other) & 1 == 1 {
+                sum += shared.weight;
+            }
+            at = shared.next;
+        }
+        sum
+    }
+}
+
+#[inline]
+fn mark(marks: &mut [u64], touched: &mut Vec<u32>, place: usize, k: usize) {
+    if marks[place] == 0 {
+        touched.push(place as u32);
+    }
+    marks[place] |= 1 << k;
 }

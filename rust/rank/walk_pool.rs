@@ -7,7 +7,7 @@ use crate::rank::links_view::LinksView;
 use crate::rank::question::Question;
 use crate::rank::sparse_sum::SparseSum;
 use crate::rank::walk::{dot, Dense, Options};
-use crate::sparse::{rank_order, top_k, CsrView, Scored};
+use crate::sparse::{prefetch, prefetch_range, rank_order, top_k, Scored};
 
 const RESTART_TOP: usize = 20;
 const TELEPORT: f64 = 0.5;
@@ -170,26 +170,47 @@ fn walk_step(
     arrived: &mut SparseSum,
 ) {
     let n = links.units();
-    let limit = if options.exact { u64::MAX } else { options.max_df };
-    let degree = |rows: &CsrView<'_>, x: u32| rows.indptr[x as usize + 1] - rows.indptr[x as usize];
+    // Which nodes have too many units their idf says, which is read anyway.
+    let rare = if options.exact { f64::NEG_INFINITY } else { least_idf(n, options.max_df) };
     arrived.clear();
 
     nodes.clear();
-    for m in mass {
+    for (at, m) in mass.iter().enumerate() {
+        if let Some(far) = mass.get(at + 4) {
+            prefetch(links.unit_keywords.indptr, far.id as usize);
+            prefetch(links.unit_sums, far.id as usize);
+            prefetch(links.unit_norm, far.id as usize);
+        }
+        if let Some(next) = mass.get(at + 2) {
+            let range = links.unit_keywords.range(next.id as usize);
+            prefetch_range(links.unit_keywords.indices, range.clone());
+            prefetch_range(links.unit_tf, range);
+        }
         let (unit, sum) = (m.id as usize, links.unit_sums[m.id as usize]);
         if sum <= 0.0 {
             continue;
         }
         let (share, norm) = (m.score / sum, links.unit_norm[unit]);
-        for at in links.unit_keywords.range(unit) {
-            let x = links.unit_keywords.indices[at];
-            if degree(&links.keyword_units, x) <= limit {
-                let tf = f64::from(links.unit_tf[at]);
-                nodes.add(x, share * links.keyword_idf[x as usize] * (tf / (tf + norm)));
+        let range = links.unit_keywords.range(unit);
+        for (&x, &tf) in links.unit_keywords.indices[range.clone()].iter().zip(&links.unit_tf[range]) {
+            let idf = links.keyword_idf[x as usize];
+            if idf >= rare {
+                let tf = f64::from(tf);
+                nodes.add(x, share * idf * (tf / (tf + norm)));
             }
         }
     }
-    for node in best_nodes(nodes, &question.keywords, SHARE_KEYWORD, options, heads) {
+    let heavy = best_nodes(nodes, &question.keywords, SHARE_KEYWORD, options, heads);
+    for (at, node) in heavy.iter().enumerate() {
+        if let Some(far) = heavy.get(at + 4) {
+            prefetch(links.keyword_units.indptr, far.id as usize);
+            prefetch(links.keyword_sum, far.id as usize);
+        }
+        if let Some(next) = heavy.get(at + 2) {
+            let range = links.keyword_units.range(next.id as usize);
+            prefetch_range(links.keyword_units.indices, range.clone());
+            prefetch_range(links.keyword_tf, range);
+        }
         let x = node.id as usize;
         let push = node.score * links.keyword_idf[x] / links.keyword_sum[x];
         let range = links.keyword_units.range(x);
@@ -212,8 +233,9 @@ fn walk_step(
                 continue;
             }
             for &x in to_nodes.row(m.id as usize) {
-                if degree(to_units, x) <= limit {
-                    nodes.add(x, m.score / sum * idf[x as usize]);
+                let idf = idf[x as usize];
+                if idf >= rare {
+                    nodes.add(x, m.score / sum * idf);
                 }
             }
         }
@@ -222,6 +244,15 @@ fn walk_step(
             let push = node.score / units.len() as f64;
             units.iter().for_each(|&unit| arrived.add(unit, push));
         }
+    }
+}
+
+/// Below the idf of a node with `most` of `n` units, above that of one with more.
+fn least_idf(n: usize, most: u64) -> f64 {
+    let (n, df) = (n as f64, most as f64 + 0.5);
+    match df < n {
+        true => (1.0 + (n - df + 0.5) / (df + 0.5)).ln(),
+        false => f64::NEG_INFINITY,
     }
 }
 

@@ -7,9 +7,11 @@ use super::vectors::{Filter, Scratch, Search, Vectors};
 use crate::error::{Error, Result};
 use crate::sparse::{rank_order, CsrView, Scored};
 
-/// Keywords fetched first; then four times as many, and so on until the pool is full. A budget of
-/// 12,000 tokens uses some 100 to 200, and a second batch costs another pass over the scores.
-const FIRST_BATCH: usize = 256;
+/// Keywords fetched first, by the tokens of the pool; then four times as many, and so on until it is
+/// full. A budget of 12,000 tokens uses some 100 to 200, and a second batch costs another pass over
+/// the scores.
+const TOKENS_PER_KEYWORD: u64 = 96;
+const FIRST_BATCH: std::ops::RangeInclusive<u64> = 64..=256;
 
 /// What the channel reads. All of it is borrowed: the arrays may be mapped files.
 #[derive(Debug, Clone, Copy)]
@@ -117,7 +119,8 @@ impl<'a> KeywordChannel<'a> {
         let quantised = self.quantised.as_ref();
         let search = Search::new(&self.keywords, quantised, query, Filter::All, level, &mut scratch.search)?;
         let mut fresh = Vec::new();
-        let mut batch = FIRST_BATCH.min(most);
+        let first = (limit / TOKENS_PER_KEYWORD).clamp(*FIRST_BATCH.start(), *FIRST_BATCH.end());
+        let mut batch = (first as usize).min(most);
         'all: while pool.seeds.len() < most {
             let seeds = search.best(batch, &mut scratch.search);
             for &seed in &seeds[pool.seeds.len()..] {

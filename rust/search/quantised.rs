@@ -53,7 +53,7 @@ impl Quantised {
         let inverse = if scale > 0.0 { 1.0 / f64::from(scale) } else { 0.0 };
         let mut square = 0f64;
         for &x in row {
-            let code = (f64::from(x) * inverse).round_ties_even().clamp(-127.0, 127.0);
+            let code = nearest(f64::from(x) * inverse).clamp(-127.0, 127.0);
             let error = f64::from(x) - f64::from(scale) * code;
             square += error * error;
             self.codes.push(code as i8);
@@ -65,6 +65,13 @@ impl Quantised {
     pub fn view(&self) -> QuantisedView<'_> {
         QuantisedView { codes: &self.codes, scale: &self.scale, residual: &self.residual }
     }
+}
+
+/// `round_ties_even` of a number far below 2^51, without a call of the system's mathematics.
+#[inline]
+fn nearest(x: f64) -> f64 {
+    const SHIFT: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52: no fraction is left above it
+    (x + SHIFT) - SHIFT
 }
 
 fn check_dim(d: usize) -> Result<()> {

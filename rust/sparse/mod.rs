@@ -1,7 +1,9 @@
 //! Compressed rows: the one shape of every graph and posting list.
 
 mod csr;
+mod prefetch;
 mod topk;
 
 pub use csr::{Csr, CsrView};
+pub(crate) use prefetch::{prefetch, prefetch_range};
 pub use topk::{quantise, rank_order, top_k, Scored};

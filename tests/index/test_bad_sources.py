@@ -125,7 +125,11 @@ def test_bad_file_ends_the_build_where_that_is_asked_for(docs: Path) -> None:
 
 
 def test_broken_lines_leave_their_neighbours(docs: Path) -> None:
-    lines = ['{"_id":"a","text":"Amundsen sailed the Maud."}', "{", '{"_id":"b","text":"Nobile flew the Norge."}']
+    lines = [
+        '{"_id":"a","text":"Amundsen sailed the Maud."}',
+        "{",
+        '{"_id":"b","text":"Nobile flew the Norge."}',
+    ]
     (docs / "rows.jsonl").write_text("\n".join(lines))
     done = indexed(docs.parent, "--json")
     assert json.loads(done.out)["failures"][0]["document"] == "rows.jsonl:2"
@@ -182,7 +186,9 @@ def test_special_files(docs: Path) -> None:
     assert command("index", "docs/pipe.txt", "-i", "other", cwd=docs.parent).code == 3
 
 
-@pytest.mark.parametrize("name", ["with space.txt", "ünïcödé 北京.txt", "-flag.txt", "q?[a]*.txt", "a'b\"c.txt"])
+@pytest.mark.parametrize(
+    "name", ["with space.txt", "ünïcödé 北京.txt", "-flag.txt", "q?[a]*.txt", "a'b\"c.txt"]
+)
 def test_odd_names(docs: Path, name: str) -> None:
     (docs / name).write_text("Nansen drifted towards the pole.")
     assert indexed(docs.parent).code == 0
@@ -206,7 +212,9 @@ def test_name_that_is_no_text(docs: Path) -> None:
     assert found["passages"][0]["document"] == "caf\\xe9.txt"
 
 
-@pytest.mark.parametrize("text", ["12 34 5678, 90!", "... --- !!! ???", "the of and to is", "\u200b\u200b", "😀 😀"])
+@pytest.mark.parametrize(
+    "text", ["12 34 5678, 90!", "... --- !!! ???", "the of and to is", "\u200b\u200b", "😀 😀"]
+)
 def test_texts_without_a_keyword(docs: Path, text: str) -> None:
     (docs / "odd.txt").write_text(text, "utf-8")
     assert indexed(docs.parent).code == 0
@@ -261,7 +269,11 @@ def test_a_million_empty_lines(docs: Path) -> None:
     (docs / "rows.csv").write_text("id,text\n" + "\n" * 1_000_000 + "cell,Crean sailed.\n")
     done = indexed(docs.parent)
     assert done.code == 3  # lines.md has nothing else
-    for question, document in [("Who came back?", "lines.txt"), ("Who waited?", "row"), ("Who sailed?", "cell")]:
+    for question, document in [
+        ("Who came back?", "lines.txt"),
+        ("Who waited?", "row"),
+        ("Who sailed?", "cell"),
+    ]:
         found = json.loads(command("retrieve", question, "--json", cwd=docs.parent).out)
         assert found["passages"][0]["document"] == document
         assert found["tokens"] <= found["budget"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from ketrag_fast.storage.checksum import file_digest
 Array = NDArray[Any]
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _KINDS = "biuf"
+_WRITERS = 4
 _REPAIR = "run `ketrag index` again: whatever is damaged is made anew"
 
 
@@ -57,11 +59,15 @@ def write_array(path: Path, array: Array) -> FileRecord:
 
 
 def write_arrays(folder: Path, arrays: Mapping[str, Array]) -> dict[str, FileRecord]:
-    """Writes all arrays of a stage into an existing folder, in the order of their names."""
+    """Writes and syncs all arrays of a stage into an existing folder; records in the order of names."""
     for name in arrays:
         if not _NAME.fullmatch(name):
             raise InputError(f"{name!r} is no name for an array")
-    return {name: write_array(folder / f"{name}.npy", arrays[name]) for name in sorted(arrays)}
+    names = sorted(arrays)
+    # Writing, syncing and hashing wait for the disk or run without the interpreter: they overlap.
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        files = list(pool.map(lambda name: write_array(folder / f"{name}.npy", arrays[name]), names))
+    return dict(zip(names, files, strict=True))
 
 
 def check_file(path: Path, record: FileRecord, *, full: bool) -> None:
@@ -109,6 +115,10 @@ class Arrays(Mapping[str, Array]):
             found = map_array(self.folder / f"{name}.npy", self._records[name])
             self._mapped[name] = found
         return found
+
+    def __contains__(self, name: object) -> bool:
+        """Without mapping it: its file may be gone where a newer generation has taken over."""
+        return name in self._records
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._records)

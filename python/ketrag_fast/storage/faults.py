@@ -44,6 +44,11 @@ def _typed_sqlite(error: sqlite3.Error, path: Path) -> KetragError | None:
             f"no space left to write {path}",
             hint="free some space and run the same command again: it goes on from there",
         )
+    if primary == sqlite3.SQLITE_IOERR:  # what SQLite says where its log or index of it finds no room
+        return StorageFull(
+            f"no space left to write {path}, or its disk fails ({error})",
+            hint="free some space and run the same command again: it goes on from there",
+        )
     if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN):
         return ReadOnly(f"cannot write {path}: {error}", hint="choose another folder with -i/--index")
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):

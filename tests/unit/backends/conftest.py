@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ketrag_fast.backends.embedders.http import is_loopback
+from ketrag_fast.backends.http import is_loopback
 
 _connect = socket.socket.connect
 _connect_ex = socket.socket.connect_ex

@@ -62,6 +62,8 @@ def sleeping(flag: Path) -> list[Stage]:
 
 if __name__ == "__main__":
     how, index, source = sys.argv[1:4]
+    # Where the tests run in the background, children are born deaf to it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if how.startswith("kill-"):
         build(index, source, killed_in(how.removeprefix("kill-")))
     elif how == "whole":

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.backends.embedders.fingerprint import of_endpoint
-from ketrag_fast.backends.embedders.http import Client, Patience, TooLongError, endpoint, is_loopback
 from ketrag_fast.backends.embedders.protocol import Engine, Role, Streamed, checked, excerpt
-from ketrag_fast.backends.embedders.spending import Account
 from ketrag_fast.backends.embedders.windows import average
+from ketrag_fast.backends.http import Client, Patience, TooLongError, endpoint, is_loopback
+from ketrag_fast.backends.spending import Account
 from ketrag_fast.errors import BackendError, Cancelled, ConfigError
 
 KEY_VARIABLES: Final = ("KETRAG_OPENAI_API_KEY", "OPENAI_API_KEY")

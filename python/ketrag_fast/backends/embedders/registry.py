@@ -106,7 +106,7 @@ def _fetch(name: str, options: Options) -> Path:
 
 def _openai(spec: str, _: str, options: Options) -> Embedder:
     from ketrag_fast.backends.embedders.openai import OpenAIEmbedder
-    from ketrag_fast.backends.embedders.spending import Account
+    from ketrag_fast.backends.spending import Account
 
     account = Account(options.usd_per_million, options.limit_usd)
     return OpenAIEmbedder(spec, offline=options.offline, account=account, concurrency=options.concurrency)

@@ -1,0 +1,1 @@
+"""Language models on this machine or behind an endpoint."""

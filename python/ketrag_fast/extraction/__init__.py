@@ -1,0 +1,1 @@
+"""From chunks to entities and relations: prompts, replies, recordings, rules."""

@@ -1,0 +1,230 @@
+"""A damaged index: a typed error that names the file, never a wrong answer and never a crash."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ketrag_fast import Index, Settings
+from ketrag_fast.errors import IndexDamaged, IndexIncompatible, KetragError
+from tests.process import POLAR, command, ketrag, python
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index with chunks that are split: it has every array that there is."""
+    path = tmp_path_factory.mktemp("damage") / "index"
+    settings = Settings(chunk_tokens=120, split_level=2, builtin_dim=16, cut="windows")
+    Index.build(POLAR / "articles", path, settings=settings).close()
+    return path
+
+
+@pytest.fixture
+def index(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "index"))
+
+
+def arrays(index: Path) -> list[Path]:
+    found = sorted(index.glob("gen-*/*/*.npy"))
+    assert len(found) > 60
+    return found
+
+
+def test_every_array_that_is_cut_short_is_named(index: Path) -> None:
+    for file in arrays(index):
+        data = file.read_bytes()
+        for kept in (0, 5, 60, len(data) - 1):
+            file.write_bytes(data[:kept])
+            for verify in ("full", "sizes"):
+                with pytest.raises(IndexDamaged) as caught:
+                    Index.open(index, settings=Settings(verify=verify))
+                assert file.name in str(caught.value)
+                assert caught.value.hint
+        file.write_bytes(data)
+    Index.open(index).close()
+
+
+def test_every_array_with_one_changed_bit_is_named(index: Path) -> None:
+    for file in arrays(index):
+        data = bytearray(file.read_bytes())
+        for place in {0, 6, 9, 30, len(data) // 2, len(data) - 1}:
+            data[place] ^= 4
+            file.write_bytes(data)
+            with pytest.raises(IndexDamaged) as caught:
+                Index.open(index)
+            assert file.name in str(caught.value)
+            data[place] ^= 4
+        file.write_bytes(data)
+    Index.open(index).close()
+
+
+def test_every_array_that_is_gone_is_named(index: Path) -> None:
+    for file in arrays(index):
+        aside = file.rename(file.with_suffix(".aside"))
+        with pytest.raises(IndexDamaged, match=file.name):
+            Index.open(index)
+        aside.rename(file)
+
+
+_UNCHECKED = """
+import pathlib, random, sys, faulthandler
+faulthandler.enable()
+from ketrag_fast import Index, Settings
+from ketrag_fast.errors import KetragError, InternalError
+index, seed, rounds = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+chance, wrong, answered = random.Random(seed), [], 0
+settings = Settings(verify="sizes")
+for file in sorted(index.glob("gen-*/*/*.npy")):
+    data = bytearray(file.read_bytes())
+    start = 128 if len(data) > 128 else 0
+    for turn in range(rounds):
+        changed = bytearray(data)
+        for _ in range(chance.choice([1, 1, 8])):
+            low = 0 if turn == 0 else start
+            place = chance.randrange(low, len(data)) if low < len(data) else chance.randrange(len(data))
+            changed[place] = chance.choice([0, 1, 0x7F, 0x80, 0xFF, changed[place] ^ 1])
+        file.write_bytes(changed)
+        print(file.name, turn, flush=True)
+        try:
+            with Index.open(index, settings=settings) as opened:
+                for mode in opened.modes:
+                    question = "Which ship did Amundsen and Scott sail to the Ross Ice Shelf?"
+                    try:
+                        context = opened.retrieve(question, mode=mode, budget=400, deadline=5.0)
+                        [passage.text for passage in context.passages]
+                        answered += 1
+                    except InternalError as error:
+                        wrong.append((file.name, mode, repr(error)))
+                    except KetragError:
+                        pass
+                    except BaseException as error:
+                        wrong.append((file.name, mode, repr(error)[:300]))
+        except InternalError as error:
+            wrong.append((file.name, "open", repr(error)))
+        except KetragError:
+            pass
+        except BaseException as error:
+            wrong.append((file.name, "open", repr(error)[:300]))
+    file.write_bytes(data)
+assert answered > 0
+for line in sorted(set(wrong)):
+    print(line, file=sys.stderr)
+sys.exit(1 if wrong else 0)
+"""
+
+
+def unchecked(index: Path, seed: int, rounds: int) -> None:
+    done = python(_UNCHECKED, str(index), str(seed), str(rounds), cwd=index.parent, timeout=1800)
+    assert done.code == 0, (done.code, done.out[-200:], done.err[-4000:])
+
+
+def test_changed_bytes_never_crash_a_reader_that_skips_checksums(index: Path) -> None:
+    unchecked(index, seed=1, rounds=3)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(2, 12))
+def test_many_changed_bytes_never_crash_a_reader(index: Path, seed: int) -> None:
+    unchecked(index, seed, rounds=100)
+
+
+def test_damage_through_the_command_and_its_repair(index: Path) -> None:
+    file = max(arrays(index), key=lambda path: path.stat().st_size)
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    done = ketrag("retrieve", "Who?", "-i", str(index), "--json", cwd=index.parent)
+    assert (done.code, done.out) == (4, "")
+    error = json.loads(done.err)
+    assert error["code"] == "index_damaged"
+    assert file.name in error["message"]
+    assert error["hint"]
+    assert command("index", "-i", str(index), cwd=index.parent).code == 0
+    assert command("retrieve", "Who led the Fram?", "-i", str(index), cwd=index.parent).code == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", '{"format": 1}', '{"format": "x"}', "\x00", "[" * 99_999]
+)
+def test_damaged_manifest(index: Path, text: str) -> None:
+    manifest = next(index.glob("gen-*/manifest.json"))
+    manifest.write_text(text)
+    with pytest.raises(IndexDamaged, match=r"manifest\.json"):
+        Index.open(index)
+    assert command("index", "-i", str(index), cwd=index.parent).code == 0
+    Index.open(index).close()
+
+
+def test_manifest_with_other_entries(index: Path) -> None:
+    manifest = next(index.glob("gen-*/manifest.json"))
+    good = json.loads(manifest.read_text())
+    for change in (
+        {"digest": "0"},
+        {"settings": {}},
+        {"settings": {**good["settings"], "encoding": "x"}},
+        {"settings": {**good["settings"], "language": 7}},
+        {"settings": None},
+        {"stages": []},
+        {"stages": good["stages"][:1]},
+        {"stages": [*good["stages"], {"name": "../../x"}]},
+        {"documents": 5},
+    ):
+        manifest.write_text(json.dumps({**good, **change}))
+        try:
+            with Index.open(index) as opened:
+                opened.retrieve("Who led the Fram?")
+                opened.stats()
+        except KetragError as error:
+            assert error.code in ("index_damaged", "index_incompatible", "config"), change
+        else:
+            assert "stages" not in change and "digest" not in change, change
+
+
+def test_index_of_a_newer_format(index: Path) -> None:
+    manifest = next(index.glob("gen-*/manifest.json"))
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format": 99}))
+    with pytest.raises(IndexIncompatible, match="format 99"):
+        Index.open(index)
+    for argv in (["retrieve", "Who?"], ["stats"], ["index"]):
+        done = command(*argv, "-i", str(index), cwd=index.parent)
+        assert (done.code, done.out) == (4, ""), argv
+        assert "99" in done.err
+        assert "hint: use a newer ketrag-fast" in done.err
+
+
+def test_current_that_makes_no_sense(index: Path) -> None:
+    for text in ("gen-000099\n", "", "../..", "\xff", "gen-000001"):
+        (index / "CURRENT").write_text(text, "latin-1")
+        with Index.open(index) as opened:
+            assert opened.generation == 1
+    (index / "CURRENT").unlink()
+    Index.open(index).close()
+
+
+def test_damaged_tables_leave_the_reader_alone(index: Path) -> None:
+    (index / "index.sqlite").write_bytes(b"no database" * 999)
+    with Index.open(index) as opened:
+        assert opened.retrieve("Who led the Fram?").passages
+    done = command("index", "-i", str(index), cwd=index.parent)
+    assert done.code == 4
+    assert "index.sqlite is damaged" in done.err
+    assert "hint:" in done.err
+
+
+def test_folder_that_is_no_index(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "letter.txt").write_text("Mine.")
+    (tmp_path / "file").write_text("x")
+    for name in ("nowhere", "other", "file"):
+        done = command("retrieve", "Who?", "-i", name, cwd=tmp_path)
+        assert (done.code, done.out) == (4, ""), name
+        assert "there is no index in" in done.err
+        assert "ketrag index" in done.err
+    for name in ("other", "file"):
+        done = command("index", "other", "-i", name, cwd=tmp_path)
+        assert (done.code, done.out) == (1, ""), name
+        assert "hint:" in done.err
+    assert (tmp_path / "other" / "letter.txt").read_text() == "Mine."
