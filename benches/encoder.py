@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import DATA, header, table
 
+from common import DATA, header, table
 from ketrag_fast.kernels.encoder import Encoder
 
 

@@ -4,9 +4,6 @@ Strings cross as (blob: uint8, offsets: uint64): string i is blob[offsets[i]:off
 Compressed rows cross as (indptr: uint64[rows+1], indices: uint32).
 """
 
-from collections.abc import Callable
-from os import PathLike
-from typing import final
 from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import TypedDict, final
@@ -24,6 +21,7 @@ _Csr = tuple[_U64, _U32]
 _Report = Callable[[int, int], bool | None] | None
 
 __all__ = [
+    "Encoder",
     "Punkt",
     "Searcher",
     "__version__",
@@ -36,6 +34,7 @@ __all__ = [
     "count_tokens",
     "embed_rows",
     "encode_tokens",
+    "encoder_kernels",
     "fill",
     "fit_embedder",
     "fuse_ranks",
@@ -136,9 +135,6 @@ def cooccurrence_knn(
     report: _Report = None,
 ) -> tuple[_U32, _U32]: ...
 def cooccurrence_kernels() -> list[str]: ...
-def knn_graph(lexical: U32, semantic: U32) -> tuple[U64, U32]: ...
-
-# rank, the keyword graph, and the printed context
 def knn_graph(lexical: _U32, semantic: _U32) -> _Csr: ...
 
 # Ranks, the keyword graph, and the printed context (rust/py/rank.rs).
@@ -187,9 +183,6 @@ def render(
     fill_policy: str = "first_overflow_stops",
     oversize_policy: str = "truncate",
     encoding: str = "cl100k_base",
-) -> tuple[str, int, U32, U64, U64, U64]: ...
-
-# The walk (rust/py/walk.rs)
 ) -> tuple[str, int, _U32, _U64, _U64, _U64]: ...
 
 # The walk (rust/py/walk.rs): arrays by name.
@@ -227,44 +220,6 @@ def walk_rank(
     question_vectors: _F32 | None = None,
     exact: bool = False,
     threads: int = 0,
-    report: Report = None,
-) -> tuple[U64, U32, F64]: ...
-
-# the native sentence encoder
-@final
-class Encoder:
-    @staticmethod
-    def open(
-        folder: str | PathLike[str],
-        *,
-        precision: str = "auto",
-        kernel: str = "auto",
-        threads: int = 0,
-        report: Report = None,
-    ) -> Encoder: ...
-    def encode(
-        self, texts: U8, offsets: U64, *, prompt: str = "", threads: int = 0, report: Report = None
-    ) -> F32: ...
-    def lengths(
-        self, texts: U8, offsets: U64, *, prompt: str = "", threads: int = 0, report: Report = None
-    ) -> U64: ...
-    @property
-    def dimension(self) -> int: ...
-    @property
-    def longest(self) -> int: ...
-    @property
-    def precision(self) -> str: ...
-    @property
-    def kernel(self) -> str: ...
-    @property
-    def note(self) -> str | None: ...
-    @property
-    def prompts(self) -> list[tuple[str, str]]: ...
-    @property
-    def default_prompt(self) -> str | None: ...
-    def fingerprint(self, *, report: Report = None) -> str: ...
-
-def encoder_kernels() -> list[str]: ...
     report: _Report = None,
 ) -> tuple[_U64, _U32, _F64]: ...
 
@@ -428,3 +383,39 @@ def knng_order(
 ) -> tuple[_U32, _F64, _U32]: ...
 def fuse_ranks(lists: list[_U32], *, constant: float = 60.0) -> tuple[_U32, _F64]: ...
 def simd_levels() -> list[str]: ...
+
+# The native sentence encoder
+@final
+class Encoder:
+    @staticmethod
+    def open(
+        folder: str | PathLike[str],
+        *,
+        precision: str = "auto",
+        kernel: str = "auto",
+        threads: int = 0,
+        report: _Report = None,
+    ) -> Encoder: ...
+    def encode(
+        self, texts: _U8, offsets: _U64, *, prompt: str = "", threads: int = 0, report: _Report = None
+    ) -> _F32: ...
+    def lengths(
+        self, texts: _U8, offsets: _U64, *, prompt: str = "", threads: int = 0, report: _Report = None
+    ) -> _U64: ...
+    @property
+    def dimension(self) -> int: ...
+    @property
+    def longest(self) -> int: ...
+    @property
+    def precision(self) -> str: ...
+    @property
+    def kernel(self) -> str: ...
+    @property
+    def note(self) -> str | None: ...
+    @property
+    def prompts(self) -> list[tuple[str, str]]: ...
+    @property
+    def default_prompt(self) -> str | None: ...
+    def fingerprint(self, *, report: _Report = None) -> str: ...
+
+def encoder_kernels() -> list[str]: ...

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests import small_model
 
 from ketrag_fast.kernels.encoder import Encoder, kernels
 from ketrag_fast.reference import encoder as plain
-from tests import small_model
 
 FORCED = sorted({name.removesuffix("-bf16") for name in kernels()})
 MODES = ["cls_token", "max_tokens", "mean_tokens", "mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken"]

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests import small_model
 
 from ketrag_fast.kernels.encoder import Encoder
-from tests import small_model
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")

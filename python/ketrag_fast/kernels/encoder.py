@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.errors import ConfigError, InputError
+from ketrag_fast.kernels.arrays import Report
 
 PRECISIONS = ("auto", "f32", "bf16")
 """auto: bf16 where the processor has it and the model bears it, else f32."""
@@ -48,7 +49,7 @@ class Encoder:
         precision: str = "auto",
         kernel: str | None = None,
         threads: int = 0,
-        report: _core.Report = None,
+        report: Report = None,
     ) -> Encoder:
         """Loads a model's folder; `kernel` None is the environment's choice, else auto.
 
@@ -66,7 +67,7 @@ class Encoder:
         *,
         prompt: str = "",
         threads: int = 0,
-        report: _core.Report = None,
+        report: Report = None,
     ) -> NDArray[np.float32]:
         """A row for each text, pooled and normalised as the folder says: float32 (n, dimension).
 
@@ -84,7 +85,7 @@ class Encoder:
         *,
         prompt: str = "",
         threads: int = 0,
-        report: _core.Report = None,
+        report: Report = None,
     ) -> NDArray[np.uint64]:
         """The tokens that each text takes, in all its windows, special tokens and prompt included."""
         blob, offsets = _packed(texts)
@@ -125,7 +126,7 @@ class Encoder:
         """Why bf16 is not used although the processor has it, if so."""
         return self._core.note
 
-    def fingerprint(self, *, report: _core.Report = None) -> str:
+    def fingerprint(self, *, report: Report = None) -> str:
         """A digest of the files and the precision that the vectors depend on. Reads the files whole."""
         return self._core.fingerprint(report=report)
 
