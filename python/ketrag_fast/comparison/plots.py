@@ -192,15 +192,18 @@ def _scale(value: float, low: float, high: float, start: float, end: float) -> f
 def _frame(
     low: float, high: float, *, floor: float | None = None, roof: float | None = None
 ) -> tuple[float, float]:
-    """Round numbers around the values, from zero where that costs little."""
+    """Round numbers around the values, from zero where that costs little; never past `floor` and `roof`,
+    unless a value is.
+    """
+    first, last = low, high
     if low > 0 and low < 0.4 * high:
         low = 0.0
     if high <= low:
         low, high = low - (abs(low) or 1.0) * 0.5, high + (abs(high) or 1.0) * 0.5
     step = _step(high - low)
     low, high = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
-    low = low if floor is None else max(low, floor)
-    high = high if roof is None else min(high, roof)
+    low = low if floor is None or first < floor else max(low, floor)
+    high = high if roof is None or last > roof else min(high, roof)
     return (low, high) if high > low else (low, low + step)
 
 
