@@ -39,9 +39,17 @@ PARTS: dict[str, set[str]] = {
     "index": LOWER | {"pipeline", "statistics", "explain"},
     "eval": P0 | {"index", "kernels"},
     # The command asks for the index; its settings are told by two tables that hold no work.
-    # `ketrag models` is about models, with or without an index.
+    # `ketrag models` is about models, `ketrag recording` about another tool's results: no index in sight.
     "cli": P0
-    | {"index", "eval", "systems.presets", "pipeline.known", "_core.__version__", "backends.embedders"},
+    | {
+        "index",
+        "eval",
+        "systems.presets",
+        "pipeline.known",
+        "_core.__version__",
+        "backends.embedders",
+        "extraction.graphrag",
+    },
     "server": P0 | {"index"},
     "__init__": P0 | {"index", "_core", "kernels"},
 }
