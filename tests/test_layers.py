@@ -72,6 +72,8 @@ RUST_PARTS: dict[str, set[str]] = {
     "graph": R1 | {"rank", "search"},
     "embed": R1 | {"search"},
     "store": R1,
+    # Sentence embeddings from a model's folder: texts in, vectors out, and mapped files.
+    "encode": R1 | {"store"},
     # On top, beside nothing: whole questions over whole generations.
     "engine": R1 | {"rank", "search", "graph", "embed", "store"},
 }
