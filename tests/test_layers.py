@@ -44,10 +44,19 @@ PARTS: dict[str, set[str]] = {
     # Whole builds side by side: it stands on everything that a user can reach, and computes nothing itself.
     "comparison": P0 | {"index", "eval", "cost", "systems.presets"},
     # The command asks for the index; its settings are told by two tables that hold no work.
-    # `ketrag models` is about models, with or without an index.
+    # `ketrag models` is about models, `ketrag recording` about another tool's results: no index in sight.
     "cli": P0
-    | {"index", "eval", "cost", "comparison"}
-    | {"systems.presets", "pipeline.known", "_core.__version__", "backends.embedders"},
+    | {
+        "index",
+        "eval",
+        "cost",
+        "comparison",
+        "systems.presets",
+        "pipeline.known",
+        "_core.__version__",
+        "backends.embedders",
+        "extraction.graphrag",
+    },
     "server": P0 | {"index"},
     "__init__": P0 | {"index", "_core", "kernels"},
 }
