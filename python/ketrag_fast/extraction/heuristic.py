@@ -218,7 +218,8 @@ class _Passage:
         if begin == last and (name.lower() in _OPENERS or (opens and self._common(name))):
             return None
         end = start + len(name)
-        if sentence[end : end + 1] == "." and (_abbreviation(words[last][0]) or words[last][0] in _AFTER_COMMA):
+        ending = words[last][0]
+        if sentence[end : end + 1] == "." and (_abbreviation(ending) or ending in _AFTER_COMMA):
             end += 1
             name = sentence[start:end]
         return _Found(start, end, name, "")
