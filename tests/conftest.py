@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import signal
 import socket
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,11 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("KETRAG_SHARED") or ROOT.parent / "shared")
 DATA = Path(os.environ.get("KETRAG_DATA") or SHARED / "data")
+
+# A shell without job control starts what runs in its background with Ctrl-C ignored, and children inherit
+# that: the tests that interrupt a build would then send a signal that nobody hears.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _closed(*_: Any, **__: Any) -> Any:
@@ -41,3 +48,22 @@ def prototype() -> Path:
     if not folder.is_dir():
         pytest.skip(f"the prototypes are not here ({folder}); set KETRAG_SHARED to the folder above them")
     return folder
+
+
+@pytest.fixture(scope="session")
+def llama_cpp() -> Any:
+    """The library that runs GGUF models, or a skip that says it is absent."""
+    for module in ("llama_cpp", "gguf"):
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"{module} is not installed (extras [llm] and [dev])")
+    import llama_cpp
+
+    return llama_cpp
+
+
+@pytest.fixture(scope="session")
+def tiny_gguf(llama_cpp: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A GGUF of 0.8 MB that llama.cpp loads: random weights, a real tokenizer, a chat template."""
+    from tests.support.gguf_model import TINY, model_file
+
+    return model_file(TINY, tmp_path_factory.mktemp("gguf"))
