@@ -38,10 +38,25 @@ PARTS: dict[str, set[str]] = {
     "explain": P0 | KERNELS | {"storage"},
     "index": LOWER | {"pipeline", "statistics", "explain"},
     "eval": P0 | {"index", "kernels"},
+    # Prices and bills know no index; a prediction builds a sample with one, by the readers of a build.
+    "cost": P0
+    | {"index", "storage", "backends", "extraction", "pipeline", "systems.presets", "stages", "_core"},
+    # Whole builds side by side: it stands on everything that a user can reach, and computes nothing itself.
+    "comparison": P0 | {"index", "eval", "cost", "systems.presets"},
     # The command asks for the index; its settings are told by two tables that hold no work.
-    # `ketrag models` is about models, with or without an index.
+    # `ketrag models` is about models, `ketrag recording` about another tool's results: no index in sight.
     "cli": P0
-    | {"index", "eval", "systems.presets", "pipeline.known", "_core.__version__", "backends.embedders"},
+    | {
+        "index",
+        "eval",
+        "cost",
+        "comparison",
+        "systems.presets",
+        "pipeline.known",
+        "_core.__version__",
+        "backends.embedders",
+        "extraction.graphrag",
+    },
     "server": P0 | {"index"},
     "__init__": P0 | {"index", "_core", "kernels"},
 }
@@ -64,6 +79,8 @@ RUST_PARTS: dict[str, set[str]] = {
     "graph": R1 | {"rank", "search"},
     "embed": R1 | {"search"},
     "store": R1,
+    # Sentence embeddings from a model's folder: texts in, vectors out, and mapped files.
+    "encode": R1 | {"store"},
     # On top, beside nothing: whole questions over whole generations.
     "engine": R1 | {"rank", "search", "graph", "embed", "store"},
 }
