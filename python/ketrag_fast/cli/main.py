@@ -16,6 +16,7 @@ from ketrag_fast.cli import (
     options,
     output,
     recording,
+    reembed,
     retrieve,
     stats,
 )
@@ -48,6 +49,7 @@ def parser() -> argparse.ArgumentParser:
     shared = options.common()
     for command in (
         index,
+        reembed,
         retrieve,
         evaluate,
         bench,
