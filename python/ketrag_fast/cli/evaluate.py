@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ketrag_fast.index import Index
 
 _MODES = "bm25,text,fused,knng,keyword,walk"
+_OF_SKELETONS = ("skeleton", "ket", "ms-graph", "hybrid")
 _BUDGETS = "12000,6000,3000"
 
 
@@ -33,7 +34,11 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "authors publish it. Without -i it is indexed in a temporary folder with the options given.",
     )
     parser.add_argument("dataset", metavar="DATASET", nargs="?", help="folder or file of the data set")
-    parser.add_argument("--mode", metavar="MODES", help=f"a list (default {_MODES})")
+    parser.add_argument(
+        "--mode",
+        metavar="MODES",
+        help=f"a list (default {_MODES}, and with a skeleton {','.join(_OF_SKELETONS)})",
+    )
     parser.add_argument("--budget", metavar="TOKENS", help=f"a list (default {_BUDGETS})")
     parser.add_argument(
         "--save", metavar="FOLDER", help="write every question's result there, and the runs in TREC format"
@@ -86,6 +91,8 @@ def run(args: argparse.Namespace) -> int:
         for warning in (*dataset.warnings, *warnings):
             output.warn(warning)
     with _index(args, dataset) as index:
+        if args.mode is None and args.compare is None:
+            modes += [mode for mode in _OF_SKELETONS if mode in index.modes]
         found = collect(
             index, dataset, modes, budgets, top=settings.top, substring=args.substring, answer=answers
         )
