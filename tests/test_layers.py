@@ -30,13 +30,15 @@ PARTS: dict[str, set[str]] = {
     "storage": P0 | KERNELS,
     "backends": P0 | KERNELS,
     "extraction": P0 | KERNELS | {"storage", "backends"},
+    # From a context to an answer: it asks models and knows no index.
+    "asking": P0 | {"backends"},
     "stages": P0 | P1 | KERNELS | {"pipeline.stage"},
     "channels": P0 | P1 | KERNELS,
     "systems": P0 | P1 | P2 | KERNELS,
     "pipeline": LOWER,
     "statistics": P0 | KERNELS | {"storage", "pipeline.known"},
     "explain": P0 | KERNELS | {"storage"},
-    "index": LOWER | {"pipeline", "statistics", "explain"},
+    "index": LOWER | {"pipeline", "asking", "statistics", "explain"},
     "eval": P0 | {"index", "kernels"},
     # Prices and bills know no index; a prediction builds a sample with one, by the readers of a build.
     "cost": P0
