@@ -38,7 +38,8 @@ PARTS: dict[str, set[str]] = {
     "pipeline": LOWER,
     "statistics": P0 | KERNELS | {"storage", "pipeline.known"},
     "explain": P0 | KERNELS | {"storage"},
-    "index": LOWER | {"pipeline", "asking", "statistics", "explain"},
+    "hyde": P0 | {"backends"},
+    "index": LOWER | {"pipeline", "statistics", "explain", "hyde", "asking"},
     "eval": P0 | {"index", "kernels"},
     # Prices and bills know no index; a prediction builds a sample with one, by the readers of a build.
     "cost": P0

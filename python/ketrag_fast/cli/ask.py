@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -31,12 +30,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("how passages are found")
     options.setting(group, *(name for name in _RETRIEVAL if name in FIELDS))
     answering = parser.add_argument_group("the language model")
-    answering.add_argument(
-        "--llm",
-        dest="set_llm",
-        metavar="SPEC",
-        help="llama-cpp:PATH.gguf or openai:MODEL@URL (else $KETRAG_LLM or the settings; none: no model)",
-    )
+    options.writer(answering)
     answering.add_argument(
         "--answer-tokens",
         type=int,
@@ -60,14 +54,14 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("--answer-tokens and --answer-seconds must be above 0")
     path, _ = options.index_path(args)
     settings = options.query_settings_of(args)
-    spec = options.build_settings_of(args).given.get("llm", args.set_llm or os.environ.get("KETRAG_LLM"))
+    if settings.writer == "none":  # no model, whatever the environment or the file say
+        settings = settings.having(writer=None)
     from ketrag_fast.index import Index
 
     shown = _Screen() if not args.json else None
     with Index.open(path, settings=settings) as index:
         answer = index.ask(
             args.question,
-            llm=spec or "none",
             tokens=args.answer_tokens,
             seconds=args.answer_seconds,
             on_text=shown,

@@ -195,11 +195,12 @@ def test_the_command_prints_json(folder: Path, server: Chat, capsys: pytest.Capt
 def test_the_command_without_a_model(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("KETRAG_LLM", raising=False)
-    assert main(["ask", "-i", str(folder), QUESTION]) == 0
+    monkeypatch.setenv("KETRAG_WRITER", "openai:m@https://example.org/v1")
+    assert main(["ask", "-i", str(folder), "--llm", "none", QUESTION]) == 0
     out, err = capsys.readouterr()
     assert "[1]\nFram\nThe Fram drifted" in out
     assert "no language model" in err
+    monkeypatch.delenv("KETRAG_WRITER")
     assert main(["ask", "-i", str(folder), "--json", QUESTION]) == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["answer"], said["reason"], len(said["passages"])) == ("", "no_model", 3)
@@ -209,7 +210,7 @@ def test_the_command_without_a_model(
     ("rest", "code"),
     [
         (["--answer-tokens", "0", "x"], 2),
-        (["--llm", "gpt", "Fram"], 2),
+        (["--llm", "openai:m@ftp://x", "Fram"], 2),
         (["--llm", "openai:m@https://example.org/v1", "--offline", "Fram"], 5),
         (["  "], 1),
     ],
