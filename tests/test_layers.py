@@ -40,7 +40,8 @@ PARTS: dict[str, set[str]] = {
     "explain": P0 | KERNELS | {"storage"},
     "hyde": P0 | {"backends"},
     "index": LOWER | {"pipeline", "statistics", "explain", "hyde", "asking"},
-    "eval": P0 | {"index", "kernels"},
+    # A judge of answers is a language model.
+    "eval": P0 | {"index", "kernels", "backends.llms"},
     # Prices and bills know no index; a prediction builds a sample with one, by the readers of a build.
     "cost": P0
     | {"index", "storage", "backends", "extraction", "pipeline", "systems.presets", "stages", "_core"},
