@@ -30,14 +30,18 @@ PARTS: dict[str, set[str]] = {
     "storage": P0 | KERNELS,
     "backends": P0 | KERNELS,
     "extraction": P0 | KERNELS | {"storage", "backends"},
+    # From a context to an answer: it asks models and knows no index.
+    "asking": P0 | {"backends"},
     "stages": P0 | P1 | KERNELS | {"pipeline.stage"},
     "channels": P0 | P1 | KERNELS,
     "systems": P0 | P1 | P2 | KERNELS,
     "pipeline": LOWER,
     "statistics": P0 | KERNELS | {"storage", "pipeline.known"},
     "explain": P0 | KERNELS | {"storage"},
-    "index": LOWER | {"pipeline", "statistics", "explain"},
-    "eval": P0 | {"index", "kernels"},
+    "hyde": P0 | {"backends"},
+    "index": LOWER | {"pipeline", "statistics", "explain", "hyde", "asking"},
+    # A judge of answers is a language model.
+    "eval": P0 | {"index", "kernels", "backends.llms"},
     # Prices and bills know no index; a prediction builds a sample with one, by the readers of a build.
     "cost": P0
     | {"index", "storage", "backends", "extraction", "pipeline", "systems.presets", "stages", "_core"},
@@ -62,7 +66,7 @@ PARTS: dict[str, set[str]] = {
 }
 # Parts of which no file may import another file of the same part, but for what is no stage or system.
 STRANGERS = {"stages", "systems"}
-COMMON = ("stages.rows.",)
+COMMON = ("stages.rows.", "stages.published.")
 
 R0 = {"error", "ids", "progress", "parallel"}
 R1 = R0 | {"text", "sparse"}
