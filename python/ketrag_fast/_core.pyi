@@ -411,6 +411,7 @@ def fold_skeleton(
     threads: int = 0,
     report: _Report = None,
 ) -> dict[str, NDArray[Any]]: ...
+
 # The native sentence encoder
 @final
 class Encoder:
