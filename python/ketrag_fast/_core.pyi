@@ -47,6 +47,7 @@ __all__ = [
     "lexical_keywords",
     "links_bm25",
     "links_build",
+    "local_search",
     "normalise_vectors",
     "pagerank",
     "quantise_vectors",
@@ -74,10 +75,12 @@ __version__: str
 
 # One opened generation (rust/py/engine.rs).
 
-# (text, tokens, unit ids, tokens of each row, bytes of each row's text, scores)
-_Printed = tuple[str, int, _U32, _U64, list[tuple[int, int]], _F64]
-# (reason, a context for each budget, milliseconds)
-_Reply = tuple[str | None, list[_Printed], float]
+# (name, channel, tokens, start, end) of a table; start and end are bytes of the text
+_Table = tuple[str, str, int, int, int]
+# (text, tokens, unit ids, tokens of each row, bytes of each row's text, scores, tables)
+_Printed = tuple[str, int, _U32, _U64, list[tuple[int, int]], _F64, list[_Table]]
+# (reason, a context for each budget, milliseconds, whether an empty skeleton gave its share away)
+_Reply = tuple[str | None, list[_Printed], float, bool]
 # (chunk, document, title, start, end, text)
 _Place = tuple[int, str, str, int, int, str]
 
@@ -99,6 +102,8 @@ class Searcher:
         deadline: float | None = None,
         most_seeds: int | None = None,
         published: bool = False,
+        kg_share: float = 0.4,
+        rollover: bool = False,
     ) -> _Reply: ...
     def answer_many(
         self,
@@ -113,6 +118,8 @@ class Searcher:
         deadline: float | None = None,
         most_seeds: int | None = None,
         published: bool = False,
+        kg_share: float = 0.4,
+        rollover: bool = False,
         threads: int = 0,
         report: _Report = None,
     ) -> list[_Reply]: ...
@@ -411,6 +418,22 @@ def fold_skeleton(
     threads: int = 0,
     report: _Report = None,
 ) -> dict[str, NDArray[Any]]: ...
+
+# Local search: the tables around chosen entities (rust/py/local.rs).
+def local_search(
+    entities: tuple[_Strings, _Strings, _U32, _Csr, _U32],
+    relations: tuple[_U32, _U32, _Strings, _F64, _U32, _Csr, _U32],
+    units: tuple[_Strings, _U32],
+    selected: _U32,
+    budget: int,
+    *,
+    relations_per_entity: int = 10,
+    published: bool = False,
+    rollover: bool = False,
+    skip: bool = False,
+    truncate: bool = True,
+    encoding: str = "cl100k_base",
+) -> tuple[str, int, list[tuple[str, int, int, int]], _U32, _U32, _U32, _U64]: ...
 
 # The native sentence encoder
 @final

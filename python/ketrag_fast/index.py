@@ -44,15 +44,6 @@ if TYPE_CHECKING:
 AUTO = ("walk", "fused", "bm25", "text")
 """What `auto` tries, best first: the order of the measured table (benches/coverage.py)."""
 
-_SKELETON = "an entity skeleton made by a language model"
-LATER = {
-    "skeleton": _SKELETON,
-    "ket": _SKELETON,
-    "ms-graph": _SKELETON,
-    "hybrid": _SKELETON,
-}
-"""Modes of the contract that this version cannot serve, and what they need."""
-
 
 @dataclass(frozen=True)
 class _Open:
@@ -391,11 +382,6 @@ def _chosen(opened: _Open, mode: str | None) -> str:
     if wanted == "hyde":
         _require_writer(opened)
         return wanted
-    if wanted in LATER:
-        raise ModeUnavailable(
-            f"mode {wanted} needs {LATER[wanted]}, which this version does not build",
-            hint=f"the modes of this index are {', '.join(['auto', *opened.missing])}",
-        )
     if wanted not in opened.missing:
         known = ", ".join(["auto", *opened.missing])
         raise ConfigError(f"mode: there is no mode {wanted!r}", hint=f"the modes are {known}")
@@ -435,6 +421,8 @@ def _options(settings: Settings, top: int | None, deadline: float | None) -> dic
         "deadline": settings.deadline if deadline is None else deadline,
         "most_seeds": settings.seed_keywords,
         "published": settings.row_count == "whole",
+        "kg_share": settings.kg_share,
+        "rollover": settings.rollover,
     }
 
 
@@ -447,7 +435,8 @@ def _contexts(
     explain: bool,
     asked: _Asked,
 ) -> list[Context]:
-    reason, printed, milliseconds = reply
+    reason, printed, milliseconds, no_skeleton = reply
+    warnings = (*asked.warnings, _NO_SKELETON) if no_skeleton else asked.warnings
     contexts = []
     for budget, row in zip(budgets, printed, strict=True):
         text, tokens = row[0], row[1]
@@ -467,14 +456,24 @@ def _contexts(
                 tokens=tokens,
                 text=text,
                 passages=Lazy(passages),
-                sections=(Section("sources", tokens, text),) if text else (),
+                sections=_sections(text, row[6]),
                 reason=nothing,
                 timings_ms={"embed": asked.milliseconds, "search": milliseconds},
                 generation=opened.generation.number,
-                warnings=asked.warnings,
+                warnings=warnings,
             )
         )
     return contexts
+
+
+_NO_SKELETON = "the skeleton is empty: its share of the budget went to the texts"
+
+
+def _sections(text: str, tables: list[_core._Table]) -> tuple[Section, ...]:
+    if len(tables) == 1:
+        return (Section(tables[0][0], tables[0][2], text),)
+    whole = text.encode()  # the core counts bytes
+    return tuple(Section(name, tokens, whole[a:b].decode()) for name, _, tokens, a, b in tables)
 
 
 @dataclass(frozen=True)
@@ -521,9 +520,11 @@ def _vectors(opened: _Open, texts: list[str], chosen: str, wanted: str) -> _Aske
 
 
 def _passages(opened: _Open, mode: str, row: _core._Printed) -> list[Passage]:
-    _, _, units, tokens, spans, scores = row
+    _, _, units, tokens, spans, scores, tables = row
     split = opened.generation.manifest.settings.get("split_level", 0) != 0
     kind = "subchunk" if split else "chunk"
+    # A row belongs to the last table that begins before it.
+    channels = [next(t[1] for t in reversed(tables) if t[3] <= start) for start, _ in spans]
     places = opened.searcher.places(units.tolist(), [end - start for start, end in spans])
     return [
         Passage(
@@ -537,10 +538,10 @@ def _passages(opened: _Open, mode: str, row: _core._Printed) -> list[Passage]:
             end=end,
             score=score,
             tokens=cost,
-            channel=mode,
+            channel=mode if len(tables) == 1 and tables[0][1] == _ranking(mode) else channel,
             text=text,
         )
-        for rank, (unit, cost, score, (chunk, document, title, start, end, text)) in enumerate(
-            zip(units.tolist(), tokens.tolist(), scores.tolist(), places, strict=True), 1
+        for rank, (unit, cost, score, channel, (chunk, document, title, start, end, text)) in enumerate(
+            zip(units.tolist(), tokens.tolist(), scores.tolist(), channels, places, strict=True), 1
         )
     ]

@@ -1,5 +1,6 @@
 //! From a question to printed contexts: rank once, fill each budget.
 
+use super::combined::combine;
 use super::modes::{self, Mode, Scratch};
 use super::Engine;
 use crate::error::{Error, Result};
@@ -23,6 +24,20 @@ pub struct Request<'a> {
     pub most_seeds: Option<usize>,
     /// Rows are counted as a whole and printed as the published code does, where it prints that mode.
     pub published: bool,
+    /// The graph's share of the budget, where a mode has two channels.
+    pub kg_share: f64,
+    /// What one part leaves of its budget goes to the next.
+    pub rollover: bool,
+}
+
+/// One table of a context: its bytes in the text, and the channel that filled it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Section {
+    pub name: &'static str,
+    pub channel: &'static str,
+    pub tokens: u64,
+    pub start: usize,
+    pub end: usize,
 }
 
 /// What a question gets.
@@ -34,6 +49,10 @@ pub struct Reply {
     pub contexts: Vec<Context>,
     /// The score of each row of each context.
     pub scores: Vec<Vec<f64>>,
+    /// The tables of each context, in order; none where it is empty.
+    pub sections: Vec<Vec<Section>>,
+    /// The skeleton is empty, and its share of the budget went to the other channel.
+    pub no_skeleton: bool,
 }
 
 /// Rows asked for at first: enough for most budgets. Most units cost more than this many tokens.
@@ -54,7 +73,18 @@ pub fn answer(
         return Err(Error::input(format!("mode {} needs {missing}", request.mode.name())));
     }
     let mut reply = Reply::default();
-    if request.mode.depends_on_budget() {
+    if request.mode.is_combined() {
+        for &budget in request.budgets {
+            let combined = combine(engine, request, budget, scratch, progress)?;
+            if combined.context.text.is_empty() && budget > 0 && combined.silent {
+                reply.reason = Some("no_match");
+            }
+            reply.no_skeleton |= combined.no_skeleton;
+            reply.contexts.push(combined.context);
+            reply.scores.push(combined.scores);
+            reply.sections.push(combined.sections);
+        }
+    } else if request.mode.depends_on_budget() {
         for i in 0..request.budgets.len() {
             one_ranking(engine, request, &request.budgets[i..=i], scratch, progress, &mut reply)?;
         }
@@ -100,6 +130,9 @@ fn one_ranking(
             let mut rest = ranked.iter();
             let score = |row: &Row| rest.find(|s| s.id == row.unit).map_or(f64::NAN, |s| s.score);
             reply.scores.push(context.rows.iter().map(score).collect());
+            let (tokens, end) = (context.tokens, context.text.len());
+            let whole = Section { name: "sources", channel: request.mode.name(), tokens, start: 0, end };
+            reply.sections.push(if end == 0 { Vec::new() } else { vec![whole] });
             reply.contexts.push(context);
         }
         return Ok(());
@@ -108,5 +141,11 @@ fn one_ranking(
 
 fn nothing(request: &Request<'_>, reason: &'static str) -> Reply {
     let n = request.budgets.len();
-    Reply { reason: Some(reason), contexts: vec![Context::default(); n], scores: vec![Vec::new(); n] }
+    Reply {
+        reason: Some(reason),
+        contexts: vec![Context::default(); n],
+        scores: vec![Vec::new(); n],
+        sections: vec![Vec::new(); n],
+        no_skeleton: false,
+    }
 }

@@ -2,16 +2,18 @@
 
 mod answer;
 mod arrays;
+mod combined;
 mod modes;
 mod parts;
 
-pub use answer::{Reply, Request};
+pub use answer::{Reply, Request, Section};
 pub use arrays::Arrays;
 pub use modes::{Mode, Scratch};
 pub use parts::{Parts, Place};
 
 use crate::error::Result;
 use crate::progress::Progress;
+use crate::search::local::Tables;
 use crate::search::render::{Renderer, Style};
 use crate::text::bpe::Encoding;
 use self_cell::self_cell;
@@ -33,6 +35,7 @@ pub struct Engine {
     cited: Renderer<Encoding>,
     ket: Renderer<Encoding>,
     published: Renderer<Encoding>,
+    tables: Tables<Encoding>,
     scratch: Mutex<Vec<Scratch>>,
 }
 
@@ -44,6 +47,7 @@ impl Engine {
             cited: Renderer::new(encoding, Style::Cited),
             ket: Renderer::new(encoding, Style::Ket),
             published: Renderer::new(encoding, Style::Published),
+            tables: Tables::new(encoding, false),
             scratch: Mutex::default(),
         })
     }
@@ -71,6 +75,10 @@ impl Engine {
             Mode::Keyword => &self.ket,
             _ => &self.cited,
         }
+    }
+
+    fn tables(&self) -> &Tables<Encoding> {
+        &self.tables
     }
 
     fn lend(&self) -> Scratch {

@@ -25,10 +25,29 @@ pub enum Mode {
     Keyword,
     /// Several hops over shared keywords, names and subjects.
     Walk,
+    /// Local search over the skeleton alone.
+    Skeleton,
+    /// The skeleton, then the keyword channel (KET-RAG).
+    Ket,
+    /// The skeleton of all chunks alone: the name that the papers use.
+    MsGraph,
+    /// The skeleton, then units by vectors.
+    Hybrid,
 }
 
 impl Mode {
-    pub const ALL: [Self; 6] = [Self::Bm25, Self::Text, Self::Fused, Self::Knng, Self::Keyword, Self::Walk];
+    pub const ALL: [Self; 10] = [
+        Self::Bm25,
+        Self::Text,
+        Self::Fused,
+        Self::Knng,
+        Self::Keyword,
+        Self::Walk,
+        Self::Skeleton,
+        Self::Ket,
+        Self::MsGraph,
+        Self::Hybrid,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -38,6 +57,10 @@ impl Mode {
             Self::Knng => "knng",
             Self::Keyword => "keyword",
             Self::Walk => "walk",
+            Self::Skeleton => "skeleton",
+            Self::Ket => "ket",
+            Self::MsGraph => "ms-graph",
+            Self::Hybrid => "hybrid",
         }
     }
 
@@ -53,18 +76,26 @@ impl Mode {
         matches!(self, Self::Keyword)
     }
 
+    /// Whether its contexts have tables of the skeleton.
+    pub fn is_combined(self) -> bool {
+        matches!(self, Self::Skeleton | Self::Ket | Self::MsGraph | Self::Hybrid)
+    }
+
     /// What the generation lacks for this mode.
     pub fn missing(self, parts: &Parts<'_>) -> Option<&'static str> {
         let links = parts.links.is_none().then_some("the word index (stage links)");
         let vectors = parts.unit_vectors.is_none().then_some("vectors of the units (stage vectors)");
+        let keywords = parts.keywords.is_none().then_some("the keyword graph (stage keywords)");
+        let skeleton = parts.skeleton.is_none().then_some("an entity skeleton (index with --llm)");
         match self {
             Self::Bm25 | Self::Walk => links,
+            Self::Skeleton | Self::MsGraph => skeleton,
+            Self::Ket => skeleton.or(vectors).or(keywords),
+            Self::Hybrid => skeleton.or(vectors),
             Self::Text => vectors,
             Self::Fused => links.or(vectors),
             Self::Knng => vectors.or(parts.knn.is_none().then_some("the KNN graph (stage knn)")),
-            Self::Keyword => {
-                vectors.or(parts.keywords.is_none().then_some("the keyword graph (stage keywords)"))
-            }
+            Self::Keyword => vectors.or(keywords),
         }
     }
 }
@@ -74,8 +105,8 @@ impl Mode {
 pub struct Scratch {
     walk: walk::Scratch,
     bm25: bm25::Scratch,
-    vectors: vectors::Scratch,
-    keyword: keyword::PoolScratch,
+    pub(super) vectors: vectors::Scratch,
+    pub(super) keyword: keyword::PoolScratch,
 }
 
 /// Lists that are fused reach at least so deep.
@@ -114,6 +145,9 @@ pub fn rank(
             Ok(pool.units.iter().take(wanted).map(|p| Scored { id: p.unit, score: p.score }).collect())
         }
         Mode::Walk => by_walk(parts, request, wanted, scratch, progress),
+        Mode::Skeleton | Mode::Ket | Mode::MsGraph | Mode::Hybrid => {
+            Err(Error::Internal("a mode of several tables was asked for one ranking".into()))
+        }
     }
 }
 
@@ -172,7 +206,12 @@ fn by_words(
     bm25::rank(need(parts.links.as_ref())?, request.question, wanted, &mut scratch.bm25, progress)
 }
 
-fn by_vectors(parts: &Parts<'_>, query: &[f32], wanted: usize, scratch: &mut Scratch) -> Result<Vec<Scored>> {
+pub(super) fn by_vectors(
+    parts: &Parts<'_>,
+    query: &[f32],
+    wanted: usize,
+    scratch: &mut Scratch,
+) -> Result<Vec<Scored>> {
     if silent(query) {
         return Ok(Vec::new());
     }
@@ -182,7 +221,7 @@ fn by_vectors(parts: &Parts<'_>, query: &[f32], wanted: usize, scratch: &mut Scr
 }
 
 /// The question's vector: the caller's, or that of the space fitted on the corpus.
-fn question_vector(parts: &Parts<'_>, request: &Request<'_>) -> Result<Vec<f32>> {
+pub(super) fn question_vector(parts: &Parts<'_>, request: &Request<'_>) -> Result<Vec<f32>> {
     match (request.vector, &parts.space) {
         (Some(vector), _) => Ok(vector.to_vec()),
         (None, Some(space)) => space.embed(request.question),
@@ -193,10 +232,10 @@ fn question_vector(parts: &Parts<'_>, request: &Request<'_>) -> Result<Vec<f32>>
 }
 
 /// A zero vector is similar to nothing: there is no match, never the first ids (specs 0.6).
-fn silent(query: &[f32]) -> bool {
+pub(super) fn silent(query: &[f32]) -> bool {
     query.iter().all(|&x| x == 0.0)
 }
 
-fn need<T>(part: Option<T>) -> Result<T> {
+pub(super) fn need<T>(part: Option<T>) -> Result<T> {
     part.ok_or_else(|| Error::Internal("a mode ran without a part that it needs".into()))
 }

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::rank::links_view::{LinksView, Slice};
 use crate::search::keyword::KeywordChannel;
+use crate::search::local::graph::{EntityGraph, SkeletonArrays};
 use crate::search::quantised::QuantisedView;
 use crate::search::render::Units;
 use crate::search::vectors::Vectors;
@@ -51,6 +52,14 @@ impl Space<'_> {
     }
 }
 
+/// The skeleton, with the vectors that a question finds its entities by.
+pub struct Skeleton<'a> {
+    pub graph: EntityGraph<'a>,
+    /// None where there is no entity.
+    pub vectors: Option<Vectors<'a>>,
+    pub codes: Option<QuantisedView<'a>>,
+}
+
 /// Everything a generation holds, as far as it was built.
 pub struct Parts<'a> {
     pub units: Units<'a>,
@@ -75,6 +84,7 @@ pub struct Parts<'a> {
     /// The keyword half of KET-RAG.
     pub keywords: Option<KeywordChannel<'a>>,
     pub knn: Option<CsrView<'a>>,
+    pub skeleton: Option<Skeleton<'a>>,
 }
 
 impl<'a> Parts<'a> {
@@ -133,6 +143,7 @@ impl<'a> Parts<'a> {
                 .has("knn.graph_indptr")
                 .then(|| arrays.csr("knn.graph", chunks, chunks))
                 .transpose()?,
+            skeleton: arrays.has("entities.entity_vectors").then(|| skeleton(arrays, n)).transpose()?,
         })
     }
 
@@ -226,6 +237,32 @@ fn keywords<'a>(
     let word_units = arrays.csr(graph, words, unit_tokens.len())?;
     KeywordChannel::new(means, codes, word_units, need(units, "vectors.unit_vectors")?, unit_tokens)
         .map_err(|e| Error::damaged(format!("keywords: {e}")))
+}
+
+fn skeleton(arrays: &Arrays, units: usize) -> Result<Skeleton<'_>> {
+    let names = arrays.strings("skeleton.entity_name")?;
+    let sources: &[u32] = arrays.values("skeleton.relation_source")?;
+    let (entities, relations) = (names.len(), sources.len());
+    let graph = EntityGraph::new(SkeletonArrays {
+        names,
+        descriptions: arrays.strings("skeleton.entity_description")?,
+        ranks: arrays.values("skeleton.entity_rank")?,
+        units: arrays.csr("skeleton.entity_units", entities, units)?,
+        row_tokens: arrays.values("skeleton.entity_row_tokens")?,
+        sources,
+        targets: arrays.values("skeleton.relation_target")?,
+        relation_descriptions: arrays.strings("skeleton.relation_description")?,
+        weights: arrays.values("skeleton.relation_weight")?,
+        relation_ranks: arrays.values("skeleton.relation_rank")?,
+        relation_units: arrays.csr("skeleton.relation_units", relations, units)?,
+        relation_row_tokens: arrays.values("skeleton.relation_row_tokens")?,
+    })
+    .map_err(|e| Error::damaged(e.to_string()))?;
+    if entities == 0 {
+        return Ok(Skeleton { graph, vectors: None, codes: None });
+    }
+    let vectors = vectors(arrays, "entities.entity_vectors", entities)?;
+    Ok(Skeleton { graph, vectors, codes: codes(arrays, "entities.entity")? })
 }
 
 fn need<T>(part: Option<T>, name: &str) -> Result<T> {

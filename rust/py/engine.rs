@@ -2,7 +2,7 @@
 
 use super::arrays::{matrix, slice};
 use super::door::{long, quick, to_python, wrong};
-use crate::engine::{Arrays, Engine, Mode, Reply, Request};
+use crate::engine::{Arrays, Engine, Mode, Reply, Request, Section};
 use crate::error::Result;
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
@@ -25,7 +25,9 @@ struct Searcher {
     engine: Engine,
 }
 
-/// (text, tokens, unit ids, tokens of each row, bytes of each row's text, scores)
+/// (name, channel, tokens, start, end) of a table; start and end are bytes of the text
+type SectionOut = (&'static str, &'static str, u64, usize, usize);
+/// (text, tokens, unit ids, tokens of each row, bytes of each row's text, scores, tables)
 type ContextOut<'py> = (
     String,
     u64,
@@ -33,9 +35,10 @@ type ContextOut<'py> = (
     Bound<'py, PyArray1<u64>>,
     Vec<(usize, usize)>,
     Bound<'py, PyArray1<f64>>,
+    Vec<SectionOut>,
 );
-/// (reason, a context for each budget, milliseconds)
-type ReplyOut<'py> = (Option<&'static str>, Vec<ContextOut<'py>>, f64);
+/// (reason, a context for each budget, milliseconds, whether an empty skeleton gave its share away)
+type ReplyOut<'py> = (Option<&'static str>, Vec<ContextOut<'py>>, f64, bool);
 
 struct Options {
     mode: Mode,
@@ -46,9 +49,12 @@ struct Options {
     deadline: Duration,
     most_seeds: Option<usize>,
     published: bool,
+    kg_share: f64,
+    rollover: bool,
 }
 
 impl Options {
+    #[allow(clippy::too_many_arguments)]
     fn new(
         mode: &str,
         budgets: Vec<u64>,
@@ -57,6 +63,7 @@ impl Options {
         truncate: bool,
         deadline: Option<f64>,
         (most_seeds, published): (Option<usize>, bool),
+        (kg_share, rollover): (f64, bool),
     ) -> PyResult<Self> {
         let deadline = match deadline {
             None => AGES,
@@ -71,6 +78,8 @@ impl Options {
             deadline: deadline.min(AGES),
             most_seeds,
             published,
+            kg_share,
+            rollover,
         })
     }
 }
@@ -89,6 +98,8 @@ impl Searcher {
             oversize: o.oversize,
             most_seeds: o.most_seeds,
             published: o.published,
+            kg_share: o.kg_share,
+            rollover: o.rollover,
         };
         let reply = self.engine.answer(&request, &Progress::with_deadline(started + o.deadline))?;
         Ok((reply, started.elapsed().as_secs_f64() * 1000.0))
@@ -96,14 +107,18 @@ impl Searcher {
 }
 
 fn reply_out(py: Python<'_>, (reply, milliseconds): (Reply, f64)) -> ReplyOut<'_> {
-    let contexts = reply.contexts.into_iter().zip(reply.scores).map(|(context, scores)| {
-        let units: Vec<u32> = context.rows.iter().map(|row| row.unit).collect();
-        let tokens: Vec<u64> = context.rows.iter().map(|row| row.tokens).collect();
-        let spans = context.rows.iter().map(|row| (row.start, row.end)).collect();
-        let arrays = (units.into_pyarray(py), tokens.into_pyarray(py), scores.into_pyarray(py));
-        (context.text, context.tokens, arrays.0, arrays.1, spans, arrays.2)
-    });
-    (reply.reason, contexts.collect(), milliseconds)
+    let contexts =
+        reply.contexts.into_iter().zip(reply.scores).zip(reply.sections).map(|(printed, tables)| {
+            let (context, scores) = printed;
+            let units: Vec<u32> = context.rows.iter().map(|row| row.unit).collect();
+            let tokens: Vec<u64> = context.rows.iter().map(|row| row.tokens).collect();
+            let spans = context.rows.iter().map(|row| (row.start, row.end)).collect();
+            let arrays = (units.into_pyarray(py), tokens.into_pyarray(py), scores.into_pyarray(py));
+            let table = |s: &Section| (s.name, s.channel, s.tokens, s.start, s.end);
+            let tables = tables.iter().map(table).collect();
+            (context.text, context.tokens, arrays.0, arrays.1, spans, arrays.2, tables)
+        });
+    (reply.reason, contexts.collect(), milliseconds, reply.no_skeleton)
 }
 
 /// (chunk, document, title, start, end, text) of a row
@@ -137,7 +152,7 @@ impl Searcher {
     }
 
     /// One question on this thread; `vector` is None where the index has the built-in space.
-    #[pyo3(signature = (question, vector, mode, budgets, *, top=None, skip=false, truncate=true, deadline=None, most_seeds=None, published=false))]
+    #[pyo3(signature = (question, vector, mode, budgets, *, top=None, skip=false, truncate=true, deadline=None, most_seeds=None, published=false, kg_share=0.4, rollover=false))]
     #[allow(clippy::too_many_arguments)]
     fn answer<'py>(
         &self,
@@ -152,8 +167,12 @@ impl Searcher {
         deadline: Option<f64>,
         most_seeds: Option<usize>,
         published: bool,
+        kg_share: f64,
+        rollover: bool,
     ) -> PyResult<ReplyOut<'py>> {
-        let options = Options::new(mode, budgets, top, skip, truncate, deadline, (most_seeds, published))?;
+        let named = (most_seeds, published);
+        let options =
+            Options::new(mode, budgets, top, skip, truncate, deadline, named, (kg_share, rollover))?;
         let vector = match &vector {
             Some(vector) => Some(slice(vector, "vector")?),
             None => None,
@@ -162,7 +181,7 @@ impl Searcher {
     }
 
     /// Many questions over threads, in order.
-    #[pyo3(signature = (questions, vectors, mode, budgets, *, top=None, skip=false, truncate=true, deadline=None, most_seeds=None, published=false, threads=0, report=None))]
+    #[pyo3(signature = (questions, vectors, mode, budgets, *, top=None, skip=false, truncate=true, deadline=None, most_seeds=None, published=false, kg_share=0.4, rollover=false, threads=0, report=None))]
     #[allow(clippy::too_many_arguments)]
     fn answer_many<'py>(
         &self,
@@ -177,10 +196,14 @@ impl Searcher {
         deadline: Option<f64>,
         most_seeds: Option<usize>,
         published: bool,
+        kg_share: f64,
+        rollover: bool,
         threads: usize,
         report: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Vec<ReplyOut<'py>>> {
-        let options = Options::new(mode, budgets, top, skip, truncate, deadline, (most_seeds, published))?;
+        let named = (most_seeds, published);
+        let options =
+            Options::new(mode, budgets, top, skip, truncate, deadline, named, (kg_share, rollover))?;
         let vectors = match &vectors {
             Some(vectors) => Some(matrix(vectors, "vectors")?),
             None => None,

@@ -6,6 +6,7 @@ mod cooccurrence;
 mod door;
 mod encode;
 mod engine;
+mod local;
 mod published;
 mod rank;
 mod skeleton;
@@ -22,6 +23,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     cooccurrence::register(m)?;
     encode::register(m)?;
     engine::register(m)?;
+    local::register(m)?;
     published::register(m)?;
     rank::register(m)?;
     skeleton::register(m)?;

@@ -101,6 +101,18 @@ class Settings:
         concerns="query",
     )
     budget: int = _setting(4000, "tokens of a context, at most", concerns="query", low=0)
+    kg_share: float = _setting(
+        0.4,
+        "the skeleton's share of the budget in modes ket and hybrid; the texts have the rest",
+        concerns="query",
+        low=0.0,
+        high=1.0,
+    )
+    rollover: bool = _setting(
+        False,
+        "the skeleton gets what the texts leave of the budget, and the sources what its tables leave",
+        concerns="query",
+    )
     top: int | None = _setting(None, "passages of a context, at most", concerns="query", low=0)
     fill_policy: Literal["first_overflow_stops", "skip_and_continue"] = _setting(
         "first_overflow_stops", "what happens at the first passage that does not fit", concerns="query"

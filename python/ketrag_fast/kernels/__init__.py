@@ -9,7 +9,7 @@
 | core selection | `core_count` `select_ranked` `select_uniform` |
 | vectors | `normalise` `quantise` `top_k` `fit_embedder` `embed_rows` `fuse_ranks` |
 | channels | `keyword_means` `keyword_pool` `knng_order` `build_links` `bm25` `walk` |
-| the skeleton | `fold_skeleton` |
+| the skeleton | `fold_skeleton` `local_search` |
 | the context | `split_budget` `fill` `render` |
 | parity with published code | `PublishedTokenizer` |
 
@@ -44,7 +44,7 @@ from ketrag_fast.kernels.graphs import (
 )
 from ketrag_fast.kernels.links import Vectors, bm25, build_links, walk
 from ketrag_fast.kernels.published import PublishedTokenizer
-from ketrag_fast.kernels.skeleton import fold_skeleton
+from ketrag_fast.kernels.skeleton import LocalContext, fold_skeleton, local_search
 from ketrag_fast.kernels.text import (
     Corpus,
     Vocabulary,
@@ -86,6 +86,7 @@ __all__ = [
     "Corpus",
     "KeywordPool",
     "KnnGraph",
+    "LocalContext",
     "PublishedTokenizer",
     "Rows",
     "Vectors",
@@ -110,6 +111,7 @@ __all__ = [
     "keyword_pool",
     "knn_graph",
     "knng_order",
+    "local_search",
     "normalise",
     "pack",
     "pagerank",

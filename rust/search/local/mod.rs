@@ -19,6 +19,8 @@ use rows::push_entity;
 pub struct Options {
     /// Relations that lead out of the prefix, for each entity of it, at most.
     pub relations_per_entity: usize,
+    /// Sources, at most.
+    pub most_sources: usize,
     /// What the tables of entities and relations leave goes to the sources.
     pub rollover: bool,
     pub policy: FillPolicy,
@@ -29,6 +31,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             relations_per_entity: 10,
+            most_sources: usize::MAX,
             rollover: false,
             policy: FillPolicy::default(),
             oversize: OversizePolicy::default(),
@@ -109,7 +112,7 @@ impl<C: Count + Clone> Tables<C> {
         let room = if options.rollover { budget - context.tokens } else { half };
         let repeat = self.published;
         let order = sources::order(graph, selected, units.tokens(), room, repeat);
-        let ids: Vec<u32> = order.iter().map(|source| source.0).collect();
+        let ids: Vec<u32> = order.iter().take(options.most_sources).map(|source| source.0).collect();
         let printed = self.sources.render(units, &ids, room, options.policy, options.oversize)?;
         if !printed.text.is_empty() {
             if self.published {

@@ -1,0 +1,175 @@
+//! Contexts of several tables: local search over the skeleton, then a channel of texts (KET-RAG,
+//! Alg. 4; 10-ketrag 1.5 and 1.6).
+
+use super::answer::{Request, Section};
+use super::modes::{by_vectors, need, question_vector, silent, Mode, Scratch};
+use super::Engine;
+use crate::error::Result;
+use crate::progress::Progress;
+use crate::search::fill::split_budget;
+use crate::search::local::{LocalContext, Options};
+use crate::search::render::{Context, Row};
+use crate::search::simd::Level;
+use crate::search::vectors::{self, Filter};
+use crate::sparse::Scored;
+
+/// Entities that local search begins with.
+const ENTITIES: usize = 10;
+/// The empty lines between the two halves, which make one token.
+const GAP: (&str, u64) = ("\n\n", 1);
+
+/// A context with the score of each row and its tables.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Combined {
+    pub context: Context,
+    pub scores: Vec<f64>,
+    pub sections: Vec<Section>,
+    /// The skeleton is empty, and its share went to the texts.
+    pub no_skeleton: bool,
+    /// Nothing is near the question.
+    pub silent: bool,
+}
+
+/// The context for one budget. Empty where nothing is near the question.
+pub fn combine(
+    engine: &Engine,
+    request: &Request<'_>,
+    budget: u64,
+    scratch: &mut Scratch,
+    progress: &Progress,
+) -> Result<Combined> {
+    let parts = engine.parts();
+    let query = question_vector(parts, request)?;
+    let mut out = Combined::default();
+    if silent(&query) {
+        out.silent = true;
+        return Ok(out);
+    }
+    let alone = matches!(request.mode, Mode::Skeleton | Mode::MsGraph);
+    let share = if alone { 1.0 } else { request.kg_share };
+    let (mut graph_budget, mut text_budget) = split_budget(budget, share)?;
+    let empty = need(parts.skeleton.as_ref())?.graph.entities() == 0;
+    if empty {
+        out.no_skeleton = graph_budget > 0;
+        if !alone {
+            (graph_budget, text_budget) = (0, budget);
+        }
+    }
+    let most = request.top.unwrap_or(usize::MAX);
+    if request.rollover && !alone && !empty {
+        // The texts first; the graph has what they leave.
+        let texts = texts(engine, request, &query, text_budget, most, scratch, progress)?;
+        let used = texts.0.tokens + if texts.0.text.is_empty() { 0 } else { GAP.1 };
+        let rows = most.saturating_sub(texts.0.rows.len());
+        let graph = graph(engine, request, &query, (budget - used, rows), scratch, progress)?;
+        out.push_graph(graph);
+        out.push_texts(request.mode, texts);
+        return Ok(out);
+    }
+    if !empty {
+        let graph = graph(engine, request, &query, (graph_budget, most), scratch, progress)?;
+        out.push_graph(graph);
+    }
+    let gap = if out.context.text.is_empty() { 0 } else { GAP.1 };
+    let most = most.saturating_sub(out.context.rows.len());
+    if text_budget > gap {
+        let texts = texts(engine, request, &query, text_budget - gap, most, scratch, progress)?;
+        out.push_texts(request.mode, texts);
+    }
+    Ok(out)
+}
+
+/// The tables around the entities nearest to the question, and those entities.
+fn graph(
+    engine: &Engine,
+    request: &Request<'_>,
+    query: &[f32],
+    (budget, most_sources): (u64, usize),
+    scratch: &mut Scratch,
+    progress: &Progress,
+) -> Result<(LocalContext, Vec<Scored>)> {
+    let parts = engine.parts();
+    let skeleton = need(parts.skeleton.as_ref())?;
+    let (vectors, codes) = (need(skeleton.vectors)?, skeleton.codes.as_ref());
+    let nearest =
+        vectors::top_k(&vectors, codes, query, ENTITIES, Filter::All, Level::best(), &mut scratch.vectors)?;
+    let selected: Vec<u32> = nearest.iter().map(|s| s.id).collect();
+    let options = Options {
+        most_sources,
+        rollover: request.rollover,
+        policy: request.policy,
+        oversize: request.oversize,
+        ..Options::default()
+    };
+    let local =
+        engine.tables().search(&skeleton.graph, &parts.units, &selected, budget, options, progress)?;
+    Ok((local, nearest))
+}
+
+/// The section of texts, with the score of each row.
+fn texts(
+    engine: &Engine,
+    request: &Request<'_>,
+    query: &[f32],
+    budget: u64,
+    most: usize,
+    scratch: &mut Scratch,
+    progress: &Progress,
+) -> Result<(Context, Vec<f64>)> {
+    let parts = engine.parts();
+    let renderer = engine.renderer(Mode::Keyword, request.published);
+    let most = most.min(parts.len());
+    let mut wanted = most.min((budget / 40).max(64) as usize);
+    loop {
+        progress.check()?;
+        let ranked: Vec<Scored> = if request.mode == Mode::Hybrid {
+            by_vectors(parts, query, wanted, scratch)?
+        } else {
+            let (limit, seeds) = (budget.saturating_mul(2), request.most_seeds);
+            let channel = need(parts.keywords)?;
+            let pool = channel.pool(query, limit, seeds, Level::best(), &mut scratch.keyword)?;
+            pool.units.iter().take(most).map(|p| Scored { id: p.unit, score: p.score }).collect()
+        };
+        let ids: Vec<u32> = ranked.iter().map(|s| s.id).collect();
+        let context = renderer.render(&parts.units, &ids, budget, request.policy, request.oversize)?;
+        if request.mode == Mode::Hybrid && wanted < most && context.rows.len() == ranked.len() {
+            wanted = wanted.saturating_mul(8).min(most);
+            continue;
+        }
+        let mut rest = ranked.iter();
+        let score = |row: &Row| rest.find(|s| s.id == row.unit).map_or(f64::NAN, |s| s.score);
+        let scores = context.rows.iter().map(score).collect();
+        return Ok((context, scores));
+    }
+}
+
+impl Combined {
+    fn push_graph(&mut self, (local, nearest): (LocalContext, Vec<Scored>)) {
+        self.context = Context { text: local.text, tokens: local.tokens, rows: local.sources };
+        self.scores = local.brought_by.iter().map(|&place| nearest[place].score).collect();
+        self.sections = local
+            .sections
+            .iter()
+            .map(|s| Section { name: s.name, channel: "kg", tokens: s.tokens, start: s.start, end: s.end })
+            .collect();
+    }
+
+    fn push_texts(&mut self, mode: Mode, (texts, scores): (Context, Vec<f64>)) {
+        if texts.text.is_empty() {
+            return;
+        }
+        let mut tokens = texts.tokens;
+        if !self.context.text.is_empty() {
+            self.context.text.push_str(GAP.0);
+            tokens += GAP.1;
+        }
+        let start = self.context.text.len();
+        self.context.text.push_str(&texts.text);
+        self.context.tokens += tokens;
+        let rows = texts.rows.iter().map(|r| Row { start: r.start + start, end: r.end + start, ..*r });
+        self.context.rows.extend(rows);
+        self.scores.extend(scores);
+        let channel = if mode == Mode::Hybrid { "text" } else { "keyword" };
+        self.sections.push(Section { name: "text", channel, tokens, start, end: self.context.text.len() });
+    }
+}

@@ -1,0 +1,121 @@
+"""Modes that read a skeleton: what is printed, in which tables, and within which budget."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ketrag_fast import Index, _core
+from ketrag_fast.kernels import split_budget
+from ketrag_fast.reference.skeleton import Entity, Relation, Reply
+from tests.process import POLAR
+from tests.support.skeleton_index import searcher_with_skeleton
+
+QUESTION = "Which ship did Amundsen sail to the Ross Ice Shelf, and who built her?"
+REPLIES = [
+    Reply(
+        chunk,
+        [Entity("Roald Amundsen", "person", "Amundsen led the expedition"), Entity("Fram", "ship", "a ship")],
+        [
+            Relation("Roald Amundsen", "Fram", "Amundsen sailed the Fram", 1.0),
+            Relation("Fram", "Colin Archer", "Colin Archer built the Fram", 1.0),
+            Relation("Roald Amundsen", "Ross Ice Shelf", "Amundsen landed on the Ross Ice Shelf", 1.0),
+            Relation("Roald Amundsen", f"Man {chunk}", f"Amundsen knew man {chunk}", 1.0),
+        ],
+    )
+    for chunk in range(40)
+]
+GRAPH = ["entities", "relationships", "sources"]
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("skeleton")
+    Index.build(POLAR / "articles", folder / "index").close()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def searcher(index: Path) -> _core.Searcher:
+    (index / "arrays").mkdir()
+    return searcher_with_skeleton(index / "index", index / "arrays", REPLIES)
+
+
+def asked(
+    searcher: _core.Searcher, mode: str, budget: int, *, share: float = 0.4, rollover: bool = False
+) -> _core._Printed:
+    reply = searcher.answer(QUESTION, None, mode, [budget], kg_share=share, rollover=rollover)
+    assert reply[0] is None
+    return reply[1][0]
+
+
+@pytest.mark.parametrize(
+    ("mode", "tables"),
+    [
+        ("skeleton", GRAPH),
+        ("ms-graph", GRAPH),
+        ("ket", [*GRAPH, "text"]),
+        ("hybrid", [*GRAPH, "text"]),
+    ],
+)
+@pytest.mark.parametrize("budget", [0, 20, 60, 300, 1000, 4000, 12000])
+@pytest.mark.parametrize("rollover", [False, True])
+def test_tables_and_budgets(
+    searcher: _core.Searcher, mode: str, tables: list[str], budget: int, rollover: bool
+) -> None:
+    text, tokens, units, row_tokens, spans, scores, printed = asked(searcher, mode, budget, rollover=rollover)
+    assert tokens == sum(table[2] for table in printed) <= budget
+    names = [table[0] for table in printed]
+    assert names == tables if budget >= 1000 else [name for name in tables if name in names] == names
+    whole = text.encode()
+    assert [whole[end : end + 2] for _, _, _, _, end in printed[:-1]] == [b"\n\n"] * (len(printed) - 1)
+    assert len(units) == len(row_tokens) == len(spans) == len(scores)
+    places = searcher.places(units.tolist(), [b - a for a, b in spans])
+    for (a, b), place in zip(spans, places, strict=True):
+        assert whole[a:b].decode() == place[5]
+    if not rollover and mode in ("ket", "hybrid"):
+        graph = sum(table[2] for table in printed if table[1] == "kg")
+        first, rest = split_budget(budget, 0.4)
+        assert graph <= first
+        assert tokens - graph <= rest
+
+
+def test_the_words_of_the_tables(searcher: _core.Searcher) -> None:
+    text = asked(searcher, "ket", 4000)[0]
+    assert text.startswith("-----Entities-----\nid|entity|description|number of relationships\n")
+    assert "\n\n\n-----Relationships-----\nid|source|target|description|weight|rank|links\n" in text
+    assert "|ROALD AMUNDSEN|ROSS ICE SHELF|Amundsen landed on the Ross Ice Shelf|40.0|" in text
+    assert "\n\n\n-----Sources-----\nid|text\n" in text
+    assert "\n\n\n-----Text source that may be relevant-----\nid|text\nchunk_1|" in text
+
+
+@pytest.mark.parametrize(("share", "names"), [(0.0, ["text"]), (1.0, GRAPH)])
+def test_a_share_of_all_or_nothing(searcher: _core.Searcher, share: float, names: list[str]) -> None:
+    printed = asked(searcher, "ket", 4000, share=share)
+    assert [table[0] for table in printed[6]] == names
+    twin = asked(searcher, "keyword" if share == 0.0 else "skeleton", 4000)
+    assert printed[0] == twin[0]
+
+
+def test_rollover_wastes_less(searcher: _core.Searcher) -> None:
+    assert asked(searcher, "ket", 4000, rollover=True)[1] >= asked(searcher, "ket", 4000)[1]
+
+
+def test_an_empty_skeleton_gives_its_share_away(index: Path, tmp_path: Path) -> None:
+    searcher = searcher_with_skeleton(index / "index", tmp_path, [])
+    reason, contexts, _, no_skeleton = searcher.answer(QUESTION, None, "ket", [4000])
+    assert (reason, no_skeleton) == (None, True)
+    assert contexts[0][0] == asked(searcher, "keyword", 4000)[0]
+    alone = searcher.answer(QUESTION, None, "skeleton", [4000])
+    assert alone[1][0][0] == ""
+
+
+def test_a_question_that_matches_nothing(searcher: _core.Searcher) -> None:
+    reason, contexts, _, _ = searcher.answer("zzxqy", None, "ket", [4000])
+    assert (reason, contexts[0][0]) == ("no_match", "")
+
+
+def test_what_is_missing_is_named(index: Path) -> None:
+    with Index.open(index / "index") as opened:
+        assert not {"ket", "skeleton", "ms-graph", "hybrid"} & set(opened.modes)

@@ -1,0 +1,99 @@
+"""Local search beside the published code: its tables row by row, and its text, on 40 recorded questions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.conftest import DATA
+
+from ketrag_fast.kernels import local_search, pack
+from ketrag_fast.kernels.skeleton import LocalContext
+
+FOLDER = DATA / "musique-train100" / "graphrag-local-search"
+pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"{FOLDER} is not here")
+
+
+def lines(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (FOLDER / name).read_text("utf-8").splitlines()]
+
+
+def rows(name: str, values: list[list[int]]) -> dict[str, Any]:
+    return {
+        f"{name}_indptr": np.cumsum([0, *map(len, values)]).astype(np.uint64),
+        f"{name}_indices": np.array([x for row in values for x in row], np.uint32),
+    }
+
+
+def strings(name: str, values: list[str]) -> dict[str, Any]:
+    blob, offsets = pack(values)
+    return {f"{name}_blob": blob, f"{name}_offsets": offsets}
+
+
+@pytest.fixture(scope="module")
+def skeleton() -> dict[str, Any]:
+    entities, relations = lines("entities.jsonl"), lines("relations.jsonl")
+    number = {entity["name"]: entity["id"] for entity in entities}
+    return {
+        **strings("entity_name", [e["name"] for e in entities]),
+        **strings("entity_description", [e["description"] for e in entities]),
+        "entity_rank": np.array([e["rank"] for e in entities]),
+        **rows("entity_units", [e["units"] for e in entities]),
+        "entity_row_tokens": np.zeros(len(entities), np.uint32),
+        "relation_source": np.array([number[r["source"]] for r in relations]),
+        "relation_target": np.array([number[r["target"]] for r in relations]),
+        **strings("relation_description", [r["description"] for r in relations]),
+        "relation_weight": np.array([r["weight"] for r in relations]),
+        "relation_rank": np.array([r["rank"] for r in relations]),
+        **rows("relation_units", [r["units"] for r in relations]),
+        "relation_row_tokens": np.zeros(len(relations), np.uint32),
+    }
+
+
+@pytest.fixture(scope="module")
+def found(skeleton: dict[str, Any]) -> list[tuple[dict[str, Any], LocalContext]]:
+    contexts = lines("contexts.jsonl")
+    texts = pack([unit["text"] for unit in lines("units.jsonl")])
+    vectors = np.load(FOLDER / "vectors.npz")
+    entities = vectors["entities"].astype(np.float64)
+    queries = dict.fromkeys(context["query"] for context in contexts)
+    out = []
+    for query, vector in zip(queries, vectors["queries"].astype(np.float64), strict=True):
+        near = np.argsort(((entities - vector) ** 2).sum(1), kind="stable")[:20]
+        for context in (c for c in contexts if c["query"] == query):
+            tokens = np.zeros(len(texts[1]) - 1, np.uint32)
+            got = local_search(skeleton, texts, tokens, near, context["budget"], published=True)
+            out.append((context, got))
+    return out
+
+
+@pytest.mark.parametrize("table", ["entities", "relationships", "sources"])
+def test_every_table_is_that_of_the_published_code(found: list[Any], table: str) -> None:
+    mine = {"relationships": "relations"}.get(table, table)
+    for context, got in found:
+        assert getattr(got, mine).tolist() == context[table], (context["query"], context["budget"])
+    assert len(found) == 120
+
+
+def test_the_tokens_are_those_of_the_published_code(found: list[Any]) -> None:
+    assert [got.tokens for _, got in found] == [context["tokens"] for context, _ in found]
+
+
+def test_the_text_is_that_of_the_published_code(found: list[Any]) -> None:
+    assert found[0][1].text == (FOLDER / "sample-context.txt").read_text("utf-8")
+
+
+def test_the_product_differs_where_it_says(
+    skeleton: dict[str, Any], found: list[Any], tmp_path: Path
+) -> None:
+    """Without the switches a source comes once, and the sum of the rows keeps the budget."""
+    texts = [unit["text"] for unit in lines("units.jsonl")]
+    for context, published in found[:12]:
+        tokens = np.full(len(texts), 30, np.uint32)
+        entities = published.entities
+        got = local_search(skeleton, texts, tokens, entities, context["budget"])
+        assert len(set(got.sources.tolist())) == len(got.sources)
+        assert got.tokens == sum(section[1] for section in got.sections) <= context["budget"]
