@@ -155,7 +155,7 @@ def test_contexts(index: Index, reference: Reference, mode: str) -> None:
 def test_a_run_can_name_its_model(index: Index) -> None:
     model = index.stats()["models"]["embedder"]
     assert model["spec"].startswith("vectors:")
-    assert len(model["fingerprint"]) == 64
+    assert len(model["fingerprint"]) >= 32
 
 
 def test_modes_that_need_other_parts_say_which(index: Index) -> None:
