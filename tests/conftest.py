@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,11 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("KETRAG_SHARED") or ROOT.parent / "shared")
 DATA = Path(os.environ.get("KETRAG_DATA") or SHARED / "data")
+
+# A shell without job control starts what runs in its background with Ctrl-C ignored, and children inherit
+# that: the tests that interrupt a build would then send a signal that nobody hears.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _closed(*_: Any, **__: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Generic, TypeVar, overload
 
 T = TypeVar("T")
@@ -177,6 +177,37 @@ class StageReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """What one build read and spent. Tokens are counted by the models themselves.
+
+    Only what this build asked for is counted: a vector or a reply that was kept costs nothing again.
+    `memory` is the peak of the whole process in bytes, where the system tells it.
+    """
+
+    documents: int = 0
+    characters: int = 0
+    chunks: int = 0
+    core_chunks: int = 0
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    llm_seconds: float = 0.0
+    embedding_texts: int = 0
+    embedding_tokens: int = 0
+    memory: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As the command prints it."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Usage:
+        """The inverse; what an older version did not record is zero."""
+        known = {spec.name for spec in fields(cls)}
+        return cls(**{name: value for name, value in data.items() if name in known})
+
+
+@dataclass(frozen=True, slots=True)
 class BuildReport:
     """What a build did. `changed` is False when there was nothing to do."""
 
@@ -192,6 +223,7 @@ class BuildReport:
     settings_changed: tuple[tuple[str, Any, Any], ...] = ()
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
+    usage: Usage = field(default_factory=Usage)
 
     def to_json(self) -> dict[str, Any]:
         """As the command prints it (85-interface)."""
@@ -211,4 +243,5 @@ class BuildReport:
             "settings_changed": [{"name": n, "old": o, "new": w} for n, o, w in self.settings_changed],
             "warnings": list(self.warnings),
             "seconds": self.seconds,
+            "usage": self.usage.to_json(),
         }

@@ -22,6 +22,7 @@ from ketrag_fast.config import Resolved, Settings, build_settings, resolve
 from ketrag_fast.errors import Cancelled, ConfigError, IndexDamaged, ModelMismatch
 from ketrag_fast.pipeline.ingest import Ingested, Sources, ingest
 from ketrag_fast.pipeline.stage import DOCUMENTS, Documents, Stage, StageContext, StageInputs, fingerprints
+from ketrag_fast.pipeline.usage import usage_of
 from ketrag_fast.progress import Callback, Event, Meter
 from ketrag_fast.storage.arrays import Arrays, write_arrays
 from ketrag_fast.storage.durable import discard_folder, move_folder, remove_folder, sync_folder, write_json
@@ -127,7 +128,7 @@ class _Build:
         if base is not None and reused == list(done) == list(base.stages):
             stored = base.manifest
             if (dict(stored.settings), dict(stored.documents)) == (kept, about):
-                return self._report(stored.generation, stored.digest, read, changed=False)
+                return self._report(stored.generation, stored.digest, read, done, changed=False)
         manifest = publish(
             self.layout,
             done.values(),
@@ -138,7 +139,7 @@ class _Build:
         )
         for leftover in self.layout.work.iterdir():
             discard_folder(leftover)
-        return self._report(manifest.generation, manifest.digest, read, changed=True)
+        return self._report(manifest.generation, manifest.digest, read, done, changed=True)
 
     def _models(self) -> dict[str, Any]:
         if self.source is None:
@@ -185,7 +186,15 @@ class _Build:
         self.reports.append(StageReport(record.name, how, record.seconds, record.bytes))
         return folder, record
 
-    def _report(self, generation: int, digest: str, read: Ingested, *, changed: bool) -> BuildReport:
+    def _report(
+        self,
+        generation: int,
+        digest: str,
+        read: Ingested,
+        done: dict[str, tuple[Path, StageRecord]],
+        *,
+        changed: bool,
+    ) -> BuildReport:
         warnings = list(read.warnings)
         about = note(self.resolved.settings.system)
         if about is not None:
@@ -205,6 +214,7 @@ class _Build:
             settings_changed=self.resolved.differences,
             warnings=tuple(warnings),
             seconds=time.monotonic() - self.start,
+            usage=usage_of(self.tables, {name: kept for name, (_, kept) in done.items()}, self.source),
         )
 
 

@@ -203,6 +203,10 @@ class Tables:
         """Of documents."""
         return int(self._db.execute("SELECT count(*) FROM documents").fetchone()[0])
 
+    def characters(self) -> int:
+        """Code points of all documents' texts."""
+        return int(self._db.execute("SELECT coalesce(sum(chars), 0) FROM documents").fetchone()[0])
+
     def column(self, name: str) -> Iterator[bytes]:
         """One text column (`id`, `title`, `text` or `metadata`) as UTF-8, in document order."""
         if name not in ("id", "title", "text", "metadata"):

@@ -1,0 +1,62 @@
+"""graphrag's form of a reply: `("entity"<|>NAME<|>TYPE<|>DESCRIPTION)##("relationship"<|>...)<|COMPLETE|>`.
+
+Source: 10-ketrag 1.3 steps 1 and 2. An entity has at least 4 fields, a relation at least 5, of which the
+last is its strength; every other record is malformed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+FIELD: Final = "<|>"
+RECORD: Final = "##"
+COMPLETE: Final = "<|COMPLETE|>"
+_KINDS: Final = {"entity": 4, "relationship": 5, "relation": 5}
+_TORN: Final = re.compile(r"(?:#|<(?:\|[A-Z]*\|?)?)\s*$")
+"""A mark between records that was cut."""
+_EDGE: Final = re.compile(r"^\s*\(|\)\s*$")
+
+
+class Row(NamedTuple):
+    """`kind` is "entity", "relation" or "malformed"; the fields are as they came."""
+
+    kind: str
+    fields: tuple[str, ...] = ()
+
+
+def is_delimited(text: str) -> bool:
+    """Whether a reply is of this form."""
+    return FIELD in text
+
+
+def is_whole(text: str) -> bool:
+    """Whether it ends as it should."""
+    return COMPLETE in text
+
+
+def rows(text: str) -> Iterator[Row]:
+    """Each record of a reply (or of several, one after the other). A last one that was cut is malformed."""
+    body = text.replace(COMPLETE, RECORD)
+    parts = body.split(RECORD)
+    for place, part in enumerate(parts):
+        if FIELD not in part:
+            continue
+        begun = part[max(part.rfind("(", 0, part.index(FIELD)), 0) :]
+        if place == len(parts) - 1:
+            begun = _TORN.sub("", begun).rstrip()
+            if not begun.endswith(")"):
+                yield Row("malformed")
+                continue
+        fields = [_unquoted(field) for field in _EDGE.sub("", begun).split(FIELD)]
+        kind = fields[0].lower()
+        if len(fields) < _KINDS.get(kind, len(fields) + 1):
+            yield Row("malformed")
+        else:
+            yield Row("entity" if kind == "entity" else "relation", tuple(fields[1:]))
+
+
+def _unquoted(field: str) -> str:
+    text = field.strip()
+    return text[1:-1].strip() if len(text) > 1 and text[0] == text[-1] == '"' else text

@@ -1,0 +1,83 @@
+"""Whether a name occurs in a text: no entity from nowhere.
+
+A name is *grounded* where each of its significant words (no stop words) occurs among the words of the
+text, both folded: compatibility forms, case, accents, a closing possessive and a plural "s" are taken
+away. So "Curie" stands for "Curie's", and "January 1960" for "from January to March 1960". A name of stop
+words alone ("The Who") must occur as it is, word after word. Words with other joints ("E-mail", "U.S.A.")
+may stand for words without, from the beginning of a word to the end of one; names in scripts that are
+written without blanks (Chinese, Japanese, Thai, ...) occur anywhere.
+
+Not found are names that the model completed ("UN" where the text says "United Nations"), which is the
+price: benches/heuristic.py prints how many of a real model's names this drops.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from itertools import accumulate
+from typing import Final
+
+from ketrag_fast import _core
+
+_WORD: Final = re.compile(r"[^\W_]+")
+_POSSESSIVE: Final = re.compile(r"['’][sS]\b")
+# Scripts without blanks between words: Thai to Myanmar, Khmer, kana, Han.
+_UNSPACED: Final = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]"
+)
+
+
+class Source:
+    """The folded words of a text, made once for all names that are looked for in it."""
+
+    def __init__(self, text: str) -> None:
+        self._found = _WORD.findall(fold(text))
+        self._words = {_singular(word) for word in self._found}
+        self._line = f" {' '.join(self._found)} "
+        self._joined = ""
+        self._edges: set[int] = set()
+
+    def holds(self, name: str) -> bool:
+        """Whether a name is grounded here."""
+        words = _WORD.findall(fold(name))
+        if not words:
+            return False
+        stop = _stop_words()
+        significant = [word for word in words if word not in stop]
+        if significant and all(_singular(word) in self._words for word in significant):
+            return True
+        return f" {' '.join(words)} " in self._line or self._holds_joined("".join(words))
+
+    def _holds_joined(self, name: str) -> bool:
+        """Whether the name without its joints occurs where the text has other ones, or none."""
+        if not self._joined:
+            self._joined = "".join(self._found)
+            self._edges = {0, *accumulate(map(len, self._found))}
+        anywhere = _UNSPACED.search(name) is not None
+        at = self._joined.find(name)
+        while at >= 0:
+            if anywhere or (at in self._edges and at + len(name) in self._edges):
+                return True
+            at = self._joined.find(name, at + 1)
+        return False
+
+
+def fold(text: str) -> str:
+    """Lower case without accents, compatibility forms and possessives."""
+    plain = _POSSESSIVE.sub("", text)
+    if plain.isascii():
+        return plain.lower()
+    parts = unicodedata.normalize("NFKD", plain.casefold())
+    kept = "".join(c for c in parts if unicodedata.category(c) != "Mn")
+    return unicodedata.normalize("NFKC", kept)
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] != "s" else word
+
+
+@lru_cache(maxsize=1)
+def _stop_words() -> frozenset[str]:
+    return frozenset(_core.stop_words("english")[0])
