@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ketrag_fast.cli import config, evaluate, index, models, options, output, retrieve, stats
+from ketrag_fast.cli import config, evaluate, graph, index, models, options, output, retrieve, stats
 from ketrag_fast.errors import KetragError
 
 _EPILOG = """exit codes: 0 done, 1 failed, 2 wrong usage, 3 done in part (failures are listed),
@@ -35,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action=_Version, nargs=0, help="print the version")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     shared = options.common()
-    for command in (index, retrieve, evaluate, stats, models, config):
+    for command in (index, retrieve, evaluate, graph, stats, models, config):
         command.add(commands, shared)
     return top
 

@@ -217,8 +217,8 @@ class Journal:
             asked = distinct[start : start + _ASKED]
             marks = ",".join("?" * len(asked))
             query = (
-                "SELECT count(*), sum(tokens_in), sum(tokens_out), sum(tokens_shared), sum(seconds)"
-                f" FROM replies WHERE reader = ? AND chunk IN ({marks})"  # noqa: S608 - marks alone
+                "SELECT count(*), sum(tokens_in), sum(tokens_out), sum(tokens_shared), sum(seconds)"  # noqa: S608
+                f" FROM replies WHERE reader = ? AND chunk IN ({marks})"
             )
             found = self._db.execute(query, (reader, *asked)).fetchone()
             sums = [total + (more or 0) for total, more in zip(sums, found, strict=True)]

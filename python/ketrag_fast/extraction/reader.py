@@ -10,10 +10,11 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from ketrag_fast.backends.llms.protocol import LanguageModel, Limits
+from ketrag_fast.backends.llms.protocol import Identity, LanguageModel, Limits
 from ketrag_fast.backends.llms.registry import HEURISTIC, NONE, REPLAY, ModelOptions, open_model, parse_spec
 from ketrag_fast.backends.spending import Account
 from ketrag_fast.config import Settings
@@ -21,7 +22,7 @@ from ketrag_fast.extraction.journal import Journal, ReaderRow, Row, chunk_hash
 from ketrag_fast.extraction.options import PromptOptions
 from ketrag_fast.extraction.parse import PARSER, joined, parse_reply
 from ketrag_fast.extraction.prompt import prompt_fingerprint
-from ketrag_fast.extraction.records import Extraction
+from ketrag_fast.extraction.records import EntityRecord, Extraction, RelationRecord
 from ketrag_fast.extraction.schema import reply_schema
 
 _ANY: Final = "any"
@@ -69,7 +70,7 @@ class Reader:
     options: PromptOptions
     limits: Limits
     grounded: bool
-    """Whether names must occur in the chunk: a model may invent, a recording says where it applies."""
+    """Whether replies are a model's words, whose names must occur in the chunk; else they are records."""
     places: bool = False
     model: LanguageModel | None = None
     local: Local | None = None
@@ -87,12 +88,14 @@ class Reader:
 
     def judged(self, row: Row, chunk: Chunk) -> tuple[Row, Extraction]:
         """The row as the parser of today sees it, and what is in it."""
-        if row.error is not None and not row.text:
-            return row._replace(verdict="unusable", entities=0, parser=PARSER), Extraction()
-        parsed = parse_reply(row.text, chunk.source, grounded=self.grounded)
-        return row._replace(
-            verdict=parsed.how, entities=len(parsed.extraction.entities), parser=PARSER
-        ), parsed.extraction
+        how, found = "unusable", Extraction()
+        if row.finish != "error" and self.grounded:
+            parsed = parse_reply(row.text, chunk.source)
+            how, found = parsed.how, parsed.extraction
+        elif row.finish != "error":
+            own = loads(row.text)
+            how, found = ("unusable", found) if own is None else ("clean", own)
+        return row._replace(verdict=how, entities=len(found.entities), parser=PARSER), found
 
     def extraction(self, rows: Sequence[Row], chunk: Chunk) -> Extraction | None:
         """What the kept replies say of a chunk: the first usable one of each turn. None: nothing usable."""
@@ -114,9 +117,23 @@ class Reader:
 
 
 def dumps(extraction: Extraction) -> str:
-    """An extraction in the form of a terse reply."""
-    value = {"e": extraction.entities, "r": extraction.relations}
+    """Records as the journal keeps them."""
+    value = {"e": extraction.entities, "r": extraction.relations, "dropped": extraction.dropped}
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def loads(text: str) -> Extraction | None:
+    """The inverse; None for what is damaged."""
+    try:
+        data = json.loads(text)
+        entities = tuple(EntityRecord(*row) for row in data["e"])
+        relations = tuple(RelationRecord(*row) for row in data["r"])
+        dropped = int(data["dropped"])
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return None
+    texts = all(isinstance(part, str) for row in (*entities, *relations) for part in row[:3])
+    finite = all(isinstance(row.strength, (int, float)) and isfinite(row.strength) for row in relations)
+    return Extraction(entities, relations, dropped) if texts and finite else None
 
 
 def prompt_options(settings: Settings) -> PromptOptions:
@@ -190,7 +207,7 @@ def _heuristic(spec: str, options: PromptOptions, limits: Limits) -> Reader:
         return extract(chunk.title, chunk.text)
 
     mark = f"heuristic {VERSION}"
-    identity = {"spec": spec, "fingerprint": mark, "context": None, "details": {}}
+    identity = Identity(spec, mark).to_json()
     local = Local(read, places=False, lacking="")
     return Reader(spec, _key(mark), identity, options, limits, grounded=False, local=local)
 
@@ -203,7 +220,7 @@ def _replay(spec: str, file: Path, options: PromptOptions, limits: Limits) -> Re
     def read(chunk: Chunk) -> Extraction | None:
         return recording.extraction_for(chunk.document, chunk.start, chunk.end, chunk.title, chunk.text)
 
-    identity = {"spec": spec, "fingerprint": recording.fingerprint, "context": None, "details": {}}
+    identity = Identity(spec, recording.fingerprint).to_json()
     local = Local(read, places=True, lacking="the recording lacks this chunk")
     key = _key("replay", recording.fingerprint)
     return Reader(spec, key, identity, options, limits, grounded=False, places=True, local=local)

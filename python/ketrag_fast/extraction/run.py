@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -20,7 +20,7 @@ from ketrag_fast.extraction.journal import Journal, Row
 from ketrag_fast.extraction.parse import PARSER
 from ketrag_fast.extraction.reader import Chunk, Reader, dumps
 from ketrag_fast.extraction.talk import Talk
-from ketrag_fast.progress import Meter
+from ketrag_fast.progress import Limited, Meter
 
 LEAST_ROOM: Final = 128
 """Tokens that a reply must have room for; with less it would hold no whole record."""
@@ -60,16 +60,20 @@ class Outcome:
 
 @dataclass
 class Reading:
-    """One build's reading. `number` is the reader's in the journal; `expired` says that time is up."""
+    """One build's reading. `number` is the reader's in the journal; `limit` says when time is up."""
 
     journal: Journal
     reader: Reader
     number: int
     on_barren: str = "stop"
     retry_failed: bool = False
-    record: str | None = None
-    expired: Callable[[], bool] = lambda: False
+    limit: Limited | None = None
     outcome: Outcome = field(default_factory=Outcome)
+
+    @property
+    def expired(self) -> bool:
+        """Whether time is up."""
+        return self.limit is not None and self.limit.reached
 
     def read(self, chunks: Sequence[Chunk], report: Meter) -> Outcome:
         """Reads what is not kept, in the order of `chunks`; afterwards `outcome` tells about all of them.
@@ -83,7 +87,9 @@ class Reading:
         todo = [talk for talk in talks.values() if self._lacks(talk)] if self.reader.asks else []
         self.outcome.hits = sum(1 for name in names if talks[name].usable)
         if self.reader.local is not None:
+            started = time.monotonic()
             self._locally(todo, report)
+            self.outcome.seconds = time.monotonic() - started
         elif todo:
             _Asking(self, list(talks.values()), todo, report).run()
         self._settle(chunks, names, talks)
@@ -123,7 +129,7 @@ class Reading:
         local = self.reader.local
         assert local is not None  # noqa: S101 - the caller looked
         for start in range(0, len(todo), _BATCH):
-            if self.expired():
+            if self.expired:
                 self.outcome.stopped = "limit_seconds"
                 return
             with self.journal.together():
@@ -226,7 +232,7 @@ class _Asking:
 
     def _stop(self) -> bool:
         """Whether to ask nothing more; also keeps the progress line alive while a model computes."""
-        if self._reading.expired():
+        if self._reading.expired:
             self._outcome.stopped = "limit_seconds"
             return True
         now = time.monotonic()
@@ -268,7 +274,9 @@ class _Asking:
             self._stream(iter([prompt]), replace(self._reader.limits, tokens=room))
             return
         size = self._reader.identity.get("context")
-        error = f"the chunk does not fit the model's context of {size} tokens: {max(room, 0)} are left to reply"
+        error = (
+            f"the chunk does not fit the model's context of {size} tokens: {max(room, 0)} are left to reply"
+        )
         self._take(Reply(prompt.number, "", "error", error=error), called=False)
 
     def _take(self, reply: Reply, *, called: bool = True) -> None:

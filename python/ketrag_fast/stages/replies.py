@@ -7,7 +7,7 @@ decides about the result, so this stage is looked at in every build.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,9 @@ from ketrag_fast.config import Settings
 from ketrag_fast.errors import InternalError
 from ketrag_fast.extraction.parse import PARSER
 from ketrag_fast.extraction.reader import Chunk
+from ketrag_fast.extraction.recorder import write
 from ketrag_fast.extraction.run import Reading
+from ketrag_fast.kernels.text import pack, unpack
 from ketrag_fast.pipeline.stage import Outputs, Stage, StageContext, StageInputs
 from ketrag_fast.stages.rows import strings, strings_out
 
@@ -33,11 +35,11 @@ def core_chunks(inputs: StageInputs) -> list[Chunk]:
     starts, ends = units["unit_span"][first, 0], units["unit_span"][last, 1]
     parts = (
         order.tolist(),
-        _decoded(_core.take_strings(strings(units, "document_ids"), owners)),
+        unpack(*_core.take_strings(strings(units, "document_ids"), owners)),
         starts.tolist(),
         ends.tolist(),
-        _decoded(_core.take_strings(strings(units, "document_titles"), owners)),
-        _decoded(texts),
+        unpack(*_core.take_strings(strings(units, "document_titles"), owners)),
+        unpack(*texts),
     )
     return [Chunk(*row) for row in zip(*parts, strict=True)]
 
@@ -59,9 +61,9 @@ def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
         for row in rows:
             parts = (row.turn, row.attempt, row.finish, row.verdict, len(row.text))
             state.update(repr(parts).encode() + row.text.encode("utf-8", "replace"))
-    state.update(repr([number for number in _numbers(reading)]).encode())
+    state.update(repr(_numbers(reading)).encode())
     if settings.record is not None:
-        reading.write_recording(chunks, settings.record)
+        write(Path(settings.record), reading, chunks)
     return state.hexdigest()
 
 
@@ -104,14 +106,6 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     }
 
 
-def pack(texts: Iterable[str]) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
-    """(blob, offsets) of UTF-8; what no file can hold becomes a question mark."""
-    parts = [text.encode("utf-8", "replace") for text in texts]
-    offsets = np.zeros(len(parts) + 1, np.uint64)
-    np.cumsum([len(part) for part in parts], out=offsets[1:])
-    return np.frombuffer(b"".join(parts), np.uint8), offsets
-
-
 def _numbers(reading: Reading) -> tuple[list[int], list[int]]:
     """The failed and the pending chunks, ascending."""
     outcome = reading.outcome
@@ -123,14 +117,6 @@ def _reading(context: StageContext) -> Reading:
     if context.reading is None:
         raise InternalError("nobody reads the chunks in this build")
     return context.reading
-
-
-def _decoded(packed: Sequence[NDArray[Any]]) -> list[str]:
-    blob, offsets = packed
-    whole, ends = blob.tobytes(), offsets.tolist()
-    return [
-        whole[start:end].decode("utf-8") for start, end in zip(ends[:-1], ends[1:], strict=True)
-    ]
 
 
 _ENTITY = ("entity_name", "entity_type", "entity_description")
