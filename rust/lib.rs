@@ -12,6 +12,7 @@ pub mod sparse;
 pub mod text;
 
 pub mod embed;
+pub mod encode;
 pub mod graph;
 pub mod rank;
 pub mod search;

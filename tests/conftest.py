@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import socket
@@ -47,3 +48,22 @@ def prototype() -> Path:
     if not folder.is_dir():
         pytest.skip(f"the prototypes are not here ({folder}); set KETRAG_SHARED to the folder above them")
     return folder
+
+
+@pytest.fixture(scope="session")
+def llama_cpp() -> Any:
+    """The library that runs GGUF models, or a skip that says it is absent."""
+    for module in ("llama_cpp", "gguf"):
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"{module} is not installed (extras [llm] and [dev])")
+    import llama_cpp
+
+    return llama_cpp
+
+
+@pytest.fixture(scope="session")
+def tiny_gguf(llama_cpp: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A GGUF of 0.8 MB that llama.cpp loads: random weights, a real tokenizer, a chat template."""
+    from tests.support.gguf_model import TINY, model_file
+
+    return model_file(TINY, tmp_path_factory.mktemp("gguf"))

@@ -41,9 +41,17 @@ PARTS: dict[str, set[str]] = {
     "index": LOWER | {"pipeline", "statistics", "explain", "inspection"},
     "eval": P0 | {"index", "kernels"},
     # The command asks for the index; its settings are told by two tables that hold no work.
-    # `ketrag models` is about models, with or without an index.
+    # `ketrag models` is about models, `ketrag recording` about another tool's results: no index in sight.
     "cli": P0
-    | {"index", "eval", "systems.presets", "pipeline.known", "_core.__version__", "backends.embedders"},
+    | {
+        "index",
+        "eval",
+        "systems.presets",
+        "pipeline.known",
+        "_core.__version__",
+        "backends.embedders",
+        "extraction.graphrag",
+    },
     "server": P0 | {"index"},
     "__init__": P0 | {"index", "_core", "kernels"},
 }
@@ -66,6 +74,8 @@ RUST_PARTS: dict[str, set[str]] = {
     "graph": R1 | {"rank", "search"},
     "embed": R1 | {"search"},
     "store": R1,
+    # Sentence embeddings from a model's folder: texts in, vectors out, and mapped files.
+    "encode": R1 | {"store"},
     # On top, beside nothing: whole questions over whole generations.
     "engine": R1 | {"rank", "search", "graph", "embed", "store"},
 }

@@ -21,6 +21,7 @@ _Csr = tuple[_U64, _U32]
 _Report = Callable[[int, int], bool | None] | None
 
 __all__ = [
+    "Encoder",
     "Punkt",
     "Searcher",
     "__version__",
@@ -33,6 +34,7 @@ __all__ = [
     "count_tokens",
     "embed_rows",
     "encode_tokens",
+    "encoder_kernels",
     "fill",
     "fit_embedder",
     "fuse_ranks",
@@ -381,3 +383,39 @@ def knng_order(
 ) -> tuple[_U32, _F64, _U32]: ...
 def fuse_ranks(lists: list[_U32], *, constant: float = 60.0) -> tuple[_U32, _F64]: ...
 def simd_levels() -> list[str]: ...
+
+# The native sentence encoder
+@final
+class Encoder:
+    @staticmethod
+    def open(
+        folder: str | PathLike[str],
+        *,
+        precision: str = "auto",
+        kernel: str = "auto",
+        threads: int = 0,
+        report: _Report = None,
+    ) -> Encoder: ...
+    def encode(
+        self, texts: _U8, offsets: _U64, *, prompt: str = "", threads: int = 0, report: _Report = None
+    ) -> _F32: ...
+    def lengths(
+        self, texts: _U8, offsets: _U64, *, prompt: str = "", threads: int = 0, report: _Report = None
+    ) -> _U64: ...
+    @property
+    def dimension(self) -> int: ...
+    @property
+    def longest(self) -> int: ...
+    @property
+    def precision(self) -> str: ...
+    @property
+    def kernel(self) -> str: ...
+    @property
+    def note(self) -> str | None: ...
+    @property
+    def prompts(self) -> list[tuple[str, str]]: ...
+    @property
+    def default_prompt(self) -> str | None: ...
+    def fingerprint(self, *, report: _Report = None) -> str: ...
+
+def encoder_kernels() -> list[str]: ...

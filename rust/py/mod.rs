@@ -4,6 +4,7 @@
 mod arrays;
 mod cooccurrence;
 mod door;
+mod encode;
 mod engine;
 mod published;
 mod rank;
@@ -18,6 +19,7 @@ use pyo3::prelude::*;
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     cooccurrence::register(m)?;
+    encode::register(m)?;
     engine::register(m)?;
     published::register(m)?;
     rank::register(m)?;

@@ -1,4 +1,4 @@
-"""`ketrag eval DATASET`: scores retrieval on a data set in BEIR layout."""
+"""`ketrag eval`: scores retrieval, and answers where there are any; sets two runs side by side."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from ketrag_fast.config import FIELDS, Settings, parse
 from ketrag_fast.errors import ConfigError, DocumentError
 
 if TYPE_CHECKING:
-    from ketrag_fast.eval import DataSet
+    from ketrag_fast.eval import Collected, DataSet, Run, Side
+    from ketrag_fast.eval.run import Answerer
     from ketrag_fast.index import Index
 
 _MODES = "bm25,text,fused,knng,keyword,walk"
@@ -27,12 +28,38 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "eval",
         parents=[shared],
         help="score retrieval on a data set",
-        description="Scores a data set (corpus.jsonl, queries.jsonl, qrels.tsv): a row for each mode and "
-        "budget. Without -i the data set is indexed in a temporary folder with the options given.",
+        description="Scores a data set: a row for each mode and budget. DATASET is a folder in BEIR layout "
+        "(corpus.jsonl, queries.jsonl, qrels.tsv), or a file of MuSiQue, HotpotQA or 2WikiMultihopQA as its "
+        "authors publish it. Without -i it is indexed in a temporary folder with the options given.",
     )
-    parser.add_argument("dataset", metavar="DATASET", help="folder of the data set")
-    parser.add_argument("--mode", metavar="MODES", default=_MODES, help=f"a list (default {_MODES})")
-    parser.add_argument("--budget", metavar="TOKENS", default=_BUDGETS, help=f"a list (default {_BUDGETS})")
+    parser.add_argument("dataset", metavar="DATASET", nargs="?", help="folder or file of the data set")
+    parser.add_argument("--mode", metavar="MODES", help=f"a list (default {_MODES})")
+    parser.add_argument("--budget", metavar="TOKENS", help=f"a list (default {_BUDGETS})")
+    parser.add_argument(
+        "--save", metavar="FOLDER", help="write every question's result there, and the runs in TREC format"
+    )
+    parser.add_argument(
+        "--compare",
+        nargs=2,
+        metavar=("A", "B"),
+        help="two modes (with DATASET), or two saved runs (FOLDER or FOLDER:MODE): paired tests, and the "
+        "questions that changed sides",
+    )
+    parser.add_argument(
+        "--answers", metavar="FILE", help="JSONL of {_id, answer[, mode, budget]}, judged by EM and F1"
+    )
+    parser.add_argument(
+        "--bertscore", metavar="FOLDER", help="folder of a model that judges the answers by BERTScore"
+    )
+    parser.add_argument(
+        "--substring", action="store_true", help="an answer inside a word counts as covered too"
+    )
+    parser.add_argument(
+        "--concatenate",
+        metavar="SEED",
+        help="all passages in one document, in an order shuffled with SEED, as the published KET-RAG code "
+        "has it",
+    )
     options.setting(
         parser.add_argument_group("how passages are found"), "top", "fill_policy", "oversize_policy"
     )
@@ -43,17 +70,34 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
-    modes = [Settings(mode=parse("mode", text)).mode for text in args.mode.split(",")]
-    budgets = [Settings(budget=parse("budget", text)).budget for text in args.budget.split(",")]
+    if args.dataset is None:
+        return _compare_saved(args)
+    modes = _modes(args)
+    budgets = _budgets(args.budget or _BUDGETS)
+    seed = None if args.concatenate is None else Settings(seed=parse("seed", args.concatenate)).seed
     settings = options.build_settings_of(args)
-    from ketrag_fast.eval import evaluate, load_dataset, render
+    from ketrag_fast.eval import collect, concatenated, describe, load_dataset, render, save
 
     dataset = load_dataset(args.dataset)
+    if seed is not None:
+        dataset = concatenated(dataset, seed)
+    answers, warnings = _answers(args, dataset)
     if not args.quiet:
-        for warning in dataset.warnings:
+        for warning in (*dataset.warnings, *warnings):
             output.warn(warning)
     with _index(args, dataset) as index:
-        rows = evaluate(index, dataset, modes, budgets, top=settings.top)
+        found = collect(
+            index, dataset, modes, budgets, top=settings.top, substring=args.substring, answer=answers
+        )
+        found, scorer = _bertscore(args, found, dataset)
+        if args.save is not None:
+            more = {"concatenated": seed, "substring": args.substring, "top": settings.top, **scorer}
+            save(Path(args.save), describe(dataset, index.stats(), **more), dataset, found)
+    if args.compare is not None:
+        _print_comparisons(args, _of_modes(args, dataset, found))
+        return 0
+    rows = found.rows()
+    absent = _absent(args, dataset)
     if args.json:
         output.write_json(
             {
@@ -61,11 +105,166 @@ def run(args: argparse.Namespace) -> int:
                 "dataset": str(args.dataset),
                 "questions": len(dataset.questions),
                 "rows": [row.as_dict() for row in rows],
+                "not_run": absent,
+                **scorer,
             }
         )
     else:
-        output.write(render(rows))
+        output.write(render(rows, absent))
     return 0
+
+
+# ---------------------------------------------------------------- what is asked
+
+
+def _modes(args: argparse.Namespace) -> list[str]:
+    given = args.mode or (",".join(args.compare) if args.compare else _MODES)
+    modes = [Settings(mode=parse("mode", text)).mode for text in given.split(",")]
+    if args.compare:
+        lacking = [mode for mode in args.compare if mode not in modes]
+        if lacking:
+            raise ConfigError(
+                f"--compare {lacking[0]}: not one of the modes {', '.join(modes)}",
+                hint="with a DATASET, --compare names two modes; without one, two saved runs",
+            )
+    return list(dict.fromkeys(modes))
+
+
+def _budgets(text: str) -> list[int]:
+    found = []
+    for part in text.split(","):
+        try:
+            found.append(Settings(budget=parse("budget", part)).budget)
+        except ConfigError as error:
+            raise ConfigError(
+                f"--budget {text!r}: {error.message}", hint="a list of whole numbers, such as 12000,6000,3000"
+            ) from None
+    return list(dict.fromkeys(found))
+
+
+def _answers(args: argparse.Namespace, dataset: DataSet) -> tuple[Answerer | None, tuple[str, ...]]:
+    if args.answers is None:
+        if args.bertscore is not None:
+            raise ConfigError(
+                "--bertscore judges answers, and there are none", hint="name them: --answers FILE"
+            )
+        return None, ()
+    from ketrag_fast.eval import read_answers
+
+    answers = read_answers(Path(args.answers), dataset)
+    return answers, answers.warnings
+
+
+def _bertscore(
+    args: argparse.Namespace, found: Collected, dataset: DataSet
+) -> tuple[Collected, dict[str, Any]]:
+    if args.bertscore is None:
+        return found, {}
+    from ketrag_fast.eval.bertscore import BertScore
+
+    with BertScore(args.bertscore) as scorer:
+        return scorer.judge(found, dataset), {"bertscore_model": scorer.about}
+
+
+def _absent(args: argparse.Namespace, dataset: DataSet) -> dict[str, str]:
+    """The scores that were not made, and what they need."""
+    absent: dict[str, str] = {}
+    if not any(question.answers for question in dataset.questions):
+        reason = "the data set has no gold answers"
+        return dict.fromkeys(("em", "f1", "bertscore", "win_rate"), reason)
+    if args.answers is None:
+        absent |= dict.fromkeys(("em", "f1"), "there are no answers to judge: --answers FILE")
+    if args.bertscore is None:
+        absent["bertscore"] = "no model is named: --answers FILE --bertscore FOLDER"
+    absent["win_rate"] = "no model is named that judges answers"
+    return absent
+
+
+# ---------------------------------------------------------------- two side by side
+
+
+def _of_modes(
+    args: argparse.Namespace, dataset: DataSet, found: Collected
+) -> Iterator[tuple[int, Side, Side]]:
+    from ketrag_fast.eval import Side
+
+    for mode in args.compare:
+        if mode in found.skipped:
+            raise ConfigError(f"--compare {mode}: not run: {found.skipped[mode]}")
+    for budget in found.budgets:
+        one, other = (Side(mode, dataset.questions, found.of(mode, budget)) for mode in args.compare)
+        yield budget, one, other
+
+
+def _compare_saved(args: argparse.Namespace) -> int:
+    if args.compare is None:
+        raise ConfigError("eval needs a DATASET, or two saved runs: --compare A B")
+    from ketrag_fast.eval import Side
+
+    (a, only_a), (b, only_b) = (_saved(name) for name in args.compare)
+    if only_a is None and only_b is None:
+        pairs = [(pair, pair) for pair in a.pairs if pair in b.pairs]
+    else:
+        modes_a, modes_b = (
+            [only] if only is not None else list(dict.fromkeys(mode for mode, _ in run.pairs))
+            for run, only in ((a, only_a), (b, only_b))
+        )
+        if len(modes_a) != 1 or len(modes_b) != 1:
+            raise ConfigError("--compare: name the mode of both runs, FOLDER:MODE", hint="or of neither")
+        pairs = [
+            ((modes_a[0], budget), (modes_b[0], budget))
+            for mode, budget in a.pairs
+            if mode == modes_a[0] and (modes_b[0], budget) in b.pairs
+        ]
+    wanted = _budgets(args.budget) if args.budget else None
+    pairs = [pair for pair in pairs if wanted is None or pair[0][1] in wanted]
+    if not pairs:
+        raise ConfigError(
+            f"{args.compare[0]} and {args.compare[1]} have no mode and budget in common",
+            hint="name a mode of each: FOLDER:MODE",
+        )
+
+    def sides() -> Iterator[tuple[int, Side, Side]]:
+        for (mode_a, budget), (mode_b, _) in pairs:
+            results_a = [r for r in a.results if (r.mode, r.budget) == (mode_a, budget)]
+            results_b = [r for r in b.results if (r.mode, r.budget) == (mode_b, budget)]
+            yield (
+                budget,
+                Side(f"{a.folder}:{mode_a}", a.questions, results_a),
+                Side(f"{b.folder}:{mode_b}", b.questions, results_b),
+            )
+
+    _print_comparisons(args, sides())
+    return 0
+
+
+def _saved(name: str) -> tuple[Run, str | None]:
+    """A run and the mode that is named with it, if one is."""
+    from ketrag_fast.eval import load
+
+    folder, _, mode = name.rpartition(":")
+    if not folder or Path(name).is_dir():
+        return load(Path(name)), None
+    run = load(Path(folder))
+    modes = list(dict.fromkeys(own for own, _ in run.pairs))
+    if mode not in modes:
+        raise ConfigError(f"{folder} has no mode {mode!r}", hint=f"it has {', '.join(modes)}")
+    return run, mode
+
+
+def _print_comparisons(args: argparse.Namespace, sides: Iterator[tuple[int, Side, Side]]) -> None:
+    from ketrag_fast.eval import compare, render_comparison
+
+    found = [(budget, compare(a, b)) for budget, a, b in sides]
+    if args.json:
+        rows = [{"budget": budget, **comparison.to_json()} for budget, comparison in found]
+        output.write_json({"schema": "ketrag/eval-comparison/1", "comparisons": rows})
+        return
+    for number, (budget, comparison) in enumerate(found):
+        output.write(f"{'' if not number else chr(10)}budget {budget}\n{render_comparison(comparison)}")
+
+
+# ---------------------------------------------------------------- the index
 
 
 @contextmanager
@@ -77,10 +276,12 @@ def _index(args: argparse.Namespace, dataset: DataSet) -> Iterator[Index]:
         if given:
             flag = given[0].replace("_", "-")
             raise ConfigError(f"--{flag} says how to build, but -i names an index that is built")
+        if args.concatenate is not None:
+            raise ConfigError("--concatenate says what to build, but -i names an index that is built")
         with Index.open(Path(args.index), settings=options.query_settings_of(args)) as index:
             yield index
         return
-    if dataset.corpus is None:
+    if not dataset.sources:
         raise DocumentError(f"{args.dataset} has no corpus.jsonl", hint="name an index that holds it with -i")
     import tempfile
 
@@ -90,7 +291,7 @@ def _index(args: argparse.Namespace, dataset: DataSet) -> Iterator[Index]:
     with tempfile.TemporaryDirectory(prefix="ketrag-", ignore_cleanup_errors=True) as folder:
         progress = options.progress(args)
         with Index.build(
-            [dataset.corpus], Path(folder) / "index", settings=settings, progress=progress
+            dataset.sources, Path(folder) / "index", settings=settings, progress=progress
         ) as index:
             failures = report_of(index).failures
             if failures and not args.quiet:

@@ -7,7 +7,18 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ketrag_fast.cli import config, evaluate, graph, index, models, options, output, retrieve, stats
+from ketrag_fast.cli import (
+    config,
+    evaluate,
+    graph,
+    index,
+    models,
+    options,
+    output,
+    recording,
+    retrieve,
+    stats,
+)
 from ketrag_fast.errors import KetragError
 
 _EPILOG = """exit codes: 0 done, 1 failed, 2 wrong usage, 3 done in part (failures are listed),
@@ -35,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action=_Version, nargs=0, help="print the version")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     shared = options.common()
-    for command in (index, retrieve, evaluate, graph, stats, models, config):
+    for command in (index, retrieve, evaluate, graph, stats, models, recording, config):
         command.add(commands, shared)
     return top
 

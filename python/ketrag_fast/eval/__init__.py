@@ -2,8 +2,40 @@
 
 from __future__ import annotations
 
+from ketrag_fast.eval.answers import Answers, read_answers
+from ketrag_fast.eval.compare import Comparison, Side, compare, render_comparison
+from ketrag_fast.eval.concatenate import concatenated
 from ketrag_fast.eval.datasets import DataSet, Question, load_dataset
-from ketrag_fast.eval.run import Row, evaluate
+from ketrag_fast.eval.paired import Difference, paired
+from ketrag_fast.eval.provenance import describe
+from ketrag_fast.eval.results import METRICS, Result
+from ketrag_fast.eval.rows import Row
+from ketrag_fast.eval.run import Collected, collect, evaluate
+from ketrag_fast.eval.saved import Run, load, save
 from ketrag_fast.eval.table import render
 
-__all__ = ["DataSet", "Question", "Row", "evaluate", "load_dataset", "render"]
+__all__ = [
+    "METRICS",
+    "Answers",
+    "Collected",
+    "Comparison",
+    "DataSet",
+    "Difference",
+    "Question",
+    "Result",
+    "Row",
+    "Run",
+    "Side",
+    "collect",
+    "compare",
+    "concatenated",
+    "describe",
+    "evaluate",
+    "load",
+    "load_dataset",
+    "paired",
+    "read_answers",
+    "render",
+    "render_comparison",
+    "save",
+]

@@ -1,18 +1,18 @@
-"""Scores an index on a data set: a row for each mode and budget."""
+"""Asks an index every question of a data set and scores what comes back, question by question."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Protocol
 
-import numpy as np
-
 from ketrag_fast.errors import BackendMissing, ModeUnavailable
 from ketrag_fast.eval import metrics
-from ketrag_fast.eval.datasets import DataSet, Question
+from ketrag_fast.eval.question import DataSet, Question
+from ketrag_fast.eval.results import Result
+from ketrag_fast.eval.rows import Row, summarise
 
 _KEPT_LINES = 8192  # with lines of up to _KEPT_LENGTH characters: at most some 64 MB
 _KEPT_LENGTH = 4096
@@ -50,58 +50,75 @@ class Retriever(Protocol):
         """For each question a context for each budget, the question ranked once for all of them."""
 
 
+Answerer = Callable[[Question, str, int, str], str | None]
+"""(question, mode, budget, context) -> the answer to judge; None where there is none."""
+
+
 @dataclass(frozen=True, slots=True)
-class Row:
-    """Scores of one mode at one budget; shares are between 0 and 1, a metric that does not apply is None.
+class Collected:
+    """All results, by mode, then budget, then question; `skipped` says why a mode gave none."""
 
-    `counted` holds the number of questions behind each mean: coverage leaves out questions without an answer
-    and those answered by yes or no (`yes_no`, with the share of them that would count as covered). `ran`
-    names what "auto" chose. A row that was not run has `n` 0 and a `reason`.
+    modes: tuple[str, ...]
+    budgets: tuple[int, ...]
+    results: tuple[Result, ...]
+    skipped: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, mode: str, budget: int) -> list[Result]:
+        """The results of one row, in the order of the questions."""
+        return [r for r in self.results if r.mode == mode and r.budget == budget]
+
+    def rows(self) -> list[Row]:
+        """A row for each mode and budget, in order."""
+        groups: dict[tuple[str, int], list[Result]] = {}
+        for result in self.results:
+            groups.setdefault((result.mode, result.budget), []).append(result)
+        return [
+            Row(mode, budget, 0, reason=self.skipped[mode])
+            if mode in self.skipped
+            else summarise(mode, budget, groups.get((mode, budget), []))
+            for mode in self.modes
+            for budget in self.budgets
+        ]
+
+
+def collect(
+    index: Retriever,
+    dataset: DataSet,
+    modes: Sequence[str],
+    budgets: Sequence[int],
+    *,
+    top: int | None = None,
+    substring: bool = False,
+    answer: Answerer | None = None,
+) -> Collected:
+    """Retrieve for every question of `dataset` and score each context by itself.
+
+    `top` limits the passages of a context. `substring` counts an answer inside a word as covered. `answer`
+    gives the answers that EM and F1 judge; without it they are None. A mode that the index cannot run is
+    skipped with its reason; any other error is raised.
     """
-
-    mode: str
-    budget: int
-    n: int
-    coverage: float | None = None
-    recall: float | None = None
-    all_gold: float | None = None
-    tokens_mean: float | None = None
-    ms_p50: float | None = None
-    ms_p95: float | None = None
-    ci95: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    counted: Mapping[str, int] = field(default_factory=dict)
-    yes_no: Mapping[str, float | int] | None = None
-    ran: str | None = None
-    reason: str | None = None
-
-    @property
-    def status(self) -> str:
-        """Either "ok" or "not run"."""
-        return "ok" if self.reason is None else "not run"
-
-    def as_dict(self) -> dict[str, object]:
-        """The row as `eval --json` prints it."""
-        row: dict[str, object] = {
-            "mode": self.mode,
-            "budget": self.budget,
-            "n": self.n,
-            "coverage": self.coverage,
-            "recall": self.recall,
-            "all_gold": self.all_gold,
-            "tokens_mean": self.tokens_mean,
-            "ms_p50": self.ms_p50,
-            "ms_p95": self.ms_p95,
-            "ci95": {name: list(interval) for name, interval in self.ci95.items()},
-            "counted": dict(self.counted),
-            "status": self.status,
-        }
-        if self.yes_no is not None:
-            row["yes_no"] = dict(self.yes_no)
-        if self.ran is not None:
-            row["ran"] = self.ran
-        if self.reason is not None:
-            row["reason"] = self.reason
-        return row
+    known = [_Answers.of(question) for question in dataset.questions]
+    normalise = _line_by_line()
+    results: list[Result] = []
+    skipped: dict[str, str] = {}
+    for mode in modes:
+        own: list[list[Result]] = [[] for _ in budgets]
+        try:
+            for start in range(0, len(dataset.questions), _BATCH):
+                batch = dataset.questions[start : start + _BATCH]
+                found = index.retrieve_budgets([q.text for q in batch], mode=mode, budgets=budgets, top=top)
+                for question, answers, contexts in zip(
+                    batch, known[start : start + _BATCH], found, strict=True
+                ):
+                    for row, budget, context in zip(own, budgets, contexts, strict=True):
+                        reply = None if answer is None else answer(question, mode, budget, context.text)
+                        hit = answers.in_context(context.text, normalise, substring)
+                        row.append(_result(question, answers, mode, budget, context, hit, reply))
+        except (ModeUnavailable, BackendMissing) as error:
+            skipped[mode] = error.message
+            continue
+        results.extend(result for row in own for result in row)
+    return Collected(tuple(modes), tuple(budgets), tuple(results), skipped)
 
 
 def evaluate(
@@ -112,31 +129,47 @@ def evaluate(
     *,
     top: int | None = None,
     substring: bool = False,
+    answer: Answerer | None = None,
 ) -> list[Row]:
-    """Retrieve for every question of `dataset` and score the contexts: a row per mode and budget, in order.
+    """The rows of `collect`: one for each mode and budget, in order."""
+    found = collect(index, dataset, modes, budgets, top=top, substring=substring, answer=answer)
+    return found.rows()
 
-    `top` limits the passages of a context. `substring` counts an answer inside a word as covered. A mode that
-    the index cannot run gives rows whose status is "not run"; any other error is raised.
-    """
-    answers = [_Answers.of(question) for question in dataset.questions]
-    normalise = _line_by_line()
-    rows: list[Row] = []
-    for mode in modes:
-        tallies = [_Tally(normalise, substring) for _ in budgets]
-        try:
-            for start in range(0, len(dataset.questions), _BATCH):
-                batch = dataset.questions[start : start + _BATCH]
-                found = index.retrieve_budgets([q.text for q in batch], mode=mode, budgets=budgets, top=top)
-                for question, known, contexts in zip(
-                    batch, answers[start : start + _BATCH], found, strict=True
-                ):
-                    for tally, context in zip(tallies, contexts, strict=True):
-                        tally.add(question, known, context)
-        except (ModeUnavailable, BackendMissing) as error:
-            rows.extend(Row(mode, budget, 0, reason=error.message) for budget in budgets)
-            continue
-        rows.extend(tally.row(mode, budget) for tally, budget in zip(tallies, budgets, strict=True))
-    return rows
+
+def _result(
+    question: Question,
+    answers: _Answers,
+    mode: str,
+    budget: int,
+    context: Context,
+    covered: bool | None,
+    reply: str | None,
+) -> Result:
+    found = tuple(dict.fromkeys(passage.document for passage in context.passages))
+    rank = None
+    if question.gold:
+        rank = next((at for at, document in enumerate(found, 1) if document in question.gold), 0)
+    judged = reply is not None and bool(question.answers)
+    return Result(
+        question=question.id,
+        mode=mode,
+        budget=budget,
+        ran=context.mode,
+        tokens=context.tokens,
+        ms=_milliseconds(context.timings_ms) if context.timings_ms else None,
+        covered=covered,
+        yes_no=answers.yes_no,
+        recall=metrics.recall(found, question.gold),
+        all_gold=metrics.all_gold(found, question.gold),
+        rank=rank,
+        found=found,
+        answer=reply,
+        em=metrics.best_exact_match(reply, question.answers) if judged and reply is not None else None,
+        f1=metrics.best_f1(reply, question.answers) if judged and reply is not None else None,
+        f1_plain=metrics.best_f1(reply, question.answers, special=False)
+        if judged and reply is not None
+        else None,
+    )
 
 
 def _line_by_line() -> Callable[[str], str]:
@@ -165,72 +198,12 @@ class _Answers:
     def of(cls, question: Question) -> _Answers:
         return cls(tuple(metrics.normalise(a) for a in question.answers), metrics.is_yes_no(question.answers))
 
-
-class _Tally:
-    """Values of one mode and budget, a list per metric with an entry for each question that it applies to."""
-
-    def __init__(self, normalise: Callable[[str], str], substring: bool) -> None:
-        self._normalise = normalise
-        self._substring = substring
-        self._n = 0
-        self._scores: dict[str, list[float]] = {"coverage": [], "recall": [], "all_gold": []}
-        self._yes_no: list[float] = []
-        self._tokens: list[int] = []
-        self._ms: list[float] = []
-        self._ran: set[str] = set()
-
-    def add(self, question: Question, known: _Answers, context: Context) -> None:
-        self._n += 1
-        self._tokens.append(context.tokens)
-        self._ran.add(context.mode)
-        if context.timings_ms:
-            self._ms.append(_milliseconds(context.timings_ms))
-        if any(known.forms):  # else there is no need to normalise the context
-            hit = metrics.covered(self._normalise(context.text), known.forms, substring=self._substring)
-            if hit is not None:
-                (self._yes_no if known.yes_no else self._scores["coverage"]).append(hit)
-        found = {passage.document for passage in context.passages}
-        recall, whole = metrics.recall(found, question.gold), metrics.all_gold(found, question.gold)
-        if recall is not None and whole is not None:
-            self._scores["recall"].append(recall)
-            self._scores["all_gold"].append(whole)
-
-    def row(self, mode: str, budget: int) -> Row:
-        means = {name: _mean(values) for name, values in self._scores.items()}
-        ran = "+".join(sorted(self._ran))
-        return Row(
-            mode,
-            budget,
-            self._n,
-            coverage=means["coverage"],
-            recall=means["recall"],
-            all_gold=means["all_gold"],
-            tokens_mean=_mean(self._tokens),
-            ms_p50=_percentile(self._ms, 50),
-            ms_p95=_percentile(self._ms, 95),
-            ci95=dict(self._intervals()),
-            counted={name: len(values) for name, values in self._scores.items()},
-            yes_no={"n": len(self._yes_no), "coverage": math.fsum(self._yes_no) / len(self._yes_no)}
-            if self._yes_no
-            else None,
-            ran=ran if ran and ran != mode else None,
-        )
-
-    def _intervals(self) -> Iterator[tuple[str, tuple[float, float]]]:
-        for name, values in self._scores.items():
-            interval = metrics.bootstrap_interval(values)
-            if interval is not None:
-                yield name, interval
+    def in_context(self, text: str, normalise: Callable[[str], str], substring: bool) -> bool | None:
+        if not any(self.forms):  # then there is no need to normalise the context
+            return None
+        return metrics.covered(normalise(text), self.forms, substring=substring)
 
 
 def _milliseconds(timings: Mapping[str, float]) -> float:
     """A question's own time: the entry "total" where there is one, else the sum of the parts."""
     return timings["total"] if "total" in timings else math.fsum(timings.values())
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return math.fsum(values) / len(values) if values else None
-
-
-def _percentile(values: Sequence[float], rank: float) -> float | None:
-    return float(np.percentile(values, rank)) if values else None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from ketrag_fast.eval.run import Row
+from ketrag_fast.eval.rows import Row
 
 _ABSENT = "-"
 _HEADER = (
@@ -15,23 +15,30 @@ _HEADER = (
     "95% interval",
     "recall",
     "all gold",
+    "MRR",
     "tokens",
     "ms p50",
     "ms p95",
 )
 
 
-def render(rows: Sequence[Row]) -> str:
+_ANSWERS = {"em": "EM", "f1": "F1", "f1_plain": "F1 plain", "bertscore": "BERTScore"}
+
+
+def render(rows: Sequence[Row], absent: Mapping[str, str] | None = None) -> str:
     """An aligned table, shares in percent, without a line break at the end.
 
-    Notes follow on lines of their own: they say which rows were not run and why, and how many
-    questions coverage leaves out.
+    Notes follow on lines of their own: they say which rows were not run and why, how many questions
+    coverage leaves out, and (`absent`) which scores need something that was not there.
     """
-    cells = [_HEADER, *(_cells(row) for row in rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(_HEADER))]
+    judged = [name for name in _ANSWERS if any(getattr(row, name) is not None for row in rows)]
+    header = (*_HEADER, *(_ANSWERS[name] for name in judged))
+    cells = [header, *(_cells(row, judged) for row in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
     lines = [_line(cells[0], widths), "  ".join("-" * width for width in widths)]
     lines.extend(_line(row, widths) for row in cells[1:])
     notes = list(dict.fromkeys(note for row in rows for note in _notes(row)))
+    notes += [f"{name}: not run: {reason}" for name, reason in (absent or {}).items()]
     return "\n".join([*lines, *([""] if notes else []), *notes])
 
 
@@ -43,9 +50,9 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join((first, *rest)).rstrip()
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: Row, judged: Sequence[str]) -> tuple[str, ...]:
     if row.status != "ok":
-        return (row.mode, str(row.budget), row.status, *[_ABSENT] * (len(_HEADER) - 3))
+        return (row.mode, str(row.budget), row.status, *[_ABSENT] * (len(_HEADER) - 3 + len(judged)))
     interval = row.ci95.get("coverage")
     return (
         row.mode if row.ran is None else f"{row.mode} ({row.ran})",
@@ -55,9 +62,11 @@ def _cells(row: Row) -> tuple[str, ...]:
         _ABSENT if interval is None else f"{_percent(interval[0])} to {_percent(interval[1])}",
         _percent(row.recall),
         _percent(row.all_gold),
+        _percent(row.mrr),
         _ABSENT if row.tokens_mean is None else f"{row.tokens_mean:.0f}",
         _ABSENT if row.ms_p50 is None else f"{row.ms_p50:.2f}",
         _ABSENT if row.ms_p95 is None else f"{row.ms_p95:.2f}",
+        *(_percent(getattr(row, name)) for name in judged),
     )
 
 

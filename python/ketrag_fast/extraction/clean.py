@@ -22,11 +22,12 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _WORDLIKE: Final = re.compile(r"[^\W_]")
 
 
-def clean(value: Any) -> str:
+def clean(value: Any, *, escaped: bool = True) -> str:
     """A field's text: trimmed, HTML entities read, control characters dropped, each run of white space one
     blank. "" for what is no text.
 
-    A number is its digits. White space goes first: a line break inside a name is a blank.
+    A number is its digits. White space goes first: a line break inside a name is a blank. `escaped=False`
+    leaves HTML entities alone: they were read once, and "&amp;lt;" is to be no "<".
     """
     if isinstance(value, bool) or value is None:
         return ""
@@ -34,22 +35,27 @@ def clean(value: Any) -> str:
         value = _digits(value)
     if not isinstance(value, str):
         return ""
-    text = html.unescape(_SPACE.sub(" ", value.strip()))
+    text = _SPACE.sub(" ", value.strip())
+    text = html.unescape(text) if escaped else text
     return _SPACE.sub(" ", _CONTROL.sub("", _SPACE.sub(" ", text))).strip()
 
 
-def entity(name: Any, kind: Any, description: Any) -> EntityRecord | None:
+def entity(name: Any, kind: Any, description: Any, *, escaped: bool = True) -> EntityRecord | None:
     """A record, or None where the name is none."""
-    label = _name(name)
-    return EntityRecord(label, _type(kind), _description(description)) if label else None
+    label = _name(name, escaped)
+    if not label:
+        return None
+    return EntityRecord(label, _type(kind, escaped), _description(description, escaped))
 
 
-def relation(source: Any, target: Any, description: Any, strength: Any) -> RelationRecord | None:
+def relation(
+    source: Any, target: Any, description: Any, strength: Any, *, escaped: bool = True
+) -> RelationRecord | None:
     """A record, or None where an end is no name or both are the same."""
-    first, second = _name(source), _name(target)
+    first, second = _name(source, escaped), _name(target, escaped)
     if not first or not second or first.upper() == second.upper():
         return None
-    return RelationRecord(first, second, _description(description), _strength(strength))
+    return RelationRecord(first, second, _description(description, escaped), _strength(strength))
 
 
 def _digits(value: float) -> str:
@@ -60,22 +66,24 @@ def _digits(value: float) -> str:
     return str(value) if abs(value) < 1e30 else ""
 
 
-def _name(value: Any) -> str:
+def _name(value: Any, escaped: bool) -> str:
     if isinstance(value, str) and len(value) > 16 * MAX_NAME:
         return ""
-    text = clean(value)
+    text = clean(value, escaped=escaped)
     return text if len(text) <= MAX_NAME and _WORDLIKE.search(text) else ""
 
 
-def _type(value: Any) -> str:
-    text = clean(value) if not isinstance(value, str) or len(value) <= 16 * MAX_TYPE else ""
+def _type(value: Any, escaped: bool) -> str:
+    if isinstance(value, str) and len(value) > 16 * MAX_TYPE:
+        return ""
+    text = clean(value, escaped=escaped)
     return text if len(text) <= MAX_TYPE else ""
 
 
-def _description(value: Any) -> str:
+def _description(value: Any, escaped: bool) -> str:
     if isinstance(value, str) and len(value) > 4 * MAX_DESCRIPTION:
         value = value[: 4 * MAX_DESCRIPTION]
-    text = clean(value)
+    text = clean(value, escaped=escaped)
     if len(text) <= MAX_DESCRIPTION:
         return text
     cut = text[: MAX_DESCRIPTION + 1]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ketrag_fast.eval import Row, render
 
 FULL = Row(
@@ -24,9 +26,9 @@ def words(line: str) -> str:
 
 def test_columns_are_aligned_and_shares_are_percent() -> None:
     lines = render([FULL, Row("bm25", 300, 100, coverage=0.05, counted={"coverage": 91})]).splitlines()
-    assert words(lines[0]) == "mode budget n coverage 95% interval recall all gold tokens ms p50 ms p95"
-    assert words(lines[2]) == "walk 12000 100 88.0 81.0 to 94.0 80.5 50.0 11873 0.52 1.10"
-    assert words(lines[3]) == "bm25 300 100 5.0 - - - - - -"
+    assert words(lines[0]) == "mode budget n coverage 95% interval recall all gold MRR tokens ms p50 ms p95"
+    assert words(lines[2]) == "walk 12000 100 88.0 81.0 to 94.0 80.5 50.0 - 11873 0.52 1.10"
+    assert words(lines[3]) == "bm25 300 100 5.0 - - - - - - -"
     assert (
         lines[0].index("coverage") + len("coverage")
         == lines[2].index("88.0") + 4
@@ -57,6 +59,19 @@ def test_a_row_that_was_not_run_says_why_below() -> None:
 
 def test_auto_shows_what_ran() -> None:
     assert "auto (walk)" in render([Row("auto", 4000, 1, coverage=1.0, counted={"coverage": 1}, ran="walk")])
+
+
+def test_scores_of_answers_have_columns_only_where_there_are_answers() -> None:
+    lines = render([replace(FULL, em=0.25, f1=0.5), FULL]).splitlines()
+    assert words(lines[0]).endswith("ms p95 EM F1")
+    assert words(lines[2]).endswith("1.10 25.0 50.0")
+    assert words(lines[3]).endswith("1.10 - -")
+
+
+def test_what_was_not_run_is_named_and_has_no_number() -> None:
+    text = render([FULL], {"em": "there are no answers", "win_rate": "no model"})
+    assert text.splitlines()[-2:] == ["em: not run: there are no answers", "win_rate: not run: no model"]
+    assert "EM" not in text
 
 
 def test_no_rows() -> None:

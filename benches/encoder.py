@@ -1,0 +1,173 @@
+"""The native encoder: tokens a second, share of the machine's peak, latency, and how close its vectors are.
+
+Usage: python benches/encoder.py MODEL_FOLDER [--texts 400] [--repeat 3] [--set musique-train100]
+
+Compared with `SentenceTransformer.encode` (its defaults) in the same run where that is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from common import DATA, header, table
+from ketrag_fast.kernels.encoder import Encoder
+
+
+def texts_of(folder: Path) -> tuple[list[str], list[str]]:
+    """Passages with their titles, and their sentences, cut roughly: the lengths are what matters."""
+    lines = (folder / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    passages = [f"{row.get('title', '')}\n{row['text']}" for row in rows]
+    pieces = [part.strip() for row in rows for part in row["text"].replace("? ", ". ").split(". ")]
+    return passages, [part for part in pieces if part]
+
+
+def peak(seconds: float = 0.5) -> float:
+    """FLOP/s of one core in NumPy's f32 product: a stand-in for the peak, from below."""
+    a = np.ones((768, 768), np.float32)
+    best, end = 0.0, time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        start = time.perf_counter()
+        a @ a
+        best = max(best, 2 * 768**3 / (time.perf_counter() - start))
+    return best
+
+
+def work_per_token(folder: Path, tokens: int, squares: int) -> float:
+    """Floating-point operations a token: the linear layers, and attention at the mean of L^2 / L."""
+    size = json.loads((folder / "config.json").read_text())
+    h, inner, layers = size["hidden_size"], size["intermediate_size"], size["num_hidden_layers"]
+    return float(layers * (2 * (4 * h * h + 2 * h * inner) + 4 * h * squares / tokens))
+
+
+def timed(work: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def top(vectors: np.ndarray[Any, Any], k: int = 10) -> list[set[int]]:
+    """The k nearest other rows of the first 500 rows."""
+    scores = vectors[:500] @ vectors.T
+    scores[np.arange(len(scores)), np.arange(len(scores))] = -2
+    return [set(row) for row in np.argpartition(-scores, k, axis=1)[:, :k].tolist()]
+
+
+def compare(got: np.ndarray[Any, Any], exact: np.ndarray[Any, Any]) -> tuple[float, float]:
+    """(lowest cosine, share of the ten nearest that are the same)."""
+    lengths = np.linalg.norm(got, axis=1) * np.linalg.norm(exact, axis=1)
+    shared = [len(a & b) / 10 for a, b in zip(top(got), top(exact), strict=True)]
+    return float(((got * exact).sum(1) / lengths).min()), float(np.mean(shared))
+
+
+def latency(encoder: Encoder, runs: int = 50) -> float:
+    """Median milliseconds of one question of about 20 tokens on one core."""
+    question = (
+        "Who was the father of the architect that designed the railway station of the town on the lake?"
+    )
+    encoder.encode([question], threads=1)
+    times = [timed(lambda: encoder.encode([question], threads=1)) for _ in range(runs)]
+    return 1000 * statistics.median(times)
+
+
+def start(folder: Path) -> float:
+    """Seconds of a whole process that loads the model and encodes one question."""
+    code = f"from ketrag_fast.kernels.encoder import Encoder; Encoder.open({str(folder)!r}).encode(['Who?'])"
+    runs = [timed(lambda: subprocess.run([sys.executable, "-c", code], check=True)) for _ in range(5)]
+    return statistics.median(runs)
+
+
+def library(folder: Path) -> Any:
+    """sentence-transformers on one thread, or None."""
+    try:
+        import torch
+        from sentence_transformers import SentenceTransformer
+    except ImportError:
+        return None
+    torch.set_num_threads(1)
+    return SentenceTransformer(str(folder), device="cpu")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--set", default="musique-train100")
+    parser.add_argument("--texts", type=int, default=400, help="passages; three times as many sentences")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--precision", default="auto")
+    parser.add_argument("--kernel", default="auto")
+    args = parser.parse_args()
+    encoder = Encoder.open(args.folder, precision=args.precision, kernel=args.kernel)
+    exact = Encoder.open(args.folder, precision="f32", kernel=args.kernel)
+    theirs = library(args.folder)
+    header(
+        "Native encoder",
+        [
+            f"{encoder.kernel} in {encoder.precision}; medians of {args.repeat} runs, interleaved.",
+            "The peak is that of NumPy's f32 product in the same run: bf16 may pass it.",
+            "sentence-transformers with its defaults on one thread."
+            if theirs
+            else "sentence-transformers is not installed.",
+        ],
+    )
+    passages, sentences = texts_of(DATA / args.set)
+    rows = []
+    for name, texts in (("passages", passages[: args.texts]), ("sentences", sentences[: 3 * args.texts])):
+        lengths = encoder.lengths(texts).astype(float)
+        tokens, squares = float(lengths.sum()), float((lengths**2).sum())
+        work = work_per_token(args.folder, int(tokens), int(squares))
+        one, two, other, peaks = [], [], [], []
+        for _ in range(args.repeat):
+            peaks.append(peak())
+            one.append(tokens / timed(lambda: encoder.encode(texts, threads=1)))  # noqa: B023
+            two.append(tokens / timed(lambda: encoder.encode(texts, threads=2)))  # noqa: B023
+            if theirs is not None:
+                other.append(tokens / timed(lambda: theirs.encode(texts)))  # noqa: B023
+        rate, both = statistics.median(one), statistics.median(two)
+        cosine, same = compare(encoder.encode(texts), exact.encode(texts))
+        ratio = f"{rate / statistics.median(other):.2f}" if other else "-"
+        rows.append(
+            [
+                name,
+                len(texts),
+                f"{rate:.0f}",
+                f"{both:.0f}",
+                f"{both / rate:.2f}",
+                f"{rate * work / max(peaks):.2f}",
+                ratio,
+                f"{cosine:.7f}",
+                f"{same:.4f}",
+            ]
+        )
+    table(
+        [
+            "texts",
+            "n",
+            "tokens/s, 1 core",
+            "2 cores",
+            "2 / 1",
+            "share of peak",
+            "x theirs",
+            "lowest cosine to f32",
+            "same top 10",
+        ],
+        rows,
+    )
+    table(
+        ["one question", "start to first vector"],
+        [[f"{latency(encoder):.2f} ms", f"{1000 * start(args.folder):.0f} ms"]],
+    )
+
+
+if __name__ == "__main__":
+    main()

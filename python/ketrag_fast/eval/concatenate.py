@@ -1,0 +1,50 @@
+"""A data set as the published KET-RAG code reads it: all passages in one document, in shuffled order.
+
+In the order of the file the passages of one question are neighbours, which flatters large windows; so they
+are shuffled (`random.Random(seed).shuffle`). Each passage is `title`, a line break and the text; a line
+break stands between passages.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from ketrag_fast.errors import DocumentError
+from ketrag_fast.eval.question import DataSet
+from ketrag_fast.eval.reading import objects
+from ketrag_fast.types import Document
+
+NAME = "concatenated"
+
+
+def concatenated(dataset: DataSet, seed: int) -> DataSet:
+    """The same questions over one document. Passages lose their ids, so the gold passages are absent."""
+    passages = _passages(dataset)
+    if not passages:
+        raise DocumentError(f"{dataset.folder} has no passages to concatenate")
+    random.Random(seed).shuffle(passages)  # noqa: S311 - a fixed order, not a secret
+    told = "the passages are concatenated: recall, all gold, Hit@k and MRR are absent"
+    return replace(
+        dataset,
+        corpus=None,
+        documents=(Document(NAME, "\n".join(passages)),),
+        questions=tuple(replace(question, gold=frozenset()) for question in dataset.questions),
+        warnings=(*dataset.warnings, told),
+    )
+
+
+def _passages(dataset: DataSet) -> list[str]:
+    if dataset.corpus is None:
+        return [_joined(document.title, document.text) for document in dataset.documents]
+    found = []
+    for entry, where in objects(dataset.corpus):
+        title, text = entry.get("title") or "", entry.get("text")
+        if not isinstance(title, str) or not isinstance(text, str):
+            raise DocumentError(f"{where}: a passage needs a text, and its title is a text")
+        found.append(_joined(title, text))
+    return found
+
+
+def _joined(title: str, text: str) -> str:
+    return f"{title}\n{text}" if title else text

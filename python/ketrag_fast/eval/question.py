@@ -1,0 +1,72 @@
+"""What is asked: questions with their gold answers and passages, and the set that they come in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ketrag_fast.types import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question; `answers` are its gold answer and aliases, `gold` the ids of its supporting documents."""
+
+    id: str
+    text: str
+    answers: tuple[str, ...]
+    gold: frozenset[str]
+    metadata: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """Questions in the order of their file.
+
+    `corpus` is the file to index, None where there is none; a set whose file holds its passages inside the
+    questions has them in `documents` instead. `unknown_passages` counts the judgements that name a passage
+    which the corpus lacks, and `unknown_questions` those of a question that is not asked; both are left out
+    of `gold`, as nothing could find them, and told in `warnings`.
+    """
+
+    folder: Path
+    corpus: Path | None
+    questions: tuple[Question, ...]
+    unknown_passages: int
+    unknown_questions: int
+    warnings: tuple[str, ...]
+    documents: tuple[Document, ...] = ()
+
+    @property
+    def sources(self) -> list[Path | Document]:
+        """What an index of this set is built from; empty where the set has no passages."""
+        return [self.corpus] if self.corpus is not None else list(self.documents)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the questions with their answers and gold passages: equal for equal questions."""
+        digest = hashlib.sha256()
+        for q in self.questions:
+            entry = [q.id, q.text, list(q.answers), sorted(q.gold)]
+            digest.update(json.dumps(entry, ensure_ascii=True).encode("ascii") + b"\n")
+        return digest.hexdigest()
+
+
+def absences(questions: tuple[Question, ...], empty_answers: int = 0) -> list[str]:
+    """What the questions lack, in words: the metrics that need it are absent, never zero."""
+    told = []
+    n = len(questions)
+    unanswered = sum(not q.answers for q in questions)
+    unjudged = sum(not q.gold for q in questions)
+    if not n:
+        told.append("there are no questions: nothing is scored")
+    elif unanswered == n:
+        told.append("no question has an answer: coverage and the scores of answers are absent")
+    if empty_answers:
+        told.append(f"{empty_answers} gold answers are empty and were left out")
+    if n and unjudged == n:
+        told.append("no question has a supporting passage: recall, all gold, Hit@k and MRR are absent")
+    return told

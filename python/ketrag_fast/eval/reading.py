@@ -1,0 +1,104 @@
+"""Lines and JSON of data sets, each with the place that an error names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ketrag_fast.errors import DocumentError
+
+
+def lines(path: Path) -> Iterator[tuple[str, str]]:
+    """Lines that are not blank, each with its place (`file:line`); a byte order mark is skipped."""
+    try:
+        with path.open("rb") as file:
+            for number, raw in enumerate(file, 1):
+                where = f"{path}:{number}"
+                try:
+                    line = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+                except UnicodeDecodeError as error:
+                    raise DocumentError(f"{where}: not UTF-8 ({error.reason})") from error
+                if line.strip():
+                    yield line, where
+    except OSError as error:
+        raise DocumentError(f"{path}: {error.strerror or error}") from error
+
+
+def objects(path: Path) -> Iterator[tuple[dict[str, object], str]]:
+    """JSON objects, one a line."""
+    for line, where in lines(path):
+        yield an_object(parsed(line, where), where), where
+
+
+def entries(path: Path) -> Iterator[tuple[dict[str, object], str]]:
+    """JSON objects, one a line or all in one array, as published files have it."""
+    first = next(iter(lines(path)), ("", ""))[0].lstrip()
+    if not first.startswith("["):
+        yield from objects(path)
+        return
+    try:
+        whole = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DocumentError(f"{path}: not UTF-8 ({error.reason})") from error
+    except OSError as error:
+        raise DocumentError(f"{path}: {error.strerror or error}") from error
+    array = parsed(whole, str(path))
+    for number, entry in enumerate(array if isinstance(array, list) else [array], 1):
+        where = f"{path}: entry {number}"
+        yield an_object(entry, where), where
+
+
+def parsed(text: str, where: str) -> object:
+    """The JSON value, or the typed error."""
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DocumentError(f"{where}: not JSON: {error}") from error
+    return value
+
+
+def an_object(value: object, where: str) -> dict[str, object]:
+    """The same value if it is a JSON object."""
+    if not isinstance(value, dict):
+        raise DocumentError(f"{where}: not a JSON object")
+    return value
+
+
+def identity(entry: Mapping[str, object], where: str, *names: str) -> str:
+    """The id under the first of `names` (`_id` by default) that is there: a text or a whole number."""
+    names = names or ("_id",)
+    found = next((entry[name] for name in names if name in entry), None)
+    if isinstance(found, int) and not isinstance(found, bool):
+        return str(found)
+    if not isinstance(found, str) or not found:
+        raise DocumentError(f"{where}: no {names[0]}")
+    return found
+
+
+def a_text(entry: Mapping[str, object], name: str, where: str) -> str:
+    """A text that is not blank."""
+    value = entry.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise DocumentError(f"{where}: {name} is missing or empty")
+    return value
+
+
+def texts(value: object, name: str, where: str) -> list[str]:
+    """A list of texts; a text alone is a list of one, None is none."""
+    if value is None:
+        return []
+    found = [value] if isinstance(value, str) else value
+    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+        raise DocumentError(f"{where}: {name} is not a list of strings")
+    return found
+
+
+def once(seen: dict[str, str], name: str, where: str) -> None:
+    """Remembers a question's id, or says where it was used before."""
+    if name in seen:
+        raise DocumentError(
+            f"{where}: question id {name!r} was used before, at {seen[name]}",
+            hint="give every question an id of its own: scores of two with one id could not be told apart",
+        )
+    seen[name] = where

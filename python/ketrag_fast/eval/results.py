@@ -1,0 +1,103 @@
+"""What one question gave under one mode and budget: kept, so that a difference can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from ketrag_fast.errors import InputError
+
+HITS = (1, 5, 10)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Scores of one question; what does not apply to it is None.
+
+    `covered` of a question answered by yes or no says little (`yes_no`): it stays out of coverage. `found`
+    holds the documents of the context by rank, each once; `rank` is that of the first gold one, 0 if none is
+    there. `em`, `f1` (KET-RAG's), `f1_plain` (HippoRAG's) and `bertscore` judge `answer`.
+    """
+
+    question: str
+    mode: str
+    budget: int
+    ran: str
+    tokens: int
+    ms: float | None = None
+    covered: bool | None = None
+    yes_no: bool = False
+    recall: float | None = None
+    all_gold: bool | None = None
+    rank: int | None = None
+    found: tuple[str, ...] = ()
+    answer: str | None = None
+    em: float | None = None
+    f1: float | None = None
+    f1_plain: float | None = None
+    bertscore: float | None = None
+
+    @property
+    def reciprocal_rank(self) -> float | None:
+        """1 / rank of the first gold document, 0 if it is not in the context."""
+        return None if self.rank is None else 1.0 / self.rank if self.rank else 0.0
+
+    def hit(self, k: int) -> float | None:
+        """Whether a gold document is among the first `k`."""
+        return None if self.rank is None else float(0 < self.rank <= k)
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields; a line of `results.jsonl`."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Result:
+        """The inverse of `to_json`. Raises InputError for a line that is not one."""
+        try:
+            known = {f.name: data[f.name] for f in fields(cls)}
+            result = cls(**{**known, "found": tuple(map(str, known["found"]))})
+        except (KeyError, TypeError) as error:
+            raise InputError(f"not a result of an evaluation: {error}") from error
+        numbers = (result.recall, result.ms, result.em, result.f1, result.f1_plain, result.bertscore)
+        whole = (result.budget, result.tokens, *((result.rank,) if result.rank is not None else ()))
+        if (
+            not all(isinstance(x, str) for x in (result.question, result.mode, result.ran))
+            or not all(isinstance(x, int) and x >= 0 for x in whole)
+            or not all(x is None or isinstance(x, (int, float)) for x in numbers)
+        ):
+            raise InputError("not a result of an evaluation: a field has another type")
+        return result
+
+
+def _of(name: str) -> Callable[[Result], float | None]:
+    def value(result: Result) -> float | None:
+        found = getattr(result, name)
+        return None if found is None else float(found)
+
+    return value
+
+
+def _hit(k: int) -> Callable[[Result], float | None]:
+    return lambda result: result.hit(k)
+
+
+METRICS: Mapping[str, Callable[[Result], float | None]] = {
+    "coverage": lambda result: None if result.yes_no or result.covered is None else float(result.covered),
+    "recall": _of("recall"),
+    "all_gold": _of("all_gold"),
+    "mrr": _of("reciprocal_rank"),
+    **{f"hit@{k}": _hit(k) for k in HITS},
+    "em": _of("em"),
+    "f1": _of("f1"),
+    "f1_plain": _of("f1_plain"),
+    "bertscore": _of("bertscore"),
+    "tokens": _of("tokens"),
+}
+"""Each metric as a value of one question; None where it does not apply to the question."""
+
+OF_ANSWERS = ("em", "f1", "f1_plain", "bertscore")
+"""Metrics that need answers, which a model (or a file) has to give."""
+
+SHARES = frozenset(METRICS) - {"tokens"}
+"""Metrics between 0 and 1, printed in percent."""

@@ -1,0 +1,136 @@
+"""The native sentence encoder: texts to vectors by a model's folder, with no other package.
+
+A folder of sentence-transformers is read as it is (BERT, RoBERTa, XLM-RoBERTa, CamemBERT, MPNet).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast import _core
+from ketrag_fast.errors import ConfigError, InputError
+from ketrag_fast.kernels.arrays import Report
+
+PRECISIONS = ("auto", "f32", "bf16")
+"""auto: bf16 where the processor has it and the model bears it, else f32."""
+
+KERNEL_VARIABLE = "KETRAG_ENCODER_KERNEL"
+"""The environment's choice of instructions: auto, portable, avx2 or avx512."""
+
+
+def _packed(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+    if isinstance(texts, str):
+        raise InputError("texts must be a sequence of strings, not one string")
+    try:
+        parts = [text.encode() for text in texts]
+    except UnicodeEncodeError as error:
+        raise InputError(f"a text is no Unicode text: {error}") from error
+    offsets = np.zeros(len(parts) + 1, np.uint64)
+    np.cumsum([len(part) for part in parts], out=offsets[1:])
+    return np.frombuffer(b"".join(parts), np.uint8), offsets
+
+
+class Encoder:
+    """A loaded model. `encode` may be called from several threads at once."""
+
+    def __init__(self, core: _core.Encoder) -> None:
+        self._core = core
+
+    @classmethod
+    def open(
+        cls,
+        folder: str | Path,
+        *,
+        precision: str = "auto",
+        kernel: str | None = None,
+        threads: int = 0,
+        report: Report = None,
+    ) -> Encoder:
+        """Loads a model's folder; `kernel` None is the environment's choice, else auto.
+
+        Raises InputError where the architecture is not built in or an argument is none of its
+        values, and IndexDamaged where a file is missing or not what it should be.
+        """
+        if kernel is None:
+            kernel = os.environ.get(KERNEL_VARIABLE) or "auto"
+        core = _core.Encoder.open(folder, precision=precision, kernel=kernel, threads=threads, report=report)
+        return cls(core)
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        *,
+        prompt: str = "",
+        threads: int = 0,
+        report: Report = None,
+    ) -> NDArray[np.float32]:
+        """A row for each text, pooled and normalised as the folder says: float32 (n, dimension).
+
+        `prompt` is put before each text. A text longer than the model reads is cut into windows,
+        whose vectors are averaged by their numbers of tokens and normalised; one without tokens
+        has the vector zero. A row depends on its text and the prompt alone, to the bit: not on
+        the other texts or the number of threads. `report(done, total)` counts tokens.
+        """
+        blob, offsets = _packed(texts)
+        return self._core.encode(blob, offsets, prompt=prompt, threads=threads, report=report)
+
+    def lengths(
+        self,
+        texts: Sequence[str],
+        *,
+        prompt: str = "",
+        threads: int = 0,
+        report: Report = None,
+    ) -> NDArray[np.uint64]:
+        """The tokens that each text takes, in all its windows, special tokens and prompt included."""
+        blob, offsets = _packed(texts)
+        return self._core.lengths(blob, offsets, prompt=prompt, threads=threads, report=report)
+
+    def prompt(self, name: str | None = None) -> str:
+        """The folder's prompt of this name; without one its default, or none. Raises ConfigError."""
+        name = self._core.default_prompt if name is None else name
+        if name is None:
+            return ""
+        prompts = dict(self._core.prompts)
+        if name not in prompts:
+            raise ConfigError(f"the model has no prompt {name!r}", hint=f"it has: {sorted(prompts)}")
+        return prompts[name]
+
+    @property
+    def dimension(self) -> int:
+        """Values of a vector."""
+        return self._core.dimension
+
+    @property
+    def longest(self) -> int:
+        """Tokens that the model reads at once, special tokens included."""
+        return self._core.longest
+
+    @property
+    def precision(self) -> str:
+        """f32 or bf16: what `auto` became."""
+        return self._core.precision
+
+    @property
+    def kernel(self) -> str:
+        """The instructions in use."""
+        return self._core.kernel
+
+    @property
+    def note(self) -> str | None:
+        """Why bf16 is not used although the processor has it, if so."""
+        return self._core.note
+
+    def fingerprint(self, *, report: Report = None) -> str:
+        """A digest of the files and the precision that the vectors depend on. Reads the files whole."""
+        return self._core.fingerprint(report=report)
+
+
+def kernels() -> list[str]:
+    """The kernels that this machine can run, the plainest first."""
+    return _core.encoder_kernels()

@@ -1,0 +1,277 @@
+//! Attention of one sequence: per head, scores of a block of queries against all keys, softmax,
+//! and the weighted sum of the values.
+
+use super::buffer::Buffer;
+use super::machine::Machine;
+use super::product::{Layout, ROWS, WIDEST};
+use super::simd::math::exp2;
+
+/// Queries at a time: their scores stay in the second cache at any length.
+const QUERIES: usize = 48;
+
+/// The heads of a layer.
+#[derive(Debug, Clone, Copy)]
+pub struct Heads {
+    pub count: usize,
+    /// Elements of a head, padded to whole vectors.
+    pub width: usize,
+}
+
+/// What one thread needs besides the sequence.
+#[derive(Default)]
+pub struct Scratch {
+    keys: Buffer,
+    values: Buffer,
+    scores: Buffer,
+    shares: Buffer,
+}
+
+/// A bias for each head and distance `key - query`, for the longest sequence: `table[h]` has
+/// `2 * reach - 1` values, the distance 0 at `reach - 1`, in units of log2.
+pub struct Distances {
+    values: Buffer,
+    stride: usize,
+    reach: usize,
+}
+
+impl Distances {
+    /// From `value(head, distance)`.
+    pub fn new(heads: usize, reach: usize, value: impl Fn(usize, isize) -> f32) -> Self {
+        // A last vector may reach beyond the longest sequence.
+        let stride = 2 * reach + WIDEST;
+        let mut values = Buffer::new(heads * stride);
+        for head in 0..heads {
+            for place in 0..2 * reach - 1 {
+                values[head * stride + place] = value(head, place as isize - (reach as isize - 1));
+            }
+        }
+        Self { values, stride, reach }
+    }
+
+    /// The biases of one query: that of key `j` is at `j`, for all keys and a vector more.
+    fn of(&self, head: usize, query: usize, length: usize) -> &[f32] {
+        assert!(query < length && length <= self.reach);
+        let start = head * self.stride + self.reach - 1 - query;
+        &self.values[start..start + length + WIDEST]
+    }
+}
+
+/// Attends within one sequence of `length` tokens. A row of `projected` holds the heads' queries,
+/// then the keys, then the values (`3 * count * width` operands); queries are already scaled, so
+/// that a score is the exponent of 2. A row of `out` takes `count * width` operands.
+///
+/// # Safety
+/// The instructions of `S`.
+///
+/// # Panics
+/// Where a slice is too short or a head is not whole vectors.
+#[inline(always)]
+pub unsafe fn attend<S: Machine, const LOW: bool>(
+    heads: Heads,
+    length: usize,
+    projected: &[f32],
+    distances: Option<&Distances>,
+    scratch: &mut Scratch,
+    out: &mut [f32],
+) {
+    let layout = Layout::of::<S>(LOW);
+    let width = layout.words(heads.width);
+    let (stride, out_stride) = (3 * heads.count * width, heads.count * width);
+    let padded = layout.pad(length);
+    assert!(heads.width.is_multiple_of(S::N) && length > 0);
+    assert!(projected.len() >= length * stride && out.len() >= length * out_stride);
+    scratch.keys.reserve(padded * width);
+    scratch.values.reserve(length.div_ceil(2) * heads.width);
+    scratch.scores.reserve(QUERIES * padded);
+    scratch.shares.reserve(QUERIES * padded / 2);
+    for head in 0..heads.count {
+        let keys = &projected[(heads.count + head) * width..];
+        for first in (0..padded).step_by(S::N) {
+            let group = &mut scratch.keys[first * width..(first + S::N) * width];
+            for lane in 0..S::N {
+                if first + lane < length {
+                    let key = &keys[(first + lane) * stride..][..width];
+                    for (t, &x) in key.iter().enumerate() {
+                        group[t * S::N + lane] = x;
+                    }
+                } else {
+                    for t in 0..width {
+                        group[t * S::N + lane] = 0.0;
+                    }
+                }
+            }
+        }
+        // SAFETY: the scratch has the room reserved above; each head lies within its row, and the
+        // rows within the slices, by the asserts. Whole vectors: `padded` and the head's width are.
+        unsafe {
+            let values = projected.as_ptr().add((2 * heads.count + head) * width);
+            if LOW {
+                pairs::<S>(heads.width, length, values, stride, &mut scratch.values);
+            }
+            for query in (0..length).step_by(QUERIES) {
+                let count = QUERIES.min(length - query);
+                let mut inverse = [0.0f32; QUERIES];
+                scores::<S, LOW>(
+                    count,
+                    width,
+                    padded,
+                    projected.as_ptr().add(query * stride + head * width),
+                    stride,
+                    &scratch.keys,
+                    &mut scratch.scores,
+                );
+                for r in 0..count {
+                    let row = scratch.scores.as_mut_ptr().add(r * padded);
+                    let shares = scratch.shares.as_mut_ptr().add(r * padded / 2).cast::<u16>();
+                    let bias = distances.map(|d| d.of(head, query + r, length));
+                    inverse[r] = 1.0 / softmax::<S, LOW>(row, length, bias, shares);
+                }
+                let (a, lda, inner) = if LOW {
+                    (scratch.shares.as_ptr(), padded / 2, length.div_ceil(2))
+                } else {
+                    (scratch.scores.as_ptr(), padded, length)
+                };
+                let (b, ks) = if LOW { (scratch.values.as_ptr(), heads.width) } else { (values, stride) };
+                let c = out.as_mut_ptr().add(query * out_stride + head * width);
+                mix::<S, LOW>(heads.width, count, inner, a, lda, b, ks, &inverse, c, out_stride);
+            }
+        }
+    }
+}
+
+/// Rows of values as pairs: word `c` of pair `j` is value `c` of rows `2 j` and `2 j + 1` (zero
+/// beyond the last).
+#[inline(always)]
+unsafe fn pairs<S: Machine>(width: usize, length: usize, values: *const f32, stride: usize, out: &mut [f32]) {
+    let zeros = [0u16; WIDEST];
+    for pair in 0..length.div_ceil(2) {
+        for c in (0..width).step_by(S::N) {
+            // SAFETY: `width` bf16 in each of `length` rows and `width` words for each pair.
+            unsafe {
+                let first = values.add(2 * pair * stride).cast::<u16>().add(c);
+                let second = if 2 * pair + 1 < length {
+                    values.add((2 * pair + 1) * stride).cast::<u16>().add(c)
+                } else {
+                    zeros.as_ptr()
+                };
+                S::pair(first, second, out.as_mut_ptr().add(pair * width + c));
+            }
+        }
+    }
+}
+
+/// `out[r][j] = query r . key j` for all (padded) keys.
+#[inline(always)]
+unsafe fn scores<S: Machine, const LOW: bool>(
+    count: usize,
+    width: usize,
+    padded: usize,
+    queries: *const f32,
+    stride: usize,
+    keys: &[f32],
+    out: &mut [f32],
+) {
+    let panel = S::N * S::NV;
+    for first in (0..padded).step_by(panel) {
+        let vectors = panel.min(padded - first) / S::N;
+        for r in (0..count).step_by(ROWS) {
+            let rows = ROWS.min(count - r);
+            // SAFETY: `count` queries at `stride`; keys are packed in groups of `N` by `width`
+            // words; `out` has `count` rows of `padded`.
+            unsafe {
+                let a = queries.add(r * stride);
+                let b = keys.as_ptr().add(first * width);
+                let c = out.as_mut_ptr().add(r * padded + first);
+                S::block::<LOW>(rows, vectors, width, a, stride, b, S::N * width, S::N, c, padded);
+            }
+        }
+    }
+}
+
+/// `2^(score - highest)` in place of the scores (as bf16 in `shares` with `LOW`), zero beyond
+/// `length`; returns their sum.
+#[inline(always)]
+unsafe fn softmax<S: Machine, const LOW: bool>(
+    row: *mut f32,
+    length: usize,
+    bias: Option<&[f32]>,
+    shares: *mut u16,
+) -> f32 {
+    // SAFETY: the row has `length` values padded to whole vectors, `shares` as many bf16, and a
+    // bias reaches a vector beyond `length`.
+    unsafe {
+        let mut highest = S::splat(-3e38);
+        for j in (0..length).step_by(S::N) {
+            let mut s = S::load(row.add(j));
+            if let Some(bias) = bias {
+                s = S::add(s, S::load(bias.as_ptr().add(j)));
+                S::store(row.add(j), s);
+            }
+            if j + S::N > length {
+                s = S::first(s, length - j, S::splat(-3e38));
+            }
+            highest = S::max(highest, s);
+        }
+        let highest = S::splat(S::largest(highest));
+        let mut sum = S::splat(0.0);
+        for j in (0..length).step_by(S::N) {
+            let mut e = exp2::<S>(S::sub(S::load(row.add(j)), highest));
+            if j + S::N > length {
+                e = S::first(e, length - j, S::splat(0.0));
+            }
+            sum = S::add(sum, e);
+            if LOW {
+                S::store_low(shares.add(j), e);
+            } else {
+                S::store(row.add(j), e);
+            }
+        }
+        S::total(sum)
+    }
+}
+
+/// `c[r] = inverse[r] * sum over j of a[r][j] * b[j]`, as operands.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+unsafe fn mix<S: Machine, const LOW: bool>(
+    width: usize,
+    count: usize,
+    inner: usize,
+    a: *const f32,
+    lda: usize,
+    b: *const f32,
+    ks: usize,
+    inverse: &[f32; QUERIES],
+    c: *mut f32,
+    stride: usize,
+) {
+    let mut sums = [0.0f32; ROWS * WIDEST];
+    let panel = S::N * S::NV;
+    for first in (0..width).step_by(panel) {
+        let vectors = panel.min(width - first) / S::N;
+        for r in (0..count).step_by(ROWS) {
+            let rows = ROWS.min(count - r);
+            // SAFETY: `count` rows of `inner` words at `a`, `inner` rows of `width` words at `b`,
+            // and `count` rows of `width` operands at `c`.
+            unsafe {
+                let (a, b) = (a.add(r * lda), b.add(first));
+                S::block::<LOW>(rows, vectors, inner, a, lda, b, S::N, ks, sums.as_mut_ptr(), WIDEST);
+                for i in 0..rows {
+                    let line = c.add((r + i) * stride);
+                    let scale = S::splat(inverse[r + i]);
+                    for v in 0..vectors {
+                        let y = S::mul(S::load(sums.as_ptr().add(i * WIDEST + v * S::N)), scale);
+                        if LOW {
+                            S::store_low(line.cast::<u16>().add(first + v * S::N), y);
+                        } else {
+                            S::store(line.add(first + v * S::N), y);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

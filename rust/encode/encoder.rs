@@ -1,0 +1,316 @@
+//! A folder of sentence-transformers as a function from texts to vectors.
+
+use super::body::{Body, Scratch};
+use super::config::Config;
+use super::folder::Folder;
+use super::load::Weights;
+use super::machine::Kernel;
+use super::pool::{normalise, Head};
+use super::tokens::{Tokens, Windows};
+use super::verify;
+use crate::error::{Error, Result};
+use crate::parallel::{map_ranges, map_ranges_with};
+use crate::progress::Progress;
+use crate::store::file_digest;
+use crate::text::strings::Strings;
+use std::path::{Path, PathBuf};
+
+/// Tokens that go through the layers together, at least one window.
+const BATCH: usize = 256;
+/// Texts that a thread tokenises at a time.
+const TEXTS: usize = 32;
+/// What changes whenever the same folder would give other vectors.
+const VERSION: &str = "native encoder 1";
+
+/// How numbers are multiplied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Precision {
+    /// bf16 where the processor has it and the model's vectors keep their direction, else f32.
+    Auto,
+    F32,
+    /// Emulated, and slower than f32, where the processor lacks it.
+    Bf16,
+}
+
+impl Precision {
+    pub fn named(name: &str) -> Result<Self> {
+        Ok(match name {
+            "auto" => Self::Auto,
+            "f32" => Self::F32,
+            "bf16" => Self::Bf16,
+            _ => return Err(Error::input(format!("precision must be one of auto, f32, bf16, not {name:?}"))),
+        })
+    }
+}
+
+/// A loaded model. Encoding shares it between threads.
+pub struct Encoder {
+    body: Body,
+    head: Head,
+    tokens: Tokens,
+    folder: Folder,
+    path: PathBuf,
+    note: Option<String>,
+}
+
+impl Encoder {
+    /// Loads a folder. `kernel` is auto, portable, avx2 or avx512. With [`Precision::Auto`] bf16 is
+    /// compared with f32 on built-in texts first, and refused (see [`Encoder::note`]) where a
+    /// vector's cosine is below .999.
+    pub fn open(
+        path: &Path,
+        precision: Precision,
+        kernel: &str,
+        threads: usize,
+        progress: &Progress,
+    ) -> Result<Self> {
+        let folder = Folder::read(path)?;
+        let config = Config::read(&folder.transformer)?;
+        let longest = folder.longest.unwrap_or(usize::MAX).min(config.room());
+        let tokens = Tokens::open(
+            &folder.transformer.join("tokenizer.json"),
+            config.vocabulary,
+            longest,
+            folder.lower,
+        )?;
+        let weights = Weights::open(&folder.transformer, config)?;
+        let hidden = weights.config.hidden;
+        let head = Head::open(&folder.pooling, folder.pool_prompt, &folder.steps, hidden)?;
+        let low = match precision {
+            Precision::F32 => false,
+            Precision::Bf16 => true,
+            Precision::Auto => Kernel::named(kernel, true) == Ok(Kernel::Avx512Bf16),
+        };
+        let body = weights.pack(Kernel::named(kernel, low)?, low, threads, progress)?;
+        let mut encoder = Self { body, head, tokens, folder, path: path.to_path_buf(), note: None };
+        if low && precision == Precision::Auto {
+            let full = weights.pack(Kernel::named(kernel, false)?, false, threads, progress)?;
+            let fast = encoder.probe(threads, progress)?;
+            let bodies = std::mem::replace(&mut encoder.body, full);
+            let exact = encoder.probe(threads, progress)?;
+            let lowest = verify::lowest_cosine(&fast, &exact, encoder.dimension());
+            if lowest >= verify::LOWEST {
+                encoder.body = bodies;
+            } else {
+                encoder.note = Some(format!(
+                    "f32 is used: in bf16 a vector of this model has cosine {lowest:.5} to itself"
+                ));
+            }
+        }
+        Ok(encoder)
+    }
+
+    fn probe(&self, threads: usize, progress: &Progress) -> Result<Vec<f32>> {
+        let texts = verify::texts();
+        let silent = Progress::none();
+        progress.check()?;
+        self.encode(&texts.view(), "", threads, &silent)
+    }
+
+    /// Values of a vector.
+    pub fn dimension(&self) -> usize {
+        self.head.dimension()
+    }
+
+    /// The longest window in tokens.
+    pub fn longest(&self) -> usize {
+        self.tokens.longest()
+    }
+
+    /// "f32" or "bf16".
+    pub fn precision(&self) -> &'static str {
+        if self.body.layout.low {
+            "bf16"
+        } else {
+            "f32"
+        }
+    }
+
+    pub fn kernel(&self) -> &'static str {
+        self.body.kernel.name()
+    }
+
+    /// Why the precision is not the one that was hoped for, if so.
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
+    /// (name, prompt), and the name of the one that the folder uses by default.
+    pub fn prompts(&self) -> (&[(String, String)], Option<&str>) {
+        (&self.folder.prompts, self.folder.default_prompt.as_deref())
+    }
+
+    /// A digest of all files that the vectors depend on, with the precision. Reads them whole.
+    pub fn fingerprint(&self, progress: &Progress) -> Result<String> {
+        let transformer = &self.folder.transformer;
+        let mut files = self.folder.files.clone();
+        files.extend(
+            ["config.json", "tokenizer.json", "model.safetensors"].map(|name| transformer.join(name)),
+        );
+        for step in &self.folder.steps {
+            if let super::folder::Step::Dense(folder) = step {
+                files.extend(["config.json", "model.safetensors"].map(|name| folder.join(name)));
+            }
+        }
+        files.sort();
+        files.dedup();
+        let mut all = blake3::Hasher::new();
+        all.update(format!("{VERSION}\n{}\n", self.precision()).as_bytes());
+        for file in files {
+            let digest = file_digest(&file, progress)?;
+            let name = file.strip_prefix(&self.path).unwrap_or(&file);
+            all.update(format!("{}\n{digest}\n", name.display()).as_bytes());
+        }
+        Ok(all.finalize().to_hex().to_string())
+    }
+
+    /// The tokens that each text takes, in all its windows, special tokens and prompt included.
+    pub fn lengths(
+        &self,
+        texts: &Strings<'_>,
+        prompt: &str,
+        threads: usize,
+        progress: &Progress,
+    ) -> Result<Vec<u64>> {
+        let windows = self.windows(texts, prompt, threads, progress)?;
+        Ok(windows.iter().map(|w| w.ids.len() as u64).collect())
+    }
+
+    fn windows(
+        &self,
+        texts: &Strings<'_>,
+        prompt: &str,
+        threads: usize,
+        progress: &Progress,
+    ) -> Result<Vec<Windows>> {
+        // Progress is counted in tokens, which are not known yet.
+        let uncounted = Progress::none();
+        let windows = map_ranges(texts.len(), TEXTS, threads, &uncounted, |range| {
+            let one = |i| {
+                progress.check()?;
+                self.tokens.windows(texts.get(i), prompt)
+            };
+            range.map(one).collect::<Result<Vec<_>>>()
+        })?;
+        Ok(windows.concat())
+    }
+
+    /// A row of [`Encoder::dimension`] values for each text, each with `prompt` before it. A text
+    /// that is longer than the model reads is cut into windows; their vectors are averaged by their
+    /// numbers of tokens and normalised. A text without tokens has the vector zero. A row depends
+    /// on its text and the prompt alone. Progress counts tokens.
+    pub fn encode(
+        &self,
+        texts: &Strings<'_>,
+        prompt: &str,
+        threads: usize,
+        progress: &Progress,
+    ) -> Result<Vec<f32>> {
+        let windows = self.windows(texts, prompt, threads, progress)?;
+        let uncounted = Progress::none();
+        progress.expect(windows.iter().map(|w| w.ids.len() as u64).sum());
+        let pieces = pieces(&windows);
+        let batches = batches(&pieces);
+        let vectors = map_ranges_with(
+            batches.len() - 1,
+            1,
+            threads,
+            &uncounted,
+            Scratch::default,
+            |scratch, range| {
+                let batch = &pieces[batches[range.start]..batches[range.end]];
+                self.batch(batch, scratch, progress)
+            },
+        )?
+        .concat();
+        self.combine(&windows, &pieces, &vectors)
+    }
+
+    fn batch(&self, pieces: &[Piece<'_>], scratch: &mut Scratch, progress: &Progress) -> Result<Vec<f32>> {
+        let sequences: Vec<&[u32]> = pieces.iter().map(|piece| piece.ids).collect();
+        let rows = self.body.run(&sequences, scratch, progress)?;
+        let stride = self.body.stride();
+        let mut out = Vec::with_capacity(pieces.len() * self.dimension());
+        let mut first = 0;
+        for piece in pieces {
+            let own = &rows[first * stride..(first + piece.ids.len()) * stride];
+            out.extend(self.head.run(own, stride, self.body.hidden, piece.prompt));
+            first += piece.ids.len();
+        }
+        if !out.iter().all(|x| x.is_finite()) {
+            return Err(Error::damaged(format!(
+                "{}: the model's vectors are not finite; its weights are too large",
+                self.path.display()
+            )));
+        }
+        progress.advance(first as u64);
+        Ok(out)
+    }
+
+    /// Rows of texts from rows of windows.
+    fn combine(&self, windows: &[Windows], pieces: &[Piece<'_>], vectors: &[f32]) -> Result<Vec<f32>> {
+        let d = self.dimension();
+        let mut out = vec![0.0f32; windows.len() * d];
+        let mut at = 0;
+        for (row, own) in out.chunks_exact_mut(d).zip(windows) {
+            let count = own.lengths.len();
+            let mine = &vectors[at * d..(at + count) * d];
+            if count == 1 {
+                row.copy_from_slice(mine);
+            } else if count > 1 {
+                let mut sums = vec![0.0f64; d];
+                for (piece, vector) in pieces[at..at + count].iter().zip(mine.chunks_exact(d)) {
+                    for (s, &x) in sums.iter_mut().zip(vector) {
+                        *s += piece.ids.len() as f64 * f64::from(x);
+                    }
+                }
+                let total = own.ids.len() as f64;
+                for (x, s) in row.iter_mut().zip(&sums) {
+                    *x = (s / total) as f32;
+                }
+                normalise(row);
+            }
+            at += count;
+        }
+        Ok(out)
+    }
+}
+
+/// One window of some text.
+struct Piece<'a> {
+    ids: &'a [u32],
+    prompt: usize,
+}
+
+fn pieces(windows: &[Windows]) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    for own in windows {
+        let mut rest = own.ids.as_slice();
+        for &length in &own.lengths {
+            let (ids, after) = rest.split_at(length);
+            pieces.push(Piece { ids, prompt: own.prompt });
+            rest = after;
+        }
+    }
+    pieces
+}
+
+/// Where each batch begins among the pieces, and the end.
+fn batches(pieces: &[Piece<'_>]) -> Vec<usize> {
+    let mut starts = vec![0];
+    let mut tokens = 0;
+    for (i, piece) in pieces.iter().enumerate() {
+        if tokens > 0 && tokens + piece.ids.len() > BATCH {
+            starts.push(i);
+            tokens = 0;
+        }
+        tokens += piece.ids.len();
+    }
+    if !pieces.is_empty() {
+        starts.push(pieces.len());
+    }
+    starts
+}
+
+#[cfg(test)]
+mod tests;

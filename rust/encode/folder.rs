@@ -1,0 +1,174 @@
+//! What a sentence-transformers folder says besides the weights: modules, pooling, prompts, lengths.
+
+use super::config::{settings, unsupported};
+use crate::error::{Error, Result};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// How token vectors become one vector. Several make a longer vector, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Pooling {
+    /// The first token.
+    Cls,
+    Max,
+    Mean,
+    /// The sum over the square root of the number of tokens.
+    MeanSqrt,
+    /// Token `i` (from 1) weighs `i`.
+    Weighted,
+    /// The last token.
+    Last,
+}
+
+/// What follows the pooling.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// A linear layer in this folder.
+    Dense(PathBuf),
+    Normalise,
+}
+
+/// The parsed folder.
+#[derive(Debug, Clone)]
+pub struct Folder {
+    /// Where config.json, the weights and the tokeniser lie.
+    pub transformer: PathBuf,
+    pub pooling: Vec<Pooling>,
+    /// Whether a prompt's tokens take part in the pooling.
+    pub pool_prompt: bool,
+    pub steps: Vec<Step>,
+    /// The longest input in tokens, as far as the folder limits it.
+    pub longest: Option<usize>,
+    pub lower: bool,
+    /// (name, prompt).
+    pub prompts: Vec<(String, String)>,
+    pub default_prompt: Option<String>,
+    /// Every file of settings that was read, for a fingerprint.
+    pub files: Vec<PathBuf>,
+}
+
+impl Folder {
+    pub fn read(root: &Path) -> Result<Self> {
+        if !root.is_dir() {
+            return Err(Error::Io(format!("{}: no such folder", root.display())));
+        }
+        let mut files = Vec::new();
+        let mut read = |path: PathBuf| -> Result<Option<Value>> {
+            let value = settings(&path)?;
+            if value.is_some() {
+                files.push(path);
+            }
+            Ok(value)
+        };
+        let mut folder = Self {
+            transformer: root.to_path_buf(),
+            pooling: vec![Pooling::Mean],
+            pool_prompt: true,
+            steps: Vec::new(),
+            longest: None,
+            lower: false,
+            prompts: Vec::new(),
+            default_prompt: None,
+            files: Vec::new(),
+        };
+        // A folder without modules is pooled by the mean, as sentence-transformers does.
+        if let Some(modules) = read(root.join("modules.json"))? {
+            let modules = modules.as_array().ok_or_else(|| damaged(root, "modules.json is no list"))?;
+            for (place, module) in modules.iter().enumerate() {
+                let kind = text(module, "type").ok_or_else(|| damaged(root, "a module without type"))?;
+                let path = inside(root, text(module, "path").unwrap_or_default())?;
+                match kind.rsplit('.').next().unwrap_or_default() {
+                    "Transformer" if place == 0 => folder.transformer = path,
+                    "Pooling" if place == 1 => {
+                        let config = read(path.join("config.json"))?
+                            .ok_or_else(|| Error::Io(format!("{}: no config.json", path.display())))?;
+                        (folder.pooling, folder.pool_prompt) = pooling(&config)?;
+                    }
+                    "Dense" if place > 1 => folder.steps.push(Step::Dense(path)),
+                    "Normalize" if place > 1 => folder.steps.push(Step::Normalise),
+                    other => {
+                        return Err(unsupported(format!(
+                            "the module {other:?} at place {place} is not built in"
+                        )))
+                    }
+                }
+            }
+        }
+        let own = read(folder.transformer.join("sentence_bert_config.json"))?.unwrap_or(Value::Null);
+        folder.lower = own.get("do_lower_case").and_then(Value::as_bool).unwrap_or(false);
+        let tokeniser = read(folder.transformer.join("tokenizer_config.json"))?.unwrap_or(Value::Null);
+        let length = |value: &Value, name| value.get(name).and_then(Value::as_u64);
+        // "No limit" is written as some huge number.
+        folder.longest = length(&own, "max_seq_length")
+            .or_else(|| length(&tokeniser, "model_max_length"))
+            .filter(|&n| n > 0 && n < 1 << 24)
+            .map(|n| n as usize);
+        let whole = read(root.join("config_sentence_transformers.json"))?.unwrap_or(Value::Null);
+        if let Some(prompts) = whole.get("prompts").and_then(Value::as_object) {
+            for (name, prompt) in prompts {
+                let prompt = prompt.as_str().ok_or_else(|| damaged(root, "a prompt that is no text"))?;
+                folder.prompts.push((name.clone(), prompt.to_owned()));
+            }
+        }
+        folder.default_prompt = text(&whole, "default_prompt_name").map(str::to_owned);
+        folder.files = files;
+        Ok(folder)
+    }
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
+    value.get(name).and_then(Value::as_str)
+}
+
+fn damaged(root: &Path, what: &str) -> Error {
+    Error::damaged(format!("{}: {what}", root.display()))
+}
+
+/// A module's folder, which must lie in the model's.
+fn inside(root: &Path, path: &str) -> Result<PathBuf> {
+    use std::path::Component::{CurDir, Normal};
+    if Path::new(path).components().all(|part| matches!(part, Normal(_) | CurDir)) {
+        Ok(if path.is_empty() { root.to_path_buf() } else { root.join(path) })
+    } else {
+        Err(damaged(root, "a module's path leaves the folder"))
+    }
+}
+
+fn pooling(config: &Value) -> Result<(Vec<Pooling>, bool)> {
+    let mut modes = Vec::new();
+    // Newer folders name the modes; older ones have a switch for each.
+    let mut named: Vec<String> = match config.get("pooling_mode") {
+        Some(Value::String(mode)) => mode.split('+').map(str::to_owned).collect(),
+        Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        _ => Vec::new(),
+    };
+    if let Some(switches) = config.as_object() {
+        for (name, value) in switches {
+            if let Some(mode) = name.strip_prefix("pooling_mode_") {
+                if value.as_bool() == Some(true) {
+                    named.push(mode.to_owned());
+                }
+            }
+        }
+    }
+    for name in named {
+        modes.push(match name.as_str() {
+            "cls" | "cls_token" => Pooling::Cls,
+            "max" | "max_tokens" => Pooling::Max,
+            "mean" | "mean_tokens" => Pooling::Mean,
+            "mean_sqrt_len_tokens" => Pooling::MeanSqrt,
+            "weightedmean" | "weightedmean_tokens" => Pooling::Weighted,
+            "lasttoken" => Pooling::Last,
+            other => return Err(unsupported(format!("the pooling {other:?} is not built in"))),
+        });
+    }
+    if modes.is_empty() {
+        return Err(Error::damaged("the pooling module names no mode"));
+    }
+    modes.sort_unstable();
+    modes.dedup();
+    Ok((modes, config.get("include_prompt").and_then(Value::as_bool).unwrap_or(true)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,252 @@
+//! From a folder's tensors to a packed [`Body`].
+
+use super::attention::{Distances, Heads};
+use super::body::{Body, Layer};
+use super::buffer::Buffer;
+use super::config::{unsupported, Config, Family};
+use super::machine::Kernel;
+use super::norm::Norm;
+use super::product::{Layout, Linear};
+use super::tensors::Tensors;
+use crate::error::Result;
+use crate::parallel::map_ranges;
+use crate::progress::Progress;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The weights of a folder, still as stored.
+pub struct Weights {
+    pub config: Config,
+    tensors: Arc<Tensors>,
+    /// What the names of all tensors begin with.
+    prefix: String,
+}
+
+/// The farthest distance that MPNet tells apart.
+const FARTHEST: f64 = 128.0;
+
+impl Weights {
+    /// Opens `model.safetensors` in `folder`.
+    pub fn open(folder: &Path, config: Config) -> Result<Self> {
+        let path = folder.join("model.safetensors");
+        if !path.exists() {
+            return Err(unsupported(format!(
+                "{}: no model.safetensors (weights in one file of that format are read)",
+                folder.display()
+            )));
+        }
+        let tensors = Arc::new(Tensors::open(&path)?);
+        let base = match config.family {
+            Family::Bert => "bert.",
+            Family::Roberta => "roberta.",
+            Family::Mpnet => "mpnet.",
+        };
+        let has = |prefix: &str| tensors.has(&format!("{prefix}embeddings.word_embeddings.weight"));
+        let prefix = if !has("") && has(base) { base.to_owned() } else { String::new() };
+        let weights = Self { config, tensors, prefix };
+        // Checked once: rows of the table are read from the file at each use.
+        let Config { vocabulary, hidden, .. } = weights.config;
+        weights.tensors.finite(&weights.name("embeddings.word_embeddings.weight"), &[vocabulary, hidden])?;
+        Ok(weights)
+    }
+
+    fn name(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    fn read(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
+        Ok(self.tensors.finite(&self.name(name), shape)?.to_vec())
+    }
+
+    fn norm(&self, name: &str, layout: Layout) -> Result<Norm> {
+        let hidden = [self.config.hidden];
+        // Old files call the two gamma and beta.
+        let named = |new: &str, old: &str| {
+            let (new, old) = (format!("{name}.{new}"), format!("{name}.{old}"));
+            if self.tensors.has(&self.name(&old)) {
+                self.read(&old, &hidden)
+            } else {
+                self.read(&new, &hidden)
+            }
+        };
+        let (weight, bias) = (named("weight", "gamma")?, named("bias", "beta")?);
+        Ok(Norm::new(layout, &weight, &bias, self.config.eps))
+    }
+
+    /// Weights and bias with rows and columns moved to their padded places and scaled.
+    fn placed(
+        &self,
+        name: &str,
+        (outputs, out_place): (usize, &Places),
+        (inputs, in_place): (usize, &Places),
+        scale: f32,
+        into: &mut Dense,
+    ) -> Result<()> {
+        let weights = self.tensors.finite(&self.name(&format!("{name}.weight")), &[outputs, inputs])?;
+        let bias = self.read(&format!("{name}.bias"), &[outputs])?;
+        let mut row = vec![0.0; inputs];
+        for j in 0..outputs {
+            weights.row(j, &mut row);
+            let place = out_place.of(j);
+            into.bias[place] = bias[j] * scale;
+            let line = &mut into.weights[place * into.inputs..(place + 1) * into.inputs];
+            for (k, &x) in row.iter().enumerate() {
+                line[in_place.of(k)] = x * scale;
+            }
+        }
+        Ok(())
+    }
+
+    /// Packs everything for `kernel`, in bf16 if `low`.
+    pub fn pack(&self, kernel: Kernel, low: bool, threads: usize, progress: &Progress) -> Result<Body> {
+        let config = &self.config;
+        let layout = kernel.layout(low);
+        let stride = layout.pad(config.hidden);
+        let head = config.hidden / config.heads;
+        let heads = Heads { count: config.heads, width: layout.pad(head) };
+        let layers =
+            map_ranges(config.layers, 1, threads, progress, |range| self.layer(range.start, layout, heads))?;
+        let room = config.room();
+        let table = self.read("embeddings.position_embeddings.weight", &[config.positions, config.hidden])?;
+        let mut places = Buffer::new(room * stride);
+        let kinds = if config.types > 0 {
+            self.read("embeddings.token_type_embeddings.weight", &[config.types, config.hidden])?
+        } else {
+            vec![0.0; config.hidden]
+        };
+        for (place, row) in table.chunks_exact(config.hidden).skip(config.first_position).enumerate() {
+            for (i, (&p, &t)) in row.iter().zip(&kinds).enumerate() {
+                places[place * stride + i] = p + t;
+            }
+        }
+        Ok(Body {
+            kernel,
+            layout,
+            hidden: config.hidden,
+            heads,
+            inner: layout.pad(config.intermediate),
+            activation: config.activation,
+            words: (
+                Arc::clone(&self.tensors),
+                self.name("embeddings.word_embeddings.weight"),
+                config.vocabulary,
+            ),
+            places,
+            norm: self.norm("embeddings.LayerNorm", layout)?,
+            layers,
+            distances: self.distances(room)?,
+        })
+    }
+
+    fn layer(&self, index: usize, layout: Layout, heads: Heads) -> Result<Layer> {
+        let (hidden, inner) = (self.config.hidden, self.config.intermediate);
+        let at = |name: &str| format!("encoder.layer.{index}.{name}");
+        let names: [&str; 5] = match self.config.family {
+            Family::Mpnet => ["attn.q", "attn.k", "attn.v", "attn.o", "LayerNorm"],
+            _ => ["self.query", "self.key", "self.value", "output.dense", "output.LayerNorm"],
+        };
+        let names = names.map(|name| at(&format!("attention.{name}")));
+        let straight = Places { head: hidden.max(inner), width: 0, first: 0 };
+        let head = hidden / heads.count;
+        let wide = heads.count * heads.width;
+        let parted = |first| Places { head, width: heads.width, first };
+        let mut project = Dense::new(3 * wide, layout.pad(hidden));
+        // A score becomes the exponent of 2 (not e) of its share.
+        let scale = (std::f64::consts::LOG2_E / (head as f64).sqrt()) as f32;
+        for (part, (name, scale)) in names.iter().zip([scale, 1.0, 1.0]).enumerate() {
+            let places = parted(part * wide);
+            self.placed(name, (hidden, &places), (hidden, &straight), scale, &mut project)?;
+        }
+        let mut merge = Dense::new(layout.pad(hidden), wide);
+        self.placed(&names[3], (hidden, &straight), (hidden, &parted(0)), 1.0, &mut merge)?;
+        let mut up = Dense::new(layout.pad(inner), layout.pad(hidden));
+        self.placed(&at("intermediate.dense"), (inner, &straight), (hidden, &straight), 1.0, &mut up)?;
+        let mut down = Dense::new(layout.pad(hidden), layout.pad(inner));
+        self.placed(&at("output.dense"), (hidden, &straight), (inner, &straight), 1.0, &mut down)?;
+        Ok(Layer {
+            project: project.pack(layout),
+            merge: merge.pack(layout),
+            norm: self.norm(&names[4], layout)?,
+            up: up.pack(layout),
+            down: down.pack(layout),
+            last_norm: self.norm(&at("output.LayerNorm"), layout)?,
+        })
+    }
+
+    fn distances(&self, room: usize) -> Result<Option<Distances>> {
+        let (buckets, heads) = (self.config.buckets, self.config.heads);
+        if buckets == 0 {
+            return Ok(None);
+        }
+        let table = self.read("encoder.relative_attention_bias.weight", &[buckets, heads])?;
+        Ok(Some(Distances::new(heads, room, |head, distance| {
+            table[bucket(distance, buckets) * heads + head] * std::f32::consts::LOG2_E
+        })))
+    }
+}
+
+/// The bucket of a distance `key - query` (T5: Raffel et al. 2020, section 2.1, as MPNet has it):
+/// half for each direction; of those half exact, half logarithmic.
+fn bucket(distance: isize, buckets: usize) -> usize {
+    let half = buckets / 2;
+    let side = if distance > 0 { half } else { 0 };
+    let n = distance.unsigned_abs();
+    let exact = half / 2;
+    if n < exact {
+        return side + n;
+    }
+    let exact = exact.max(1);
+    // In f32, as the models were trained.
+    let share = (n as f32 / exact as f32).ln() / (FARTHEST / exact as f64).ln() as f32;
+    side + (exact + (share * (half - exact) as f32) as usize).min(half - 1)
+}
+
+/// Where element `i` of a row goes: heads of `head` elements begin `width` apart from `first` on.
+struct Places {
+    head: usize,
+    width: usize,
+    first: usize,
+}
+
+impl Places {
+    fn of(&self, i: usize) -> usize {
+        self.first + i / self.head * self.width + i % self.head
+    }
+}
+
+/// A padded matrix before it is packed.
+struct Dense {
+    weights: Vec<f32>,
+    bias: Vec<f32>,
+    inputs: usize,
+}
+
+impl Dense {
+    fn new(outputs: usize, inputs: usize) -> Self {
+        Self { weights: vec![0.0; outputs * inputs], bias: vec![0.0; outputs], inputs }
+    }
+
+    fn pack(self, layout: Layout) -> Linear {
+        Linear::new(layout, &self.weights, &self.bias, self.bias.len(), self.inputs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_those_of_the_original() {
+        let got: Vec<usize> = [0, 1, -1, 7, -7, 8, -8, 16, -16, 40, -127, 128, -1000, 1000]
+            .iter()
+            .map(|&d| bucket(d, 32))
+            .collect();
+        assert_eq!(got, [0, 17, 1, 23, 7, 24, 8, 26, 10, 28, 15, 31, 15, 31]);
+    }
+
+    #[test]
+    fn places_leave_room_between_heads() {
+        let places = Places { head: 3, width: 4, first: 8 };
+        assert_eq!((0..6).map(|i| places.of(i)).collect::<Vec<_>>(), [8, 9, 10, 12, 13, 14]);
+    }
+}

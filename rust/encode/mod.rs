@@ -1,0 +1,30 @@
+//! Sentence embeddings: a transformer encoder that runs on the processor's own widest products.
+//!
+//! From below: `simd` (vectors under one name), `product`, `norm` and `attention` (kernels, each
+//! written once), `machine` (the kernels compiled for each processor, chosen at run time), `body`
+//! (the layers); `tensors`, `config`, `folder` and `tokens` read a model's files, `load` packs
+//! them, `pool` and `encoder` make vectors of texts.
+
+// Kernels index arrays of registers side by side.
+#![allow(clippy::needless_range_loop)]
+
+mod attention;
+mod body;
+mod buffer;
+mod config;
+pub mod encoder;
+mod folder;
+mod load;
+mod machine;
+mod norm;
+mod pool;
+mod product;
+mod simd;
+mod tensors;
+#[cfg(test)]
+mod testing;
+mod tokens;
+mod verify;
+
+pub use encoder::{Encoder, Precision};
+pub use machine::Kernel;

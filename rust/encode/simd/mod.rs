@@ -1,0 +1,117 @@
+//! Vectors of f32 under one name, so that each kernel is written once.
+//!
+//! A kernel is generic over [`Lanes`] and wholly inlined into a function that is compiled for the
+//! instructions it uses ([`super::machine`]). What differs between processors is only the one-line
+//! methods here; the same kernels run on [`plain::Plain`] with any number of lanes, which is how
+//! the widths that a machine lacks are tested on it.
+
+#[cfg(target_arch = "x86_64")]
+pub mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub mod avx512;
+pub mod math;
+pub mod plain;
+
+/// A vector of `N` f32. A *word* is four bytes of an operand: one f32, or two bf16 (the lower index
+/// in the lower half).
+///
+/// # Safety
+/// Every method needs the instructions of its type; those with pointers need `N` readable (or
+/// writable) elements there. Pointers need no alignment beyond their element's.
+pub trait Lanes: Copy + 'static {
+    /// Lanes of a vector; even.
+    const N: usize;
+    /// Vectors side by side in a register block, at most 4.
+    const NV: usize;
+    type V: Copy;
+
+    /// # Safety
+    /// See the trait; so for all below.
+    unsafe fn load(p: *const f32) -> Self::V;
+    /// # Safety
+    /// See the trait.
+    unsafe fn store(p: *mut f32, v: Self::V);
+    /// # Safety
+    /// See the trait.
+    unsafe fn splat(x: f32) -> Self::V;
+    /// The word at `p` in every lane.
+    ///
+    /// # Safety
+    /// One readable word.
+    unsafe fn spread(p: *const f32) -> Self::V;
+    /// # Safety
+    /// See the trait.
+    unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
+    /// # Safety
+    /// See the trait.
+    unsafe fn sub(a: Self::V, b: Self::V) -> Self::V;
+    /// # Safety
+    /// See the trait.
+    unsafe fn mul(a: Self::V, b: Self::V) -> Self::V;
+    /// # Safety
+    /// See the trait.
+    unsafe fn div(a: Self::V, b: Self::V) -> Self::V;
+    /// `a * b + c`, rounded once where the processor can.
+    ///
+    /// # Safety
+    /// See the trait.
+    unsafe fn fma(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// # Safety
+    /// See the trait.
+    unsafe fn max(a: Self::V, b: Self::V) -> Self::V;
+    /// # Safety
+    /// See the trait.
+    unsafe fn min(a: Self::V, b: Self::V) -> Self::V;
+    /// To the nearest integer, ties to even.
+    ///
+    /// # Safety
+    /// See the trait.
+    unsafe fn round(v: Self::V) -> Self::V;
+    /// `2^v` for whole `v` in -126..=127.
+    ///
+    /// # Safety
+    /// See the trait.
+    unsafe fn power(v: Self::V) -> Self::V;
+    /// # Safety
+    /// See the trait.
+    unsafe fn total(v: Self::V) -> f32;
+    /// # Safety
+    /// See the trait.
+    unsafe fn largest(v: Self::V) -> f32;
+    /// The first `n` (at most `N`) lanes of `v`, the rest from `other`.
+    ///
+    /// # Safety
+    /// See the trait.
+    unsafe fn first(v: Self::V, n: usize, other: Self::V) -> Self::V;
+    /// `acc` plus the products of pairs of bf16: the upper halves first, then the lower.
+    ///
+    /// # Safety
+    /// See the trait.
+    unsafe fn dot2(acc: Self::V, a: Self::V, b: Self::V) -> Self::V;
+    /// `N` bf16, rounded to nearest, ties to even.
+    ///
+    /// # Safety
+    /// See the trait.
+    unsafe fn store_low(p: *mut u16, v: Self::V);
+    /// `N` words whose lower halves come from `a`, the upper from `b`.
+    ///
+    /// # Safety
+    /// See the trait.
+    unsafe fn pair(a: *const u16, b: *const u16, out: *mut f32);
+}
+
+/// The bf16 nearest to a finite `x`, ties to even.
+#[inline(always)]
+pub fn low(x: f32) -> u16 {
+    let bits = x.to_bits();
+    (bits.wrapping_add(0x7fff + ((bits >> 16) & 1)) >> 16) as u16
+}
+
+/// Two bf16 as one word.
+#[inline(always)]
+pub fn word(first: f32, second: f32) -> f32 {
+    f32::from_bits(u32::from(low(first)) | u32::from(low(second)) << 16)
+}
+
+#[cfg(test)]
+mod tests;

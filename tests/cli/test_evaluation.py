@@ -1,0 +1,159 @@
+"""`ketrag eval` through the real command: data sets, saved runs, comparisons, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.test_end_to_end import ROOT, ketrag
+
+POLAR = str(ROOT / "examples" / "polar")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("evaluation")
+    code, _, err = ketrag("index", POLAR, cwd=folder)
+    assert code == 0, err
+    arguments = ("--mode", "bm25,walk", "--budget", "800,400", "--save", "run", "-q", "--json")
+    code, out, err = ketrag("eval", POLAR, "-i", ".ketrag", *arguments, cwd=folder)
+    assert (code, err) == (0, "")
+    data = json.loads(out)
+    assert [(row["mode"], row["budget"]) for row in data["rows"]] == [
+        (mode, budget) for mode in ("bm25", "walk") for budget in (800, 400)
+    ]
+    assert all(0 < row["mrr"] <= 1 and row["hit"].keys() == {"1", "5", "10"} for row in data["rows"])
+    assert all(row["em"] is None for row in data["rows"])
+    assert data["not_run"].keys() == {"em", "f1", "bertscore", "win_rate"}
+    return folder
+
+
+def error(place: Path, *argv: str) -> dict[str, Any]:
+    code, out, err = ketrag("eval", *argv, "--json", "-q", cwd=place)
+    assert out == ""
+    data: dict[str, Any] = json.loads(err.splitlines()[-1])
+    assert data["hint"] is not None or data["message"]
+    return {**data, "exit": code}
+
+
+def test_saved_runs_are_compared(place: Path) -> None:
+    code, out, err = ketrag("eval", "--compare", "run:bm25", "run:walk", "--budget", "400", cwd=place)
+    assert (code, err) == (0, "")
+    assert out.startswith("budget 400\nA: run:bm25\nB: run:walk\n")
+    assert "coverage: only with run:walk" in out
+    assert "gold answer:" in out
+    code, out, _ = ketrag("eval", "--compare", "run", "run", "--json", cwd=place)
+    assert code == 0
+    comparisons = json.loads(out)["comparisons"]
+    assert len(comparisons) == 4
+    assert all(c["changes"] == [] and c["differences"]["coverage"]["p"] == 1.0 for c in comparisons)
+
+
+def test_two_modes_of_one_call_are_compared(place: Path) -> None:
+    code, out, _ = ketrag(
+        "eval", POLAR, "-i", ".ketrag", "--compare", "bm25", "walk", "--budget", "400", "--json", cwd=place
+    )
+    assert code == 0
+    found = json.loads(out)["comparisons"][0]
+    saved = ketrag("eval", "--compare", "run:bm25", "run:walk", "--budget", "400", "--json", cwd=place)
+    expected = json.loads(saved[1])["comparisons"][0]
+    assert found["differences"] == expected["differences"]
+    assert found["changes"] == expected["changes"] != []
+
+
+def test_the_saved_run_holds_every_question(place: Path) -> None:
+    questions = (ROOT / "examples" / "polar" / "queries.jsonl").read_text("utf-8").count("\n")
+    results = [json.loads(line) for line in (place / "run" / "results.jsonl").read_text("utf-8").splitlines()]
+    assert len(results) == 4 * questions
+    assert len((place / "run" / "trec" / "walk-800.trec").read_text().splitlines()) > questions
+    about = json.loads((place / "run" / "run.json").read_text("utf-8"))
+    assert about["index"]["digest"]
+    assert about["index"]["settings"]["chunk_tokens"] == 200
+    assert str(place) not in json.dumps(about)
+
+
+def test_published_files_are_indexed_and_scored(place: Path) -> None:
+    entry = {
+        "_id": "q",
+        "question": "Who built the ship Fram?",
+        "answer": "Colin Archer",
+        "supporting_facts": [["Fram", 0]],
+        "context": [["Fram", ["The Fram was built by Colin Archer."]], ["Ice", ["Ice is water."]]],
+    }
+    (place / "hotpot.json").write_text(json.dumps([entry]), "utf-8")
+    for extra in ((), ("--concatenate", "3")):
+        code, out, _ = ketrag(
+            "eval", "hotpot.json", "--mode", "walk,text", "--budget", "100", "--json", *extra, cwd=place
+        )
+        assert code == 0
+        for row in json.loads(out)["rows"]:
+            assert row["coverage"] == 1.0
+            assert row["recall"] == (None if extra else 1.0)
+
+
+def test_answers_are_judged(place: Path) -> None:
+    (place / "answers.jsonl").write_text(json.dumps({"_id": "q", "answer": "By Colin Archer."}), "utf-8")
+    arguments = ("hotpot.json", "--mode", "bm25", "--budget", "100", "--answers", "answers.jsonl")
+    code, out, err = ketrag("eval", *arguments, cwd=place)
+    assert code == 0, err
+    assert out.splitlines()[0].split()[-4:] == ["EM", "F1", "F1", "plain"]
+    assert out.splitlines()[2].split()[-3:] == ["0.0", "80.0", "80.0"]
+    assert "bertscore: not run" in out
+
+
+def test_what_is_absent_is_told_not_counted(place: Path) -> None:
+    bare = place / "bare"
+    bare.mkdir()
+    (bare / "corpus.jsonl").write_text('{"_id": "p", "title": "", "text": "Ice is water."}\n')
+    (bare / "queries.jsonl").write_text(
+        '{"_id": "q", "text": "What is ice?", "metadata": {"answers": [""]}}\n'
+    )
+    code, out, err = ketrag("eval", "bare", "--mode", "bm25", "--budget", "50", "--json", cwd=place)
+    assert code == 0
+    assert "1 gold answers are empty" in err
+    assert "no question has an answer" in err
+    assert "no question has a supporting passage" in err
+    row = json.loads(out)["rows"][0]
+    assert [row[name] for name in ("coverage", "recall", "all_gold", "mrr", "em")] == [None] * 5
+    (bare / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq\tgone\t1\n")
+    _, out, err = ketrag("eval", "bare", "--mode", "bm25", "--budget", "50", "--json", cwd=place)
+    assert "1 judgements name passages that corpus.jsonl lacks" in err
+    assert json.loads(out)["rows"][0]["recall"] is None
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "said"),
+    [
+        ((POLAR, "--budget", "12000,many"), "config", "'many' is not a whole number"),
+        ((POLAR, "--budget", "12000,,3000"), "config", "budget is empty"),
+        ((POLAR, "--budget", "-5"), "config", "-5"),
+        ((POLAR, "--mode", "wlak"), "config", "mode"),
+        ((POLAR, "--compare", "bm25", "run:walk"), "config", "run:walk"),
+        ((POLAR, "--bertscore", "folder"), "config", "there are none"),
+        ((POLAR, "--answers", "none.jsonl"), "document", "none.jsonl"),
+        ((POLAR, "--concatenate", "x"), "config", "'x'"),
+        ((POLAR, "-i", ".ketrag", "--concatenate", "1"), "config", "-i names an index"),
+        (("nowhere",), "document", "no such folder or file"),
+        ((), "config", "eval needs a DATASET"),
+        (("--compare", "run:bm25", "run:bread"), "config", "no mode 'bread'"),
+        (("--compare", "run:bm25", "run"), "config", "name the mode of both"),
+        (("--compare", "run", "nowhere"), "document", "holds no run"),
+        (("--compare", "run", "run", "--budget", "7"), "config", "no mode and budget in common"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(place: Path, argv: tuple[str, ...], code: str, said: str) -> None:
+    found = error(place, *argv)
+    assert (found["code"], found["exit"]) == (code, 2 if code == "config" else 1)
+    assert said in found["message"]
+
+
+def test_runs_on_different_questions_are_not_compared(place: Path) -> None:
+    code, _, err = ketrag(
+        "eval", "hotpot.json", "--mode", "bm25", "--budget", "400", "--save", "other", "-q", cwd=place
+    )
+    assert code == 0, err
+    found = error(place, "--compare", "run:bm25", "other:bm25")
+    assert found["code"] == "input"
+    assert "30 only in run:bm25, 1 only in other:bm25" in found["message"]
