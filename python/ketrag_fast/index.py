@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -204,6 +204,10 @@ class Index:
         from ketrag_fast.inspection import Skeleton
 
         return Skeleton(self._opened.generation).entity(name)
+
+    def arrays(self) -> dict[str, Mapping[str, NDArray[Any]]]:
+        """The arrays of each stage, mapped and read-only, for those who look at graphs themselves."""
+        return dict(self._opened.generation.stages)
 
     # ------------------------------------------------------------ questions
 

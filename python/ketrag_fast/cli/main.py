@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from ketrag_fast.cli import (
+    bench,
     config,
     evaluate,
     graph,
@@ -46,7 +47,17 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action=_Version, nargs=0, help="print the version")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     shared = options.common()
-    for command in (index, retrieve, evaluate, graph, stats, models, recording, config):
+    for command in (
+        index,
+        retrieve,
+        evaluate,
+        graph,
+        bench,
+        stats,
+        models,
+        recording,
+        config,
+    ):
         command.add(commands, shared)
     return top
 

@@ -1,0 +1,89 @@
+"""How much two graphs have in common: entities by name, relations by the pair of names they join."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """What is compared of a skeleton; names are upper-cased by the fold, pairs are unordered."""
+
+    entities: frozenset[str]
+    relations: frozenset[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Two sets: how many are in A alone, in both, in B alone."""
+
+    only_a: int
+    both: int
+    only_b: int
+
+    @property
+    def jaccard(self) -> float | None:
+        """Share of all that both have; None where both are empty."""
+        every = self.only_a + self.both + self.only_b
+        return self.both / every if every else None
+
+    def to_json(self) -> dict[str, Any]:
+        """The counts and the share."""
+        return {"only_a": self.only_a, "both": self.both, "only_b": self.only_b, "jaccard": self.jaccard}
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Two configurations' graphs."""
+
+    a: str
+    b: str
+    entities: Shared
+    relations: Shared
+
+    def to_json(self) -> dict[str, Any]:
+        """For a report."""
+        return {
+            "a": self.a,
+            "b": self.b,
+            "entities": self.entities.to_json(),
+            "relations": self.relations.to_json(),
+        }
+
+
+def graph_of(skeleton: Arrays | None) -> Graph | None:
+    """The graph in the arrays of the stage `skeleton`; None where the index has none."""
+    if skeleton is None or "entity_name_blob" not in skeleton:
+        return None
+    names = _strings(skeleton["entity_name_blob"], skeleton["entity_name_offsets"])
+    pairs = zip(skeleton["relation_source"].tolist(), skeleton["relation_target"].tolist(), strict=True)
+    joined = (sorted((names[a], names[b])) for a, b in pairs)
+    return Graph(frozenset(names), frozenset((a, b) for a, b in joined))
+
+
+def overlaps(graphs: Sequence[tuple[str, Graph]]) -> list[Overlap]:
+    """Every pair once, in the order given."""
+    return [
+        Overlap(a, b, _shared(one.entities, two.entities), _shared(one.relations, two.relations))
+        for place, (a, one) in enumerate(graphs)
+        for b, two in graphs[place + 1 :]
+    ]
+
+
+def _shared(a: Set[Any], b: Set[Any]) -> Shared:
+    both = len(a & b)
+    return Shared(len(a) - both, both, len(b) - both)
+
+
+def _strings(blob: NDArray[np.uint8], offsets: NDArray[np.uint64]) -> list[str]:
+    data = blob.tobytes()
+    cuts = offsets.tolist()
+    return [data[a:b].decode("utf-8", "replace") for a, b in pairwise(cuts)]

@@ -1,0 +1,167 @@
+"""Builds and scores configurations one after another, sharing what can be shared."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ketrag_fast.comparison.configurations import Configuration, units_of
+from ketrag_fast.comparison.outcome import COUNTED, Cost, Outcome
+from ketrag_fast.comparison.overlap import graph_of
+from ketrag_fast.comparison.shared import Rate, embedded_bytes, rate_of
+from ketrag_fast.config import Settings
+from ketrag_fast.cost.bill import bill
+from ketrag_fast.cost.prices import Prices
+from ketrag_fast.errors import Cancelled, DocumentError, IndexLocked, KetragError, ReadOnly, StorageFull
+from ketrag_fast.eval import Collected, DataSet, collect
+from ketrag_fast.index import Index
+from ketrag_fast.progress import Callback
+from ketrag_fast.types import BuildReport, Document, Usage
+
+_ENDS = (Cancelled, DocumentError, IndexLocked, ReadOnly, StorageFull)
+"""Errors that would meet every configuration alike; any other costs one configuration."""
+
+Answers = Callable[[Index, Configuration], Any]
+
+
+@dataclass(slots=True)
+class Bench:
+    """What all configurations have in common.
+
+    `folder` takes the indexes. `apart` builds each in a folder of its own, so that nothing is shared and all
+    is measured; otherwise one folder serves all, and vectors and replies are made once.
+    """
+
+    dataset: DataSet
+    sources: Sequence[str | Path | Document]
+    folder: Path
+    common: Settings
+    budgets: Sequence[int]
+    modes: Sequence[str] = ()
+    apart: bool = True
+    prices: Prices = field(default_factory=Prices)
+    progress: Callback | None = None
+    answers: Answers | None = None
+    tell: Callable[[str], None] = lambda _: None
+    _before: tuple[Any, ...] | None = None
+    _rates: dict[str, Rate] = field(default_factory=dict)
+
+    def run(self, configurations: Sequence[Configuration], order: Sequence[int]) -> list[Outcome]:
+        """An outcome for each configuration, in their own order; `order` is that of the work."""
+        found: dict[int, Outcome] = {}
+        for step, place in enumerate(order, 1):
+            configuration = configurations[place]
+            self.tell(f"[{step}/{len(order)}] {configuration.name}")
+            try:
+                found[place] = self.one(configuration)
+            except _ENDS:
+                raise
+            except KetragError as error:
+                self.tell(f"  not run: {error.message}")
+                whole = self.common.having(**configuration.settings)
+                told = {name: getattr(whole, name) for name in whole.given}
+                found[place] = Outcome(
+                    configuration.name, told, configuration.varied, error.message, error.hint
+                )
+        return [found[place] for place in range(len(configurations))]
+
+    def one(self, configuration: Configuration) -> Outcome:
+        """Builds and scores one. Raises what the build raises."""
+        settings = configuration.to_build(self.common)
+        units = units_of(settings)
+        path = self.folder / (_folder_name(configuration.name) if self.apart else "shared")
+        rebuild = not self.apart and self._before not in (None, units)
+        with Index.build(
+            list(self.sources), path, settings=settings, progress=self.progress, replace=True, rebuild=rebuild
+        ) as index:
+            self._before = units
+            report = index.report
+            assert report is not None  # noqa: S101 - it was just built
+            stats = index.stats()
+            found = self._scores(index, configuration)
+            stages = index.arrays()
+            cost = self._cost(report, stats, settings, stages)
+            return Outcome(
+                configuration.name,
+                _told(settings),
+                configuration.varied,
+                cost=cost,
+                counts={name: int(stats["counts"].get(name, 0)) for name in COUNTED},
+                digest=report.digest,
+                failures=len(stats["failures"]),
+                warnings=report.warnings,
+                rows=tuple(found.rows()),
+                results=found.results,
+                graph=graph_of(stages.get("skeleton")),
+            )
+
+    def _scores(self, index: Index, configuration: Configuration) -> Collected:
+        settings = configuration.resolved(self.common)
+        modes = self.modes or [settings.mode]
+        budgets = [settings.budget] if "budget" in configuration.settings else self.budgets
+        answer = self.answers(index, configuration) if self.answers is not None else None
+        return collect(index, self.dataset, modes, budgets, top=settings.top, answer=answer)
+
+    def _cost(
+        self,
+        report: BuildReport,
+        stats: Mapping[str, Any],
+        settings: Settings,
+        stages: Mapping[str, Mapping[str, Any]],
+    ) -> Cost:
+        usage = usage_alone(report.usage, stats)
+        seconds = {stage.name: stage.seconds for stage in report.stages}
+        # Reading, checking and publishing happen in every build; the stages may have run in an earlier one.
+        around = max(report.seconds - sum(s.seconds for s in report.stages if s.how == "ran"), 0.0)
+        measured = True
+        size = embedded_bytes(stages)
+        ran = next((s for s in report.stages if s.name == "vectors"), None)
+        if settings.embedder != "builtin" and ran is not None:
+            rate = self._rates.get(settings.embedder)
+            if rate is None and ran.how == "ran" and usage.embedding_tokens:
+                self._rates[settings.embedder] = rate_of(usage.embedding_tokens, ran.seconds, size)
+            elif rate is not None and not self.apart:
+                measured = False
+                tokens = max(usage.embedding_tokens, rate.tokens(size))
+                seconds["vectors"] = max(ran.seconds, tokens * rate.seconds_per_token)
+                usage = Usage(**{**usage.to_json(), "embedding_tokens": tokens})
+        return Cost(
+            seconds=sum(seconds.values()) + around,
+            stages=seconds,
+            calls=usage.calls,
+            tokens_in=usage.tokens_in,
+            tokens_out=usage.tokens_out,
+            embedding_tokens=usage.embedding_tokens,
+            bill=bill(usage, self.prices, str(getattr(settings, "llm", "none")), settings.embedder),
+            bytes=int(stats["bytes"]),
+            memory=usage.memory,
+            measured=measured,
+            spent_seconds=report.seconds,
+        )
+
+
+def usage_alone(usage: Usage, stats: Mapping[str, Any]) -> Usage:
+    """What the model's replies in this index cost, whichever build asked for them."""
+    spent = stats.get("extraction")
+    if not isinstance(spent, Mapping):
+        return usage
+    names = {"calls": "calls", "tokens_in": "tokens_in", "tokens_out": "tokens_out", "seconds": "llm_seconds"}
+    values = {
+        ours: type(getattr(usage, ours))(spent[theirs]) for theirs, ours in names.items() if theirs in spent
+    }
+    return Usage(**{**usage.to_json(), **values})
+
+
+def _folder_name(name: str) -> str:
+    """A folder for a name that may hold anything: readable, and different for different names."""
+    plain = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:40] or "build"
+    return f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def _told(settings: Settings) -> dict[str, Any]:
+    """The settings that were given, without those that say where keys or files of others lie."""
+    return dict(settings.given)

@@ -1,0 +1,49 @@
+"""What vectors would cost that an earlier build of the same report had made already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Stages = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """An embedding model on this machine, as the first whole build of the report measured it."""
+
+    tokens_per_byte: float
+    seconds_per_token: float
+
+    def tokens(self, size: int) -> int:
+        """For so many bytes of text."""
+        return round(self.tokens_per_byte * size)
+
+
+def rate_of(tokens: int, seconds: float, size: int) -> Rate:
+    """From what one build took."""
+    return Rate(tokens / max(size, 1), seconds / max(tokens, 1))
+
+
+def embedded_bytes(stages: Stages) -> int:
+    """Bytes of all texts that are embedded: units and chunks with their titles, sentences, titles."""
+    units, words = stages.get("units"), stages.get("words")
+    if units is None or "unit_texts_offsets" not in units:
+        return 0
+    titles = np.diff(units["document_titles_offsets"].astype(np.int64))
+    total = (
+        int(units["unit_texts_offsets"][-1]) + int(titles[units["unit_document"]].sum()) + int(titles.sum())
+    )
+    own = units["sent_bytes"][units["sent_title"] == 0].astype(np.int64)
+    total += int((own[:, 1] - own[:, 0]).sum())
+    if words is not None and "chunk_words_indptr" in words:
+        spans = units["chunk_bytes"].astype(np.int64)
+        total += int((spans[:, 1] - spans[:, 0]).sum()) + int(titles[units["chunk_document"]].sum())
+    entities = stages.get("skeleton")
+    for name in ("entity_name_blob", "entity_description_blob"):
+        if entities is not None and name in entities:
+            total += len(entities[name])
+    return total
