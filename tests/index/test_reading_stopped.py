@@ -103,7 +103,9 @@ def test_ctrl_c_then_publish_then_go_on(docs: Path, undisturbed: dict[str, Any],
         assert rest["extraction"]["asked"] == found["pending"]
 
 
-def test_time_is_up_and_the_best_is_published(docs: Path, undisturbed: dict[str, Any], tmp_path: Path) -> None:
+def test_time_is_up_and_the_best_is_published(
+    docs: Path, undisturbed: dict[str, Any], tmp_path: Path
+) -> None:
     with ChatEndpoint(seconds=0.1) as server:
         code, found, err = report(server, docs, tmp_path, "--limit-seconds", "1.2", "--llm-slots", "1")
         assert code == 3
@@ -119,7 +121,16 @@ def test_time_is_up_and_the_best_is_published(docs: Path, undisturbed: dict[str,
 
 def test_money_is_up(docs: Path, undisturbed: dict[str, Any], tmp_path: Path) -> None:
     with ChatEndpoint() as server:
-        money = ("--limit-usd", "0.03", "--llm-usd-per-million", "2", "--llm-slots", "1", "--llm-tokens", "500")
+        money = (
+            "--limit-usd",
+            "0.03",
+            "--llm-usd-per-million",
+            "2",
+            "--llm-slots",
+            "1",
+            "--llm-tokens",
+            "500",
+        )
         code, found, err = report(server, docs, tmp_path, *money)
         assert code == 3, err
         assert "the limit in USD was reached" in err
