@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+
 from common import header, require_data, table
 from ketrag_fast import Index, Settings
 from ketrag_fast.eval import evaluate, load_dataset

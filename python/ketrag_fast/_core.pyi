@@ -420,6 +420,7 @@ class Encoder:
     def fingerprint(self, *, report: _Report = None) -> str: ...
 
 def encoder_kernels() -> list[str]: ...
+
 # Replies folded into a skeleton (rust/py/skeleton.rs): the arrays of the stage by name.
 def fold_skeleton(
     chunks: _U32,

@@ -143,7 +143,7 @@ def test_an_endpoint_that_dies(docs: Path, undisturbed: dict[str, Any], tmp_path
     with ChatEndpoint(refuse_after=0) as dead:
         spec = dead.spec
     with ChatEndpoint() as server:
-        code, found, err = report(server, docs, tmp_path)
+        code, _, _ = report(server, docs, tmp_path)
         assert code == 0
     done = command("index", "--llm", spec, cwd=tmp_path)
     assert done.code == 1

@@ -29,9 +29,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("sources", nargs="*", metavar="SOURCE", help="file, folder, glob or data set")
     parser.add_argument("--replace", action="store_true", help="these sources are the only ones from now on")
-    parser.add_argument(
-        "--rebuild", action="store_true", help="build all anew; needed for another embedder or unit size"
-    )
+    parser.add_argument("--rebuild", action="store_true", help="build all anew; needed for another unit size")
     parser.add_argument(
         "--publish-partial",
         action="store_true",
@@ -75,9 +73,9 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         output.write_json({**report.to_json(), "index": str(path)})
     else:
-        output.write(_summary(report, str(path)))
+        output.write(summary(report, str(path)))
     if not args.quiet:
-        _tell(args, report)
+        tell(args, report)
     return output.PARTIAL if report.failures or _cut_short(args, report) else 0
 
 
@@ -96,7 +94,8 @@ def report_of(index: Index) -> BuildReport:
     return index.report
 
 
-def _summary(report: BuildReport, path: str) -> str:
+def summary(report: BuildReport, path: str) -> str:
+    """One line about a build."""
     if not report.changed:
         count, number = report.documents, report.generation
         return f"{path} is up to date: {count:,} documents, generation {number}; nothing was done" + (
@@ -128,7 +127,8 @@ def _read_line(report: BuildReport) -> str:
     return "  skeleton: " + ", ".join(parts)
 
 
-def _tell(args: argparse.Namespace, report: BuildReport) -> None:
+def tell(args: argparse.Namespace, report: BuildReport) -> None:
+    """What else there is to say about it, on stderr."""
     for warning in report.warnings:
         output.warn(warning)
     if args.verbose:

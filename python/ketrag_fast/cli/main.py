@@ -17,6 +17,7 @@ from ketrag_fast.cli import (
     options,
     output,
     recording,
+    reembed,
     retrieve,
     stats,
 )
@@ -49,6 +50,7 @@ def parser() -> argparse.ArgumentParser:
     shared = options.common()
     for command in (
         index,
+        reembed,
         retrieve,
         evaluate,
         graph,
