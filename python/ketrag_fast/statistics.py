@@ -59,6 +59,10 @@ def statistics(generation: Generation, path: Path, modes: Sequence[str]) -> dict
             "dimension": unit_vectors.shape[1] if unit_vectors else None,
             "llm": "none",
         },
+        "models": {
+            name: {key: value for key, value in identity.items() if isinstance(value, (str, int, float))}
+            for name, identity in manifest.models.items()
+        },
         "modes": list(modes),
         "settings": dict(manifest.settings),
     }
