@@ -38,8 +38,10 @@ PARTS: dict[str, set[str]] = {
     "pipeline": LOWER,
     "statistics": P0 | KERNELS | {"storage", "pipeline.known"},
     "explain": P0 | KERNELS | {"storage"},
+    # What a person looks at: reads a generation, never builds one.
+    "inspection": P0 | KERNELS | {"storage"},
     "hyde": P0 | {"backends"},
-    "index": LOWER | {"pipeline", "statistics", "explain", "hyde", "asking"},
+    "index": LOWER | {"pipeline", "statistics", "explain", "inspection", "hyde", "asking"},
     # A judge of answers is a language model.
     "eval": P0 | {"index", "kernels", "backends.llms"},
     # Prices and bills know no index; a prediction builds a sample with one, by the readers of a build.
