@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
-from ketrag_fast.backends.nltk_data import load
+from ketrag_fast.backends.nltk_data import digest, load
 from ketrag_fast.config import Settings
 from ketrag_fast.kernels.text import Packed, unpack
 from ketrag_fast.pipeline.stage import Outputs, Stage, StageContext, StageInputs
@@ -61,6 +61,11 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     }
 
 
+def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
+    """NLTK's data are no part of the index: other data are other words, though the folder is the same."""
+    return digest(settings.nltk_data) if settings.words == "published" else "own"
+
+
 def _published(inputs: StageInputs, settings: Settings, context: StageContext) -> dict[str, NDArray[Any]]:
     """The same anew, as the published code has it; a unit's text has its title before it."""
     units = inputs["units"]
@@ -101,4 +106,5 @@ STAGE = Stage(
     settings=("language", "words", "core_unit"),
     run=run,
     unit="chunks",
+    look=look,
 )
