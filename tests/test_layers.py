@@ -36,7 +36,9 @@ PARTS: dict[str, set[str]] = {
     "pipeline": LOWER,
     "statistics": P0 | KERNELS | {"storage", "pipeline.known"},
     "explain": P0 | KERNELS | {"storage"},
-    "index": LOWER | {"pipeline", "statistics", "explain"},
+    # What a person looks at: reads a generation, never builds one.
+    "inspection": P0 | KERNELS | {"storage"},
+    "index": LOWER | {"pipeline", "statistics", "explain", "inspection"},
     "eval": P0 | {"index", "kernels"},
     # Prices and bills know no index; a prediction builds a sample with one, by the readers of a build.
     "cost": P0

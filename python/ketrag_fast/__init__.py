@@ -14,19 +14,32 @@ if TYPE_CHECKING:
     from ketrag_fast.errors import KetragError
     from ketrag_fast.index import Index
     from ketrag_fast.progress import Event
-    from ketrag_fast.types import BuildReport, Context, Document, Failure, Passage, Section
+    from ketrag_fast.types import (
+        BuildReport,
+        Context,
+        Document,
+        Entity,
+        Failure,
+        Passage,
+        Relation,
+        Section,
+        Span,
+    )
 
 _HOMES = {
     "BuildReport": "types",
     "Context": "types",
     "Document": "types",
+    "Entity": "types",
     "Event": "progress",
     "Failure": "types",
     "Index": "index",
     "KetragError": "errors",
     "Passage": "types",
+    "Relation": "types",
     "Section": "types",
     "Settings": "config",
+    "Span": "types",
     "__version__": "_core",
 }
 
@@ -34,13 +47,16 @@ __all__ = [
     "BuildReport",
     "Context",
     "Document",
+    "Entity",
     "Event",
     "Failure",
     "Index",
     "KetragError",
     "Passage",
+    "Relation",
     "Section",
     "Settings",
+    "Span",
     "__version__",
 ]
 

@@ -26,6 +26,7 @@ class Account:
         self._price = usd_per_million
         self._limit = limit_usd
         self._tokens = 0
+        self._exhausted = False
         self._lock = threading.Lock()
 
     @property
@@ -38,16 +39,22 @@ class Account:
         """What they cost, if the price is known."""
         return None if self._price is None else self._tokens * self._price / 1e6
 
+    @property
+    def exhausted(self) -> bool:
+        """Whether a request was refused because it would have passed the limit."""
+        return self._exhausted
+
     def book(self, tokens: int) -> None:
         """Before a request."""
         with self._lock:
             if self._limit is not None and self._price is not None:
                 after = (self._tokens + tokens) * self._price / 1e6
                 if after > self._limit:
+                    self._exhausted = True
                     raise BackendError(
                         f"the limit of {self._limit:g} USD would be passed "
                         f"(spent: {self._tokens * self._price / 1e6:.4f})",
-                        hint="raise --limit-usd and run the same command again: what was embedded is kept",
+                        hint="raise --limit-usd and run the same command again: what was paid for is kept",
                     )
             self._tokens += tokens
 

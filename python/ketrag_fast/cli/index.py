@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from ketrag_fast.index import Index
     from ketrag_fast.types import BuildReport
 
-_GO_ON = "what is finished is kept: run the same command again and it goes on from there"
+_GO_ON = (
+    "what is finished is kept: run the same command again and it goes on from there; "
+    "with --publish-partial it publishes what a language model has read so far"
+)
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -29,9 +32,20 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rebuild", action="store_true", help="build all anew; needed for another embedder or unit size"
     )
+    parser.add_argument(
+        "--publish-partial",
+        action="store_true",
+        help="ask no language model; publish what the last one has read so far",
+    )
     options.setting(parser.add_argument_group("what is built"), *options.BUILD_FLAGS)
     options.setting(parser.add_argument_group("how it runs"), "on_error", "limit_seconds")
     options.model(parser.add_argument_group("the embedding model"))
+    about = parser.add_argument_group(
+        "the skeleton: what reads the core chunks",
+        "Replies are kept: a chunk is read once, whatever else changes. Without --llm the index keeps the "
+        "skeleton that it has; `--rebuild --llm none` leaves it out.",
+    )
+    options.reading(about)
     parser.set_defaults(run=run, go_on=_GO_ON)
 
 
@@ -39,6 +53,8 @@ def run(args: argparse.Namespace) -> int:
     """Runs the command."""
     path, _ = options.index_path(args)
     settings = options.build_settings_of(args)
+    if args.publish_partial and not args.sources and not (path / "index.sqlite").exists():
+        raise ConfigError(f"there is nothing in {path} to publish", hint="ketrag index SOURCE... --llm SPEC")
     if not args.sources and (args.replace or not (path / "index.sqlite").exists()):
         raise ConfigError(
             "no source was named", hint="ketrag index SOURCE...: files, folders, globs or .jsonl files"
@@ -52,6 +68,7 @@ def run(args: argparse.Namespace) -> int:
         progress=options.progress(args),
         replace=args.replace,
         rebuild=args.rebuild,
+        partial=args.publish_partial,
     )
     with index:
         report = report_of(index)
@@ -61,7 +78,15 @@ def run(args: argparse.Namespace) -> int:
         output.write(_summary(report, str(path)))
     if not args.quiet:
         _tell(args, report)
-    return output.PARTIAL if report.failures else 0
+    return output.PARTIAL if report.failures or _cut_short(args, report) else 0
+
+
+def _cut_short(args: argparse.Namespace, report: BuildReport) -> bool:
+    """Whether chunks are left that this command was meant to read."""
+    found = report.extraction
+    if found is None or not found["pending"]:
+        return False
+    return bool(found["stopped"] or args.publish_partial)
 
 
 def report_of(index: Index) -> BuildReport:
@@ -74,15 +99,33 @@ def report_of(index: Index) -> BuildReport:
 def _summary(report: BuildReport, path: str) -> str:
     if not report.changed:
         count, number = report.documents, report.generation
-        return f"{path} is up to date: {count:,} documents, generation {number}; nothing was done"
+        return f"{path} is up to date: {count:,} documents, generation {number}; nothing was done" + (
+            f"\n{_read_line(report)}" if report.extraction is not None else ""
+        )
     ran = sum(1 for stage in report.stages if stage.how == "ran")
     kept = len(report.stages) - ran
     changes = f"{report.added:,} added, {report.updated:,} changed, {report.removed:,} removed"
     size = output.size_text(sum(stage.bytes for stage in report.stages))
+    read = _read_line(report)
     return (
         f"{path}: {report.documents:,} documents ({changes}), generation {report.generation}, {size}, "
-        f"{report.seconds:.2f} s ({ran} stages run, {kept} kept)"
+        f"{report.seconds:.2f} s ({ran} stages run, {kept} kept)" + (f"\n{read}" if read else "")
     )
+
+
+def _read_line(report: BuildReport) -> str:
+    """What was read of the core chunks."""
+    found = report.extraction
+    if found is None:
+        return ""
+    parts = [f"{found['read']:,} of {found['core']:,} core chunks read"]
+    if found["asked"]:
+        parts.append(f"{found['asked']:,} replies in this build ({found['seconds']:.1f} s)")
+    if found["tokens_out"]:
+        shared = f"{found['tokens_shared']:,} shared"
+        parts.append(f"{found['tokens_in']:,} tokens in ({shared}), {found['tokens_out']:,} out")
+    parts += [f"{found[name]:,} {name}" for name in ("failed", "pending") if found[name]]
+    return "  skeleton: " + ", ".join(parts)
 
 
 def _tell(args: argparse.Namespace, report: BuildReport) -> None:
@@ -95,7 +138,9 @@ def _tell(args: argparse.Namespace, report: BuildReport) -> None:
             )
     for name, old, new in report.settings_changed:
         output.say(f"setting {name}: {old} -> {new}")
-    if report.failures:
-        output.warn(f"{len(report.failures):,} documents could not be read:")
-        if not args.json:
-            output.list_failures(report.failures)
+    for what in ("document", "chunk"):
+        failed = [failure for failure in report.failures if (failure.code == "chunk") == (what == "chunk")]
+        if failed:
+            output.warn(f"{len(failed):,} {what}s could not be read:")
+            if not args.json:
+                output.list_failures(failed)

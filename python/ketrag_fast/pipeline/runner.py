@@ -21,10 +21,20 @@ from typing import TYPE_CHECKING, Any
 from ketrag_fast.config import Resolved, Settings, build_settings, resolve
 from ketrag_fast.errors import Cancelled, ConfigError, IndexDamaged, ModelMismatch
 from ketrag_fast.pipeline.ingest import Ingested, Sources, ingest
-from ketrag_fast.pipeline.stage import DOCUMENTS, Documents, Stage, StageContext, StageInputs, fingerprints
+from ketrag_fast.pipeline.reading import Plan, failures, identity, opened, plan, warnings
+from ketrag_fast.pipeline.stage import (
+    DOCUMENTS,
+    Documents,
+    Stage,
+    StageContext,
+    StageInputs,
+    check_order,
+    fingerprint_of,
+)
 from ketrag_fast.pipeline.usage import usage_of
-from ketrag_fast.progress import Callback, Event, Meter
+from ketrag_fast.progress import Callback, Limited, Meter
 from ketrag_fast.storage.arrays import Arrays, write_arrays
+from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.durable import discard_folder, move_folder, remove_folder, sync_folder, write_json
 from ketrag_fast.storage.faults import writing
 from ketrag_fast.storage.generation import (
@@ -38,7 +48,7 @@ from ketrag_fast.storage.generation import (
 )
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
-from ketrag_fast.storage.manifest import STAGE_SCHEMA, StageRecord, read_json
+from ketrag_fast.storage.manifest import STAGE_SCHEMA, StageRecord, content_digest, read_json
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.presets import PRESETS, note
 from ketrag_fast.types import BuildReport, StageReport
@@ -46,6 +56,7 @@ from ketrag_fast.types import BuildReport, StageReport
 if TYPE_CHECKING:
     from ketrag_fast.backends.embedders.fingerprint import Identity
     from ketrag_fast.backends.embedders.source import VectorSource
+    from ketrag_fast.extraction.run import Reading
 
 _STAGE_FILE = "stage.json"
 
@@ -59,13 +70,15 @@ def build(
     progress: Callback | None = None,
     replace: bool = False,
     rebuild: bool = False,
+    partial: bool = False,
 ) -> BuildReport:
     """Builds the index at `path`, or brings it up to date with its sources.
 
     `settings` counts as far as it was given; the rest is what the index has, then the system's, then
     the defaults. `replace` makes `sources` the only ones. `rebuild` runs every stage again and allows
-    another embedder or other units. Raises Cancelled (or KeyboardInterrupt) when stopped; called
-    again it goes on from the last finished stage.
+    another embedder or other units. `partial` asks no language model and publishes what the last one has
+    read so far. Raises Cancelled (or KeyboardInterrupt) when stopped; called
+    again it goes on from the last finished stage, and from the last reply that arrived.
     """
     start = time.monotonic()
     layout = Layout(Path(path))
@@ -74,8 +87,9 @@ def build(
         base = newest_whole(layout)
         if base is not None and base.number != current_number(layout):
             make_current(layout, base.number)  # a build died on its last step
-        resolved = _settings_for(base, settings or Settings(), rebuild)
-        callback = _limited(progress, resolved.settings.limit_seconds, start)
+        given, reads = plan(settings or Settings(), base, layout, rebuild=rebuild, partial=partial)
+        resolved = _settings_for(base, given, rebuild)
+        callback = Limited(progress, resolved.settings.limit_seconds, start)
         with Tables(layout.tables) as tables:
             with tables.transaction():
                 tables.set_settings(build_settings(resolved.settings))
@@ -83,9 +97,14 @@ def build(
             read = ingest(tables, sources, resolved.settings, meter, replace=replace)
             if meter.finish() is False:
                 raise Cancelled("stopped after reading the sources")
-            with _source(resolved.settings, layout) as source:
+            with (
+                _source(resolved.settings, layout) as source,
+                opened(resolved.settings, layout, reads, callback) as reading,
+            ):
                 _require_same_model(base, source, rebuild)
-                work = _Build(layout, tables, resolved, base, rebuild, callback, start, source)
+                work = _Build(
+                    layout, tables, resolved, base, rebuild, callback, start, reads, source, reading
+                )
                 report = work.run(stages, read)
             _remember(tables, report)
         prune(layout)
@@ -99,35 +118,46 @@ class _Build:
     resolved: Resolved
     base: Generation | None
     rebuild: bool
-    callback: Callback | None
+    callback: Callback
     start: float
+    reads: Plan
     source: VectorSource | None = None
+    reading: Reading | None = None
     reports: list[StageReport] = field(default_factory=list)
 
     def run(self, stages: Sequence[Stage], read: Ingested) -> BuildReport:
         settings = self.resolved.settings
         model = self.source.fingerprint if self.source is not None else None
-        prints = fingerprints(stages, settings, read.fingerprint, model)
+        wanted = [stage for stage in stages if not stage.read or self.reading is not None]
+        check_order(wanted)
+        found = {DOCUMENTS: read.fingerprint}
         documents = Documents(self.tables)
         done: dict[str, tuple[Path, StageRecord]] = {}
         outputs: dict[str, Arrays] = {}
-        for stage in stages:
+        for stage in wanted:
             meter = Meter(stage.name, self.callback, stage.unit)
-            context = StageContext(meter, settings.threads, self.source)
+            context = StageContext(meter, settings.threads, self.source, self.reading)
             needed = {need: outputs[need] for need in stage.needs if need != DOCUMENTS}
             inputs = StageInputs(needed, documents if DOCUMENTS in stage.needs else None)
-            folder, record = self._stage(stage, prints[stage.name], inputs, context)
+            own = fingerprint_of(stage, settings, found, model)
+            begin = time.monotonic()
+            if stage.look is not None:
+                own = text_digest([own, stage.look(inputs, settings, context)])
+            folder, record = self._stage(stage, own, inputs, context, begin)
+            found[stage.name] = own if stage.look is None else content_digest([record])
             done[stage.name] = folder, record
             outputs[stage.name] = Arrays(folder, record.files)
             if self.reports[-1].how == "ran" and meter.finish() is False:
                 raise Cancelled(f"stopped after the stage {stage.name}")
+        self._list_failures(read)
         base = self.base
         about = {"count": read.documents, "fingerprint": read.fingerprint}
         kept = build_settings(settings)
         reused = [report.name for report in self.reports if report.how == "reused"]
         if base is not None and reused == list(done) == list(base.stages):
             stored = base.manifest
-            if (dict(stored.settings), dict(stored.documents)) == (kept, about):
+            same = (dict(stored.settings), dict(stored.documents)) == (kept, about)
+            if same and stored.models.get("llm") == self._models().get("llm"):
                 return self._report(stored.generation, stored.digest, read, done, changed=False)
         manifest = publish(
             self.layout,
@@ -142,12 +172,23 @@ class _Build:
         return self._report(manifest.generation, manifest.digest, read, done, changed=True)
 
     def _models(self) -> dict[str, Any]:
-        if self.source is None:
-            return {}
-        return {"embedder": self.source.identity().to_json()}
+        models: dict[str, Any] = {}
+        if self.source is not None:
+            models["embedder"] = self.source.identity().to_json()
+        if self.reading is not None:
+            models["llm"] = identity(self.reading)
+        return models
+
+    def _list_failures(self, read: Ingested) -> None:
+        """Chunks beside the documents that could not be read."""
+        chunks = failures(self.reading)
+        if chunks:
+            read.failures += chunks
+            with self.tables.transaction():
+                self.tables.set_failures(read.failures)
 
     def _stage(
-        self, stage: Stage, fingerprint: str, inputs: StageInputs, context: StageContext
+        self, stage: Stage, fingerprint: str, inputs: StageInputs, context: StageContext, begin: float
     ) -> tuple[Path, StageRecord]:
         reused = None if self.rebuild else self._from_base(stage, fingerprint)
         if reused is not None:
@@ -156,7 +197,6 @@ class _Build:
         resumed = _finished(folder, stage, fingerprint)
         if resumed is not None:
             return self._done("resumed", folder, resumed)
-        begin = time.monotonic()
         outputs = stage.run(inputs, self.resolved.settings, context)
         context.check()
         aside = folder.with_name(f"{folder.name}.tmp")
@@ -195,12 +235,13 @@ class _Build:
         *,
         changed: bool,
     ) -> BuildReport:
-        warnings = list(read.warnings)
-        about = note(self.resolved.settings.system)
+        told = list(read.warnings)
+        about = note(self.resolved.settings.system, skeleton=self.reading is not None)
         if about is not None:
-            warnings.append(about)
+            told.append(about)
+        told += warnings(self.reading, self.reads, self.base)
         if not read.documents:
-            warnings.append("there are no documents: the index is empty")
+            told.append("there are no documents: the index is empty")
         return BuildReport(
             generation=generation,
             changed=changed,
@@ -212,9 +253,12 @@ class _Build:
             stages=tuple(self.reports),
             failures=tuple(read.failures),
             settings_changed=self.resolved.differences,
-            warnings=tuple(warnings),
+            warnings=tuple(told),
             seconds=time.monotonic() - self.start,
-            usage=usage_of(self.tables, {name: kept for name, (_, kept) in done.items()}, self.source),
+            usage=usage_of(
+                self.tables, {name: kept for name, (_, kept) in done.items()}, self.source, self.reading
+            ),
+            extraction=self.reading.outcome.to_json() if self.reading is not None else None,
         )
 
 
@@ -275,18 +319,6 @@ def _settings_for(base: Generation | None, settings: Settings, rebuild: bool) ->
     if "embedder" in heavy:
         raise ModelMismatch(f"the index was built with another embedder: {lines}", hint=hint)
     raise ConfigError(f"the index was built with other units: {lines}", hint=hint)
-
-
-def _limited(progress: Callback | None, limit: float | None, start: float) -> Callback | None:
-    if limit is None:
-        return progress
-
-    def limited(event: Event) -> bool | None:
-        if time.monotonic() - start >= limit:
-            return False
-        return progress(event) if progress is not None else None
-
-    return limited
 
 
 def _finished(folder: Path, stage: Stage, fingerprint: str) -> StageRecord | None:

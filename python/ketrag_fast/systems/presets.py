@@ -1,7 +1,7 @@
 """One table: what each named system sets. Everything it does not name keeps its default.
 
-The rows are the solutions of the KET-RAG paper (specs 10, 1.6) that run with no language model,
-and the keyword half, with the core selection, of those that also have a skeleton.
+The rows are the solutions of the KET-RAG paper (specs 10, 1.6). Those with a skeleton have it where
+something reads the core chunks (`llm`), and are their keyword half without.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "knng-rag-150": {**_HIGH_PERFORMANCE, "core_ratio": 0.0, "mode": "knng"},
 }
 
-KEYWORD_HALF_ONLY = frozenset({"ket-rag-p", "ket-rag-p-150", "ket-rag-u", "ket-rag-u-150"})
-"""Systems whose skeleton needs a language model: built here are chunks, graphs and keywords."""
+WITH_SKELETON = frozenset({"ket-rag-p", "ket-rag-p-150", "ket-rag-u", "ket-rag-u-150"})
+"""Systems of two halves: without anything that reads the core chunks they are keywords alone."""
 
 
-def note(system: str) -> str | None:
+def note(system: str, *, skeleton: bool) -> str | None:
     """What a user should know about a system before trusting its name."""
-    if system in KEYWORD_HALF_ONLY:
+    if system in WITH_SKELETON and not skeleton:
         return (
-            f"{system}: the text-keyword half is built; "
-            "the entity skeleton needs a language model, which this version does not drive"
+            f"{system}: the text-keyword half is built; the entity skeleton is not: "
+            "name what reads the core chunks with --llm (heuristic needs no model)"
         )
     return None
