@@ -22,9 +22,11 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "the report of the build then shows both.",
     )
     parser.add_argument("sources", nargs="+", metavar="SOURCE", help="file, folder, glob or data set")
-    parser.add_argument("--sample", metavar="N", default="400", help="documents of the sample (default 400)")
+    parser.add_argument("--sample", metavar="N", default="2000", help="its documents (default 2000)")
     parser.add_argument("--calls", metavar="N", default="3", help="calls of the model to time (default 3)")
-    parser.add_argument("--spend", action="store_true", help="allow calls of an endpoint, which may cost money")
+    parser.add_argument(
+        "--spend", action="store_true", help="allow calls of an endpoint, which may cost money"
+    )
     parser.add_argument("--prices", metavar="FILE", help="price table (default ./prices.toml if it is there)")
     options.setting(parser.add_argument_group("what would be built"), *options.BUILD_FLAGS)
     options.model(parser.add_argument_group("the embedding model"))

@@ -12,9 +12,9 @@ from typing import Any
 from ketrag_fast.comparison.configurations import Configuration, units_of
 from ketrag_fast.comparison.outcome import COUNTED, Cost, Outcome
 from ketrag_fast.comparison.overlap import graph_of
-from ketrag_fast.cost.embedded import Rate, embedded_bytes, rate_of
 from ketrag_fast.config import Settings
 from ketrag_fast.cost.bill import bill
+from ketrag_fast.cost.embedded import Rate, embedded_bytes, rate_of
 from ketrag_fast.cost.prices import Prices
 from ketrag_fast.errors import Cancelled, DocumentError, IndexLocked, KetragError, ReadOnly, StorageFull
 from ketrag_fast.eval import Collected, DataSet, collect

@@ -91,7 +91,9 @@ def _timed(
         model.count(prompt.text) for prompt in chosen
     )
     sent = fmean(reply.tokens_in for reply in good) + counted
-    return Calls(sent, fmean(r.tokens_out for r in good), took / len(replies), TIMED, TIMED, timed=len(chosen))
+    return Calls(
+        sent, fmean(r.tokens_out for r in good), took / len(replies), TIMED, TIMED, timed=len(chosen)
+    )
 
 
 def _sent(prompts: Sequence[Prompt]) -> float:

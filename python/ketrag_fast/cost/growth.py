@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 KNN_POWER: Final = 1.7
-"""Of the seconds of the KNN graph: every chunk against every other, in blocks (measured: benches/estimates.py)."""
+"""Of the seconds of the KNN graph: every chunk against every other, in blocks."""
 _STEEPEST: Final = 1.15
 
 
-def seconds_at(characters: int, sizes: Sequence[int], took: Sequence[Mapping[str, float]]) -> dict[str, float]:
+def seconds_at(
+    characters: int, sizes: Sequence[int], took: Sequence[Mapping[str, float]]
+) -> dict[str, float]:
     """Seconds of each stage at that size: a fixed part and one that grows, from one or two samples."""
     found = {}
     for stage, last in took[-1].items():
@@ -39,7 +41,7 @@ def _affine(characters: int, sizes: Sequence[int], values: Sequence[float]) -> f
 
 
 def bytes_at(characters: int, sizes: Sequence[int], held: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    """Bytes of each stage: words and their vectors grow slower than the text, so each has a power of its own."""
+    """Bytes of each stage. Words and their vectors grow slower than the text: each has its own power."""
     found = {}
     for stage, last in held[-1].items():
         power = 1.0
@@ -50,9 +52,7 @@ def bytes_at(characters: int, sizes: Sequence[int], held: Sequence[Mapping[str, 
     return found
 
 
-def chunks_at(
-    documents: int, characters: int, lengths: NDArray[np.int64], chunks: NDArray[np.int64]
-) -> int:
+def chunks_at(documents: int, characters: int, lengths: NDArray[np.int64], chunks: NDArray[np.int64]) -> int:
     """Chunks of all documents: so many for each document and so many for each character, as in the sample.
 
     Short documents are one chunk whatever their length; long ones grow with it. Both are in the fit.
@@ -66,4 +66,4 @@ def chunks_at(
     (each, per), *_ = np.linalg.lstsq(table, chunks.astype(np.float64), rcond=None)
     if each < 0 or per < 0:
         return max(round(even), documents)
-    return max(round(each * documents + per * characters), documents)
+    return max(round(float(each * documents + per * characters)), documents)

@@ -12,15 +12,18 @@ from typing import Any, Final
 
 from ketrag_fast.config import names
 from ketrag_fast.errors import IndexDamaged
+from ketrag_fast.pipeline.known import stored_settings
 from ketrag_fast.storage.faults import writing
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.tables import Tables
-from ketrag_fast.types import Usage
+from ketrag_fast.types import BuildReport, Usage
 
 _OTHER_KIND: Final = frozenset({"seed", "core_ratio", "core_selection", "system", "entity_types"})
 """Build settings that change how much is done, not how long a piece of it takes."""
-_TABLE: Final = "CREATE TABLE IF NOT EXISTS estimates (number INTEGER PRIMARY KEY, estimate TEXT NOT NULL) STRICT"
+_TABLE: Final = (
+    "CREATE TABLE IF NOT EXISTS estimates (number INTEGER PRIMARY KEY, estimate TEXT NOT NULL) STRICT"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,50 @@ def save_estimate(path: Path, estimate: Mapping[str, Any], *, create: bool) -> b
             db.execute("DELETE FROM estimates")
             db.execute("INSERT INTO estimates (estimate) VALUES (?)", (json.dumps(dict(estimate)),))
     return True
+
+
+def against(estimate: Mapping[str, Any], usage: Usage, seconds: float, size: int) -> list[dict[str, Any]]:
+    """An estimate beside what a build really took: name, both numbers, and the difference in percent."""
+    actual = {
+        "chunks": usage.chunks,
+        "core_chunks": usage.core_chunks,
+        "calls": usage.calls,
+        "tokens_in": usage.tokens_in,
+        "tokens_out": usage.tokens_out,
+        "embedding_tokens": usage.embedding_tokens,
+        "seconds": seconds,
+        "disk": size,
+        "memory": usage.memory,
+    }
+    found = []
+    for name, real in actual.items():
+        said = estimate.get(name)
+        if not isinstance(said, (int, float)) or real is None or not (said or real):
+            continue
+        off = 100.0 * (said - real) / real if real else None
+        found.append({"name": name, "estimate": said, "actual": real, "off_percent": off})
+    return found
+
+
+def held_against(path: Path, report: BuildReport) -> list[dict[str, Any]]:
+    """The estimate that the index keeps, beside a build that did all of what was estimated; else nothing."""
+    if not report.changed or any(stage.how != "ran" for stage in report.stages):
+        return []
+    estimate = last_estimate(path)
+    stored = stored_settings(path)
+    kept = names("build")
+    said = estimate.get("settings") if estimate is not None else None
+    if estimate is None or stored is None or not isinstance(said, dict):
+        return []
+    if estimate.get("characters") != report.usage.characters:
+        return []  # an estimate of other documents says nothing of these
+    if any(said.get(name) != stored.get(name) for name in kept):
+        return []
+    tables = Layout(path).tables
+    beside = sum(f.stat().st_size for f in path.glob(f"{tables.name}*"))
+    # An older generation that still lies there is no part of what this build takes.
+    held = sum(stage.bytes for stage in report.stages) + beside
+    return against(estimate, report.usage, report.seconds, held)
 
 
 def last_estimate(path: Path) -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.config import Settings
+from ketrag_fast.cost.disk import folder_size
 from ketrag_fast.cost.embedded import embedded_bytes
 from ketrag_fast.index import Index
 from ketrag_fast.progress import Callback
@@ -35,6 +36,7 @@ class Sample:
     folder_bytes: int
     embedding_tokens: int
     memory: int | None
+    dimension: int
     embedded_bytes: int
     """Of all texts whose vectors were made, or would be by a model."""
     per_document: NDArray[np.int64]
@@ -73,6 +75,7 @@ def _built(documents: Sequence[Document], settings: Settings, progress: Callback
                 folder_bytes=folder_size(path),
                 embedding_tokens=report.usage.embedding_tokens,
                 memory=report.usage.memory,
+                dimension=int(arrays["vectors"]["unit_vectors"].shape[1]),
                 embedded_bytes=embedded_bytes(arrays),
                 per_document=np.bincount(arrays["units"]["chunk_document"], minlength=len(documents)),
                 lengths=np.array([len(document.text) for document in documents], np.int64),
@@ -92,13 +95,3 @@ def _core_chunks(
         text = document.text.encode("utf-8")[start:end].decode("utf-8", "replace")
         found.append((document.title, text))
     return tuple(found), tuple(np.asarray(units["chunk_tokens"])[order].tolist())
-
-
-def folder_size(path: Path) -> int:
-    """Bytes of all files below a folder; a file with two names counts once."""
-    seen = {}
-    for file in path.rglob("*"):
-        if file.is_file():
-            about = file.stat()
-            seen[about.st_ino or file] = about.st_size
-    return sum(seen.values())

@@ -7,8 +7,8 @@ second estimate knows this machine.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,16 +22,14 @@ from ketrag_fast.cost.history import Past, past
 from ketrag_fast.cost.measure import Sample, measure
 from ketrag_fast.cost.prices import Prices
 from ketrag_fast.cost.survey import Survey, survey
+from ketrag_fast.cost.vectors import Pace, pace, stored_bytes
 from ketrag_fast.pipeline.ingest import Sources, read_only
 from ketrag_fast.progress import Callback
 from ketrag_fast.systems.presets import PRESETS
 from ketrag_fast.types import Usage
 
 _CHARACTERS: Final = 1_500_000
-_WITH_MODEL: Final = 150_000
-"""Characters of the sample: a model embeds some thousand tokens a second, the built-in space a million."""
-_ABOUT_VECTOR: Final = 60
-"""Bytes that the cache keeps of a text beside its vector."""
+"""Of the sample, which is built with the built-in vectors in a few seconds."""
 _OF_LLM: Final = ("replies",)
 
 
@@ -39,11 +37,11 @@ _OF_LLM: Final = ("replies",)
 class Wish:
     """How an estimate is made. `spend` allows calls that may cost money; `index` is where it may learn."""
 
-    sample: int = 400
+    sample: int = 2000
     calls: int = 3
     spend: bool = False
     index: Path | None = None
-    prices: Prices = Prices()
+    prices: Prices = field(default_factory=Prices)
     progress: Callback | None = None
 
 
@@ -53,16 +51,17 @@ def predict(sources: Sources, settings: Settings, wish: Wish) -> Estimate:
     whole = resolve(flags=asked.given, presets=PRESETS).settings
     local = parse(whole.embedder)[0] != "openai"
     timing = local or wish.spend
-    most = _CHARACTERS if whole.embedder == BUILTIN or not timing else _WITH_MODEL
-    found = survey(read_only(sources, whole), wish.sample, most, whole.seed)
-    built = _without_model(asked, timing)
-    samples = measure(found.sample, built, wish.progress)
+    found = survey(read_only(sources, whole), wish.sample, _CHARACTERS, whole.seed)
+    samples = measure(found.sample, _plain(asked, BUILTIN), wish.progress)
     last = samples[-1]
     chunks = _chunks(found, last)
     core = min(chunks, math.ceil(whole.core_ratio * chunks - 1e-9))
     before = past(wish.index, build_settings(whole)) if wish.index is not None else None
     calls = _calls(last, whole, wish, before)
-    work = _Work(found, samples, whole, before, timing)
+    model = None
+    if whole.embedder != BUILTIN and timing and before is None and found.documents:
+        model = pace(found.sample, _plain(asked, whole.embedder), wish.progress)
+    work = _Work(found, samples, whole, before, model, timing)
     stages = work.stages()
     seconds: float | None = math.fsum(stages.values()) + work.around()
     notes = []
@@ -124,6 +123,7 @@ class _Work:
     samples: Sequence[Sample]
     settings: Settings
     before: Past | None
+    model: Pace | None
     timing: bool
 
     @property
@@ -147,8 +147,10 @@ class _Work:
                 if name not in _OF_LLM
             }
         found = seconds_at(self.found.characters, self._sizes, [sample.seconds for sample in self.samples])
-        if not self.timing:
+        if self.settings.embedder != BUILTIN:
             found.pop("vectors", None)
+        if self.model is not None:
+            found["vectors"] = self.model.seconds(self.embedding_tokens())
         return found
 
     def around(self) -> float:
@@ -163,20 +165,30 @@ class _Work:
         if self.before is not None and self.before.usage.embedding_tokens:
             return round(self.before.usage.embedding_tokens * self._share)
         last = self.samples[-1]
-        if self.timing:
-            return round(last.embedding_tokens * self.found.scale)
-        chunk_bytes = sum(len(text.encode()) for _, text in last.chunks) or 1
-        return round(last.embedded_bytes * self.found.scale * sum(last.chunk_tokens) / chunk_bytes)
+        if self.model is not None:
+            each = self.model.tokens_per_byte
+        else:
+            each = sum(last.chunk_tokens) / (sum(len(text.encode()) for _, text in last.chunks) or 1)
+        return round(last.embedded_bytes * self.found.scale * each)
 
     def disk(self) -> int:
         """The generation, the tables with the documents, and the cache of vectors."""
         if self.before is not None:
             held = sum(round(size * self._share) for size in self.before.bytes.values())
         else:
-            held = sum(bytes_at(self.found.characters, self._sizes, [s.bytes for s in self.samples]).values())
+            held = sum(self._bytes().values())
         last = self.samples[-1]
         beside = max(last.folder_bytes - sum(last.bytes.values()), 0)
         return held + round(beside * self.found.scale)
+
+    def _bytes(self) -> dict[str, int]:
+        found = bytes_at(self.found.characters, self._sizes, [s.bytes for s in self.samples])
+        if self.model is not None:
+            numbers = [{name: int(n) for name, n in s.counts.items()} for s in self.samples]
+            counts = bytes_at(self.found.characters, self._sizes, numbers)  # words grow as their bytes do
+            apart = self.settings.split_level > 0
+            found |= stored_bytes(counts, apart, self.model.dimension)
+        return found
 
     def memory(self) -> int | None:
         if self.before is not None and self.before.usage.memory is not None:
@@ -186,8 +198,7 @@ class _Work:
             return None
         held = [sum(s.bytes.values()) for s in (first, last)]
         slope = (last.memory - first.memory) / (held[1] - held[0]) if held[1] > held[0] else 1.0
-        sizes = bytes_at(self.found.characters, self._sizes, [s.bytes for s in self.samples])
-        return round(last.memory + min(max(slope, 1.0), 3.0) * max(sum(sizes.values()) - held[1], 0))
+        return round(last.memory + min(max(slope, 1.0), 3.0) * max(sum(self._bytes().values()) - held[1], 0))
 
 
 def _asked(settings: Settings, index: Path | None) -> Settings:
@@ -201,11 +212,9 @@ def _asked(settings: Settings, index: Path | None) -> Settings:
     return Settings(**{**settings.given, **build_settings(resolved)})
 
 
-def _without_model(settings: Settings, timing: bool) -> Settings:
-    """The sample is built without a language model, and with the built-in vectors where asking costs."""
-    changes: dict[str, Any] = {"llm": "none", "on_error": "skip", "core_ratio": 1.0}
-    if not timing:
-        changes["embedder"] = BUILTIN
+def _plain(settings: Settings, embedder: str) -> Settings:
+    """A sample is built without a language model; all its chunks are put in order, to be read by one."""
+    changes: dict[str, Any] = {"llm": "none", "on_error": "skip", "core_ratio": 1.0, "embedder": embedder}
     return settings.having(**changes)
 
 
@@ -238,28 +247,3 @@ def _with_gleanings(calls: Calls, gleanings: int) -> tuple[float, float]:
         sent += calls.tokens_in + turn * calls.tokens_out
         said += calls.tokens_out
     return sent, said
-
-
-def against(estimate: Mapping[str, Any], usage: Usage, seconds: float, size: int) -> list[dict[str, Any]]:
-    """An estimate beside what a build really took: name, both numbers, and the difference in percent."""
-    actual = {
-        "chunks": usage.chunks,
-        "core_chunks": usage.core_chunks,
-        "calls": usage.calls,
-        "tokens_in": usage.tokens_in,
-        "tokens_out": usage.tokens_out,
-        "embedding_tokens": usage.embedding_tokens,
-        "seconds": seconds,
-        "disk": size,
-        "memory": usage.memory,
-    }
-    found = []
-    for name, real in actual.items():
-        said = estimate.get(name)
-        if not isinstance(said, (int, float)) or real is None or not (said or real):
-            continue
-        off = 100.0 * (said - real) / real if real else None
-        found.append({"name": name, "estimate": said, "actual": real, "off_percent": off})
-    return found
-
-

@@ -59,7 +59,8 @@ def survey(items: Iterable[Document | Failure], most: int, characters: int, seed
         if slot < most:
             kept[slot] = place, item
     chance.shuffle(kept)
-    sample, room = [], characters
+    sample: list[tuple[int, Document]] = []
+    room = characters
     for entry in kept:
         if sample and len(entry[1].text) > room:
             break  # what follows in this order is as good a sample as any, so a long one ends it

@@ -344,7 +344,8 @@ def _sound(folder: Path, record: StageRecord) -> bool:
 def _remember(tables: Tables, report: BuildReport) -> None:
     if not report.changed and not report.failures:
         return
-    data: dict[str, Any] = {**report.to_json(), "failures": len(report.failures)}
+    about = {"failures": len(report.failures), "settings": tables.settings()}
+    data: dict[str, Any] = {**report.to_json(), **about}
     started = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=report.seconds)
     with tables.transaction():
         tables.add_run(
