@@ -44,7 +44,7 @@ PARTS: dict[str, set[str]] = {
     "cost": P0
     | {"index", "storage", "backends", "extraction", "pipeline", "systems.presets", "stages", "_core"},
     # Whole builds side by side: it stands on everything that a user can reach, and computes nothing itself.
-    "comparison": P0 | {"index", "eval", "cost", "systems.presets"},
+    "comparison": P0 | {"index", "eval", "cost", "systems.presets", "pipeline.ingest"},
     # The command asks for the index; its settings are told by two tables that hold no work.
     # `ketrag models` is about models, `ketrag recording` about another tool's results: no index in sight.
     "cli": P0

@@ -60,6 +60,12 @@ def _notes(bench: Bench, outcomes: Sequence[Outcome]) -> list[str]:
         notes.append("coverage is absent: no question has an answer")
     elif not any(r.em is not None for o in outcomes for r in o.results):
         notes.append("EM, F1 and BERTScore: not run, as no answers were judged")
+    lacking: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        for row in outcome.rows:
+            if row.reason is not None and outcome.name not in lacking.setdefault(row.reason, []):
+                lacking[row.reason].append(outcome.name)
+    notes += [f"not run by {', '.join(names)}: {reason}" for reason, names in lacking.items()]
     empty = [o.name for o in outcomes if o.graph is not None and not o.graph.entities]
     if empty:
         notes.append(f"no entity was found by {', '.join(empty)}")

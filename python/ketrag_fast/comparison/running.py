@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from ketrag_fast.cost.prices import Prices
 from ketrag_fast.errors import Cancelled, DocumentError, IndexLocked, KetragError, ReadOnly, StorageFull
 from ketrag_fast.eval import Collected, DataSet, collect
 from ketrag_fast.index import Index
+from ketrag_fast.pipeline.ingest import read_only
 from ketrag_fast.progress import Callback
 from ketrag_fast.types import BuildReport, Document, Usage
 
@@ -49,6 +51,8 @@ class Bench:
     tell: Callable[[str], None] = lambda _: None
     _before: tuple[Any, ...] | None = None
     _rates: dict[str, Rate] = field(default_factory=dict)
+    _unread: int = 0
+    _reading: float = 0.0
 
     def run(self, configurations: Sequence[Configuration], order: Sequence[int]) -> list[Outcome]:
         """An outcome for each configuration, in their own order; `order` is that of the work."""
@@ -74,9 +78,13 @@ class Bench:
         settings = configuration.to_build(self.common)
         units = units_of(settings)
         path = self.folder / (_folder_name(configuration.name) if self.apart else "shared")
-        rebuild = not self.apart and self._before not in (None, units)
+        first = self.apart or self._before is None
+        rebuild = not first and self._before != units
+        sources = list(self.sources) if self.apart else self._read_once(settings) if first else []
+        if not self.apart and "verify" not in settings.given:
+            settings = settings.having(verify="sizes")  # this very process has just written and checked it
         with Index.build(
-            list(self.sources), path, settings=settings, progress=self.progress, replace=True, rebuild=rebuild
+            sources, path, settings=settings, progress=self.progress, replace=first, rebuild=rebuild
         ) as index:
             self._before = units
             report = index.report
@@ -92,12 +100,21 @@ class Bench:
                 cost=cost,
                 counts={name: int(stats["counts"].get(name, 0)) for name in COUNTED},
                 digest=report.digest,
-                failures=len(stats["failures"]),
+                failures=len(stats["failures"]) + self._unread,
                 warnings=report.warnings,
                 rows=tuple(found.rows()),
                 results=found.results,
                 graph=graph_of(stages.get("skeleton")),
             )
+
+    def _read_once(self, settings: Settings) -> list[Document]:
+        """The documents of all the builds: those after the first find them in the index."""
+        begin = time.monotonic()
+        items = list(read_only(self.sources, settings))
+        documents = [item for item in items if isinstance(item, Document)]
+        self._unread = len(items) - len(documents)
+        self._reading = time.monotonic() - begin
+        return documents
 
     def _scores(self, index: Index, configuration: Configuration) -> Collected:
         settings = configuration.resolved(self.common)
@@ -130,7 +147,7 @@ class Bench:
                 seconds["vectors"] = max(ran.seconds, tokens * rate.seconds_per_token)
                 usage = Usage(**{**usage.to_json(), "embedding_tokens": tokens})
         return Cost(
-            seconds=sum(seconds.values()) + around,
+            seconds=sum(seconds.values()) + around + self._reading,
             stages=seconds,
             calls=usage.calls,
             tokens_in=usage.tokens_in,
@@ -147,8 +164,8 @@ class Bench:
 def usage_alone(usage: Usage, stats: Mapping[str, Any]) -> Usage:
     """What the model's replies in this index cost, whichever build asked for them."""
     spent = stats.get("extraction")
-    if not isinstance(spent, Mapping):
-        return usage
+    if not isinstance(spent, Mapping) or not spent.get("tokens_in"):
+        return usage  # nobody was asked, or rules and recordings, which cost no call
     names = {"calls": "calls", "tokens_in": "tokens_in", "tokens_out": "tokens_out", "seconds": "llm_seconds"}
     values = {
         ours: type(getattr(usage, ours))(spent[theirs]) for theirs, ours in names.items() if theirs in spent

@@ -220,7 +220,8 @@ class _Build:
         if self.base is None or record is None or record.fingerprint != fingerprint:
             return None
         folder = self.base.folder / stage.name
-        return (folder, record) if _sound(folder, record) else None
+        full = self.resolved.settings.verify == "full"
+        return (folder, record) if _sound(folder, record, full=full) else None
 
     def _done(self, how: str, folder: Path, record: StageRecord) -> tuple[Path, StageRecord]:
         self.reports.append(StageReport(record.name, how, record.seconds, record.bytes))
@@ -333,9 +334,9 @@ def _finished(folder: Path, stage: Stage, fingerprint: str) -> StageRecord | Non
     return record if same and _sound(folder, record) else None
 
 
-def _sound(folder: Path, record: StageRecord) -> bool:
+def _sound(folder: Path, record: StageRecord, *, full: bool = True) -> bool:
     try:
-        check_stage(folder, record, full=True)
+        check_stage(folder, record, full=full)
     except IndexDamaged:
         return False
     return True
