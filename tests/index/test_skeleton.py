@@ -81,7 +81,9 @@ def test_another_core_ratio_reads_what_is_new_alone(whole: Path, tmp_path: Path)
     assert how(more)["vectors"] == "reused"
 
 
-def test_a_changed_graph_setting_that_changes_no_reply_keeps_the_skeleton(whole: Path, tmp_path: Path) -> None:
+def test_a_changed_graph_setting_that_changes_no_reply_keeps_the_skeleton(
+    whole: Path, tmp_path: Path
+) -> None:
     place = copied(whole, tmp_path)
     report = built(place, "--keyword-norm", "unit")
     assert [how(report)[name] for name in ("keywords", *SKELETON)] == ["ran", "reused", "reused", "reused"]

@@ -26,7 +26,13 @@ class Place:
         self.events: list[Event] = []
 
     def read(
-        self, model: Scripted, count: int = 12, *, stop: bool = False, limit: Limited | None = None, **more: object
+        self,
+        model: Scripted,
+        count: int = 12,
+        *,
+        stop: bool = False,
+        limit: Limited | None = None,
+        **more: object,
     ) -> Outcome:
         how = {name: more.pop(name) for name in ("on_barren", "retry_failed", "account") if name in more}
         account = how.pop("account", None)
