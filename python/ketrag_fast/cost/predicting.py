@@ -7,7 +7,7 @@ second estimate knows this machine.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +17,7 @@ from ketrag_fast.config import Settings, build_settings, resolve
 from ketrag_fast.cost.bill import bill
 from ketrag_fast.cost.calls import NO_CALLS, Calls, reckon
 from ketrag_fast.cost.estimate import COUNTED, PAST, SAMPLED, Estimate
-from ketrag_fast.cost.growth import KNN_POWER, bytes_at, chunks_at, seconds_at
+from ketrag_fast.cost.growth import bytes_at, chunks_at, seconds_at
 from ketrag_fast.cost.history import Past, past
 from ketrag_fast.cost.measure import Sample, measure
 from ketrag_fast.cost.prices import Prices
@@ -139,14 +139,22 @@ class _Work:
         """Characters now for each of the last whole build."""
         return self.found.characters / max(self.before.usage.characters, 1) if self.before else 1.0
 
+    def _grown(self, took: Sequence[Mapping[str, float]]) -> dict[str, float]:
+        """How many times longer each stage takes now than in the last whole build, by the samples."""
+        assert self.before is not None  # noqa: S101 - the callers looked
+        now = seconds_at(self.found.characters, self._sizes, took)
+        then = seconds_at(self.before.usage.characters, self._sizes, took)
+        return {name: seconds / then[name] for name, seconds in now.items() if then[name] > 0}
+
     def stages(self) -> dict[str, float]:
+        took = [sample.seconds for sample in self.samples]
         if self.before is not None:
-            return {
-                name: seconds * self._share ** (KNN_POWER if name == "knn" else 1.0)
-                for name, seconds in self.before.stages.items()
-                if name not in _OF_LLM
-            }
-        found = seconds_at(self.found.characters, self._sizes, [sample.seconds for sample in self.samples])
+            grown = self._grown(took)
+            if self.settings.embedder != BUILTIN:
+                grown["vectors"] = self._share
+            own = ((name, s) for name, s in self.before.stages.items() if name not in _OF_LLM)
+            return {name: seconds * grown.get(name, self._share) for name, seconds in own}
+        found = seconds_at(self.found.characters, self._sizes, took)
         if self.settings.embedder != BUILTIN:
             found.pop("vectors", None)
         if self.model is not None:
@@ -154,9 +162,10 @@ class _Work:
         return found
 
     def around(self) -> float:
-        if self.before is not None:
-            return max(self.before.seconds - math.fsum(self.before.stages.values()), 0.0) * self._share
         took = [{"around": sample.around} for sample in self.samples]
+        if self.before is not None:
+            known = max(self.before.seconds - math.fsum(self.before.stages.values()), 0.0)
+            return known * self._grown(took).get("around", self._share)
         return seconds_at(self.found.characters, self._sizes, took)["around"]
 
     def embedding_tokens(self) -> int:
@@ -173,13 +182,15 @@ class _Work:
 
     def disk(self) -> int:
         """The generation, the tables with the documents, and the cache of vectors."""
-        if self.before is not None:
-            held = sum(round(size * self._share) for size in self.before.bytes.values())
-        else:
-            held = sum(self._bytes().values())
         last = self.samples[-1]
         beside = max(last.folder_bytes - sum(last.bytes.values()), 0)
-        return held + round(beside * self.found.scale)
+        return self._held() + round(beside * self.found.scale)
+
+    def _held(self) -> int:
+        """Bytes of the generation."""
+        if self.before is not None:
+            return sum(round(size * self._share) for size in self.before.bytes.values())
+        return sum(self._bytes().values())
 
     def _bytes(self) -> dict[str, int]:
         found = bytes_at(self.found.characters, self._sizes, [s.bytes for s in self.samples])
@@ -191,14 +202,15 @@ class _Work:
         return found
 
     def memory(self) -> int | None:
-        if self.before is not None and self.before.usage.memory is not None:
-            return round(self.before.usage.memory * max(self._share, 1.0))
         first, last = self.samples[0], self.samples[-1]
         if first.memory is None or last.memory is None:
             return None
         held = [sum(s.bytes.values()) for s in (first, last)]
         slope = (last.memory - first.memory) / (held[1] - held[0]) if held[1] > held[0] else 1.0
-        return round(last.memory + min(max(slope, 1.0), 3.0) * max(sum(self._bytes().values()) - held[1], 0))
+        peak, size = last.memory, held[1]
+        if self.before is not None and self.before.usage.memory is not None:
+            peak, size = self.before.usage.memory, sum(self.before.bytes.values())
+        return round(peak + min(max(slope, 1.0), 3.0) * max(self._held() - size, 0))
 
 
 def _asked(settings: Settings, index: Path | None) -> Settings:
