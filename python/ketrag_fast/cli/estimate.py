@@ -29,6 +29,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--prices", metavar="FILE", help="price table (default ./prices.toml if it is there)")
     options.setting(parser.add_argument_group("what would be built"), *options.BUILD_FLAGS)
+    options.reading(parser.add_argument_group("what reads the core chunks"))
     options.model(parser.add_argument_group("the embedding model"))
     parser.set_defaults(run=run, go_on="run the same command again; nothing was built")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.backends.embedders.registry import BUILTIN, parse
+from ketrag_fast.backends.llms.registry import parse_spec
 from ketrag_fast.config import Settings, build_settings, resolve
 from ketrag_fast.cost.bill import bill
 from ketrag_fast.cost.calls import NO_CALLS, Calls, reckon
@@ -49,6 +50,7 @@ def predict(sources: Sources, settings: Settings, wish: Wish) -> Estimate:
     """The estimate for a build of `sources` with `settings`. Writes nothing but a temporary folder."""
     asked = _asked(settings, wish.index)
     whole = resolve(flags=asked.given, presets=PRESETS).settings
+    parse_spec(whole.llm)
     local = parse(whole.embedder)[0] != "openai"
     timing = local or wish.spend
     found = survey(read_only(sources, whole), wish.sample, _CHARACTERS, whole.seed)
