@@ -49,7 +49,6 @@ def test_without_an_index_nothing_is_left_behind(place: Path, tmp_path: Path) ->
         (("docs", "--calls", "many"), 2, "--calls"),
         (("docs", "--prices", "none.toml"), 2, "none.toml"),
         (("docs", "--llm", "best"), 2, "best"),
-        (("docs", "--llm", "llama-cpp:none.gguf"), 1, "none.gguf"),
         ((), 2, "SOURCE"),
     ],
 )
