@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from ketrag_fast import _core
-from ketrag_fast.config import Settings
+from ketrag_fast.config import Settings, names
 from ketrag_fast.errors import (
     BackendError,
     BackendMissing,
@@ -92,9 +92,9 @@ class Index:
 
         `sources`: a path, a glob, an iterable of these, of `Document`s, or of both. Sources accumulate in
         the index; `replace` makes these the only ones. What has not changed is not done again; `rebuild`
-        does everything anew, and is needed for another embedder or another cutting of units. A build that
-        was stopped or killed goes on when called again; with `partial` it asks no language model, and
-        publishes what the last one has read so far. `.report` says what was done.
+        does everything anew, and is needed for another cutting of units (for another embedder there is
+        `reembed`). A build that was stopped or killed goes on when called again; with `partial` it asks no
+        language model, and publishes what the last one has read so far. `.report` says what was done.
 
         Raises Cancelled when `progress` returned False, DocumentError, ConfigError, IndexLocked,
         StorageFull, ReadOnly, ModelMismatch.
@@ -113,6 +113,35 @@ class Index:
             rebuild=rebuild,
             partial=partial,
         )
+        return cls(Path(path), asked, report)
+
+    @classmethod
+    def reembed(
+        cls,
+        path: str | os.PathLike[str],
+        embedder: str | None = None,
+        *,
+        settings: Settings | None = None,
+        progress: Callback | Callable[[Event], bool | None] | None = None,
+    ) -> Index:
+        """Gives a built index the vectors of another model, and opens it; `.report` says what was done.
+
+        The second set of vectors is made beside the first, from the documents that the index holds, and
+        published at once: readers keep the old generation until they `refresh`. Stopped or killed, the
+        old one serves, and what was embedded is kept for the next call. With no `embedder` the index's
+        own is used again; nothing is done unless it gives other vectors than before.
+
+        Raises as `build`, and IndexMissing.
+        """
+        from ketrag_fast.pipeline.reembed import reembed
+        from ketrag_fast.stages import STAGES
+
+        given = settings.given if settings is not None else {}
+        kept = {"embedder", *names("query", "run")}
+        asked = Settings(**{name: value for name, value in given.items() if name in kept})
+        if embedder is not None:
+            asked = asked.having(embedder=embedder)
+        report = reembed(path, STAGES, asked, progress=progress)
         return cls(Path(path), asked, report)
 
     @classmethod
@@ -195,10 +224,6 @@ class Index:
 
         return statistics(self._opened.generation, self.path, self.modes)
 
-    def arrays(self) -> dict[str, Mapping[str, NDArray[Any]]]:
-        """The arrays of each stage, mapped and read-only, for those who look at graphs themselves."""
-        return dict(self._opened.generation.stages)
-
     def entity(self, name: str) -> Entity:
         """An entity of the skeleton with its relations and the sentences that they come from.
 
@@ -208,6 +233,10 @@ class Index:
         from ketrag_fast.inspection import Skeleton
 
         return Skeleton(self._opened.generation).entity(name)
+
+    def arrays(self) -> dict[str, Mapping[str, NDArray[Any]]]:
+        """The arrays of each stage, mapped and read-only, for those who look at graphs themselves."""
+        return dict(self._opened.generation.stages)
 
     # ------------------------------------------------------------ questions
 

@@ -53,7 +53,7 @@ def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", code], env=env, check=True)
 
 
-@pytest.mark.parametrize("command", ["index", "retrieve", "eval", "stats", "config show"])
+@pytest.mark.parametrize("command", ["index", "reembed", "retrieve", "eval", "stats", "config show"])
 def test_each_command_has_help(tmp_path: Path, command: str) -> None:
     done = ketrag(*command.split(), "--help", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.support.parts import part
 
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels.published import PublishedTokenizer, treebank_words
@@ -52,11 +53,11 @@ def test_profiles(tokenizer: PublishedTokenizer) -> None:
 
 
 def test_against_nltk_where_its_data_is_installed() -> None:
-    nltk = pytest.importorskip("nltk", reason="NLTK is not installed; the golden file stands in for it")
+    nltk = part("nltk", "local")
     try:
         folder = nltk.data.find("tokenizers/punkt_tab/english/")
     except LookupError:
-        pytest.skip("NLTK's punkt_tab data is not installed")
+        pytest.skip("NLTK's punkt_tab data is not installed; the golden file stands in for it")
     tokenizer = PublishedTokenizer.from_folder(os.fspath(folder))
     for case in CASES:
         assert tokenizer.sentences(case["text"]) == nltk.sent_tokenize(case["text"])

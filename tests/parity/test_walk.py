@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.parts import part
 
 from ketrag_fast.errors import Cancelled, InputError
 from ketrag_fast.kernels import links as kernel
@@ -186,7 +187,7 @@ def test_a_report_can_stop_the_build() -> None:
 
 @pytest.fixture(scope="module")
 def sketch(prototype: Path) -> types.ModuleType:
-    pytest.importorskip("scipy", reason="the sketch of the walk needs scipy (pip install .[bench])")
+    part("scipy", "dev")
     sys.path.insert(0, str(prototype))
     try:
         import walk

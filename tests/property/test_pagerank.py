@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.parts import part
 
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels import graphs
@@ -66,8 +67,8 @@ def test_a_path_and_two_isolated_nodes() -> None:
 
 
 def test_as_networkx_stops_it() -> None:
-    networkx = pytest.importorskip("networkx", reason="needs networkx (pip install .[bench])")
-    pytest.importorskip("scipy", reason="networkx needs scipy here (pip install .[bench])")
+    networkx = part("networkx", "dev")
+    part("scipy", "dev")
     graph = networkx.gnm_random_graph(60, 90, seed=3)
     matrix = networkx.to_numpy_array(graph)
     want = networkx.pagerank(graph, alpha=0.85)

@@ -33,9 +33,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("sources", nargs="*", metavar="SOURCE", help="file, folder, glob or data set")
     parser.add_argument("--replace", action="store_true", help="these sources are the only ones from now on")
-    parser.add_argument(
-        "--rebuild", action="store_true", help="build all anew; needed for another embedder or unit size"
-    )
+    parser.add_argument("--rebuild", action="store_true", help="build all anew; needed for another unit size")
     parser.add_argument(
         "--publish-partial",
         action="store_true",
@@ -80,9 +78,9 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         output.write_json({**report.to_json(), "index": str(path), "estimate": compared})
     else:
-        output.write("\n".join([_summary(report, str(path)), *_estimate_lines(compared)]))
+        output.write("\n".join([summary(report, str(path)), *_estimate_lines(compared)]))
     if not args.quiet:
-        _tell(args, report)
+        tell(args, report)
     return output.PARTIAL if report.failures or _cut_short(args, report) else 0
 
 
@@ -122,7 +120,8 @@ def report_of(index: Index) -> BuildReport:
     return index.report
 
 
-def _summary(report: BuildReport, path: str) -> str:
+def summary(report: BuildReport, path: str) -> str:
+    """One line about a build."""
     if not report.changed:
         count, number = report.documents, report.generation
         return f"{path} is up to date: {count:,} documents, generation {number}; nothing was done" + (
@@ -154,7 +153,8 @@ def _read_line(report: BuildReport) -> str:
     return "  skeleton: " + ", ".join(parts)
 
 
-def _tell(args: argparse.Namespace, report: BuildReport) -> None:
+def tell(args: argparse.Namespace, report: BuildReport) -> None:
+    """What else there is to say about it, on stderr."""
     for warning in report.warnings:
         output.warn(warning)
     if args.verbose:

@@ -18,6 +18,7 @@ from ketrag_fast.cli import (
     options,
     output,
     recording,
+    reembed,
     retrieve,
     stats,
 )
@@ -50,6 +51,7 @@ def parser() -> argparse.ArgumentParser:
     shared = options.common()
     for command in (
         index,
+        reembed,
         retrieve,
         evaluate,
         estimate,

@@ -97,8 +97,7 @@ def ingest(tables: Tables, sources: Sources, settings: Settings, meter: Meter, *
             tables.remove_source(number)
         state.done.removed = len(gone)
         tables.set_failures(state.done.failures)
-        state.done.documents = tables.count()
-        state.done.fingerprint = text_digest(part for row in tables.document_hashes() for part in row)
+        _count(state.done, tables)
     if state.skipped:
         kinds = ", ".join(f"{suffix or 'no suffix'} ({n})" for suffix, n in state.skipped.most_common(_FEW))
         state.done.warnings.append(f"passed over {state.skipped.total()} files of other kinds: {kinds}")
@@ -138,6 +137,18 @@ def _usable(item: Item, seen: set[str]) -> Item:
         return Failure(str(item.id), "document", problem)
     seen.add(item.id)
     return item
+
+
+def as_they_are(tables: Tables) -> Ingested:
+    """The documents that the index holds, without a look at their sources."""
+    found = Ingested()
+    _count(found, tables)
+    return found
+
+
+def _count(found: Ingested, tables: Tables) -> None:
+    found.documents = tables.count()
+    found.fingerprint = text_digest(part for row in tables.document_hashes() for part in row)
 
 
 def _is_missing(spec: str) -> bool:

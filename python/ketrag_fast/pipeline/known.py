@@ -81,7 +81,7 @@ def reading_settings(given: Settings, generation: Generation) -> Settings:
                 continue  # the same model in another place; another one is known by its fingerprint
             raise ModelMismatch(
                 f"the index was built with the embedder {old!r}, not {new!r}",
-                hint="leave the embedder to the index, or build anew: ketrag index --rebuild --embedder ...",
+                hint="leave the embedder to the index, or make new vectors: ketrag reembed --embedder ...",
             )
         if name in given.given:
             raise ConfigError(

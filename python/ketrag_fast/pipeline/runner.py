@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from ketrag_fast.extraction.run import Reading
 
 _STAGE_FILE = "stage.json"
+SERVES = "the old generation serves until then"
 
 
 def build(
@@ -88,7 +89,7 @@ def build(
         if base is not None and base.number != current_number(layout):
             make_current(layout, base.number)  # a build died on its last step
         given, reads = plan(settings or Settings(), base, layout, rebuild=rebuild, partial=partial)
-        resolved = _settings_for(base, given, rebuild)
+        resolved = settings_for(base, given, rebuild)
         callback = Limited(progress, resolved.settings.limit_seconds, start)
         with Tables(layout.tables) as tables:
             with tables.transaction():
@@ -98,34 +99,36 @@ def build(
             if meter.finish() is False:
                 raise Cancelled("stopped after reading the sources")
             with (
-                _source(resolved.settings, layout) as source,
+                source_of(resolved.settings, layout) as source,
                 opened(resolved.settings, layout, reads, callback) as reading,
             ):
                 _require_same_model(base, source, rebuild)
-                work = _Build(
-                    layout, tables, resolved, base, rebuild, callback, start, reads, source, reading
-                )
+                anew = frozenset(stage.name for stage in stages) if rebuild else frozenset()
+                work = Build(layout, tables, resolved, base, anew, callback, start, source, reads, reading)
                 report = work.run(stages, read)
-            _remember(tables, report)
+            remember(tables, report)
         prune(layout)
     return report
 
 
 @dataclass(frozen=True)
-class _Build:
+class Build:
+    """One run of the stages over the documents of the tables; `anew` are those not taken from `base`."""
+
     layout: Layout
     tables: Tables
     resolved: Resolved
     base: Generation | None
-    rebuild: bool
+    anew: frozenset[str]
     callback: Callback
     start: float
-    reads: Plan
     source: VectorSource | None = None
+    reads: Plan = field(default_factory=Plan)
     reading: Reading | None = None
     reports: list[StageReport] = field(default_factory=list)
 
     def run(self, stages: Sequence[Stage], read: Ingested) -> BuildReport:
+        """Runs what is new and publishes a generation, unless nothing is."""
         settings = self.resolved.settings
         model = self.source.fingerprint if self.source is not None else None
         wanted = [stage for stage in stages if not stage.read or self.reading is not None]
@@ -190,7 +193,7 @@ class _Build:
     def _stage(
         self, stage: Stage, fingerprint: str, inputs: StageInputs, context: StageContext, begin: float
     ) -> tuple[Path, StageRecord]:
-        reused = None if self.rebuild else self._from_base(stage, fingerprint)
+        reused = None if stage.name in self.anew else self._from_base(stage, fingerprint)
         if reused is not None:
             return self._done("reused", *reused)
         folder = self.layout.work / f"{stage.name}-{fingerprint[:24]}"
@@ -264,7 +267,7 @@ class _Build:
 
 
 @contextmanager
-def _source(settings: Settings, layout: Layout) -> Iterator[VectorSource | None]:
+def source_of(settings: Settings, layout: Layout) -> Iterator[VectorSource | None]:
     """The model that the settings name, not loaded yet; None for the built-in vectors."""
     from ketrag_fast.backends.embedders.registry import BUILTIN, parse
     from ketrag_fast.backends.embedders.settings import options_of
@@ -278,7 +281,8 @@ def _source(settings: Settings, layout: Layout) -> Iterator[VectorSource | None]
         yield source
 
 
-def _stored_identity(base: Generation | None) -> Identity | None:
+def stored_identity(base: Generation | None) -> Identity | None:
+    """The model that a generation was built with; None for the built-in vectors."""
     from ketrag_fast.backends.embedders.fingerprint import Identity
 
     stored = base.manifest.models.get("embedder") if base is not None else None
@@ -287,12 +291,12 @@ def _stored_identity(base: Generation | None) -> Identity | None:
 
 def _require_same_model(base: Generation | None, source: VectorSource | None, rebuild: bool) -> None:
     """A model whose files changed in place is another model, though its name is the same."""
-    stored = _stored_identity(base) if source is not None and not rebuild else None
+    stored = stored_identity(base) if source is not None and not rebuild else None
     if stored is not None and source is not None and stored.fingerprint != source.fingerprint:
         raise ModelMismatch(
             f"the index was built with {stored.spec} (fingerprint {stored.fingerprint[:12]}); "
             f"{source.model.spec} has {source.fingerprint[:12]}",
-            hint="--rebuild builds it anew (the old generation serves until then); or give the old model",
+            hint=f"`ketrag reembed` makes the vectors anew ({SERVES}); or give the old model",
         )
 
 
@@ -307,7 +311,8 @@ def _only_moved(base: Generation, settings: Settings) -> bool:
     return bool(stored["fingerprint"] == fingerprint(settings.embedder, options_of(settings)))
 
 
-def _settings_for(base: Generation | None, settings: Settings, rebuild: bool) -> Resolved:
+def settings_for(base: Generation | None, settings: Settings, rebuild: bool) -> Resolved:
+    """All settings; with `rebuild` also those may change that throw earlier work away."""
     stored = base.manifest.settings if base else None
     resolved = resolve(flags=settings.given, index=stored, presets=PRESETS)
     heavy = resolved.needs_rebuild
@@ -316,7 +321,9 @@ def _settings_for(base: Generation | None, settings: Settings, rebuild: bool) ->
     if base is None or rebuild or not heavy or base.manifest.documents.get("count") == 0:
         return resolved
     lines = "; ".join(f"{name} is {old!r}, not {new!r}" for name, old, new in resolved.differences)
-    hint = "--rebuild builds it anew (the old generation serves until then); or keep what the index has"
+    alone = heavy == ("embedder",)
+    command = "`ketrag reembed --embedder ...` makes new vectors" if alone else "--rebuild builds it anew"
+    hint = f"{command} ({SERVES}); or keep what the index has"
     if "embedder" in heavy:
         raise ModelMismatch(f"the index was built with another embedder: {lines}", hint=hint)
     raise ConfigError(f"the index was built with other units: {lines}", hint=hint)
@@ -342,7 +349,8 @@ def _sound(folder: Path, record: StageRecord, *, full: bool = True) -> bool:
     return True
 
 
-def _remember(tables: Tables, report: BuildReport) -> None:
+def remember(tables: Tables, report: BuildReport) -> None:
+    """Adds the run to the tables, if it did anything."""
     if not report.changed and not report.failures:
         return
     about = {"failures": len(report.failures), "settings": tables.settings()}

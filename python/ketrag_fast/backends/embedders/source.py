@@ -19,6 +19,7 @@ from ketrag_fast.backends.embedders.fingerprint import Identity, identify, requi
 from ketrag_fast.backends.embedders.protocol import Embedder, Engine, Report, Role, Tally, Vectors
 from ketrag_fast.backends.embedders.registry import Options, fingerprint, load
 from ketrag_fast.backends.embedders.sample import SAMPLE
+from ketrag_fast.errors import ModelMismatch
 
 
 class LazyModel:
@@ -45,6 +46,21 @@ class LazyModel:
             self._compare(loaded)
             self._loaded = loaded
         return self._loaded
+
+    def renew(self) -> bool:
+        """Loads the model; if it did not make the kept vectors, they are dropped. Says whether it was so."""
+        dropped = False
+        if self._loaded is None:
+            loaded = load(self.spec, self._options)
+            try:
+                self._compare(loaded)
+            except ModelMismatch:
+                dropped = True
+                self._cache.forget(self.fingerprint)
+                self._dimension = None
+                self._compare(loaded)
+            self._loaded = loaded
+        return dropped
 
     def _compare(self, loaded: Embedder) -> None:
         """New vectors are not mixed with kept ones of another space: the sample is kept, and compared."""
@@ -112,6 +128,10 @@ class VectorSource:
     def fingerprint(self) -> str:
         """Of the model."""
         return self.model.fingerprint
+
+    def renew(self) -> bool:
+        """See `LazyModel.renew`."""
+        return self.model.renew()
 
     def __enter__(self) -> Self:
         return self

@@ -1,0 +1,3 @@
+//! Local search over a skeleton of entities and relations (10-ketrag 1.4).
+
+pub mod rows;

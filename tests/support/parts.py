@@ -1,0 +1,29 @@
+"""Optional packages that some tests need: skipped without them on a desk, demanded where CI is set."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any
+
+import pytest
+
+
+def strict() -> bool:
+    """Whether a part that is missing is a failure: `CI=true`, as continuous integration sets it."""
+    return os.environ.get("CI", "").lower() in ("1", "true", "yes")
+
+
+def part(module: str, extra: str) -> Any:
+    """The module; without it the test is skipped, or fails in CI, and says how to get it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        missing(f"{module} is not installed (pip install 'ketrag-fast[{extra}]'): {error}")
+
+
+def missing(reason: str) -> None:
+    """Skips, or fails where CI is set."""
+    if strict():
+        pytest.fail(f"CI runs the tests with all real parts, but {reason}")
+    pytest.skip(reason)
