@@ -42,7 +42,7 @@ PARTS: dict[str, set[str]] = {
     "eval": P0 | {"index", "kernels"},
     # Prices and bills know no index; a prediction builds a sample with one, by the readers of a build.
     "cost": P0
-    | {"index", "storage", "backends", "extraction", "pipeline", "systems.presets", "stages", "_core"},
+    | {"index", "storage", "backends", "extraction", "pipeline", "systems.presets", "kernels"},
     # Whole builds side by side: it stands on everything that a user can reach, and computes nothing itself.
     "comparison": P0 | {"index", "eval", "cost", "systems.presets", "pipeline.ingest"},
     # The command asks for the index; its settings are told by two tables that hold no work.
