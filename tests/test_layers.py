@@ -64,7 +64,7 @@ PARTS: dict[str, set[str]] = {
 }
 # Parts of which no file may import another file of the same part, but for what is no stage or system.
 STRANGERS = {"stages", "systems"}
-COMMON = ("stages.rows.",)
+COMMON = ("stages.rows.", "stages.published.")
 
 R0 = {"error", "ids", "progress", "parallel"}
 R1 = R0 | {"text", "sparse"}

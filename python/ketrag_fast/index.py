@@ -375,6 +375,8 @@ def _options(settings: Settings, top: int | None, deadline: float | None) -> dic
         "skip": settings.fill_policy == "skip_and_continue",
         "truncate": settings.oversize_policy == "truncate",
         "deadline": settings.deadline if deadline is None else deadline,
+        "most_seeds": settings.seed_keywords,
+        "published": settings.row_count == "whole",
     }
 
 

@@ -109,8 +109,8 @@ pub fn rank(
         Mode::Keyword => {
             let query = question_vector(parts, request)?;
             let channel = need(parts.keywords)?;
-            let pool =
-                channel.pool(&query, budget.saturating_mul(2), None, Level::best(), &mut scratch.keyword)?;
+            let (limit, most) = (budget.saturating_mul(2), request.most_seeds);
+            let pool = channel.pool(&query, limit, most, Level::best(), &mut scratch.keyword)?;
             Ok(pool.units.iter().take(wanted).map(|p| Scored { id: p.unit, score: p.score }).collect())
         }
         Mode::Walk => by_walk(parts, request, wanted, scratch, progress),

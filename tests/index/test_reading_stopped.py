@@ -17,7 +17,7 @@ import pytest
 
 from ketrag_fast import Index
 from tests.process import POLAR, command, start
-from tests.support.chat import ChatEndpoint, read_by_rules
+from tests.support.chat_rules import ChatEndpoint, read_by_rules
 
 ARTICLES = 16
 

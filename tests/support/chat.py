@@ -1,117 +1,33 @@
-"""A chat endpoint on loopback whose replies are a function of the passage alone, at the speed asked for.
-
-The server of `llama_server` decodes with real weights, which say nothing sensible; this one is for what
-needs sensible replies: builds that are killed, stopped and gone on with.
-"""
+"""A little chat server on loopback, and a proxy before any of them that does what bad networks do."""
 
 from __future__ import annotations
 
+import http.client
 import json
-import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-from ketrag_fast.extraction.heuristic import extract
+from tests.support.endpoint import send
 
-Answer = Callable[[str], str]
-_FENCED = re.compile(r"^(={5,})\n(.*)\n\1$", re.DOTALL | re.MULTILINE)
-
-
-def read_by_rules(prompt: str) -> str:
-    """A terse reply with what the rules find in the passage of a prompt."""
-    found = extract("", passage(prompt))
-    return json.dumps({"e": found.entities, "r": found.relations})
+Answer = Callable[[dict[str, Any]], str]
 
 
-def passage(prompt: str) -> str:
-    """What stands between the fences."""
-    found = _FENCED.search(prompt)
-    assert found, prompt[-300:]
-    return found.group(2)
+class Served:
+    """A server on loopback that runs while it is entered."""
 
-
-class ChatEndpoint:
-    """Serves `answer(prompt)` as model `rules`. `asked` holds the passages, in the order of asking; from
-    `refuse_after` requests on everything is refused with 503.
-    """
-
-    def __init__(
-        self, answer: Answer = read_by_rules, *, seconds: float = 0.0, refuse_after: int | None = None
-    ) -> None:
-        self.asked: list[str] = []
-        self.answered: list[str] = []
-        self.refuse_after = refuse_after
-        lock = threading.Lock()
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                data = [{"id": "rules", "object": "model", "owned_by": "tests"}]
-                self._send(200, {"object": "list", "data": data})
-
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                prompt = "\n".join(message["content"] for message in body["messages"])
-                said = passage(prompt)
-                with lock:
-                    outer.asked.append(said)
-                    refused = outer.refuse_after is not None and len(outer.asked) > outer.refuse_after
-                if refused:
-                    self._send(503, {"error": {"message": "no more"}})
-                    return
-                time.sleep(seconds)
-                text = answer(prompt)
-                usage = {"prompt_tokens": len(prompt.split()), "completion_tokens": len(text.split())}
-                try:
-                    if body.get("stream"):
-                        self._stream(text, usage)
-                    else:
-                        message = {"role": "assistant", "content": text}
-                        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-                        self._send(200, {"model": "rules", "choices": [choice], "usage": usage})
-                    with lock:
-                        outer.answered.append(said)
-                except OSError:  # whoever asked was killed
-                    self.close_connection = True
-
-            def _stream(self, text: str, usage: dict[str, int]) -> None:
-                self.send_response(200)
-                self.send_header("Content-Type", "text/event-stream")
-                self.send_header("Connection", "close")
-                self.end_headers()
-                self.close_connection = True
-                half = len(text) // 2
-                for piece, finish in ((text[:half], None), (text[half:], "stop")):
-                    choice = {"index": 0, "delta": {"content": piece}, "finish_reason": finish}
-                    self._event({"model": "rules", "choices": [choice]})
-                self._event({"model": "rules", "choices": [], "usage": usage})
-                self.wfile.write(b"data: [DONE]\n\n")
-
-            def _event(self, data: dict[str, Any]) -> None:
-                self.wfile.write(b"data: " + json.dumps(data).encode() + b"\n\n")
-                self.wfile.flush()
-
-            def _send(self, status: int, data: dict[str, Any]) -> None:
-                payload = json.dumps(data).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(payload)))
-                self.end_headers()
-                self.wfile.write(payload)
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
-        self.spec = f"openai:rules@http://127.0.0.1:{self._server.server_address[1]}/v1"
+        self.port = int(self._server.server_address[1])
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
 
     def __enter__(self) -> Self:
         return self
@@ -120,3 +36,155 @@ class ChatEndpoint:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+class Chat(Served):
+    """Answers with `answer(request)`. `refuses(request)` names what it finds wrong, if anything: 400.
+
+    `listed` are the models it tells of (None: it does not tell). Events of a stream are single words.
+    """
+
+    def __init__(
+        self,
+        answer: Answer,
+        *,
+        refuses: Callable[[dict[str, Any]], str | None] = lambda _: None,
+        listed: Sequence[dict[str, Any]] | None = ({"id": "mini", "max_model_len": 4096},),
+        pause: float = 0.0,
+    ) -> None:
+        self.requests: list[dict[str, Any]] = []
+        self.keys: list[str | None] = []
+        self.together = self.most = 0
+        self.said: list[str] = []
+        lock = threading.Lock()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                if listed is None:
+                    send(self, 404, {"detail": "Not Found"})
+                else:
+                    send(self, 200, {"object": "list", "data": list(listed)})
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                with lock:
+                    outer.requests.append(body)
+                    outer.keys.append(self.headers.get("Authorization"))
+                    outer.together += 1
+                    outer.most = max(outer.most, outer.together)
+                time.sleep(pause)
+                try:
+                    self._answer(body)
+                except OSError:  # who asked has gone
+                    self.close_connection = True
+                with lock:
+                    outer.together -= 1
+
+            def _answer(self, body: dict[str, Any]) -> None:
+                wrong = refuses(body)
+                if wrong is not None:
+                    send(self, 400, {"error": {"message": wrong}})
+                elif body.get("stream"):
+                    self._stream(answer(body))
+                else:
+                    message = {"role": "assistant", "content": answer(body)}
+                    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+                    send(self, 200, {"choices": [choice], "usage": usage(body)})
+
+            def _stream(self, text: str) -> None:
+                self.send_response(200)
+                self.send_header("Content-Type", "text/event-stream; charset=utf-8")
+                self.send_header("Connection", "close")
+                self.end_headers()
+                self.close_connection = True
+                for word in text.split(" "):
+                    event = {"choices": [{"delta": {"content": f"{word} "}, "finish_reason": None}]}
+                    self.wfile.write(b": alive\n\ndata: " + json.dumps(event).encode() + b"\n\n")
+                    self.wfile.flush()
+                    outer.said.append(word)
+                    time.sleep(pause)
+                last = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
+                self.wfile.write(b"data: " + json.dumps(last).encode() + b"\n\ndata: [DONE]\n\n")
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        super().__init__(Handler)
+
+
+def usage(body: dict[str, Any]) -> dict[str, int]:
+    sent = sum(len(message["content"].split()) for message in body["messages"])
+    return {"prompt_tokens": sent, "completion_tokens": 5, "total_tokens": sent + 5}
+
+
+Fault = Callable[[BaseHTTPRequestHandler, bytes], None]
+
+
+class ChatProxy(Served):
+    """Passes requests on to the server at `port` as they are; the first chat requests each meet the fault
+    that stands for them, if any. `times` says when they came.
+    """
+
+    def __init__(self, port: int, faults: Sequence[Fault | None]) -> None:
+        self.times: list[float] = []
+        left = list(faults)
+        lock = threading.Lock()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                self._pass_on(None, None)
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                with lock:
+                    outer.times.append(time.monotonic())
+                    fault = left.pop(0) if left else None
+                self._pass_on(body, fault)
+
+            def _pass_on(self, body: bytes | None, fault: Fault | None) -> None:
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+                method = "GET" if body is None else "POST"
+                connection.request(method, self.path, body, {"Content-Type": "application/json"})
+                reply = connection.getresponse()
+                content, kind = reply.read(), reply.getheader("Content-Type") or ""
+                connection.close()
+                try:
+                    if fault is None:
+                        send(self, reply.status, content, kind)
+                    else:
+                        fault(self, content)
+                except OSError:
+                    self.close_connection = True
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        super().__init__(Handler)
+
+
+def trickle(handler: BaseHTTPRequestHandler, _: bytes) -> None:
+    """A reply that never ends, a byte at a time."""
+    handler.send_response(200)
+    handler.send_header("Content-Type", "application/json")
+    handler.send_header("Content-Length", "1000000")
+    handler.end_headers()
+    for _number in range(600):
+        handler.wfile.write(b" ")
+        handler.wfile.flush()
+        time.sleep(0.05)
+    handler.close_connection = True
+
+
+def stream_cut(handler: BaseHTTPRequestHandler, content: bytes) -> None:
+    """A stream that ends before it is done."""
+    handler.send_response(200)
+    handler.send_header("Content-Type", "text/event-stream")
+    handler.end_headers()
+    handler.wfile.write(content[: content.rfind(b"data: [DONE]")])
+    handler.close_connection = True

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from ketrag_fast.backends.llms.protocol import Cancel, Identity, Limits, Prompt, Reply
-from ketrag_fast.backends.spending import Account
 from ketrag_fast.config import Settings
 from ketrag_fast.extraction.options import PromptOptions
 from ketrag_fast.extraction.reader import Chunk, Reader, prompt_options
@@ -64,12 +63,12 @@ class Scripted:
         self.closed = True
 
 
-def reader(model: Scripted, account: Account | None = None, **settings: object) -> Reader:
+def reader(model: Scripted, **settings: object) -> Reader:
     """A reader whose model is scripted."""
     options: PromptOptions = prompt_options(Settings(**settings))
     limits = Limits(64, None, reply_schema(options))
     about = model.identity.to_json()
-    return Reader("scripted", "key", about, options, limits, grounded=True, model=model, account=account)
+    return Reader("scripted", "key", about, options, limits, grounded=True, model=model)
 
 
 def chunks(count: int) -> list[Chunk]:

@@ -41,6 +41,7 @@ READING_FLAGS = (
     "llm_slots",
     "llm_context",
     "llm_usd_per_million",
+    "llm_usd_per_million_out",
     "on_barren",
     "record",
 )

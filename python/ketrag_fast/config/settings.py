@@ -59,6 +59,22 @@ class Settings:
     core_ratio: float = _setting(0.8, "share of chunks that are core", low=0.0, high=1.0)
     core_selection: Literal["pagerank", "uniform"] = _setting("pagerank", "how core chunks are picked")
     keyword_norm: Literal["none", "unit"] = _setting("none", "whether keyword vectors are normalised")
+    words: Literal["own", "published"] = _setting(
+        "own",
+        "words and sentences: our own, or as the published KET-RAG code has them (needs NLTK's data)",
+    )
+    keyword_mean: Literal["sentences", "occurrences"] = _setting(
+        "sentences", "what a keyword's vector is the mean of; occurrences needs words = published"
+    )
+    core_unit: Literal["chunk", "subchunk"] = _setting(
+        "chunk", "what the KNN graph joins and the core is chosen from"
+    )
+    core_rounding: Literal["up", "down"] = _setting("up", "how the number of core chunks is made whole")
+    core_rank: Literal["converged", "networkx"] = _setting(
+        "converged", "when PageRank stops: at its limit, or as early as networkx"
+    )
+    knn_repeats: bool = _setting(False, "a semantic neighbour may repeat a lexical one")
+    knn_zero: bool = _setting(False, "a lexical neighbour need not share a word")
     llm: str = _setting(
         "none",
         "what reads the core chunks: none, heuristic, llama-cpp:PATH.gguf, openai:MODEL@URL"
@@ -72,6 +88,9 @@ class Settings:
     terse_replies: bool = _setting(True, "a model replies in arrays, which cost fewer tokens than objects")
     llm_tokens: int = _setting(2048, "tokens of one reply, at most", low=16, high=1_000_000)
     seed: int = _setting(42, "of everything that is drawn by chance", low=0, high=2**64 - 1)
+    nltk_data: str | None = _setting(
+        None, "folder of NLTK's data; none looks in its usual places", concerns="run"
+    )
     fallback_encoding: str = _setting("cp1252", "for files that are not UTF-8", concerns="read")
     mode: Literal[
         "auto",
@@ -94,6 +113,17 @@ class Settings:
     )
     oversize_policy: Literal["truncate", "drop"] = _setting(
         "truncate", "what happens when not even the first passage fits", concerns="query"
+    )
+    seed_keywords: int | None = _setting(
+        None,
+        "keywords that may bring in units, at most (the published code asks for 1,000)",
+        concerns="query",
+        low=0,
+    )
+    row_count: Literal["parts", "whole"] = _setting(
+        "parts",
+        "a row costs the sum of its parts, or is counted again and printed as the published code does",
+        concerns="query",
     )
     deadline: float | None = _setting(None, "seconds that one question may take", concerns="query", low=0)
     threads: int = _setting(0, "cores to use; 0 is all of them", concerns="run", low=0, high=4096)
@@ -143,6 +173,9 @@ class Settings:
     llm_usd_per_million: float | None = _setting(
         None, "the same for the language model; none takes usd_per_million", concerns="run", low=0
     )
+    llm_usd_per_million_out: float | None = _setting(
+        None, "the same for its replies; none takes the price of the prompts", concerns="run", low=0
+    )
 
     def __new__(cls, **values: Any) -> Self:
         """Remembers which settings were passed, before they are filled up with the defaults."""
@@ -157,6 +190,11 @@ class Settings:
             raise ConfigError(
                 f"overlap ({self.overlap}) must be below chunk_tokens ({self.chunk_tokens})",
                 hint="a window must move on by at least one token",
+            )
+        if self.keyword_mean == "occurrences" and self.words == "own" and "words" in self.given:
+            raise ConfigError(
+                "keyword_mean = occurrences needs words = published",
+                hint="our own words are known once for each sentence",
             )
 
     @property

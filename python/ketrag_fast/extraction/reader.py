@@ -26,6 +26,7 @@ from ketrag_fast.extraction.records import EntityRecord, Extraction, RelationRec
 from ketrag_fast.extraction.schema import reply_schema
 
 _ANY: Final = "any"
+_PAID: Final = "openai"
 
 
 class Chunk(NamedTuple):
@@ -74,7 +75,6 @@ class Reader:
     places: bool = False
     model: LanguageModel | None = None
     local: Local | None = None
-    account: Account | None = None
 
     @property
     def asks(self) -> bool:
@@ -159,7 +159,8 @@ def open_reader(settings: Settings) -> Reader:
         return _replay(settings.llm, Path(rest), options, limits)
     price = settings.llm_usd_per_million
     price = settings.usd_per_million if price is None else price
-    account = Account(price, settings.limit_usd if price is not None else None)
+    price_out = settings.llm_usd_per_million_out
+    account = Account(price, settings.limit_usd, usd_per_million_out=price_out) if kind == _PAID else None
     model = open_model(
         settings.llm,
         ModelOptions(
@@ -175,7 +176,7 @@ def open_reader(settings: Settings) -> Reader:
     prompt = prompt_fingerprint(replace(options, gleanings=0))
     key = _key(identity.fingerprint, prompt, str(settings.llm_tokens))
     about = {**identity.to_json(), "prompt": prompt, "tokens": settings.llm_tokens}
-    return Reader(settings.llm, key, about, options, limits, grounded=True, model=model, account=account)
+    return Reader(settings.llm, key, about, options, limits, grounded=True, model=model)
 
 
 def kept_reader(settings: Settings, row: ReaderRow) -> Reader:

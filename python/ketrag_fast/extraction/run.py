@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ketrag_fast.backends.llms.protocol import Limits, Prompt, Reply
+from ketrag_fast.backends.spending import LimitReachedError
 from ketrag_fast.errors import BackendError, Cancelled
 from ketrag_fast.extraction.barren import Watch
 from ketrag_fast.extraction.journal import Journal, Row
@@ -215,13 +216,12 @@ class _Asking:
                     self._squeezed(prompt, room)
                 if not self._more and not narrow:
                     break
-        except BackendError as error:
-            account = self._reader.account
-            if account is None or not account.exhausted:
-                if error.hint is None:
-                    error.hint = "what was read is kept: run the same command again and it goes on"
-                raise
+        except LimitReachedError:
             self._outcome.stopped = "limit_usd"
+        except BackendError as error:
+            if error.hint is None:
+                error.hint = "what was read is kept: run the same command again and it goes on"
+            raise
         finally:
             self._outcome.seconds = time.monotonic() - self._started
         if report.stopped:

@@ -34,9 +34,8 @@ class Place:
         limit: Limited | None = None,
         **more: object,
     ) -> Outcome:
-        how = {name: more.pop(name) for name in ("on_barren", "retry_failed", "account") if name in more}
-        account = how.pop("account", None)
-        who = reader(model, account, **more)  # type: ignore[arg-type]
+        how = {name: more.pop(name) for name in ("on_barren", "retry_failed") if name in more}
+        who = reader(model, **more)  # type: ignore[arg-type]
         with Journal(self.path) as journal:
             number = journal.reader(who.key, who.spec, who.identity).number
             reading = Reading(journal, who, number, limit=limit, **how)  # type: ignore[arg-type]
@@ -224,7 +223,7 @@ def test_money_is_up(place: Place) -> None:
         account.book(100)
         return good(prompt)
 
-    found = place.read(Scripted(pays), 12, account=account)
+    found = place.read(Scripted(pays), 12)
     assert (found.stopped, found.read, len(found.pending)) == ("limit_usd", 5, 7)
 
 
