@@ -41,10 +41,10 @@ PARTS: dict[str, set[str]] = {
     "index": LOWER | {"pipeline", "statistics", "explain", "inspection"},
     "eval": P0 | {"index", "kernels"},
     # Prices and bills know no index; a prediction builds a sample with one, by the readers of a build.
-    "cost": P0
-    | {"index", "storage", "backends", "extraction", "pipeline", "systems.presets", "kernels"},
+    "cost": P0 | {"index", "storage", "backends", "extraction", "pipeline", "systems.presets", "kernels"},
     # Whole builds side by side: it stands on everything that a user can reach, and computes nothing itself.
-    "comparison": P0 | {"index", "eval", "cost", "systems.presets", "pipeline.ingest"},
+    "comparison": P0
+    | {"index", "eval", "cost", "systems.presets", "pipeline.ingest", "backends.llms.registry"},
     # The command asks for the index; its settings are told by two tables that hold no work.
     # `ketrag models` is about models, `ketrag recording` about another tool's results: no index in sight.
     "cli": P0

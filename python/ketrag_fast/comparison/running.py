@@ -19,6 +19,7 @@ from ketrag_fast.cost.embedded import Rate, embedded_bytes, rate_of
 from ketrag_fast.cost.prices import Prices
 from ketrag_fast.errors import Cancelled, DocumentError, IndexLocked, KetragError, ReadOnly, StorageFull
 from ketrag_fast.eval import Collected, DataSet, collect
+from ketrag_fast.eval.run import Answerer
 from ketrag_fast.index import Index
 from ketrag_fast.pipeline.ingest import read_only
 from ketrag_fast.progress import Callback
@@ -27,7 +28,8 @@ from ketrag_fast.types import BuildReport, Document, Usage
 _ENDS = (Cancelled, DocumentError, IndexLocked, ReadOnly, StorageFull)
 """Errors that would meet every configuration alike; any other costs one configuration."""
 
-Answers = Callable[[Index, Configuration], Any]
+Answers = Callable[[Index], Answerer]
+"""Who answers the questions of an index that is open."""
 
 
 @dataclass(slots=True)
@@ -120,7 +122,7 @@ class Bench:
         settings = configuration.resolved(self.common)
         modes = self.modes or [settings.mode]
         budgets = [settings.budget] if "budget" in configuration.settings else self.budgets
-        answer = self.answers(index, configuration) if self.answers is not None else None
+        answer = self.answers(index) if self.answers is not None else None
         return collect(index, self.dataset, modes, budgets, top=settings.top, answer=answer)
 
     def _cost(
