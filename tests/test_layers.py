@@ -38,7 +38,8 @@ PARTS: dict[str, set[str]] = {
     "explain": P0 | KERNELS | {"storage"},
     # What a person looks at: reads a generation, never builds one.
     "inspection": P0 | KERNELS | {"storage"},
-    "index": LOWER | {"pipeline", "statistics", "explain", "inspection"},
+    "hyde": P0 | {"backends"},
+    "index": LOWER | {"pipeline", "statistics", "explain", "inspection", "hyde"},
     "eval": P0 | {"index", "kernels"},
     # Prices and bills know no index; a prediction builds a sample with one, by the readers of a build.
     "cost": P0 | {"index", "storage", "backends", "extraction", "pipeline", "systems.presets", "kernels"},

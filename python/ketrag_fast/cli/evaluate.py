@@ -60,9 +60,9 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         help="all passages in one document, in an order shuffled with SEED, as the published KET-RAG code "
         "has it",
     )
-    options.setting(
-        parser.add_argument_group("how passages are found"), "top", "fill_policy", "oversize_policy"
-    )
+    group = parser.add_argument_group("how passages are found")
+    options.setting(group, "top", "fill_policy", "oversize_policy")
+    options.writer(group)
     options.setting(parser.add_argument_group("what is built without -i"), *options.BUILD_FLAGS)
     options.model(parser.add_argument_group("the embedding model"))
     parser.set_defaults(run=run, go_on="run the same command again")
@@ -92,6 +92,8 @@ def run(args: argparse.Namespace) -> int:
         found, scorer = _bertscore(args, found, dataset)
         if args.save is not None:
             more = {"concatenated": seed, "substring": args.substring, "top": settings.top, **scorer}
+            if "hyde" in modes and "hyde" not in found.skipped:
+                more["writer"] = index.writer()
             save(Path(args.save), describe(dataset, index.stats(), **more), dataset, found)
     if args.compare is not None:
         _print_comparisons(args, _of_modes(args, dataset, found))
