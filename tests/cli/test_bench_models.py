@@ -13,15 +13,16 @@ from tests.process import ROOT
 from tests.support.llama_server import LlamaServer
 
 MODEL = "tiny"
-LIMITS = ("--llm-tokens", "160", "--on-barren", "continue", "--threads", "1")
+LIMITS = ("--llm-tokens", "48", "--on-barren", "continue", "--threads", "1")
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models")
-    articles = sorted((ROOT / "examples" / "polar" / "articles").glob("*"))[:8]
+    found = (ROOT / "examples" / "polar" / "articles").glob("*")
+    articles = sorted(found)[:4]
     rows = [
-        {"_id": path.stem, "title": path.stem, "text": path.read_text("utf-8")[:700]} for path in articles
+        {"_id": path.stem, "title": path.stem, "text": path.read_text("utf-8")[:300]} for path in articles
     ]
     (folder / "set").mkdir()
     (folder / "set" / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)))
@@ -90,7 +91,7 @@ def _estimate(place: Path, llm: str, *more: str) -> dict[str, Any]:
 
 def test_an_estimate_times_the_model_and_learns_from_the_build(place: Path, tiny_gguf: Path) -> None:
     llm = f"llama-cpp:{tiny_gguf}"
-    said = _estimate(place, llm, "-i", "idx", "--calls", "5")
+    said = _estimate(place, llm, "-i", "idx", "--calls", "2")
     assert said["basis"]["tokens_in"] == "from timed calls"
     assert said["seconds"] > said["stages"]["language model"] > 0
     code, out, err = ketrag("index", "set", "-i", "idx", "--llm", llm, *LIMITS, "--json", cwd=place)
