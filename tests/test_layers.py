@@ -30,6 +30,8 @@ PARTS: dict[str, set[str]] = {
     "storage": P0 | KERNELS,
     "backends": P0 | KERNELS,
     "extraction": P0 | KERNELS | {"storage", "backends"},
+    # From a context to an answer: it asks models and knows no index.
+    "asking": P0 | {"backends"},
     "stages": P0 | P1 | KERNELS | {"pipeline.stage"},
     "channels": P0 | P1 | KERNELS,
     "systems": P0 | P1 | P2 | KERNELS,
@@ -39,8 +41,9 @@ PARTS: dict[str, set[str]] = {
     # What a person looks at: reads a generation, never builds one.
     "inspection": P0 | KERNELS | {"storage"},
     "hyde": P0 | {"backends"},
-    "index": LOWER | {"pipeline", "statistics", "explain", "inspection", "hyde"},
-    "eval": P0 | {"index", "kernels"},
+    "index": LOWER | {"pipeline", "statistics", "explain", "inspection", "hyde", "asking"},
+    # A judge of answers is a language model.
+    "eval": P0 | {"index", "kernels", "backends.llms"},
     # Prices and bills know no index; a prediction builds a sample with one, by the readers of a build.
     "cost": P0 | {"index", "storage", "backends", "extraction", "pipeline", "systems.presets", "kernels"},
     # Whole builds side by side: it stands on everything that a user can reach, and computes nothing itself.

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from ketrag_fast.index import Index
     from ketrag_fast.progress import Event
     from ketrag_fast.types import (
+        Answer,
         BuildReport,
+        Citation,
         Context,
         Document,
         Entity,
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
+    "Answer": "types",
     "BuildReport": "types",
+    "Citation": "types",
     "Context": "types",
     "Document": "types",
     "Entity": "types",
@@ -44,7 +48,9 @@ _HOMES = {
 }
 
 __all__ = [
+    "Answer",
     "BuildReport",
+    "Citation",
     "Context",
     "Document",
     "Entity",

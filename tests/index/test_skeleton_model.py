@@ -1,4 +1,4 @@
-"""Chunks read by llama.cpp itself, with a tiny model: killed and gone on with, too small a context, capped."""
+"""Chunks read by llama.cpp itself, a tiny model: killed and gone on with, a small context, caps."""
 
 from __future__ import annotations
 

@@ -40,6 +40,7 @@ CREATE TABLE IF NOT EXISTS replies (
   seconds REAL NOT NULL,
   verdict TEXT NOT NULL,                 -- 'clean', 'repaired' or 'unusable', by the parser of that number
   entities INTEGER NOT NULL, parser INTEGER NOT NULL,
+  records BLOB NOT NULL,                 -- what that parser made of a model's words; else empty
   PRIMARY KEY (reader, chunk, turn, attempt)
 ) STRICT, WITHOUT ROWID;
 """
@@ -51,7 +52,10 @@ Verdict = Literal["clean", "repaired", "unusable"]
 
 
 class Row(NamedTuple):
-    """One kept reply. `text` may have been cut inside a character, and is decoded with replacement."""
+    """One kept reply. `text` may have been cut inside a character, and is decoded with replacement.
+
+    `records` is what the parser of that number made of it, so that folding need not parse again.
+    """
 
     turn: int
     attempt: int
@@ -61,6 +65,7 @@ class Row(NamedTuple):
     verdict: str
     entities: int
     parser: int
+    records: str = ""
 
     @property
     def usable(self) -> bool:
@@ -170,10 +175,10 @@ class Journal:
         counts = (reply.tokens_in, reply.tokens_out, reply.tokens_shared) if reply else (0, 0, 0)
         seconds = reply.seconds if reply else 0.0
         place = (reader, chunk, row.turn, row.attempt)
-        judged = (row.verdict, row.entities, row.parser)
+        judged = (row.verdict, row.entities, row.parser, row.records.encode("utf-8", "replace"))
         with writing(self.path):
             self._db.execute(
-                "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (*place, text, row.finish, row.error, *counts, seconds, *judged),
             )
 
@@ -181,9 +186,18 @@ class Journal:
         """What another parser makes of a kept reply."""
         with writing(self.path):
             self._db.execute(
-                "UPDATE replies SET verdict = ?, entities = ?, parser = ?"
+                "UPDATE replies SET verdict = ?, entities = ?, parser = ?, records = ?"
                 " WHERE reader = ? AND chunk = ? AND turn = ? AND attempt = ?",
-                (row.verdict, row.entities, row.parser, reader, chunk, row.turn, row.attempt),
+                (
+                    row.verdict,
+                    row.entities,
+                    row.parser,
+                    row.records.encode("utf-8", "replace"),
+                    reader,
+                    chunk,
+                    row.turn,
+                    row.attempt,
+                ),
             )
 
     def rows(
@@ -191,19 +205,22 @@ class Journal:
     ) -> Iterator[tuple[int, list[Row]]]:
         """(place, its replies in order of turn and attempt) for each of the chunks, in their order.
 
-        Without `text` the texts are empty: who only wants to know what is there need not read it all.
+        Without `text` the texts and records are empty: who only wants to know what is there need not read
+        it all.
         """
-        column = "text" if text else "x''"
+        columns = ("text", "records") if text else ("x''", "x''")
         for start in range(0, len(chunks), _ASKED):
             asked = chunks[start : start + _ASKED]
             found: dict[bytes, list[Row]] = {}
             distinct = list(dict.fromkeys(asked))
             marks = ",".join("?" * len(distinct))
             query = (
-                f"SELECT chunk, turn, attempt, {column}, finish, error, verdict, entities, parser"  # noqa: S608
-                f" FROM replies WHERE reader = ? AND chunk IN ({marks}) ORDER BY chunk, turn, attempt"
+                f"SELECT chunk, turn, attempt, {columns[0]}, finish, error, verdict, entities, parser,"  # noqa: S608
+                f" {columns[1]} FROM replies WHERE reader = ? AND chunk IN ({marks})"
+                " ORDER BY chunk, turn, attempt"
             )
             for key, turn, attempt, blob, *rest in self._db.execute(query, (reader, *distinct)):
+                rest[-1] = rest[-1].decode("utf-8", "replace")
                 row = Row(turn, attempt, blob.decode("utf-8", "replace"), *rest)
                 found.setdefault(key, []).append(row)
             for place, key in enumerate(asked, start):

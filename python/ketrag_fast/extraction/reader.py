@@ -88,14 +88,16 @@ class Reader:
 
     def judged(self, row: Row, chunk: Chunk) -> tuple[Row, Extraction]:
         """The row as the parser of today sees it, and what is in it."""
-        how, found = "unusable", Extraction()
+        how, found, records = "unusable", Extraction(), ""
         if row.finish != "error" and self.grounded:
             parsed = parse_reply(row.text, chunk.source)
             how, found = parsed.how, parsed.extraction
+            records = dumps(found) if how != "unusable" else ""
         elif row.finish != "error":
             own = loads(row.text)
             how, found = ("unusable", found) if own is None else ("clean", own)
-        return row._replace(verdict=how, entities=len(found.entities), parser=PARSER), found
+        judged = row._replace(verdict=how, entities=len(found.entities), parser=PARSER, records=records)
+        return judged, found
 
     def extraction(self, rows: Sequence[Row], chunk: Chunk) -> Extraction | None:
         """What the kept replies say of a chunk: the first usable one of each turn. None: nothing usable."""
@@ -103,9 +105,12 @@ class Reader:
         for row in rows:
             if row.turn in parts or row.turn > self.options.gleanings:
                 continue
-            judged, found = self.judged(row, chunk)
-            if judged.usable:
-                parts[row.turn] = found
+            known = loads(row.records) if row.parser == PARSER and row.records else None
+            if known is None:
+                judged, known = self.judged(row, chunk)
+                if not judged.usable:
+                    continue
+            parts[row.turn] = known
         if 0 not in parts:
             return None
         return joined(parts[turn] for turn in sorted(parts))
