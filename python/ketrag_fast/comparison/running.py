@@ -6,7 +6,7 @@ import hashlib
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +132,7 @@ class Bench:
         settings: Settings,
         stages: Mapping[str, Mapping[str, Any]],
     ) -> Cost:
-        usage = usage_alone(report.usage, stats)
+        usage = usage_alone(report)
         seconds = {stage.name: stage.seconds for stage in report.stages}
         # Reading, checking and publishing happen in every build; the stages may have run in an earlier one.
         around = max(report.seconds - sum(s.seconds for s in report.stages if s.how == "ran"), 0.0)
@@ -147,7 +147,7 @@ class Bench:
                 measured = False
                 tokens = max(usage.embedding_tokens, rate.tokens(size))
                 seconds["vectors"] = max(ran.seconds, tokens * rate.seconds_per_token)
-                usage = Usage(**{**usage.to_json(), "embedding_tokens": tokens})
+                usage = replace(usage, embedding_tokens=tokens)
         return Cost(
             seconds=sum(seconds.values()) + around + self._reading,
             stages=seconds,
@@ -163,16 +163,13 @@ class Bench:
         )
 
 
-def usage_alone(usage: Usage, stats: Mapping[str, Any]) -> Usage:
+def usage_alone(report: BuildReport) -> Usage:
     """What the model's replies in this index cost, whichever build asked for them."""
-    spent = stats.get("extraction")
-    if not isinstance(spent, Mapping) or not spent.get("tokens_in"):
-        return usage  # nobody was asked, or rules and recordings, which cost no call
-    names = {"calls": "calls", "tokens_in": "tokens_in", "tokens_out": "tokens_out", "seconds": "llm_seconds"}
-    values = {
-        ours: type(getattr(usage, ours))(spent[theirs]) for theirs, ours in names.items() if theirs in spent
-    }
-    return Usage(**{**usage.to_json(), **values})
+    whole = (report.extraction or {}).get("whole")
+    if not whole:
+        return report.usage
+    counts = {name: int(whole[name]) for name in ("calls", "tokens_in", "tokens_out")}
+    return replace(report.usage, **counts, llm_seconds=float(whole["seconds"]))
 
 
 def _folder_name(name: str) -> str:
