@@ -76,7 +76,7 @@ def _kind(kinds: Any, shared: argparse.ArgumentParser, name: str, text: str) -> 
     parser.add_argument("--keep", metavar="FOLDER", help="keep the indexes there, and go on from them")
     parser.add_argument("--prices", metavar="FILE", help="price table (default ./prices.toml if it is there)")
     group = parser.add_argument_group("what all configurations have, unless they say otherwise")
-    options.setting(group, *options.BUILD_FLAGS, "top", "fill_policy", "oversize_policy")
+    options.setting(group, *options.BUILD_FLAGS, "top", "fill_policy", "oversize_policy", "writer")
     options.reading(parser.add_argument_group("what reads the core chunks"))
     options.model(parser.add_argument_group("the embedding model"))
     go_on = "with --keep FOLDER the same command goes on from what is finished"

@@ -37,7 +37,8 @@ class Bench:
     """What all configurations have in common.
 
     `folder` takes the indexes. `apart` builds each in a folder of its own, so that nothing is shared and all
-    is measured; otherwise one folder serves all, and vectors and replies are made once.
+    is measured; otherwise one folder serves all, and vectors and replies are made once. `graphs` keeps each skeleton, so
+    that the overlap can be told.
     """
 
     dataset: DataSet
@@ -47,6 +48,7 @@ class Bench:
     budgets: Sequence[int]
     modes: Sequence[str] = ()
     apart: bool = True
+    graphs: bool = True
     prices: Prices = field(default_factory=Prices)
     progress: Callback | None = None
     answers: Answers | None = None
@@ -106,7 +108,7 @@ class Bench:
                 warnings=report.warnings,
                 rows=tuple(found.rows()),
                 results=found.results,
-                graph=graph_of(stages.get("skeleton")),
+                graph=graph_of(stages.get("skeleton")) if self.graphs else None,
             )
 
     def _read_once(self, settings: Settings) -> list[Document]:
