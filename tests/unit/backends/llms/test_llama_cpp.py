@@ -356,6 +356,30 @@ def test_too_little_memory(tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch) -> 
     few.close()
 
 
+def test_a_prompt_that_memory_is_too_small_for_ends_nothing(
+    tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("llama_cpp", "llama_slots"):
+        monkeypatch.setattr(f"ketrag_fast.backends.llms.{module}.free_memory", lambda: 105_000_000)
+    opened = LlamaCppModel(tiny_gguf, slots=1)
+    texts = [TEXTS[0], TEXTS[1] * 60, TEXTS[2]]
+    replies = by_number(opened.replies(prompts(texts), LIMITS))
+    assert replies[1].finish == "error"
+    assert "MB" in str(replies[1].error)
+    check(replies[0])
+    check(replies[2])
+    opened.close()
+
+
+def test_a_stream_takes_memory_for_one(tiny_gguf: Path) -> None:
+    opened = LlamaCppModel(tiny_gguf, slots=3)
+    list(opened.stream(prompts()[0], LIMITS))
+    assert opened.slots == 1
+    list(opened.replies(prompts(), LIMITS))
+    assert opened.slots == 3
+    opened.close()
+
+
 def test_a_context_that_the_model_was_not_trained_for(tiny_gguf: Path) -> None:
     with pytest.raises(ConfigError, match="trained"):
         LlamaCppModel(tiny_gguf, context=10**6)
