@@ -64,6 +64,10 @@ def statistics(generation: Generation, path: Path, modes: Sequence[str]) -> dict
             "llm": manifest.models.get("llm", {}).get("spec", "none"),
         },
         "extraction": _extraction(generation, path, length),
+        "models": {
+            name: {key: value for key, value in identity.items() if isinstance(value, (str, int, float))}
+            for name, identity in manifest.models.items()
+        },
         "modes": list(modes),
         "settings": dict(manifest.settings),
     }
