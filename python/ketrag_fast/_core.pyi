@@ -447,26 +447,3 @@ class Encoder:
     def fingerprint(self, *, report: _Report = None) -> str: ...
 
 def encoder_kernels() -> list[str]: ...
-
-# Replies folded into a skeleton (rust/py/skeleton.rs): the arrays of the stage by name.
-def fold_skeleton(
-    chunks: _U32,
-    entities: _U64,
-    names: _Strings,
-    types: _Strings,
-    descriptions: _Strings,
-    relations: _U64,
-    sources: _Strings,
-    targets: _Strings,
-    relation_descriptions: _Strings,
-    strengths: _F64,
-    chunk_units: _U64,
-    unit_texts: _Strings,
-    unit_spans: _U32,
-    encoding: str,
-    *,
-    rewire: str = "all",
-    description_tokens: int = 500,
-    threads: int = 0,
-    report: _Report = None,
-) -> dict[str, NDArray[Any]]: ...
