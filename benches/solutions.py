@@ -92,7 +92,7 @@ def report(
     nltk: str | None,
 ) -> None:
     """Builds and scores every solution in both settings, and prints one table."""
-    folder = work / f"{name}-{layout}"
+    folder = work / name  # both layouts share the vectors of equal texts
     folder.mkdir(parents=True, exist_ok=True)
     dataset = load_dataset(require_data(name))
     llm = "heuristic"

@@ -36,8 +36,10 @@ PARTS: dict[str, set[str]] = {
     "pipeline": LOWER,
     "statistics": P0 | KERNELS | {"storage", "pipeline.known"},
     "explain": P0 | KERNELS | {"storage"},
-    "index": LOWER | {"pipeline", "statistics", "explain"},
-    "eval": P0 | {"index", "kernels"},
+    "hyde": P0 | {"backends"},
+    "index": LOWER | {"pipeline", "statistics", "explain", "hyde"},
+    # A judge of answers is a language model.
+    "eval": P0 | {"index", "kernels", "backends.llms"},
     # Prices and bills know no index; a prediction builds a sample with one, by the readers of a build.
     "cost": P0
     | {"index", "storage", "backends", "extraction", "pipeline", "systems.presets", "stages", "_core"},

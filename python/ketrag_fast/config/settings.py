@@ -95,6 +95,11 @@ class Settings:
         "hybrid",
         "hyde",
     ] = _setting("auto", "how passages are ranked; auto is the best that the index allows", concerns="query")
+    writer: str | None = _setting(
+        None,
+        "the language model that writes passages for mode hyde: llama-cpp:PATH.gguf or openai:MODEL@URL",
+        concerns="query",
+    )
     budget: int = _setting(4000, "tokens of a context, at most", concerns="query", low=0)
     top: int | None = _setting(None, "passages of a context, at most", concerns="query", low=0)
     fill_policy: Literal["first_overflow_stops", "skip_and_continue"] = _setting(
