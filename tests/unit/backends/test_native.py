@@ -23,6 +23,7 @@ from ketrag_fast.errors import BackendError, BackendMissing, Cancelled, ConfigEr
 from ketrag_fast.kernels.encoder import Encoder
 from ketrag_fast.types import Document
 from tests import small_model
+from tests.process import environment
 
 EXACT = Options(precision="fp32", offline=True)
 
@@ -230,7 +231,12 @@ sys.exit(main(sys.argv[1:]))
 
     def ketrag(*argv: str) -> str:
         done = subprocess.run(
-            [sys.executable, "-c", code, *argv], cwd=tmp_path, capture_output=True, text=True, check=False
+            [sys.executable, "-c", code, *argv],
+            cwd=tmp_path,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -245,5 +251,5 @@ def test_an_index_opens_with_the_same_model_elsewhere(folder: Path, tmp_path: Pa
     documents = [Document(f"d{n}", f"w{n} w{n + 1} w{n + 2}.", "") for n in range(5)]
     Index.build(documents, tmp_path / "i", settings=Settings(embedder=f"native:{folder}")).close()
     moved = folder.rename(tmp_path / "moved")
-    with Index.open(tmp_path / "i", embedder=f"local:{moved}") as index:
+    with Index.open(tmp_path / "i", settings=Settings(embedder=f"local:{moved}")) as index:
         assert index.retrieve("w2 w3 w4.", mode="text", budget=100).passages[0].document == "d2"

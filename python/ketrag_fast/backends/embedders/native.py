@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from numpy.typing import NDArray
@@ -54,8 +55,11 @@ class NativeEmbedder(Streamed):
         self.spec = spec
         self._folder = folder
         self._threads = threads
-        self.fingerprint = of_folder(folder)
-        self._encoder, self.engine = self._choose(precision, verified or Verified())
+        # The files are hashed while the weights are packed: a start takes the longer of the two.
+        with ThreadPoolExecutor(1, "ketrag-hash") as pool:
+            mark = pool.submit(of_folder, folder)
+            self._encoder, self.engine = self._choose(precision, verified or Verified(), mark.result)
+            self.fingerprint = mark.result()
         self.dimension = self._encoder.dimension
         self.longest = self._encoder.longest
         own = {"query": "", "document": ""} | self._encoder.prompts  # sentence-transformers' rule
@@ -97,19 +101,21 @@ class NativeEmbedder(Streamed):
                 f"the model in {self._folder.path} cannot be loaded: {error.message}", hint=_DAMAGED
             ) from error
 
-    def _choose(self, precision: Precision, verified: Verified) -> tuple[Encoder, Engine]:
+    def _choose(
+        self, precision: Precision, verified: Verified, fingerprint: Callable[[], str]
+    ) -> tuple[Encoder, Engine]:
         """bf16 only where its vectors stay close to those of f32: compared once, and remembered."""
         if precision not in ("auto", "fp32", "bf16"):
             raise ConfigError(f"precision {precision!r} is not one of auto, fp32, bf16")
         if precision == "fp32" or (precision == "auto" and not _fast_bf16()):
             plain = self._open("f32")
             return plain, _engine(plain, 1.0, ())
-        lowest = verified.get(self.fingerprint)
+        lowest = verified.get(fingerprint())
         encoder: Encoder | None = None
         if lowest is None:
             encoder = self._open("bf16")
             lowest = encoder.closeness(threads=self._threads)
-            verified.put(self.fingerprint, lowest)
+            verified.put(fingerprint(), lowest)
         if lowest >= CLOSE:
             encoder = encoder or self._open("bf16")
             return encoder, _engine(encoder, lowest, ())
