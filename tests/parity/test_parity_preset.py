@@ -152,6 +152,12 @@ def test_contexts(index: Index, reference: Reference, mode: str) -> None:
             assert context.tokens <= context.budget
 
 
+def test_a_run_can_name_its_model(index: Index) -> None:
+    model = index.stats()["models"]["embedder"]
+    assert model["spec"].startswith("vectors:")
+    assert len(model["fingerprint"]) >= 32
+
+
 def test_modes_that_need_other_parts_say_which(index: Index) -> None:
     missing = index._opened.missing
     assert missing["text"] is None
@@ -223,8 +229,15 @@ def test_without_nltks_data_it_says_what_is_missing(tmp_path: Path, monkeypatch:
     with Index.build(tmp_path / "a.txt", tmp_path / "index", settings=Settings(system="parity")) as index:
         assert index.modes
     before = digest(None)
-    (folder / STOP_WORDS).write_text("of")
+    (folder / STOP_WORDS).write_text("is")
     assert digest(str(folder)) != before
+    with Index.build(tmp_path / "a.txt", tmp_path / "index", settings=Settings(system="parity")) as index:
+        assert index.report is not None
+        assert index.report.changed  # other data in the same folder are other words
+        assert "is" not in texts(stage(index, "words"), "keyword_vocabulary")
+    with Index.build(tmp_path / "a.txt", tmp_path / "index", settings=Settings(system="parity")) as index:
+        assert index.report is not None
+        assert not index.report.changed
 
 
 def test_occurrences_need_the_published_words() -> None:

@@ -12,16 +12,29 @@ from ketrag_fast.types import Usage
 
 if TYPE_CHECKING:
     from ketrag_fast.backends.embedders.source import VectorSource
+    from ketrag_fast.extraction.run import Reading
 
 
-def usage_of(tables: Tables, stages: Mapping[str, StageRecord], source: VectorSource | None) -> Usage:
-    """`stages` are those of the generation; `source` the embedding model, if there is one."""
+def usage_of(
+    tables: Tables,
+    stages: Mapping[str, StageRecord],
+    source: VectorSource | None,
+    reading: Reading | None = None,
+) -> Usage:
+    """`stages` are those of the generation; `source` the embedding model, `reading` the language model's
+    work, if there are any.
+    """
+    read = reading.outcome if reading is not None and reading.reader.model is not None else None
     tally = source.model.tally if source is not None else None
     return Usage(
         documents=tables.count(),
         characters=tables.characters(),
         chunks=_rows(stages, "units", "chunk_document"),
         core_chunks=_rows(stages, "core", "core"),
+        calls=read.asked if read is not None else 0,
+        tokens_in=read.tokens_in if read is not None else 0,
+        tokens_out=read.tokens_out if read is not None else 0,
+        llm_seconds=read.seconds if read is not None else 0.0,
         embedding_texts=tally.texts if tally is not None else 0,
         embedding_tokens=tally.tokens if tally is not None else 0,
         memory=peak_memory(),

@@ -1,6 +1,17 @@
 """The stages of a build, in the order in which they run."""
 
-from ketrag_fast.stages import core, keywords, knn, links, units, vectors, words
+from ketrag_fast.stages import (
+    core,
+    entities,
+    keywords,
+    knn,
+    links,
+    replies,
+    skeleton,
+    units,
+    vectors,
+    words,
+)
 
 STAGES = (
     units.STAGE,
@@ -10,6 +21,9 @@ STAGES = (
     keywords.STAGE,
     knn.STAGE,
     core.STAGE,
+    replies.STAGE,
+    skeleton.STAGE,
+    entities.STAGE,
 )
 
 __all__ = ["STAGES"]

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from itertools import islice
 from queue import Empty, SimpleQueue
-from typing import Any, Final
+from typing import Final
 
 from ketrag_fast.backends.http import (
     Client,
@@ -27,10 +27,10 @@ from ketrag_fast.backends.http import (
 from ketrag_fast.backends.llms.openai_messages import (
     EMPTY,
     FORMS,
-    SPARE,
     Told,
     context_of,
     fingerprint,
+    less,
     listed,
     piece,
     request_body,
@@ -60,7 +60,7 @@ class _TimeUpError(Exception):
 
 
 def open_model(spec: str, rest: str, options: ModelOptions) -> OpenAIModel:
-    """See `OpenAIModel`."""
+    """The model behind the address."""
     return OpenAIModel(spec, options)
 
 
@@ -82,8 +82,7 @@ class OpenAIModel:
         self._models_address = (parts, f"{path}/models{query}", key, self._patience)
         self.account = options.account or Account()
         self._slots = options.slots or CONCURRENCY
-        self._form = 0
-        self._spared: frozenset[str] = frozenset()
+        self._known: tuple[int, frozenset[str]] = (0, frozenset())
         self._lock = threading.Lock()
         self._clients = threading.local()
         self._opened: list[Client] = []
@@ -204,7 +203,7 @@ class OpenAIModel:
             return Reply(prompt.number, "", finish, seconds=time.monotonic() - began, error=error)
 
         try:
-            told = self._asked(prompt, limits, self._stopper(limits, stop, began))
+            told = self._asked(prompt, limits, stop)
         except _TimeUpError:
             return failed("time", None)
         except Cancelled:
@@ -230,27 +229,31 @@ class OpenAIModel:
             told.error,
         )
 
-    def _asked(self, prompt: Prompt, limits: Limits, stopped: Any) -> Told:
+    def _asked(self, prompt: Prompt, limits: Limits, stop: threading.Event) -> Told:
+        client = self._client(limits)
+        stopped = self._stopper(client, limits, stop)
         booked = self._weight(prompt)
         self.account.book(booked, limits.tokens)
         told = None
         size = _BASE_BYTES + limits.tokens * _TOKEN_BYTES
+        form, spared = self._known
         try:
             while True:
-                form, spared = self._form, self._spared
                 body = request_body(self._model, prompt, limits, FORMS[form], spared, streamed=False)
                 try:
-                    told = whole(self._client(limits).post(body, size, stopped))
+                    told = whole(client.post(body, size, stopped))
+                    self._learn(form, spared)
                     return told
                 except RefusedError as error:
-                    self._learn(error, form, spared, limits, body)
+                    form, spared = less(error, form, spared, body)
         finally:
             sent, received = (told.tokens_in, told.tokens_out) if told else (0, 0)
             self.account.settle(booked, sent, limits.tokens, received)
 
     def _stream(self, prompt: Prompt, limits: Limits, stop: threading.Event) -> Iterator[str | Reply]:
         began = time.monotonic()
-        stopped = self._stopper(limits, stop, began)
+        client = self._client(limits)
+        stopped = self._stopper(client, limits, stop)
         booked = self._weight(prompt)
         self.account.book(booked, limits.tokens)
         said: list[str] = []
@@ -258,11 +261,11 @@ class OpenAIModel:
         usage = Told("", "stop", None, None)
         size = _BASE_BYTES + limits.tokens * 16 * _TOKEN_BYTES  # each token comes in an event of its own
         try:
+            form, spared = self._known
             while True:
-                form, spared = self._form, self._spared
                 body = request_body(self._model, prompt, limits, FORMS[form], spared, streamed=True)
                 try:
-                    for event in self._client(limits).events(body, size, stopped):
+                    for event in client.events(body, size, stopped):
                         told = piece(event)
                         if told.tokens_in is not None:
                             usage = told
@@ -270,9 +273,10 @@ class OpenAIModel:
                         if told.text:
                             said.append(told.text)
                             yield told.text
+                    self._learn(form, spared)
                     break
                 except RefusedError as error:
-                    self._learn(error, form, spared, limits, body)
+                    form, spared = less(error, form, spared, body)
         except _TimeUpError:
             finish = "time"
         except RefusedError as error:
@@ -296,28 +300,13 @@ class OpenAIModel:
             problem,
         )
 
-    def _learn(
-        self, error: RefusedError, form: int, spared: frozenset[str], limits: Limits, body: Mapping[str, Any]
-    ) -> None:
-        """Takes away what the endpoint refuses, for this and all later requests; raises what is no matter
-        of that.
+    def _learn(self, form: int, spared: frozenset[str]) -> None:
+        """What a request that was answered had to do without, later ones do without from the start. One
+        that was refused to the end teaches nothing: it may have been its prompt's own fault.
         """
-        if error.status not in (400, 404, 415, 422, 500, 501):
-            raise error
-        plain = str(error).lower()
-        named = next((name for name in SPARE if name in plain and name in body), None)
         with self._lock:
-            if named is not None:
-                self._spared = self._spared | {named}
-            elif limits.schema is not None and FORMS[form] != "text" and not self._about_model(plain):
-                self._form = max(self._form, form + 1)
-            elif (form, spared) == (self._form, self._spared):  # else another request has learnt meanwhile
-                raise error
-
-    def _about_model(self, plain: str) -> bool:
-        """Whether a refusal speaks of the model's name and not of the form of its replies."""
-        form = any(word in plain for word in ("response_format", "schema", "json", "grammar", "format"))
-        return "model" in plain and not form
+            known, missing = self._known
+            self._known = max(known, form), missing | spared
 
     # ------------------------------------------------------------ the endpoint
 
@@ -354,11 +343,13 @@ class OpenAIModel:
             return RefusedError(str(error), 404, hint=f"the endpoint serves {listed(self._served)}")
         return error
 
-    def _stopper(self, limits: Limits, stop: threading.Event, began: float) -> Any:
+    def _stopper(self, client: Client, limits: Limits, stop: threading.Event) -> Callable[[], None]:
         def stopped() -> None:
             if stop.is_set() or self._closed.is_set():
                 raise Cancelled("the model was stopped")
-            if limits.seconds is not None and time.monotonic() - began > limits.seconds:
+            # Pauses between attempts are the endpoint's wish and no part of a reply's seconds.
+            spent = 0.0 if client.began is None else time.monotonic() - client.began
+            if limits.seconds is not None and spent > limits.seconds:
                 raise _TimeUpError
 
         return stopped
@@ -373,6 +364,7 @@ class OpenAIModel:
             client = self._clients.client = Client(*self._address)
             with self._lock:
                 self._opened.append(client)
+        client.began = None
         client.timeout = LONGEST_SECONDS if limits.seconds is None else max(limits.seconds, LOOK_SECONDS)
         return client
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ketrag_fast.backends.llms.chat_template import ChatTemplate
 from ketrag_fast.backends.llms.llama_cpp import LlamaCppModel, Tuning
 from ketrag_fast.backends.llms.protocol import Limits, Prompt, Reply
 from ketrag_fast.backends.llms.registry import ModelOptions, open_model
@@ -336,6 +337,27 @@ def test_a_template_without_a_system_message(tmp_path: Path, llama_cpp: Any) -> 
     check(replies[0])
     assert replies[1].tokens_shared > 20
     opened.close()
+
+
+def test_odd_but_usable_templates() -> None:
+    pytest.importorskip("jinja2")
+    talk = Prompt(1, "RULES", "PASSAGE", (("REPLY", "MORE"),))
+
+    def text(source: str, prompt: Prompt) -> str:
+        first, rest = ChatTemplate(source, "<s>", "</s>").pieces(prompt)
+        assert first == ChatTemplate(source, "<s>", "</s>").pieces(replace(prompt, turns=()))[0]
+        return "".join(piece.text for piece in first + rest)
+
+    marked = "{% for m in messages %}{% generation %}[{{ m.content }}]{% endgeneration %}{% endfor %}"
+    assert text(marked, talk) == "[RULES][PASSAGE][REPLY][MORE]"
+    tools = "{% for t in tools %}{{ t }}{% endfor %}{% for m in messages %}[{{ m.content }}]{% endfor %}"
+    assert text(tools, talk) == "[RULES][PASSAGE][REPLY][MORE]"
+    late = (  # the system message goes before the last question, where no prefix can be shared
+        "{% for m in messages %}{% if m.role != 'system' %}"
+        "{% if loop.last and messages[0].role == 'system' %}{{ messages[0].content }} {% endif %}"
+        "[{{ m.content }}]{% endif %}{% endfor %}"
+    )
+    assert text(late, talk) == "[RULES\n\nPASSAGE][REPLY][MORE]"
 
 
 def test_too_little_memory(tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
