@@ -8,7 +8,7 @@ from ketrag_fast import _core
 from ketrag_fast.config import Settings
 from ketrag_fast.kernels.text import pack, unpack
 from ketrag_fast.pipeline.stage import Outputs, Stage, StageContext, StageInputs
-from ketrag_fast.stages.rows import U8, U32, U64, strings
+from ketrag_fast.stages.rows import F32, U8, U32, U64, strings
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
@@ -20,10 +20,21 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     if context.model is not None:
         context.report.unit = "tokens"
         found = context.model.embed(iter(texts), len(texts), sum(map(len, texts)), context.report)
-        return {"entity_vectors": np.asarray(found)}
+        return _with_codes(np.ascontiguousarray(found, np.float32), context.threads)
     rows = word_rows(pack(texts), strings(inputs["words"], "vocabulary"), settings.language, context.threads)
     basis = vectors["basis"]
-    return {"entity_vectors": _core.embed_rows(basis, *rows, threads=context.threads)}
+    return _with_codes(_core.embed_rows(basis, *rows, threads=context.threads), context.threads)
+
+
+def _with_codes(vectors: F32, threads: int) -> Outputs:
+    """The eight-bit copy preselects, as it does for units."""
+    codes, scale, residual = _core.quantise_vectors(vectors, threads=threads)
+    return {
+        "entity_vectors": vectors,
+        "entity_codes": codes,
+        "entity_scale": scale,
+        "entity_residual": residual,
+    }
 
 
 def word_rows(
@@ -42,7 +53,7 @@ def word_rows(
 
 STAGE = Stage(
     "entities",
-    version=1,
+    version=2,
     needs=("words", "vectors", "skeleton"),
     settings=("embedder", "language"),
     run=run,
