@@ -19,7 +19,7 @@ _SOLUTIONS: Mapping[str, Mapping[str, Any]] = {
     "ket-rag-u": {"split_level": 3, "core_ratio": 0.8, "core_selection": "uniform", "mode": "ket"},
     "skeleton-rag": {"split_level": 3, "core_ratio": 0.8, "core_selection": "pagerank", "mode": "skeleton"},
     "ms-graph-rag": {"split_level": 0, "core_ratio": 1.0, "mode": "ms-graph"},
-    "hybrid-rag": {"split_level": 0, "core_ratio": 1.0, "mode": "hybrid"},
+    "hybrid-rag": {"split_level": 0, "core_ratio": 1.0, "mode": "hybrid", "kg_share": 0.5},
     "keyword-rag": {"split_level": 0, "core_ratio": 0.0, "mode": "keyword"},
     "text-rag": {"split_level": 0, "core_ratio": 0.0, "mode": "text"},
     "knng-rag": {"split_level": 0, "core_ratio": 0.0, "mode": "knng"},
