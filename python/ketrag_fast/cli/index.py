@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.cli import options, output
-from ketrag_fast.errors import ConfigError, InternalError
+from ketrag_fast.errors import ConfigError, InternalError, KetragError
 
 if TYPE_CHECKING:
     from ketrag_fast.index import Index
@@ -16,6 +18,8 @@ _GO_ON = (
     "what is finished is kept: run the same command again and it goes on from there; "
     "with --publish-partial it publishes what a language model has read so far"
 )
+
+_SIDES = ("estimate", "actual")
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -70,13 +74,35 @@ def run(args: argparse.Namespace) -> int:
     )
     with index:
         report = report_of(index)
+    compared = _against_estimate(path, report)
     if args.json:
-        output.write_json({**report.to_json(), "index": str(path)})
+        output.write_json({**report.to_json(), "index": str(path), "estimate": compared})
     else:
-        output.write(summary(report, str(path)))
+        output.write("\n".join([summary(report, str(path)), *_estimate_lines(compared)]))
     if not args.quiet:
         tell(args, report)
     return output.PARTIAL if report.failures or _cut_short(args, report) else 0
+
+
+def _against_estimate(path: Path, report: BuildReport) -> list[dict[str, Any]]:
+    """What `ketrag estimate -i` said before, beside what came."""
+    from ketrag_fast.cost.history import held_against
+
+    try:
+        return held_against(path, report)
+    except KetragError:  # the index is built; a word about an estimate is not worth failing for
+        return []
+
+
+def _estimate_lines(compared: Sequence[dict[str, Any]]) -> list[str]:
+    if not compared:
+        return []
+    lines = [f"  {'estimated':<18} {'said':>14} {'came':>14}"]
+    for row in compared:
+        numbers = [f"{row[side]:,.1f}" if row["name"] == "seconds" else f"{row[side]:,}" for side in _SIDES]
+        off = "" if row["off_percent"] is None else f"  {row['off_percent']:+.0f} %"
+        lines.append(f"  {row['name']:<18} {numbers[0]:>14} {numbers[1]:>14}{off}")
+    return lines
 
 
 def _cut_short(args: argparse.Namespace, report: BuildReport) -> bool:

@@ -38,7 +38,8 @@ class Settings:
     system: str = _setting("default", "the preset that the build follows")
     embedder: str = _setting(
         "builtin",
-        "what makes vectors: builtin, sentence-transformers:NAME_OR_PATH, openai:MODEL@URL or vectors:FOLDER",
+        "what makes vectors: builtin, local:NAME_OR_PATH (native: or sentence-transformers: by force), "
+        "openai:MODEL@URL or vectors:FOLDER",
         rebuild=True,
     )
     chunk_tokens: int = _setting(200, "tokens of a unit, at most", low=8, high=1_000_000, rebuild=True)

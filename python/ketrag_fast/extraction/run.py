@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -48,6 +48,8 @@ class Outcome:
     """Chunks with a usable reply that names nothing."""
     failed: list[tuple[Chunk, str]] = field(default_factory=list)
     pending: list[Chunk] = field(default_factory=list)
+    whole: Mapping[str, float] = field(default_factory=dict)
+    """Calls, tokens and seconds of all these chunks, whichever build asked: what the skeleton costs alone."""
     stopped: str | None = None
     """The limit that ended the reading, `limit_seconds` or `limit_usd`."""
 
@@ -55,7 +57,7 @@ class Outcome:
         """The counts, as the command prints them."""
         names = ("core", "read", "hits", "asked", "tokens_in", "tokens_out", "tokens_shared", "barren")
         counts = {name: getattr(self, name) for name in names}
-        left = {"failed": len(self.failed), "pending": len(self.pending)}
+        left = {"failed": len(self.failed), "pending": len(self.pending), "whole": dict(self.whole)}
         return {**counts, **left, "seconds": round(self.seconds, 3), "stopped": self.stopped}
 
 
@@ -94,6 +96,8 @@ class Reading:
         elif todo:
             _Asking(self, list(talks.values()), todo, report).run()
         self._settle(chunks, names, talks)
+        if self.reader.grounded:  # rules and recordings cost no call
+            self.outcome.whole = self.journal.totals(self.number, names)
         if self.reader.asks:
             self.journal.add_hits(self.number, self.outcome.hits)
         return self.outcome

@@ -223,7 +223,8 @@ class Build:
         if self.base is None or record is None or record.fingerprint != fingerprint:
             return None
         folder = self.base.folder / stage.name
-        return (folder, record) if _sound(folder, record) else None
+        full = self.resolved.settings.verify == "full"
+        return (folder, record) if _sound(folder, record, full=full) else None
 
     def _done(self, how: str, folder: Path, record: StageRecord) -> tuple[Path, StageRecord]:
         self.reports.append(StageReport(record.name, how, record.seconds, record.bytes))
@@ -340,9 +341,9 @@ def _finished(folder: Path, stage: Stage, fingerprint: str) -> StageRecord | Non
     return record if same and _sound(folder, record) else None
 
 
-def _sound(folder: Path, record: StageRecord) -> bool:
+def _sound(folder: Path, record: StageRecord, *, full: bool = True) -> bool:
     try:
-        check_stage(folder, record, full=True)
+        check_stage(folder, record, full=full)
     except IndexDamaged:
         return False
     return True
@@ -352,7 +353,8 @@ def remember(tables: Tables, report: BuildReport) -> None:
     """Adds the run to the tables, if it did anything."""
     if not report.changed and not report.failures:
         return
-    data: dict[str, Any] = {**report.to_json(), "failures": len(report.failures)}
+    about = {"failures": len(report.failures), "settings": tables.settings()}
+    data: dict[str, Any] = {**report.to_json(), **about}
     started = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=report.seconds)
     with tables.transaction():
         tables.add_run(
