@@ -28,6 +28,9 @@ BUILD_FLAGS = (
     "max_df_ratio",
     "builtin_dim",
     "keyword_norm",
+    "ann",
+    "ann_from",
+    "knn_ann_from",
     "seed",
     "fallback_encoding",
 )

@@ -11,18 +11,19 @@ import datetime as dt
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ketrag_fast.backends.ann.choose import advice
 from ketrag_fast.config import Resolved, Settings, build_settings, resolve
 from ketrag_fast.errors import Cancelled, ConfigError, IndexDamaged, ModelMismatch
 from ketrag_fast.pipeline.ingest import Ingested, Sources, ingest
 from ketrag_fast.pipeline.stage import DOCUMENTS, Documents, Stage, StageContext, StageInputs, fingerprints
-from ketrag_fast.pipeline.usage import usage_of
+from ketrag_fast.pipeline.usage import rows_of, usage_of
 from ketrag_fast.progress import Callback, Event, Meter
 from ketrag_fast.storage.arrays import Arrays, write_arrays
 from ketrag_fast.storage.durable import discard_folder, move_folder, remove_folder, sync_folder, write_json
@@ -118,7 +119,7 @@ class Build:
         outputs: dict[str, Arrays] = {}
         for stage in stages:
             meter = Meter(stage.name, self.callback, stage.unit)
-            context = StageContext(meter, settings.threads, self.source)
+            context = StageContext(meter, settings.threads, self.source, self.layout.work)
             needed = {need: outputs[need] for need in stage.needs if need != DOCUMENTS}
             inputs = StageInputs(needed, documents if DOCUMENTS in stage.needs else None)
             folder, record = self._stage(stage, prints[stage.name], inputs, context)
@@ -204,6 +205,7 @@ class Build:
         about = note(self.resolved.settings.system)
         if about is not None:
             warnings.append(about)
+        warnings += self._without_graphs({name: record for name, (_, record) in done.items()})
         if not read.documents:
             warnings.append("there are no documents: the index is empty")
         return BuildReport(
@@ -221,6 +223,19 @@ class Build:
             seconds=time.monotonic() - self.start,
             usage=usage_of(self.tables, {name: kept for name, (_, kept) in done.items()}, self.source),
         )
+
+    def _without_graphs(self, done: Mapping[str, StageRecord]) -> list[str]:
+        """A word where `auto` would have taken hnswlib."""
+        settings, found = self.resolved.settings, []
+        units, keywords = rows_of(done, "vectors", "unit_vectors"), rows_of(done, "keywords", "vectors")
+        model = {"passages": units, "keywords": keywords} if self.source is not None else {}
+        for counts, least in (
+            (model, settings.ann_from),
+            ({"chunks": rows_of(done, "units", "chunk_document")}, settings.knn_ann_from),
+        ):
+            word = advice(counts, settings.ann, least)
+            found += [word] if word else []
+        return found
 
 
 @contextmanager

@@ -20,15 +20,16 @@ def usage_of(tables: Tables, stages: Mapping[str, StageRecord], source: VectorSo
     return Usage(
         documents=tables.count(),
         characters=tables.characters(),
-        chunks=_rows(stages, "units", "chunk_document"),
-        core_chunks=_rows(stages, "core", "core"),
+        chunks=rows_of(stages, "units", "chunk_document"),
+        core_chunks=rows_of(stages, "core", "core"),
         embedding_texts=tally.texts if tally is not None else 0,
         embedding_tokens=tally.tokens if tally is not None else 0,
         memory=peak_memory(),
     )
 
 
-def _rows(stages: Mapping[str, StageRecord], stage: str, array: str) -> int:
+def rows_of(stages: Mapping[str, StageRecord], stage: str, array: str) -> int:
+    """Rows of an array; 0 where there is none."""
     record = stages.get(stage)
     file = record.files.get(array) if record is not None else None
     return file.shape[0] if file is not None else 0

@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
+from ketrag_fast.backends.ann.choose import choose, installed
+from ketrag_fast.backends.ann.neighbours import nearest_rows
 from ketrag_fast.config import Settings
 from ketrag_fast.pipeline.stage import Outputs, Stage, StageContext, StageInputs
 from ketrag_fast.stages.rows import csr, csr_out
@@ -27,13 +29,25 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         threads=context.threads,
         report=context.report,
     )
-    semantic, similarity = _core.cosine_knn(
-        chunk_vectors,
-        settings.knn_k - lexical_k,
-        exclude=_rows(lexical),
-        threads=context.threads,
-        report=context.report,
-    )
+    semantic_k = settings.knn_k - lexical_k
+    if choose(len(chunk_vectors), settings.ann, settings.knn_ann_from, installed()) == "hnsw":
+        semantic, similarity = nearest_rows(
+            chunk_vectors,
+            semantic_k,
+            _rows(lexical),
+            context.scratch,
+            settings.seed,
+            context.threads,
+            context.report,
+        )
+    else:
+        semantic, similarity = _core.cosine_knn(
+            chunk_vectors,
+            semantic_k,
+            exclude=_rows(lexical),
+            threads=context.threads,
+            report=context.report,
+        )
     return {
         "lexical": lexical,
         "lexical_counts": shared,
@@ -53,5 +67,10 @@ def _rows(neighbours: NDArray[np.uint32]) -> tuple[NDArray[np.uint64], NDArray[n
 
 
 STAGE = Stage(
-    "knn", version=1, needs=("words", "vectors"), settings=("knn_k", "max_df_ratio"), run=run, unit="chunks"
+    "knn",
+    version=1,
+    needs=("words", "vectors"),
+    settings=("knn_k", "max_df_ratio", "ann", "knn_ann_from", "seed"),
+    run=run,
+    unit="chunks",
 )
