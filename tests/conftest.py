@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import signal
 import socket
@@ -10,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support.parts import part
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("KETRAG_SHARED") or ROOT.parent / "shared")
@@ -53,12 +54,8 @@ def prototype() -> Path:
 @pytest.fixture(scope="session")
 def llama_cpp() -> Any:
     """The library that runs GGUF models, or a skip that says it is absent."""
-    for module in ("llama_cpp", "gguf"):
-        if importlib.util.find_spec(module) is None:
-            pytest.skip(f"{module} is not installed (extras [llm] and [dev])")
-    import llama_cpp
-
-    return llama_cpp
+    part("gguf", "dev")
+    return part("llama_cpp", "llm")
 
 
 @pytest.fixture(scope="session")

@@ -36,8 +36,10 @@ PARTS: dict[str, set[str]] = {
     "pipeline": LOWER,
     "statistics": P0 | KERNELS | {"storage", "pipeline.known", "backends.ann"},
     "explain": P0 | KERNELS | {"storage"},
-    "index": LOWER | {"pipeline", "statistics", "explain"},
-    "eval": P0 | {"index", "kernels"},
+    "hyde": P0 | {"backends"},
+    "index": LOWER | {"pipeline", "statistics", "explain", "hyde"},
+    # A judge of answers is a language model.
+    "eval": P0 | {"index", "kernels", "backends.llms"},
     # Prices and bills know no index; a prediction builds a sample with one, by the readers of a build.
     "cost": P0
     | {"index", "storage", "backends", "extraction", "pipeline", "systems.presets", "stages", "_core"},
@@ -62,7 +64,7 @@ PARTS: dict[str, set[str]] = {
 }
 # Parts of which no file may import another file of the same part, but for what is no stage or system.
 STRANGERS = {"stages", "systems"}
-COMMON = ("stages.rows.",)
+COMMON = ("stages.rows.", "stages.published.")
 
 R0 = {"error", "ids", "progress", "parallel"}
 R1 = R0 | {"text", "sparse"}

@@ -97,6 +97,8 @@ class Searcher:
         skip: bool = False,
         truncate: bool = True,
         deadline: float | None = None,
+        most_seeds: int | None = None,
+        published: bool = False,
     ) -> _Reply: ...
     def answer_many(
         self,
@@ -110,6 +112,8 @@ class Searcher:
         skip: bool = False,
         truncate: bool = True,
         deadline: float | None = None,
+        most_seeds: int | None = None,
+        published: bool = False,
         threads: int = 0,
         report: _Report = None,
     ) -> list[_Reply]: ...

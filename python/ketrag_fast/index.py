@@ -24,6 +24,7 @@ from ketrag_fast.errors import (
     NetworkForbidden,
 )
 from ketrag_fast.explain import why
+from ketrag_fast.hyde import Hyde, writer_of
 from ketrag_fast.pipeline.known import reading_settings
 from ketrag_fast.storage.generation import Generation, current_number, open_current
 from ketrag_fast.storage.layout import Layout
@@ -48,7 +49,6 @@ LATER = {
     "ket": _SKELETON,
     "ms-graph": _SKELETON,
     "hybrid": _SKELETON,
-    "hyde": "a language model",
 }
 """Modes of the contract that this version cannot serve, and what they need."""
 
@@ -62,6 +62,7 @@ class _Open:
     settings: Settings
     missing: dict[str, str | None]
     questions: Questions | None
+    hyde: Hyde | None
     graphs: Mapping[str, StoredGraph]
     """For the modes that search one list of vectors, where hnswlib made a graph of it."""
 
@@ -160,6 +161,8 @@ class Index:
         now, self._now = self._now, None
         if now is not None and now.questions is not None:
             now.questions.close()
+        if now is not None and now.hyde is not None:
+            now.hyde.close()
 
     def __enter__(self) -> Self:
         return self
@@ -186,7 +189,8 @@ class Index:
         searcher = _core.Searcher(files, str(built["encoding"]), str(built["language"]))
         _ = generation.stages["units"]["sent_title"]  # for `stats`, while the file is surely there
         questions = _questions(generation, settings)
-        return _Open(generation, searcher, settings, searcher.missing(), questions, _graphs(generation))
+        writer, graphs = writer_of(settings), _graphs(generation)
+        return _Open(generation, searcher, settings, searcher.missing(), questions, writer, graphs)
 
     @property
     def _opened(self) -> _Open:
@@ -222,6 +226,11 @@ class Index:
         """The arrays of each stage, mapped and read-only, for those who look at graphs themselves."""
         return dict(self._opened.generation.stages)
 
+    def writer(self) -> dict[str, Any] | None:
+        """Which model writes the passages of mode hyde, with its fingerprint and the hash of the prompt."""
+        hyde = self._opened.hyde
+        return None if hyde is None else hyde.about()
+
     # ------------------------------------------------------------ questions
 
     def retrieve(
@@ -248,7 +257,9 @@ class Index:
         asked = _near(opened, asked, chosen, budgets, options["top"])
         vector = None if asked.vectors is None else asked.vectors[0]
         near = None if asked.near is None else asked.near[0]
-        reply = opened.searcher.answer(text, vector, chosen, budgets, near=near, **options)
+        reply = opened.searcher.answer(
+            asked.texts[0], vector, _ranking(chosen), budgets, near=near, **options
+        )
         return _contexts(opened, question, chosen, budgets, reply, explain, asked)[0]
 
     def retrieve_many(
@@ -299,7 +310,7 @@ class Index:
         asked = _vectors(opened, texts, chosen, wanted=opened.settings.mode if mode is None else mode)
         asked = _near(opened, asked, chosen, sizes, options["top"], workers)
         replies = opened.searcher.answer_many(
-            texts, asked.vectors, chosen, sizes, near=asked.near, threads=workers, **options
+            asked.texts, asked.vectors, _ranking(chosen), sizes, near=asked.near, threads=workers, **options
         )
         return [
             _contexts(opened, question, chosen, sizes, reply, explain, asked)
@@ -338,6 +349,9 @@ def _chosen(opened: _Open, mode: str | None) -> str:
         if serving:
             return serving[0]
         raise ModeUnavailable("this index serves no mode", hint="build it anew with `ketrag index --rebuild`")
+    if wanted == "hyde":
+        _require_writer(opened)
+        return wanted
     if wanted in LATER:
         raise ModeUnavailable(
             f"mode {wanted} needs {LATER[wanted]}, which this version does not build",
@@ -355,6 +369,22 @@ def _chosen(opened: _Open, mode: str | None) -> str:
     return wanted
 
 
+def _ranking(chosen: str) -> str:
+    """The core's mode: HyDE is a ranking by vectors, of another text."""
+    return "text" if chosen == "hyde" else chosen
+
+
+def _require_writer(opened: _Open) -> None:
+    lacking = opened.missing["text"]
+    if lacking is not None:
+        raise ModeUnavailable(f"mode hyde needs {lacking}, which this index does not hold")
+    if opened.hyde is None:
+        raise ModeUnavailable(
+            "mode hyde needs a language model that writes a passage for each question",
+            hint="name one: --llm llama-cpp:PATH.gguf or openai:MODEL@URL",
+        )
+
+
 def _options(settings: Settings, top: int | None, deadline: float | None) -> dict[str, Any]:
     if top is not None and top < 0:
         raise ConfigError(f"top: {top} is negative")
@@ -364,6 +394,8 @@ def _options(settings: Settings, top: int | None, deadline: float | None) -> dic
         "skip": settings.fill_policy == "skip_and_continue",
         "truncate": settings.oversize_policy == "truncate",
         "deadline": settings.deadline if deadline is None else deadline,
+        "most_seeds": settings.seed_keywords,
+        "published": settings.row_count == "whole",
     }
 
 
@@ -408,8 +440,11 @@ def _contexts(
 
 @dataclass(frozen=True)
 class _Asked:
-    """The questions' vectors, if the index has a model and the mode uses them, and what they took each."""
+    """The texts that are ranked by, their vectors if the index has a model and the mode uses them, and what
+    making these took each.
+    """
 
+    texts: list[str]
     vectors: NDArray[np.float32] | None = None
     milliseconds: float = 0.0
     warnings: tuple[str, ...] = ()
@@ -428,8 +463,14 @@ def _questions(generation: Generation, settings: Settings) -> Questions | None:
 
 
 def _vectors(opened: _Open, texts: list[str], chosen: str, wanted: str) -> _Asked:
+    told: tuple[str, ...] = ()
+    writing = 0.0
+    if chosen == "hyde" and opened.hyde is not None and texts:
+        started = time.perf_counter()
+        texts, told = opened.hyde.passages(texts)
+        writing = (time.perf_counter() - started) * 1000 / len(texts)
     if opened.questions is None or chosen == "bm25" or not texts:
-        return _Asked()
+        return _Asked(texts, None, writing, told)
     try:
         opened.questions.load()  # once for an opened index, so no part of what a question takes
         started = time.perf_counter()
@@ -437,8 +478,9 @@ def _vectors(opened: _Open, texts: list[str], chosen: str, wanted: str) -> _Aske
     except (BackendMissing, BackendError, NetworkForbidden) as error:
         if wanted != "auto" or chosen != "walk":
             raise
-        return _Asked(warnings=(f"without vectors: {error}",))
-    return _Asked(vectors, (time.perf_counter() - started) * 1000 / len(texts))
+        return _Asked(texts, warnings=(f"without vectors: {error}",))
+    taken = (time.perf_counter() - started) * 1000 / len(texts)
+    return _Asked(texts, vectors, writing + taken, told)
 
 
 _GRAPHS = {
@@ -466,11 +508,12 @@ def _near(
     opened: _Open, asked: _Asked, chosen: str, budgets: Sequence[int], top: int | None, threads: int = 0
 ) -> _Asked:
     """Adds what hnswlib proposes. It may propose too little: the core then looks at all vectors."""
-    graph = opened.graphs.get(chosen)
+    ranking = _ranking(chosen)
+    graph = opened.graphs.get(ranking)
     if graph is None or asked.vectors is None or not budgets:
         return asked
     rows = max(_LEAST_RANKED, max(budgets) // _USUAL_TOKENS)
-    if chosen == "text":
+    if ranking == "text":
         rows = min(rows, len(opened.searcher)) if top is None else min(rows, top)
         rows = 2 * max(rows, 1)
     else:

@@ -22,6 +22,10 @@ pub struct Request<'a> {
     pub top: Option<usize>,
     pub policy: FillPolicy,
     pub oversize: OversizePolicy,
+    /// At most so many keywords bring in units.
+    pub most_seeds: Option<usize>,
+    /// Rows are counted as a whole and printed as the published code does, where it prints that mode.
+    pub published: bool,
 }
 
 /// What a question gets.
@@ -83,7 +87,7 @@ fn one_ranking(
             reply.reason = Some("no_match");
         }
         let ids: Vec<u32> = ranked.iter().map(|s| s.id).collect();
-        let renderer = engine.renderer(request.mode);
+        let renderer = engine.renderer(request.mode, request.published);
         let printed = budgets
             .iter()
             .map(|&budget| renderer.render(&parts.units, &ids, budget, request.policy, request.oversize))

@@ -32,6 +32,7 @@ pub struct Engine {
     opened: Opened,
     cited: Renderer<Encoding>,
     ket: Renderer<Encoding>,
+    published: Renderer<Encoding>,
     scratch: Mutex<Vec<Scratch>>,
 }
 
@@ -42,6 +43,7 @@ impl Engine {
             opened: Opened::try_new(arrays, |arrays| Parts::new(arrays, language))?,
             cited: Renderer::new(encoding, Style::Cited),
             ket: Renderer::new(encoding, Style::Ket),
+            published: Renderer::new(encoding, Style::Published),
             scratch: Mutex::default(),
         })
     }
@@ -63,8 +65,9 @@ impl Engine {
         reply
     }
 
-    fn renderer(&self, mode: Mode) -> &Renderer<Encoding> {
+    fn renderer(&self, mode: Mode, published: bool) -> &Renderer<Encoding> {
         match mode {
+            Mode::Keyword | Mode::Text if published => &self.published,
             Mode::Keyword => &self.ket,
             _ => &self.cited,
         }

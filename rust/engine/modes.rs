@@ -109,11 +109,12 @@ pub fn rank(
         Mode::Keyword => {
             let query = question_vector(parts, request)?;
             let channel = need(parts.keywords)?;
-            let (limit, scratch) = (budget.saturating_mul(2), &mut scratch.keyword);
-            let found = request.near.map(|near| channel.pool_near(&query, limit, near, scratch)).transpose()?;
-            let pool = match found.flatten() {
+            let (limit, most) = (budget.saturating_mul(2), request.most_seeds);
+            let scratch = &mut scratch.keyword;
+            let found = request.near.map(|near| channel.pool_near(&query, limit, most, near, scratch));
+            let pool = match found.transpose()?.flatten() {
                 Some(pool) => pool,
-                None => channel.pool(&query, limit, None, Level::best(), scratch)?,
+                None => channel.pool(&query, limit, most, Level::best(), scratch)?,
             };
             Ok(pool.units.iter().take(wanted).map(|p| Scored { id: p.unit, score: p.score }).collect())
         }

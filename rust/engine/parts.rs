@@ -215,10 +215,15 @@ fn keywords<'a>(
     units: Option<Vectors<'a>>,
     unit_tokens: &'a [u32],
 ) -> Result<KeywordChannel<'a>> {
-    let words = arrays.strings("words.vocabulary")?.len();
+    // Keywords as published are raw tokens, apart from the words that everything else is made of.
+    let (vocabulary, graph) = match arrays.has("words.keyword_vocabulary_blob") {
+        true => ("words.keyword_vocabulary", "words.keyword_units"),
+        false => ("words.vocabulary", "words.word_units"),
+    };
+    let words = arrays.strings(vocabulary)?.len();
     let means = need(vectors(arrays, "keywords.vectors", words)?, "keywords.vectors")?;
     let codes = codes(arrays, "keywords.keyword")?;
-    let word_units = arrays.csr("words.word_units", words, unit_tokens.len())?;
+    let word_units = arrays.csr(graph, words, unit_tokens.len())?;
     KeywordChannel::new(means, codes, word_units, need(units, "vectors.unit_vectors")?, unit_tokens)
         .map_err(|e| Error::damaged(format!("keywords: {e}")))
 }

@@ -44,6 +44,8 @@ struct Options {
     policy: FillPolicy,
     oversize: OversizePolicy,
     deadline: Duration,
+    most_seeds: Option<usize>,
+    published: bool,
 }
 
 impl Options {
@@ -54,6 +56,7 @@ impl Options {
         skip: bool,
         truncate: bool,
         deadline: Option<f64>,
+        (most_seeds, published): (Option<usize>, bool),
     ) -> PyResult<Self> {
         let deadline = match deadline {
             None => AGES,
@@ -66,6 +69,8 @@ impl Options {
             policy: if skip { FillPolicy::SkipAndContinue } else { FillPolicy::FirstOverflowStops },
             oversize: if truncate { OversizePolicy::Truncate } else { OversizePolicy::Drop },
             deadline: deadline.min(AGES),
+            most_seeds,
+            published,
         })
     }
 }
@@ -88,6 +93,8 @@ impl Searcher {
             top: o.top,
             policy: o.policy,
             oversize: o.oversize,
+            most_seeds: o.most_seeds,
+            published: o.published,
         };
         let reply = self.engine.answer(&request, &Progress::with_deadline(started + o.deadline))?;
         Ok((reply, started.elapsed().as_secs_f64() * 1000.0))
@@ -137,7 +144,7 @@ impl Searcher {
 
     /// One question on this thread; `vector` is None where the index has the built-in space. `near` are
     /// ids that an approximate search found: of units for `text`, of keywords for `keyword`.
-    #[pyo3(signature = (question, vector, mode, budgets, *, near=None, top=None, skip=false, truncate=true, deadline=None))]
+    #[pyo3(signature = (question, vector, mode, budgets, *, near=None, top=None, skip=false, truncate=true, deadline=None, most_seeds=None, published=false))]
     #[allow(clippy::too_many_arguments)]
     fn answer<'py>(
         &self,
@@ -151,8 +158,10 @@ impl Searcher {
         skip: bool,
         truncate: bool,
         deadline: Option<f64>,
+        most_seeds: Option<usize>,
+        published: bool,
     ) -> PyResult<ReplyOut<'py>> {
-        let options = Options::new(mode, budgets, top, skip, truncate, deadline)?;
+        let options = Options::new(mode, budgets, top, skip, truncate, deadline, (most_seeds, published))?;
         let vector = match &vector {
             Some(vector) => Some(slice(vector, "vector")?),
             None => None,
@@ -165,7 +174,7 @@ impl Searcher {
     }
 
     /// Many questions over threads, in order. `near` has one row for each.
-    #[pyo3(signature = (questions, vectors, mode, budgets, *, near=None, top=None, skip=false, truncate=true, deadline=None, threads=0, report=None))]
+    #[pyo3(signature = (questions, vectors, mode, budgets, *, near=None, top=None, skip=false, truncate=true, deadline=None, most_seeds=None, published=false, threads=0, report=None))]
     #[allow(clippy::too_many_arguments)]
     fn answer_many<'py>(
         &self,
@@ -179,10 +188,12 @@ impl Searcher {
         skip: bool,
         truncate: bool,
         deadline: Option<f64>,
+        most_seeds: Option<usize>,
+        published: bool,
         threads: usize,
         report: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Vec<ReplyOut<'py>>> {
-        let options = Options::new(mode, budgets, top, skip, truncate, deadline)?;
+        let options = Options::new(mode, budgets, top, skip, truncate, deadline, (most_seeds, published))?;
         let vectors = match &vectors {
             Some(vectors) => Some(matrix(vectors, "vectors")?),
             None => None,

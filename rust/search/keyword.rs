@@ -137,6 +137,7 @@ impl<'a> KeywordChannel<'a> {
         &self,
         query: &[f32],
         limit: u64,
+        most_seeds: Option<usize>,
         near: &[u32],
         scratch: &mut PoolScratch,
     ) -> Result<Option<Pool>> {
@@ -146,8 +147,9 @@ impl<'a> KeywordChannel<'a> {
             return Ok(Some(pool));
         }
         scratch.next(self.units.len());
-        let seeds = top_k(self.keywords.score_many(near, query), near.len());
-        let full = self.take(&seeds, query, limit, scratch, &mut pool);
+        let most = most_seeds.unwrap_or(usize::MAX);
+        let seeds = top_k(self.keywords.score_many(near, query), most.min(near.len()));
+        let full = self.take(&seeds, query, limit, scratch, &mut pool) || seeds.len() == most;
         pool.units.sort_unstable_by(|a, b| rank_order(&a.scored(), &b.scored()));
         Ok(full.then_some(pool))
     }
@@ -263,6 +265,15 @@ mod tests {
                     let wanted = plain(&channel, &seed[..d], limit, most.unwrap_or(usize::MAX));
                     prop_assert_eq!(&found.units, &wanted.units);
                     prop_assert_eq!(found.tokens, wanted.tokens);
+                    // Proposals that are all keywords give the same pool; too few of them say so.
+                    let every: Vec<u32> = (0..rows.len() as u32).collect();
+                    let near = channel.pool_near(&seed[..d], limit, most, &every, &mut scratch).unwrap();
+                    prop_assert!(near.is_none_or(|pool| pool.units == wanted.units));
+                    let few = &every[..rows.len() / 3];
+                    if let Some(pool) = channel.pool_near(&seed[..d], limit, most, few, &mut scratch).unwrap() {
+                        prop_assert!(pool.seeds.iter().all(|seed| few.contains(&seed.id)));
+                        prop_assert!(pool.tokens <= limit);
+                    }
                     // A full pool ends the visit at the end of a batch.
                     let shared = found.seeds.len().min(wanted.seeds.len());
                     prop_assert_eq!(&found.seeds[..shared], &wanted.seeds[..shared]);

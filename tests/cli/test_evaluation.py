@@ -51,6 +51,24 @@ def test_saved_runs_are_compared(place: Path) -> None:
     assert all(c["changes"] == [] and c["differences"]["coverage"]["p"] == 1.0 for c in comparisons)
 
 
+def test_a_judge_says_which_answers_are_better(place: Path, tiny_gguf: Path) -> None:
+    lines = (ROOT / "examples" / "polar" / "queries.jsonl").read_text("utf-8").splitlines()[:2]
+    answers = [
+        {"_id": json.loads(line)["_id"], "mode": mode, "answer": mode}
+        for line in lines
+        for mode in ("bm25", "walk")
+    ]
+    (place / "two.jsonl").write_text("\n".join(map(json.dumps, answers)), "utf-8")
+    judge = f"llama-cpp:{tiny_gguf}"
+    arguments = ("--answers", "two.jsonl", "--compare", "bm25", "walk", "--budget", "400", "--judge", judge)
+    code, out, err = ketrag("eval", POLAR, "-i", ".ketrag", *arguments, "--json", "-q", cwd=place)
+    assert code == 0, err
+    found = json.loads(out)["comparisons"][0]
+    assert found["win_rate"]["n"] == found["differences"]["em"]["n"] == 2
+    bare = ketrag("eval", "--compare", "run:bm25", "run:walk", "--budget", "400", "--judge", judge, cwd=place)
+    assert "win rate: not run" in bare[1]
+
+
 def test_two_modes_of_one_call_are_compared(place: Path) -> None:
     code, out, _ = ketrag(
         "eval", POLAR, "-i", ".ketrag", "--compare", "bm25", "walk", "--budget", "400", "--json", cwd=place
@@ -135,6 +153,8 @@ def test_what_is_absent_is_told_not_counted(place: Path) -> None:
         ((POLAR, "--answers", "none.jsonl"), "document", "none.jsonl"),
         ((POLAR, "--concatenate", "x"), "config", "'x'"),
         ((POLAR, "-i", ".ketrag", "--concatenate", "1"), "config", "-i names an index"),
+        ((POLAR, "--judge", "llama-cpp:x.gguf"), "config", "one of two answers"),
+        (("--compare", "run:bm25", "run:walk", "--judge", "heuristic"), "config", "not a language model"),
         (("nowhere",), "document", "no such folder or file"),
         ((), "config", "eval needs a DATASET"),
         (("--compare", "run:bm25", "run:bread"), "config", "no mode 'bread'"),

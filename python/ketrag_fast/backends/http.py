@@ -1,4 +1,4 @@
-"""One JSON request to an endpoint, with every fault typed: retried where it may pass, final where not.
+"""JSON requests to an endpoint, with every fault typed: retried where it may pass, final where not.
 
 Redirects are not followed and proxies are not used, so a key goes to the named host and nowhere else.
 """
@@ -8,13 +8,15 @@ from __future__ import annotations
 import http.client
 import json
 import random
+import socket
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from ketrag_fast.errors import BackendError, ConfigError, NetworkForbidden
@@ -32,10 +34,24 @@ _ABOUT_LENGTH: Final = (
 )
 _LONGEST_WAIT: Final = 300.0
 _SLICE: Final = 1 << 16
+_STREAM: Final = "text/event-stream"
+T = TypeVar("T")
 
 
 class TooLongError(BackendError):
     """The endpoint says that a text is longer than its model reads."""
+
+
+class RefusedError(BackendError):
+    """The endpoint answered with a status that will not pass; `status` is it."""
+
+    def __init__(self, message: str, status: int, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+
+
+class UnreachableError(BackendError):
+    """Nobody listens at the address."""
 
 
 class _PassingError(Exception):
@@ -86,14 +102,21 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+Stopped = Callable[[], None]
+"""Raises when the work is to end; called between the pieces of a reply."""
+
+
 class Client:
-    """One connection, kept open; not for several threads at once."""
+    """One connection, kept open; not for several threads at once, but for `abort`. `timeout` is in seconds,
+    for one reply, and may be set anew before each.
+    """
 
     def __init__(self, parts: SplitResult, path: str, key: str | None, patience: Patience) -> None:
         self._parts = parts
         self._path = path
         self._key = key
         self._patience = patience
+        self.timeout = patience.timeout
         self._connection: http.client.HTTPConnection | None = None
 
     def close(self) -> None:
@@ -102,20 +125,57 @@ class Client:
             self._connection.close()
             self._connection = None
 
-    def post(self, body: Mapping[str, Any], limit: int, stopped: Callable[[], None]) -> Any:
+    def abort(self) -> None:
+        """Ends the connection from another thread: who waits for a reply gets a fault at once."""
+        sock = getattr(self._connection, "sock", None)
+        if sock is not None:
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
+    def post(self, body: Mapping[str, Any], limit: int, stopped: Stopped) -> Any:
         """The reply's JSON. `limit` is the most bytes of it; `stopped` raises when the work is to end."""
         data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        return self._patiently(lambda: self._once("POST", data, limit, stopped), stopped)
+
+    def get(self, limit: int, stopped: Stopped) -> Any:
+        """The JSON at the address."""
+        return self._patiently(lambda: self._once("GET", None, limit, stopped), stopped)
+
+    def events(self, body: Mapping[str, Any], limit: int, stopped: Stopped) -> Iterator[Any]:
+        """The JSON of each event of a streamed reply, as they come; of a reply that is not streamed, its
+        JSON as the only one. Retried until the first event; after it a fault is final.
+        """
+        data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        reply = self._patiently(lambda: self._begun("POST", data, limit, stopped), stopped)
+        try:
+            if _kind(reply) != _STREAM:
+                yield self._json(reply, limit, stopped)
+                return
+            yield from self._streamed(reply, limit, stopped)
+        except _PassingError as fault:
+            self.close()
+            raise BackendError(f"{self._where} broke off: {fault}", hint="ask again") from fault
+        except GeneratorExit:
+            self.close()  # what was not read would stand before the next reply
+            raise
+
+    def _patiently(self, once: Callable[[], T], stopped: Stopped) -> T:
         patience = self._patience
         for attempt in range(1, patience.attempts + 1):
             stopped()
             try:
-                return self._once(data, limit)
+                return once()
             except _PassingError as fault:
                 self.close()
                 if attempt == patience.attempts:
-                    raise BackendError(
+                    kind = (
+                        UnreachableError
+                        if isinstance(fault.__cause__, ConnectionRefusedError)
+                        else BackendError
+                    )
+                    raise kind(
                         f"{self._where} failed {attempt} times, last: {fault}",
-                        hint="see the server's log; what was embedded is kept",
+                        hint="see the server's log; what was done before is kept",
                     ) from fault
                 self._wait(attempt, fault.wait, stopped)
         raise ConfigError("an endpoint needs at least one attempt")
@@ -127,7 +187,7 @@ class Client:
             if asked > _LONGEST_WAIT:
                 raise BackendError(
                     f"{self._where} asks to wait for {asked:.0f} s",
-                    hint="try again later; what was embedded is kept",
+                    hint="try again later; what was done before is kept",
                 )
             pause = max(pause, asked)
         until = time.monotonic() + pause
@@ -135,25 +195,41 @@ class Client:
             stopped()
             time.sleep(min(left, 0.1))
 
-    def _once(self, data: bytes, limit: int) -> Any:
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+    def _once(self, method: str, data: bytes | None, limit: int, stopped: Stopped) -> Any:
+        return self._json(self._begun(method, data, limit, stopped), limit, stopped)
+
+    def _begun(
+        self, method: str, data: bytes | None, limit: int, stopped: Stopped
+    ) -> http.client.HTTPResponse:
+        """The reply with its head read; only one of status 200."""
+        headers = {"Accept": f"application/json, {_STREAM}"}
+        if data is not None:
+            headers["Content-Type"] = "application/json"
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         try:
             connection = self._connect()
-            connection.request("POST", self._path, data, headers)
+            connection.request(method, self._path, data, headers)
             reply = connection.getresponse()
-            content = _read(reply, limit if reply.status == 200 else min(limit, _SLICE))
+            if reply.status == 200:
+                return reply
+            content = _read(reply, min(limit, _SLICE), self.timeout, stopped)
         except (OSError, http.client.HTTPException) as error:
             raise _PassingError(f"{type(error).__name__}: {error}") from error
         if content is None:
             self.close()
-            if reply.status == 200:
-                raise BackendError(f"{self._where} sent more than {limit:,} bytes for this request")
-            content = b""
-        if reply.status != 200:
-            self._refused(reply, content)
-        kind = (reply.getheader("Content-Type") or "").split(";")[0].strip().lower()
+        self._refused(reply, content or b"")
+        raise BackendError(f"{self._where} answered {reply.status}")
+
+    def _json(self, reply: http.client.HTTPResponse, limit: int, stopped: Stopped) -> Any:
+        try:
+            content = _read(reply, limit, self.timeout, stopped)
+        except (OSError, http.client.HTTPException) as error:
+            raise _PassingError(f"{type(error).__name__}: {error}") from error
+        if content is None:
+            self.close()
+            raise BackendError(f"{self._where} sent more than {limit:,} bytes for this request")
+        kind = _kind(reply)
         if kind != "application/json" and not kind.endswith("+json"):
             raise BackendError(
                 f"{self._where} answered with {kind or 'no content type'} where application/json is due",
@@ -161,8 +237,34 @@ class Client:
             )
         try:
             return json.loads(content)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise _PassingError(f"a reply that is no JSON ({error})") from error
+
+    def _streamed(self, reply: http.client.HTTPResponse, limit: int, stopped: Stopped) -> Iterator[Any]:
+        """Events of `text/event-stream`: lines that begin with "data:", up to "[DONE]" or the end."""
+        size = 0
+        while True:
+            stopped()
+            try:
+                line = reply.readline(limit + 1)
+            except (OSError, http.client.HTTPException) as error:
+                raise _PassingError(f"{type(error).__name__}: {error}") from error
+            size += len(line)
+            if size > limit:
+                self.close()
+                raise BackendError(f"{self._where} sent more than {limit:,} bytes for this request")
+            if not line:
+                raise _PassingError("the stream ended before it was done")
+            name, _, value = line.decode("utf-8", "replace").partition(":")
+            if name != "data":
+                continue
+            if value.strip() == "[DONE]":
+                _read(reply, _SLICE, self.timeout, stopped)  # the connection is free again
+                return
+            try:
+                yield json.loads(value)
+            except (ValueError, RecursionError) as error:
+                raise _PassingError(f"an event that is no JSON ({error})") from error
 
     def _refused(self, reply: http.client.HTTPResponse, content: bytes) -> None:
         text = _reason(content)
@@ -175,18 +277,25 @@ class Client:
         message = f"{self._where} answered {reply.status} {reply.reason}: {text}"
         if reply.status in (400, 413, 422) and _about_length(text):
             raise TooLongError(message)
-        if reply.status in (401, 403):
-            raise BackendError(message, hint="set the key in KETRAG_OPENAI_API_KEY (or OPENAI_API_KEY)")
-        raise BackendError(message, hint="check address and model name")
+        key = reply.status in (401, 403)
+        hint = (
+            "set the key in KETRAG_OPENAI_API_KEY (or OPENAI_API_KEY)"
+            if key
+            else "check address and model name"
+        )
+        raise RefusedError(message, reply.status, hint=hint)
 
     def _connect(self) -> http.client.HTTPConnection:
         if self._connection is None:
-            host, port, seconds = self._parts.hostname or "", self._parts.port, self._patience.timeout
+            host, port = self._parts.hostname or "", self._parts.port
             if self._parts.scheme == "https":
                 context = ssl.create_default_context()
-                self._connection = http.client.HTTPSConnection(host, port, timeout=seconds, context=context)
+                self._connection = http.client.HTTPSConnection(host, port, context=context)
             else:
-                self._connection = http.client.HTTPConnection(host, port, timeout=seconds)
+                self._connection = http.client.HTTPConnection(host, port)
+        self._connection.timeout = self.timeout
+        if self._connection.sock is not None:
+            self._connection.sock.settimeout(self.timeout)
         return self._connection
 
     @property
@@ -194,16 +303,26 @@ class Client:
         return f"{self._parts.scheme}://{self._parts.netloc}{self._path}"
 
 
-def _read(reply: http.client.HTTPResponse, limit: int) -> bytes | None:
-    """The whole content, or None if it is longer than `limit`; a cut reply raises IncompleteRead."""
-    parts, size = [], 0
-    while part := reply.read(_SLICE):
+def _kind(reply: http.client.HTTPResponse) -> str:
+    return (reply.getheader("Content-Type") or "").split(";")[0].strip().lower()
+
+
+def _read(reply: http.client.HTTPResponse, limit: int, seconds: float, stopped: Stopped) -> bytes | None:
+    """The whole content, or None if it is longer than `limit`; a cut reply raises IncompleteRead, one that
+    does not end in time TimeoutError, however steadily it trickles.
+    """
+    parts, size, until = [], 0, time.monotonic() + seconds
+    while part := reply.read1(_SLICE):
+        stopped()
         parts.append(part)
         size += len(part)
         if size > limit:
             return None
-    if reply.length:  # read(n) does not say itself that the content was cut
+        if time.monotonic() > until:
+            raise TimeoutError(f"no whole reply after {seconds:g} s")
+    if reply.length:  # read1(n) does not say itself that the content was cut
         raise http.client.IncompleteRead(b"".join(parts), reply.length)
+    reply.close()  # nor that it is read: the next request would find the connection busy
     return b"".join(parts)
 
 
@@ -220,6 +339,8 @@ def _reason(content: bytes) -> str:
 
 def _about_length(text: str) -> bool:
     plain = text.lower()
+    if "not support" in plain or "unsupported" in plain:  # of a parameter, "max_tokens" for one
+        return False
     return any(word in plain for word in _ABOUT_LENGTH)
 
 

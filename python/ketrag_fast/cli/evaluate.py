@@ -15,10 +15,12 @@ from ketrag_fast.errors import ConfigError, DocumentError
 
 if TYPE_CHECKING:
     from ketrag_fast.eval import Collected, DataSet, Run, Side
+    from ketrag_fast.eval.judge import Judge
     from ketrag_fast.eval.run import Answerer
     from ketrag_fast.index import Index
 
 _MODES = "bm25,text,fused,knng,keyword,walk"
+_OF_SKELETONS = ("skeleton", "ket", "ms-graph", "hybrid")
 _BUDGETS = "12000,6000,3000"
 
 
@@ -33,7 +35,11 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "authors publish it. Without -i it is indexed in a temporary folder with the options given.",
     )
     parser.add_argument("dataset", metavar="DATASET", nargs="?", help="folder or file of the data set")
-    parser.add_argument("--mode", metavar="MODES", help=f"a list (default {_MODES})")
+    parser.add_argument(
+        "--mode",
+        metavar="MODES",
+        help=f"a list (default {_MODES}, and with a skeleton {','.join(_OF_SKELETONS)})",
+    )
     parser.add_argument("--budget", metavar="TOKENS", help=f"a list (default {_BUDGETS})")
     parser.add_argument(
         "--save", metavar="FOLDER", help="write every question's result there, and the runs in TREC format"
@@ -52,6 +58,9 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "--bertscore", metavar="FOLDER", help="folder of a model that judges the answers by BERTScore"
     )
     parser.add_argument(
+        "--judge", metavar="SPEC", help="with --compare: a language model that says which answer is better"
+    )
+    parser.add_argument(
         "--substring", action="store_true", help="an answer inside a word counts as covered too"
     )
     parser.add_argument(
@@ -60,9 +69,9 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         help="all passages in one document, in an order shuffled with SEED, as the published KET-RAG code "
         "has it",
     )
-    options.setting(
-        parser.add_argument_group("how passages are found"), "top", "fill_policy", "oversize_policy"
-    )
+    group = parser.add_argument_group("how passages are found")
+    options.setting(group, "top", "fill_policy", "oversize_policy")
+    options.writer(group)
     options.setting(parser.add_argument_group("what is built without -i"), *options.BUILD_FLAGS)
     options.model(parser.add_argument_group("the embedding model"))
     parser.set_defaults(run=run, go_on="run the same command again")
@@ -72,6 +81,8 @@ def run(args: argparse.Namespace) -> int:
     """Runs the command."""
     if args.dataset is None:
         return _compare_saved(args)
+    if args.judge is not None and args.compare is None:
+        raise ConfigError("--judge prefers one of two answers", hint="name the two sides: --compare A B")
     modes = _modes(args)
     budgets = _budgets(args.budget or _BUDGETS)
     seed = None if args.concatenate is None else Settings(seed=parse("seed", args.concatenate)).seed
@@ -86,12 +97,16 @@ def run(args: argparse.Namespace) -> int:
         for warning in (*dataset.warnings, *warnings):
             output.warn(warning)
     with _index(args, dataset) as index:
+        if args.mode is None and args.compare is None:
+            modes += [mode for mode in _OF_SKELETONS if mode in index.modes]
         found = collect(
             index, dataset, modes, budgets, top=settings.top, substring=args.substring, answer=answers
         )
         found, scorer = _bertscore(args, found, dataset)
         if args.save is not None:
             more = {"concatenated": seed, "substring": args.substring, "top": settings.top, **scorer}
+            if "hyde" in modes and "hyde" not in found.skipped:
+                more["writer"] = index.writer()
             save(Path(args.save), describe(dataset, index.stats(), **more), dataset, found)
     if args.compare is not None:
         _print_comparisons(args, _of_modes(args, dataset, found))
@@ -176,7 +191,7 @@ def _absent(args: argparse.Namespace, dataset: DataSet) -> dict[str, str]:
         absent |= dict.fromkeys(("em", "f1"), "there are no answers to judge: --answers FILE")
     if args.bertscore is None:
         absent["bertscore"] = "no model is named: --answers FILE --bertscore FOLDER"
-    absent["win_rate"] = "no model is named that judges answers"
+    absent["win_rate"] = "two sides and a judge are needed: --compare A B --answers FILE --judge SPEC"
     return absent
 
 
@@ -255,13 +270,35 @@ def _saved(name: str) -> tuple[Run, str | None]:
 def _print_comparisons(args: argparse.Namespace, sides: Iterator[tuple[int, Side, Side]]) -> None:
     from ketrag_fast.eval import compare, render_comparison
 
-    found = [(budget, compare(a, b)) for budget, a, b in sides]
+    rows: list[dict[str, Any]] = []
+    with _judge(args) as judge:
+        for budget, a, b in sides:
+            comparison = compare(a, b)
+            wins = None if judge is None else judge.win_rate(a, b)
+            if args.json:
+                rate = None if wins is None else wins.to_json()
+                rows.append({"budget": budget, **comparison.to_json(), "win_rate": rate})
+                continue
+            output.write(f"{chr(10) if rows else ''}budget {budget}\n{render_comparison(comparison)}")
+            rows.append({})
+            if judge is not None:
+                from ketrag_fast.eval.judge import render_win_rate
+
+                none = "win rate: not run: the sides have no answers to one question in common"
+                output.write(none if wins is None else render_win_rate(wins, b.name))
     if args.json:
-        rows = [{"budget": budget, **comparison.to_json()} for budget, comparison in found]
         output.write_json({"schema": "ketrag/eval-comparison/1", "comparisons": rows})
+
+
+@contextmanager
+def _judge(args: argparse.Namespace) -> Iterator[Judge | None]:
+    if args.judge is None:
+        yield None
         return
-    for number, (budget, comparison) in enumerate(found):
-        output.write(f"{'' if not number else chr(10)}budget {budget}\n{render_comparison(comparison)}")
+    from ketrag_fast.eval.judge import Judge, options_for
+
+    with Judge(args.judge, options_for(options.query_settings_of(args))) as judge:
+        yield judge
 
 
 # ---------------------------------------------------------------- the index

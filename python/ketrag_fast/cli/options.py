@@ -93,6 +93,13 @@ def model(group: Any) -> None:
     )
 
 
+def writer(group: Any) -> None:
+    """The model that mode hyde asks."""
+    group.add_argument(
+        "--llm", dest="set_writer", metavar="SPEC", help=FIELDS["writer"].metadata["help"] + " (default none)"
+    )
+
+
 def flags(args: argparse.Namespace) -> dict[str, Any]:
     """The settings given as flags."""
     given = {name: getattr(args, f"set_{name}", None) for name in FIELDS}

@@ -69,7 +69,26 @@ class Settings:
     knn_ann_from: int = _setting(
         300_000, "chunks from which auto makes the KNN graph with hnswlib", low=1, high=2**32 - 1
     )
+    words: Literal["own", "published"] = _setting(
+        "own",
+        "words and sentences: our own, or as the published KET-RAG code has them (needs NLTK's data)",
+    )
+    keyword_mean: Literal["sentences", "occurrences"] = _setting(
+        "sentences", "what a keyword's vector is the mean of; occurrences needs words = published"
+    )
+    core_unit: Literal["chunk", "subchunk"] = _setting(
+        "chunk", "what the KNN graph joins and the core is chosen from"
+    )
+    core_rounding: Literal["up", "down"] = _setting("up", "how the number of core chunks is made whole")
+    core_rank: Literal["converged", "networkx"] = _setting(
+        "converged", "when PageRank stops: at its limit, or as early as networkx"
+    )
+    knn_repeats: bool = _setting(False, "a semantic neighbour may repeat a lexical one")
+    knn_zero: bool = _setting(False, "a lexical neighbour need not share a word")
     seed: int = _setting(42, "of everything that is drawn by chance", low=0, high=2**64 - 1)
+    nltk_data: str | None = _setting(
+        None, "folder of NLTK's data; none looks in its usual places", concerns="run"
+    )
     fallback_encoding: str = _setting("cp1252", "for files that are not UTF-8", concerns="read")
     mode: Literal[
         "auto",
@@ -85,6 +104,11 @@ class Settings:
         "hybrid",
         "hyde",
     ] = _setting("auto", "how passages are ranked; auto is the best that the index allows", concerns="query")
+    writer: str | None = _setting(
+        None,
+        "the language model that writes passages for mode hyde: llama-cpp:PATH.gguf or openai:MODEL@URL",
+        concerns="query",
+    )
     budget: int = _setting(4000, "tokens of a context, at most", concerns="query", low=0)
     top: int | None = _setting(None, "passages of a context, at most", concerns="query", low=0)
     fill_policy: Literal["first_overflow_stops", "skip_and_continue"] = _setting(
@@ -92,6 +116,17 @@ class Settings:
     )
     oversize_policy: Literal["truncate", "drop"] = _setting(
         "truncate", "what happens when not even the first passage fits", concerns="query"
+    )
+    seed_keywords: int | None = _setting(
+        None,
+        "keywords that may bring in units, at most (the published code asks for 1,000)",
+        concerns="query",
+        low=0,
+    )
+    row_count: Literal["parts", "whole"] = _setting(
+        "parts",
+        "a row costs the sum of its parts, or is counted again and printed as the published code does",
+        concerns="query",
     )
     deadline: float | None = _setting(None, "seconds that one question may take", concerns="query", low=0)
     threads: int = _setting(0, "cores to use; 0 is all of them", concerns="run", low=0, high=4096)
@@ -128,6 +163,11 @@ class Settings:
             raise ConfigError(
                 f"overlap ({self.overlap}) must be below chunk_tokens ({self.chunk_tokens})",
                 hint="a window must move on by at least one token",
+            )
+        if self.keyword_mean == "occurrences" and self.words == "own" and "words" in self.given:
+            raise ConfigError(
+                "keyword_mean = occurrences needs words = published",
+                hint="our own words are known once for each sentence",
             )
 
     @property

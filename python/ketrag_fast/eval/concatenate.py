@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.eval.question import DataSet
-from ketrag_fast.eval.reading import objects
+from ketrag_fast.eval.reading import identity, objects
 from ketrag_fast.types import Document
 
 NAME = "concatenated"
@@ -20,29 +20,44 @@ NAME = "concatenated"
 
 def concatenated(dataset: DataSet, seed: int) -> DataSet:
     """The same questions over one document. Passages lose their ids, so the gold passages are absent."""
-    passages = _passages(dataset)
-    if not passages:
-        raise DocumentError(f"{dataset.folder} has no passages to concatenate")
-    random.Random(seed).shuffle(passages)  # noqa: S311 - a fixed order, not a secret
+    passages = _shuffled(dataset, seed)
     told = "the passages are concatenated: recall, all gold, Hit@k and MRR are absent"
     return replace(
         dataset,
         corpus=None,
-        documents=(Document(NAME, "\n".join(passages)),),
+        documents=(Document(NAME, "\n".join(text for _, text in passages)),),
         questions=tuple(replace(question, gold=frozenset()) for question in dataset.questions),
         warnings=(*dataset.warnings, told),
     )
 
 
-def _passages(dataset: DataSet) -> list[str]:
+def places(dataset: DataSet, seed: int) -> dict[str, tuple[int, int]]:
+    """Where each passage of `dataset` lies in the one document of `concatenated`: code points, by its id."""
+    found, at = {}, 0
+    for name, text in _shuffled(dataset, seed):
+        found[name] = (at, at + len(text))
+        at += len(text) + 1
+    return found
+
+
+def _shuffled(dataset: DataSet, seed: int) -> list[tuple[str, str]]:
+    passages = _passages(dataset)
+    if not passages:
+        raise DocumentError(f"{dataset.folder} has no passages to concatenate")
+    random.Random(seed).shuffle(passages)  # noqa: S311 - a fixed order, not a secret
+    return passages
+
+
+def _passages(dataset: DataSet) -> list[tuple[str, str]]:
+    """Each passage's id and its whole text."""
     if dataset.corpus is None:
-        return [_joined(document.title, document.text) for document in dataset.documents]
+        return [(document.id, _joined(document.title, document.text)) for document in dataset.documents]
     found = []
     for entry, where in objects(dataset.corpus):
         title, text = entry.get("title") or "", entry.get("text")
         if not isinstance(title, str) or not isinstance(text, str):
             raise DocumentError(f"{where}: a passage needs a text, and its title is a text")
-        found.append(_joined(title, text))
+        found.append((identity(entry, where), _joined(title, text)))
     return found
 
 

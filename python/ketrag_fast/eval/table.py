@@ -38,7 +38,9 @@ def render(rows: Sequence[Row], absent: Mapping[str, str] | None = None) -> str:
     lines = [_line(cells[0], widths), "  ".join("-" * width for width in widths)]
     lines.extend(_line(row, widths) for row in cells[1:])
     notes = list(dict.fromkeys(note for row in rows for note in _notes(row)))
-    notes += [f"{name}: not run: {reason}" for name, reason in (absent or {}).items()]
+    for reason in dict.fromkeys((absent or {}).values()):
+        names = [name for name, own in (absent or {}).items() if own == reason]
+        notes.append(f"{', '.join(names)}: not run: {reason}")
     return "\n".join([*lines, *([""] if notes else []), *notes])
 
 

@@ -18,23 +18,29 @@ NONE = np.uint32(0xFFFFFFFF)
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """An odd neighbour is semantic; what is a lexical neighbour is no semantic one as well."""
     words, vectors = inputs["words"], inputs["vectors"]
-    name = "chunk_words" if "chunk_words_indptr" in words else "unit_words"
-    chunk_vectors = vectors.get("chunk_vectors", vectors["unit_vectors"])
+    of_units = settings.core_unit == "subchunk"
+    name = "chunk_words" if "chunk_words_indptr" in words and not of_units else "unit_words"
+    count = len(words["vocabulary_offsets"]) - 1
+    if settings.words == "published":
+        name, count = "cooc", int(words["cooc_count"][0])
+    nodes = vectors["unit_vectors"] if of_units else vectors.get("chunk_vectors", vectors["unit_vectors"])
     lexical_k = settings.knn_k // 2
     lexical, shared = _core.cooccurrence_knn(
         *csr(words, name),
-        len(words["vocabulary_offsets"]) - 1,
+        count,
         lexical_k,
         max_df_ratio=settings.max_df_ratio,
+        allow_zero=settings.knn_zero,
         threads=context.threads,
         report=context.report,
     )
     semantic_k = settings.knn_k - lexical_k
-    if choose(len(chunk_vectors), settings.ann, settings.knn_ann_from, installed()) == "hnsw":
+    exclude = None if settings.knn_repeats else _rows(lexical)
+    if choose(len(nodes), settings.ann, settings.knn_ann_from, installed()) == "hnsw":
         semantic, similarity = nearest_rows(
-            chunk_vectors,
+            nodes,
             semantic_k,
-            _rows(lexical),
+            exclude,
             context.scratch,
             settings.seed,
             context.threads,
@@ -42,19 +48,23 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         )
     else:
         semantic, similarity = _core.cosine_knn(
-            chunk_vectors,
-            semantic_k,
-            exclude=_rows(lexical),
-            threads=context.threads,
-            report=context.report,
+            nodes, semantic_k, exclude=exclude, threads=context.threads, report=context.report
         )
+    graph = _core.knn_graph(lexical, semantic)
     return {
         "lexical": lexical,
         "lexical_counts": shared,
         "semantic": semantic,
         "semantic_scores": similarity,
-        **csr_out("graph", _core.knn_graph(lexical, semantic)),
+        # Under another name, because a mode that walks over chunks has no use for it.
+        **csr_out("unit_graph" if _over_units(inputs, of_units) else "graph", graph),
     }
+
+
+def _over_units(inputs: StageInputs, of_units: bool) -> bool:
+    """Whether the nodes are units that are not chunks."""
+    units = inputs["units"]
+    return of_units and len(units["unit_tokens"]) != len(units["chunk_document"])
 
 
 def _rows(neighbours: NDArray[np.uint32]) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
@@ -69,8 +79,18 @@ def _rows(neighbours: NDArray[np.uint32]) -> tuple[NDArray[np.uint64], NDArray[n
 STAGE = Stage(
     "knn",
     version=1,
-    needs=("words", "vectors"),
-    settings=("knn_k", "max_df_ratio", "ann", "knn_ann_from", "seed"),
+    needs=("units", "words", "vectors"),
+    settings=(
+        "knn_k",
+        "max_df_ratio",
+        "core_unit",
+        "words",
+        "knn_repeats",
+        "knn_zero",
+        "ann",
+        "knn_ann_from",
+        "seed",
+    ),
     run=run,
     unit="chunks",
 )

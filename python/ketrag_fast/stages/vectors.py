@@ -20,7 +20,7 @@ Packed = tuple[U8, U64]
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """`basis` makes a question's vector; the codes are an eight-bit copy that preselects."""
     if context.model is not None:
-        return _from_model(inputs, context)
+        return _from_model(inputs, settings, context)
     words = inputs["words"]
     indptr, indices = csr(words, "unit_words")
     count = len(words["vocabulary_offsets"]) - 1
@@ -36,7 +36,13 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     )
     units = _core.embed_rows(basis, indptr, indices, words["unit_counts"], threads=context.threads)
     outputs: dict[str, NDArray[Any]] = {"basis": basis, **_searchable(units, context)}
-    if "chunk_words_indptr" in words:
+    if "keyword_texts_offsets" in words:
+        indptr, indices = csr(words, "keyword_text_words")
+        once = np.ones(len(indices), np.uint32)
+        outputs["keyword_text_vectors"] = _core.embed_rows(
+            basis, indptr, indices, once, threads=context.threads
+        )
+    if settings.core_unit == "chunk" and "chunk_words_indptr" in words:
         indptr, indices = csr(words, "chunk_words")
         once = np.ones(len(indices), np.uint32)
         outputs["chunk_vectors"] = _core.embed_rows(basis, indptr, indices, once, threads=context.threads)
@@ -48,42 +54,40 @@ def _searchable(units: NDArray[np.float32], context: StageContext) -> dict[str, 
     return {"unit_vectors": units, "unit_codes": codes, "unit_scale": scale, "unit_residual": residual}
 
 
-def _from_model(inputs: StageInputs, context: StageContext) -> Outputs:
+def _from_model(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """One pass of the model over everything, so that progress has one total (specs 0.9: the title precedes).
 
     A sentence's vector is that of the sentence alone; a title is a sentence of its own, once in its
-    document, for keywords. The order is that of `sent_words`: all sentences, then the titles.
+    document, for keywords. The order is that of `sent_words`: all sentences, then the titles. With the
+    published words only their own sentences are embedded, as published; the walk then goes by words alone.
     """
     units, words = inputs["units"], inputs["words"]
     titles, texts = strings(units, "document_titles"), inputs.documents.packed("text")
     own = np.flatnonzero(units["sent_title"] == 0)
     owner = units["chunk_document"][units["sent_chunk"]]
     titled = np.unique(owner[units["sent_title"] != 0])
-    parts = [
-        (titles, units["unit_document"], strings(units, "unit_texts")),
-        (None, None, _core.slice_strings(texts, owner[own], units["sent_bytes"][own])),
-        (None, None, _core.take_strings(titles, titled)),
-    ]
-    if "chunk_words_indptr" in words:
+    parts: dict[str, tuple[Packed | None, NDArray[np.uint32] | None, Packed]] = {
+        "unit_vectors": (titles, units["unit_document"], strings(units, "unit_texts"))
+    }
+    if "keyword_texts_offsets" in words:
+        parts["keyword_text_vectors"] = (None, None, strings(words, "keyword_texts"))
+    else:
+        sentences = _core.slice_strings(texts, owner[own], units["sent_bytes"][own])
+        parts["walk_sentence_vectors"] = (None, None, sentences)
+        parts["title_sentence_vectors"] = (None, None, _core.take_strings(titles, titled))
+    if settings.core_unit == "chunk" and "chunk_words_indptr" in words:
         chunks = _core.slice_strings(texts, units["chunk_document"], units["chunk_bytes"])
-        parts.append((titles, units["chunk_document"], chunks))
-    counts = [len(packed[1]) - 1 for _, _, packed in parts]
+        parts["chunk_vectors"] = (titles, units["chunk_document"], chunks)
+    counts = [len(packed[1]) - 1 for _, _, packed in parts.values()]
     model = context.model
     assert model is not None  # noqa: S101 - the caller looked
     context.report.unit = "tokens"
-    chars = sum(len(packed[0]) for _, _, packed in parts)
-    stream = (text for head, of, packed in parts for text in _texts(head, of, packed))
+    chars = sum(len(packed[0]) for _, _, packed in parts.values())
+    stream = (text for head, of, packed in parts.values() for text in _texts(head, of, packed))
     every = model.embed(stream, sum(counts), chars, context.report)
     cuts = np.cumsum([0, *counts])
-    rows = [every[start:end] for start, end in pairwise(cuts)]
-    outputs = {
-        **_searchable(rows[0], context),
-        "walk_sentence_vectors": rows[1],
-        "title_sentence_vectors": rows[2],
-    }
-    if len(rows) > 3:
-        outputs["chunk_vectors"] = rows[3]
-    return outputs
+    rows = {name: every[start:end] for name, (start, end) in zip(parts, pairwise(cuts), strict=True)}
+    return {**rows, **_searchable(rows["unit_vectors"], context)}
 
 
 def _texts(titles: Packed | None, owner: NDArray[np.uint32] | None, packed: Packed) -> Iterator[str]:
@@ -104,7 +108,7 @@ STAGE = Stage(
     "vectors",
     version=1,
     needs=("documents", "units", "words"),
-    settings=("embedder", "builtin_dim", "seed"),
+    settings=("embedder", "builtin_dim", "seed", "core_unit"),
     run=run,
     unit="steps",
 )

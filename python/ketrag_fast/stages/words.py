@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ketrag_fast import _core
+from ketrag_fast.backends.nltk_data import load
 from ketrag_fast.config import Settings
+from ketrag_fast.kernels.text import Packed, unpack
 from ketrag_fast.pipeline.stage import Outputs, Stage, StageContext, StageInputs
-from ketrag_fast.stages.rows import csr_out, strings_out, take_rows
+from ketrag_fast.stages.published import cooccurrence, keywords
+from ketrag_fast.stages.rows import csr_out, strings, strings_out, take_rows
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
@@ -28,6 +35,12 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         context.threads,
         report=context.report,
     )
+    published: dict[str, NDArray[Any]] = {}
+    if settings.words == "published":
+        published = _published(inputs, settings, context)
+        texts = strings(published, "keyword_texts")
+        known = _known_words(found["words"], texts, settings.language, context.threads)
+        published |= csr_out("keyword_text_words", known)
     words = found["words"]
     count = len(words[1]) - 1
     unit_words = found["unit_words"]
@@ -44,9 +57,48 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         **csr_out("word_units", _core.transpose(*unit_words, count, threads=context.threads)),
         **csr_out("sent_words", sent_words),
         **csr_out("chunk_words", found["chunk_words"]),
+        **published,
     }
 
 
+def _published(inputs: StageInputs, settings: Settings, context: StageContext) -> dict[str, NDArray[Any]]:
+    """The same anew, as the published code has it; a unit's text has its title before it."""
+    units = inputs["units"]
+    data = load(settings.nltk_data)
+    titles = unpack(*strings(units, "document_titles"))
+    texts = _titled(titles, units["unit_document"], unpack(*strings(units, "unit_texts")))
+    joined = texts
+    if settings.core_unit == "chunk" and settings.split_level:
+        owner, span = units["chunk_document"], units["chunk_bytes"]
+        cut = _core.slice_strings(inputs.documents.packed("text"), owner, span)
+        joined = _titled(titles, owner, unpack(*cut))
+    return {**cooccurrence(data, joined, context), **keywords(data, texts, context)}
+
+
+def _known_words(
+    vocabulary: Packed, texts: Packed, language: str, threads: int
+) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    """For each text the ids of its own words, ascending: what the built-in space embeds it by."""
+    (blob, offsets), _, indptr = _core.tokenise(texts, language, threads)
+    number = {word: i for i, word in enumerate(unpack(*vocabulary))}
+    found = [number.get(word) for word in unpack(blob, offsets)]
+    ends = indptr.tolist()
+    rows = [sorted({x for x in found[a:b] if x is not None}) for a, b in pairwise(ends)]
+    starts = np.zeros(len(rows) + 1, np.uint64)
+    np.cumsum([len(row) for row in rows], out=starts[1:])
+    return starts, np.array([x for row in rows for x in row], np.uint32)
+
+
+def _titled(titles: list[str], owner: NDArray[np.uint32], texts: list[str]) -> list[str]:
+    heads = (titles[document] for document in owner.tolist())
+    return [f"{head}\n{text}" if head else text for head, text in zip(heads, texts, strict=True)]
+
+
 STAGE = Stage(
-    "words", version=1, needs=("documents", "units"), settings=("language",), run=run, unit="chunks"
+    "words",
+    version=1,
+    needs=("documents", "units"),
+    settings=("language", "words", "core_unit"),
+    run=run,
+    unit="chunks",
 )

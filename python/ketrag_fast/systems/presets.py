@@ -1,7 +1,9 @@
 """One table: what each named system sets. Everything it does not name keeps its default.
 
-The rows are the solutions of the KET-RAG paper (specs 10, 1.6) that run with no language model,
-and the keyword half, with the core selection, of those that also have a skeleton.
+The rows are the solutions of the KET-RAG paper (specs 10, 1.6) in its two settings: low-cost (chunks of 1,200
+tokens, in 8 pieces where chunks are split) and high-performance (`-150`: chunks of 150 tokens, whole). Those
+with a skeleton have it where something reads the core chunks (`llm`). `walk` is this project's own, and
+`parity` is what the published code does where it departs from the paper (1.9).
 """
 
 from __future__ import annotations
@@ -10,29 +12,52 @@ from collections.abc import Mapping
 from typing import Any
 
 _LOW_COST = {"cut": "windows", "chunk_tokens": 1200, "overlap": 0, "knn_k": 2}
-_HIGH_PERFORMANCE = {"cut": "windows", "chunk_tokens": 150, "overlap": 0, "knn_k": 2, "split_level": 0}
+_HIGH_PERFORMANCE = {**_LOW_COST, "chunk_tokens": 150}
+
+_SOLUTIONS: Mapping[str, Mapping[str, Any]] = {
+    "ket-rag-p": {"split_level": 3, "core_ratio": 0.8, "core_selection": "pagerank", "mode": "ket"},
+    "ket-rag-u": {"split_level": 3, "core_ratio": 0.8, "core_selection": "uniform", "mode": "ket"},
+    "skeleton-rag": {"split_level": 3, "core_ratio": 0.8, "core_selection": "pagerank", "mode": "skeleton"},
+    "ms-graph-rag": {"split_level": 0, "core_ratio": 1.0, "mode": "ms-graph"},
+    "hybrid-rag": {"split_level": 0, "core_ratio": 1.0, "mode": "hybrid"},
+    "keyword-rag": {"split_level": 0, "core_ratio": 0.0, "mode": "keyword"},
+    "text-rag": {"split_level": 0, "core_ratio": 0.0, "mode": "text"},
+    "knng-rag": {"split_level": 0, "core_ratio": 0.0, "mode": "knng"},
+    "hyde": {"split_level": 0, "core_ratio": 0.0, "mode": "hyde"},
+}
+"""What a solution sets beside the sizes of its chunks. In the `-150` setting nothing is split."""
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "default": {},
-    "ket-rag-p": {**_LOW_COST, "split_level": 3, "core_ratio": 0.8, "core_selection": "pagerank"},
-    "ket-rag-p-150": {**_HIGH_PERFORMANCE, "core_ratio": 0.8, "core_selection": "pagerank"},
-    "ket-rag-u": {**_LOW_COST, "split_level": 3, "core_ratio": 0.8, "core_selection": "uniform"},
-    "ket-rag-u-150": {**_HIGH_PERFORMANCE, "core_ratio": 0.8, "core_selection": "uniform"},
-    "keyword-rag": {**_LOW_COST, "split_level": 0, "core_ratio": 0.0, "mode": "keyword"},
-    "keyword-rag-150": {**_HIGH_PERFORMANCE, "core_ratio": 0.0, "mode": "keyword"},
-    "text-rag": {**_LOW_COST, "split_level": 0, "core_ratio": 0.0, "mode": "text"},
-    "text-rag-150": {**_HIGH_PERFORMANCE, "core_ratio": 0.0, "mode": "text"},
-    "knng-rag": {**_LOW_COST, "split_level": 0, "core_ratio": 0.0, "mode": "knng"},
-    "knng-rag-150": {**_HIGH_PERFORMANCE, "core_ratio": 0.0, "mode": "knng"},
+    "walk": {"mode": "walk"},
+    **{name: {**_LOW_COST, **own} for name, own in _SOLUTIONS.items()},
+    **{f"{name}-150": {**_HIGH_PERFORMANCE, **own, "split_level": 0} for name, own in _SOLUTIONS.items()},
+    "parity": {
+        **_LOW_COST,
+        **_SOLUTIONS["ket-rag-p"],
+        "overlap": 100,
+        "words": "published",
+        "keyword_mean": "occurrences",
+        "core_unit": "subchunk",
+        "core_rounding": "down",
+        "core_rank": "networkx",
+        "knn_repeats": True,
+        "knn_zero": True,
+        "seed_keywords": 1000,
+        "row_count": "whole",
+        "oversize_policy": "drop",
+    },
 }
 
-KEYWORD_HALF_ONLY = frozenset({"ket-rag-p", "ket-rag-p-150", "ket-rag-u", "ket-rag-u-150"})
-"""Systems whose skeleton needs a language model: built here are chunks, graphs and keywords."""
+WITH_SKELETON = frozenset(name for name, row in PRESETS.items() if row.get("core_ratio", 0.0) > 0.0)
+"""Systems that need the core chunks read: without it they lack their skeleton."""
+HALVES = frozenset(name for name in WITH_SKELETON if name.startswith("ket-rag")) | {"parity"}
+"""Those that are keywords alone without a skeleton."""
 
 
 def note(system: str) -> str | None:
     """What a user should know about a system before trusting its name."""
-    if system in KEYWORD_HALF_ONLY:
+    if system in WITH_SKELETON:
         return (
             f"{system}: the text-keyword half is built; "
             "the entity skeleton needs a language model, which this version does not drive"

@@ -1,4 +1,4 @@
-"""hnswlib inside an index: stored, checked, opened, asked, and done without, with vectors that a test brings."""
+"""hnswlib inside an index: stored, checked, opened, asked, and done without, over brought vectors."""
 
 from __future__ import annotations
 
@@ -113,7 +113,8 @@ def test_a_changed_setting_of_the_graph_embeds_nothing_and_keeps_the_rest(build:
     report = build(ann="hnsw").report
     assert report is not None
     ran = {stage.name for stage in report.stages if stage.how == "ran"}
-    assert ran == {*GRAPHS, "knn"} and report.usage is not None and report.usage.embedding_texts == 0
+    assert ran == {*GRAPHS, "knn", "core"}
+    assert report.usage is not None and report.usage.embedding_tokens == 0
 
 
 def test_without_the_package_auto_scans_with_a_word(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,9 +144,11 @@ def test_an_altered_graph_is_never_loaded(build: Build, tmp_path: Path, stage: s
     data[len(data) // 2] ^= 1
     file.write_bytes(data)
     mode = "text" if stage == "unit_search" else "keyword"
-    with pytest.raises(IndexDamaged):
-        with Index.open(tmp_path / "i", settings=Settings(verify=verify)) as index:
-            index.retrieve("question 1", mode=mode, budget=400)
+    with (
+        pytest.raises(IndexDamaged),
+        Index.open(tmp_path / "i", settings=Settings(verify=verify)) as index,
+    ):
+        index.retrieve("question 1", mode=mode, budget=400)
     report = build(ann="hnsw").report  # it is made anew
     assert report is not None
     assert {s.name for s in report.stages if s.how == "ran"} >= {stage}

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ketrag_fast.backends.embedders.openai import OpenAIEmbedder, cut, parts_of, vectors_of, weight
+from ketrag_fast.backends.embedders.openai import OpenAIEmbedder, cut, vectors_of
 from ketrag_fast.backends.http import Patience, is_loopback
+from ketrag_fast.backends.openai import parts_of, weight
 from ketrag_fast.backends.spending import Account
 from ketrag_fast.errors import BackendError, Cancelled, ConfigError, NetworkForbidden
 from tests.support.endpoint import (

@@ -50,7 +50,8 @@ from ketrag_fast.backends.embedders.registry import Options
 from ketrag_fast.backends.embedders.source import VectorSource
 folder, model, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 texts = (f"Sentence {n} is about {n % 97} ships and {n % 89} harbours." for n in range(count))
-with VectorSource(f"sentence-transformers:{model}", Options("fp32", "cpu"), folder / "v.sqlite", folder) as source:
+spec, options = f"sentence-transformers:{model}", Options("fp32", "cpu")
+with VectorSource(spec, options, folder / "v.sqlite", folder) as source:
     source.embed(["warm up"] * 10, 10, 100, None)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     rows = source.embed(texts, count, 50 * count, None)
@@ -65,7 +66,9 @@ def test_ten_times_the_sentences_take_no_more_memory(minilm: Path, tmp_path: Pat
     grown = []
     for count in (6_000, 60_000):
         (tmp_path / str(count)).mkdir()
-        done = python(_MEASURE, str(tmp_path / str(count)), str(minilm), str(count), cwd=tmp_path, timeout=1200)
+        done = python(
+            _MEASURE, str(tmp_path / str(count)), str(minilm), str(count), cwd=tmp_path, timeout=1200
+        )
         assert done.code == 0, done.err
         grown.append(int(done.out) / 1024)
     vectors = 54_000 * 384 * 4 / 2**20

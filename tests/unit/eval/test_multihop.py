@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.eval.concatenate import concatenated
+from ketrag_fast.eval.concatenate import concatenated, places
 from ketrag_fast.eval.datasets import load_dataset
 
 
@@ -213,3 +213,7 @@ def test_a_folder_is_concatenated_as_the_published_code_has_it(tmp_path: Path) -
     wanted = [f"T{n}\ntext {n}" if n else "text 0" for n in range(9)]
     random.Random(0).shuffle(wanted)
     assert text == "\n".join(wanted)
+    found = places(load_dataset(tmp_path), 0)
+    assert {n: text[a:b] for n, (a, b) in found.items()} == {
+        str(n): f"T{n}\ntext {n}" if n else "text 0" for n in range(9)
+    }

@@ -21,7 +21,7 @@ Rows = tuple[NDArray[np.uint64], NDArray[np.uint32]]
 def nearest_rows(
     vectors: Floats,
     k: int,
-    exclude: Rows,
+    exclude: Rows | None,
     scratch: Path | None,
     seed: int,
     threads: int = 0,
@@ -38,7 +38,8 @@ def nearest_rows(
     scores = np.zeros((count, wanted), np.float64)
     if not wanted:
         return ids, scores
-    indptr, indices = exclude
+    none = np.zeros(count + 1, np.uint64), np.zeros(0, np.uint32)
+    indptr, indices = none if exclude is None else exclude
     most = int(np.diff(indptr.astype(np.int64)).max(initial=0))
     asked = min(count, wanted + 1 + most + _MARGIN)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:

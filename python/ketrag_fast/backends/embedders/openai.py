@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import os
-import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -24,11 +22,11 @@ from numpy.typing import NDArray
 from ketrag_fast.backends.embedders.fingerprint import of_endpoint
 from ketrag_fast.backends.embedders.protocol import Engine, Role, Streamed, checked, excerpt
 from ketrag_fast.backends.embedders.windows import average
-from ketrag_fast.backends.http import Client, Patience, TooLongError, endpoint, is_loopback
+from ketrag_fast.backends.http import Client, Patience, TooLongError, endpoint
+from ketrag_fast.backends.openai import LETTERS, WEIGHT, key_for, parts_of, weight
 from ketrag_fast.backends.spending import Account
 from ketrag_fast.errors import BackendError, Cancelled, ConfigError
 
-KEY_VARIABLES: Final = ("KETRAG_OPENAI_API_KEY", "OPENAI_API_KEY")
 BATCH_TEXTS: Final = 64
 BATCH_WEIGHT: Final = 16_384
 LOOK_SECONDS: Final = 0.2
@@ -38,10 +36,6 @@ RUNGS: Final = (120, 250, 505, 1020, 2040, 4090, 8180, 16_360, 32_700)
 _ENDS: Final = ("the red old fox ran", "two ships sank at noon")
 _WIDEST: Final = 16_384
 _NUMBER_BYTES: Final = 32
-_WEIGHT: Final = re.compile(r"[A-Za-z]+|[0-9]|[^\sA-Za-z0-9]")
-_LETTERS: Final = 6
-
-_SPEC: Final = re.compile(r"(?P<model>.+?)@(?P<url>https?://.+)", re.DOTALL)
 
 
 class OpenAIEmbedder(Streamed):
@@ -62,7 +56,7 @@ class OpenAIEmbedder(Streamed):
         self.account = account or Account()
         self._model, url = parts_of(spec)
         parts = endpoint(url, offline=offline)
-        key = _key(parts.hostname or "", parts.scheme)
+        key = key_for(parts.hostname or "", parts.scheme)
         path = parts.path.rstrip("/")
         path = path if path.endswith("/embeddings") else path + "/embeddings"
         path += f"?{parts.query}" if parts.query else ""
@@ -181,29 +175,14 @@ class OpenAIEmbedder(Streamed):
         return bool(np.abs(vectors[0] - vectors[1]).max() > 1e-4 * np.abs(vectors[0]).max())
 
 
-def parts_of(spec: str) -> tuple[str, str]:
-    """(MODEL, URL) of `openai:MODEL@URL`."""
-    found = _SPEC.fullmatch(spec.removeprefix("openai:"))
-    if not found or not found["model"].strip():
-        raise ConfigError(
-            f"{spec!r} is not openai:MODEL@URL", hint="as in openai:nomic@http://127.0.0.1:8080/v1"
-        )
-    return found["model"], found["url"]
-
-
-def weight(text: str) -> int:
-    """Estimated tokens: a word counts one for each six letters begun, any other sign and digit one."""
-    return sum(1 + (len(part) - 1) // _LETTERS for part in _WEIGHT.findall(text))
-
-
 def cut(text: str, limit: int) -> list[str]:
     """Consecutive parts of a text, none heavier than `limit`, of about equal weight, cut between tokens."""
     total = weight(text)
     count = -(-total // limit)
     share = -(-total // count)
     out, start, size = [], 0, 0
-    for found in _WEIGHT.finditer(text):
-        for place in range(found.start(), found.end(), _LETTERS):
+    for found in WEIGHT.finditer(text):
+        for place in range(found.start(), found.end(), LETTERS):
             if size == share:
                 out.append(text[start:place])
                 start, size = place, 0
@@ -258,12 +237,3 @@ def _groups(weights: Sequence[int]) -> Iterator[list[int]]:
         size += heavy
     if group:
         yield group
-
-
-def _key(host: str, scheme: str) -> str | None:
-    """Ours goes to the endpoint that the spec names; OpenAI's own key to OpenAI alone."""
-    own = os.environ.get(KEY_VARIABLES[0])
-    key = own or (os.environ.get(KEY_VARIABLES[1]) if host == "api.openai.com" else None)
-    if key and scheme != "https" and not is_loopback(host):
-        raise ConfigError(f"a key would go to {host} unencrypted", hint="use an https address")
-    return key

@@ -58,7 +58,7 @@ def fingerprint(spec: str, options: Options | None = None) -> str:
     if kind == "sentence-transformers":
         return of_folder(_folder(rest, options or Options()))
     if kind == "openai":
-        from ketrag_fast.backends.embedders.openai import parts_of
+        from ketrag_fast.backends.openai import parts_of
 
         return of_endpoint(parts_of(spec)[0])
     if kind == "vectors":

@@ -70,13 +70,18 @@ class GgufFile:
         """Of the residual stream."""
         return self._number("embedding_length") or 4096
 
+    @property
+    def heads(self) -> int:
+        """Of attention."""
+        return self._number("attention.head_count") or 32
+
     def cell_bytes(self) -> int:
         """Bytes that one token takes in the context: keys and values of all layers in 16 bits.
 
         Upwards where unsure: layers with a window, with a compressed or with no cache count in full.
         """
         layers = self._number("block_count") or 32
-        heads = self._number("attention.head_count") or 32
+        heads = self.heads
         groups = self.facts.get(f"{self.architecture}.attention.head_count_kv", heads)
         total = sum(groups) if isinstance(groups, list) and groups else layers * (_positive(groups) or heads)
         usual = max(1, self.width // heads)

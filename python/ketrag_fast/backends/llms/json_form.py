@@ -1,0 +1,260 @@
+"""A JSON schema as a tree of forms, and that tree as a grammar for llama.cpp (GBNF).
+
+Only what can be held to exactly is taken: an unknown keyword is an error, because a grammar that is
+refused, or quietly wider than the schema, would mean an unconstrained reply that looks like a checked
+one. Two things are narrower than the schema, never wider: all properties are written, in the schema's
+order, and there is no white space between tokens, which a model would have to pay for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from ketrag_fast.errors import ConfigError
+
+# llama.cpp refuses more repetitions than 2,000, and each one costs a rule; what is longer is left open
+# here, bounded by the cap on tokens, and measured by whoever reads the reply.
+_MOST_REPEATS: Final = 500
+_IGNORED: Final = frozenset({"title", "description", "$schema", "$id", "examples", "default", "$comment"})
+_CHAR: Final = r'[^"\\\x7F\x00-\x1F] | [\\] (["\\/bfnrt] | "u" [0-9a-fA-F]{4})'
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """One of these JSON texts: constants, enumerations, booleans, null."""
+
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A string of so many characters; `most` None is any number."""
+
+    least: int = 0
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number; `whole` without a fraction."""
+
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An array: `first` in their places, then `rest` from `least` to `most` times."""
+
+    first: tuple[Form, ...]
+    rest: Form | None
+    least: int
+    most: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An object with these members in this order."""
+
+    members: tuple[tuple[str, Form], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """One of several forms that begin with different characters."""
+
+    forms: tuple[Form, ...]
+
+
+Form: TypeAlias = Words | Text | Number | Row | Record | Either
+
+
+def compact(value: Any) -> str:
+    """A value as the grammars here write it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def form_of(schema: Mapping[str, Any], where: str = "the schema") -> Form:
+    """The tree of a schema. Raises ConfigError at what it does not know."""
+    rules = {key: value for key, value in schema.items() if key not in _IGNORED}
+    for both in ("anyOf", "oneOf"):
+        if both in rules:
+            _only(rules, {both}, where)
+            forms = tuple(form_of(one, f"{where}.{both}[{n}]") for n, one in enumerate(rules[both]))
+            return _either(forms, where)
+    if "const" in rules or "enum" in rules:
+        _only(rules, {"const", "enum", "type"}, where)
+        values = [rules["const"]] if "const" in rules else list(rules["enum"])
+        if not values:
+            raise ConfigError(f"{where} allows no value")
+        return Words(tuple(dict.fromkeys(compact(value) for value in values)))
+    kind = rules.get("type")
+    if isinstance(kind, list):
+        forms = tuple(form_of({**rules, "type": one}, where) for one in kind)
+        return _either(forms, where)
+    match kind:
+        case "string":
+            _only(rules, {"type", "minLength", "maxLength"}, where)
+            return Text(*_bounds(rules, "minLength", "maxLength", where))
+        case "integer" | "number":
+            _only(rules, {"type"}, where)
+            return Number(kind == "integer")
+        case "boolean":
+            _only(rules, {"type"}, where)
+            return Words(("true", "false"))
+        case "null":
+            _only(rules, {"type"}, where)
+            return Words(("null",))
+        case "array":
+            return _row(rules, where)
+        case "object":
+            return _record(rules, where)
+    raise ConfigError(f"{where} has the type {kind!r}, which no grammar is made for")
+
+
+def _row(rules: Mapping[str, Any], where: str) -> Form:
+    _only(rules, {"type", "items", "prefixItems", "minItems", "maxItems"}, where)
+    first = tuple(form_of(one, f"{where}[{n}]") for n, one in enumerate(rules.get("prefixItems", ())))
+    least, most = _bounds(rules, "minItems", "maxItems", where)
+    if most is not None and most < len(first):
+        first = first[:most]
+    more = None if most is None else most - len(first)
+    inner = rules.get("items")
+    if inner is False or (more == 0):
+        rest = None
+    elif isinstance(inner, Mapping):
+        rest = form_of(inner, f"{where}[]")
+    else:
+        raise ConfigError(f"{where} does not say what its items are")
+    if first and least < len(first):
+        raise ConfigError(f"{where} may leave out items of prefixItems", hint="set minItems to their number")
+    if rest is None and least > len(first):
+        raise ConfigError(f"{where} wants more items than it describes")
+    return Row(first, rest, least - len(first), more)
+
+
+def _record(rules: Mapping[str, Any], where: str) -> Form:
+    _only(rules, {"type", "properties", "required", "additionalProperties"}, where)
+    properties = rules.get("properties")
+    if not isinstance(properties, Mapping) or not properties:
+        raise ConfigError(f"{where} is an object without properties")
+    missing = set(rules.get("required", ())) - set(properties)
+    if missing:
+        raise ConfigError(f"{where} requires {sorted(missing)}, which it does not describe")
+    return Record(tuple((key, form_of(value, f"{where}.{key}")) for key, value in properties.items()))
+
+
+def _either(forms: tuple[Form, ...], where: str) -> Form:
+    if not forms:
+        raise ConfigError(f"{where} allows no value")
+    if len(forms) == 1:
+        return forms[0]
+    starts = [starts_of(form) for form in forms]
+    if sum(len(one) for one in starts) != len(frozenset[str]().union(*starts)):
+        raise ConfigError(f"{where} has alternatives that begin alike; they cannot be told apart")
+    return Either(forms)
+
+
+def starts_of(form: Form) -> frozenset[str]:
+    """The characters that a value of this form may begin with."""
+    match form:
+        case Words(texts):
+            return frozenset(text[0] for text in texts)
+        case Text():
+            return frozenset('"')
+        case Number():
+            return frozenset("-0123456789")
+        case Row():
+            return frozenset("[")
+        case Record():
+            return frozenset("{")
+        case Either(forms):
+            return frozenset[str]().union(*map(starts_of, forms))
+
+
+def _only(rules: Mapping[str, Any], known: set[str], where: str) -> None:
+    unknown = set(rules) - known
+    if unknown:
+        raise ConfigError(f"{where} uses {sorted(unknown)}, which no grammar is made for")
+
+
+def _bounds(rules: Mapping[str, Any], low: str, high: str, where: str) -> tuple[int, int | None]:
+    least, most = rules.get(low, 0), rules.get(high)
+    good = (
+        isinstance(least, int) and least >= 0 and (most is None or (isinstance(most, int) and most >= least))
+    )
+    if not good:
+        raise ConfigError(f"{where} has no sensible {low} and {high}")
+    return least, most
+
+
+def grammar_of(form: Form) -> str:
+    """GBNF whose rule `root` is this form."""
+    rules: dict[str, str] = {}
+    body = _rule(form, rules)
+    lines = [f"root ::= {body}", *(f"{name} ::= {text}" for name, text in rules.items()), f"char ::= {_CHAR}"]
+    return "\n".join(lines) + "\n"
+
+
+def _rule(form: Form, rules: dict[str, str]) -> str:
+    match form:
+        case Words(texts):
+            body = " | ".join(_quoted(text) for text in texts)
+        case Text(least, most):
+            body = f'"\\"" {_times("char", least, most)} "\\""'
+        case Number(whole):
+            body = '"-"? ("0" | [1-9] [0-9]{0,15})'
+            body += "" if whole else ' ("." [0-9]{1,15})? ([eE] [-+]? [0-9]{1,3})?'
+        case Row():
+            body = _row_rule(form, rules)
+        case Record(members):
+            parts = [f"{_quoted(compact(key) + ':')} {_rule(value, rules)}" for key, value in members]
+            inside = ' "," '.join(parts)
+            body = f'"{{" {inside} "}}"'
+        case Either(forms):
+            body = " | ".join(_rule(one, rules) for one in forms)
+    for name, text in rules.items():
+        if text == body:
+            return name
+    name = f"r{len(rules)}"
+    rules[name] = body
+    return name
+
+
+def _row_rule(form: Row, rules: dict[str, str]) -> str:
+    parts = ' "," '.join(_rule(one, rules) for one in form.first)
+    if form.rest is None or form.most == 0:
+        return f'"[" {parts} "]"'
+    inner = _rule(form.rest, rules)
+    if parts:
+        repeated = _times(f'("," {inner})', form.least, form.most)
+        return f'"[" {parts} {repeated} "]"'
+    most = None if form.most is None else form.most - 1
+    more = _times(f'("," {inner})', max(0, form.least - 1), most)
+    return f'"[" {inner} {more} "]"' if form.least else f'"[" ({inner} {more})? "]"'
+
+
+def _times(what: str, least: int, most: int | None) -> str:
+    if least == most:
+        return f"{what}{{{least}}}" if least <= _MOST_REPEATS else f"{what}*"
+    if most is not None and most > _MOST_REPEATS:
+        most = None
+    if least > _MOST_REPEATS:
+        least = 0
+    return f"{what}*" if (least, most) == (0, None) else f"{what}{{{least},{'' if most is None else most}}}"
+
+
+def _quoted(text: str) -> str:
+    out = []
+    for sign in text:
+        if sign in '"\\':
+            out.append("\\" + sign)
+        elif " " <= sign <= "~":
+            out.append(sign)
+        elif ord(sign) < 0x10000:
+            out.append(f"\\u{ord(sign):04X}")
+        else:
+            out.append(f"\\U{ord(sign):08X}")
+    return f'"{"".join(out)}"'

@@ -1,0 +1,202 @@
+"""The slots of a context and who sits in them: one step decodes a token for each in one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from ketrag_fast.backends.llms.chat_template import ChatTemplate, Piece
+from ketrag_fast.backends.llms.gguf_file import GgufFile
+from ketrag_fast.backends.llms.llama_context import BATCH, AbortedError, Context, Work
+from ketrag_fast.backends.llms.llama_room import fitting_slots, rounded
+from ketrag_fast.backends.llms.llama_talk import ForcedTokens, Talk
+from ketrag_fast.backends.llms.llama_weights import Choice, Weights
+from ketrag_fast.backends.llms.memory import free_memory
+from ketrag_fast.backends.llms.protocol import Cancel, Limits, Prompt, Reply
+from ketrag_fast.errors import BackendError
+
+
+class Slots:
+    """Runs prompts through a context that is made, and made larger, when a prompt needs it."""
+
+    def __init__(
+        self,
+        file: GgufFile,
+        weights: Weights,
+        choice: Choice,
+        template: ChatTemplate,
+        *,
+        slots: int,
+        limit: int,
+        threads: int,
+        forced: ForcedTokens,
+        shared: bool,
+        flash: bool,
+        free: int | None,
+    ) -> None:
+        self.weights = weights
+        self._file, self._choice, self._template = file, choice, template
+        self._wanted, self._limit, self._threads = slots, limit, threads
+        self._forced, self._shared, self._flash, self._free = forced, shared, flash, free
+        self._context: Context | None = None
+        self._prefix: tuple[str, list[int]] | None = None
+        self._talks: dict[int, Talk] = {}
+        self._paid = False
+
+    @property
+    def slots(self) -> int:
+        """Of the present context; 0 before there is one."""
+        return self._context.slots if self._context is not None else 0
+
+    def close(self) -> None:
+        """Gives back the context's memory; the weights are another's."""
+        self._clear()
+        if self._context is not None:
+            self._context.close()
+            self._context = None
+
+    def tokens(self, prompt: Prompt) -> tuple[list[int], list[int]]:
+        """Of the beginning that all prompts with these instructions share, and of the rest."""
+        first, rest = self._template.pieces(prompt)
+        if self._prefix is None or self._prefix[0] != prompt.instructions:
+            weights = self.weights
+            bos = [weights.bos] if weights.adds_bos and not self._template.begins_with_bos() else []
+            self._prefix = (prompt.instructions, bos + self._tokenise(first))
+        return self._prefix[1], self._tokenise(rest)
+
+    def _tokenise(self, pieces: list[Piece]) -> list[int]:
+        return [token for piece in pieces for token in self.weights.tokenise(piece.text, own=piece.own)]
+
+    def run(
+        self, prompts: Iterator[Prompt], limits: Limits, grammar: Any, cancel: Cancel | None, *, pieces: bool
+    ) -> Iterator[str | Reply]:
+        """Replies as they end, and with `pieces` their text as it grows."""
+        waiting: Prompt | None = None
+        more = True
+        try:
+            while True:
+                yield from self._ended(pieces)
+                if cancel is not None and cancel():
+                    raise AbortedError
+                while more and (self._context is None or len(self._talks) < self.slots):
+                    waiting = waiting or next(prompts, None)
+                    if waiting is None:
+                        more = False
+                        break
+                    admitted = self._admit(waiting, limits, grammar, cancel)
+                    if admitted is None:
+                        break  # it needs the context to itself for a moment
+                    waiting = None
+                    if isinstance(admitted, Reply):
+                        yield admitted
+                if any(talk.finish is None for talk in self._talks.values()):
+                    self._step(cancel)
+                elif not self._talks and waiting is None and not more:
+                    return
+                if pieces:
+                    yield from self._pieces()
+        except AbortedError:
+            for talk in list(self._talks.values()):
+                yield talk.reply(talk.finish or "cancelled")
+            if waiting is not None:
+                yield Reply(waiting.number, "", "cancelled")
+        finally:
+            self._clear()
+
+    def _pieces(self) -> Iterator[str]:
+        """What has been written since it was last asked."""
+        for talk in self._talks.values():
+            if new := talk.text[talk.told :]:
+                talk.told = len(talk.text)
+                yield new
+
+    def _admit(
+        self, prompt: Prompt, limits: Limits, grammar: Any, cancel: Cancel | None
+    ) -> Literal[True] | Reply | None:
+        """True where the prompt has a slot now, a Reply where it cannot have one, None where it must wait."""
+        prefix, rest = self.tokens(prompt)
+        taken = len(prefix) + len(rest)
+        left = self._limit - taken
+        if left < 1:
+            return Reply(
+                prompt.number,
+                "",
+                "error",
+                taken,
+                error=f"the prompt has {taken:,} tokens and the context {self._limit:,}",
+            )
+        cap = max(1, min(limits.tokens, left))
+        context = self._context
+        if context is None or context.room < taken + cap:
+            if self._talks:
+                return None
+            context = self._make(taken, cap)
+        if context.prefix != tuple(prefix):
+            if self._talks:
+                return None
+            context.set_prefix(prefix, cancel)
+            self._paid = False
+        slot = next(slot for slot in range(context.slots) if slot not in self._talks)
+        talk = Talk(
+            prompt.number, len(prefix), rest, limits, cap, self.weights, self._choice, grammar, self._forced
+        )
+        if not self._paid:
+            talk.tokens_shared, self._paid = 0, True
+        self._talks[slot] = talk
+        context.begin(slot)
+        return True
+
+    def _make(self, taken: int, cap: int) -> Context:
+        """A context that this prompt fits into, with room for others that are half as long again."""
+        if self._context is not None:
+            self._context.close()
+            self._context = None
+        room = min(rounded(taken + taken // 2 + cap), max(rounded(self._limit), 256))
+        free = free_memory()
+        known = [bytes_ for bytes_ in (free, self._free) if bytes_ is not None]
+        slots = fitting_slots(self._file, self._wanted, room, BATCH, min(known) if known else None)
+        self._context = Context(
+            self.weights, slots, room, self._threads, shared=self._shared, flash=self._flash
+        )
+        return self._context
+
+    def _step(self, cancel: Cancel | None) -> None:
+        """One batch: replies under way first, then as much of new prompts as there is room for."""
+        budget = BATCH
+        works: list[Work] = []
+        # short ones first: prompts take what replies leave
+        for slot, talk in sorted(self._talks.items(), key=lambda item: (len(item[1].pending), item[0])):
+            part = talk.pending[:budget] if talk.finish is None else []
+            if part:
+                works.append(Work(slot, talk.start, part, wants=len(part) == len(talk.pending)))
+                budget -= len(part)
+        try:
+            chosen = self._context.decode(works, cancel) if self._context is not None else []
+        except BackendError as error:
+            for talk in self._talks.values():
+                talk.finish, talk.error = "error", str(error)
+            return
+        for work, logits in zip(works, chosen, strict=True):
+            talk = self._talks[work.slot]
+            talk.evaluated(len(work.tokens))
+            if logits is not None:
+                talk.choose(logits)
+            talk.look_at_clock()
+
+    def _ended(self, pieces: bool) -> Iterator[str | Reply]:
+        for slot in [slot for slot, talk in self._talks.items() if talk.finish is not None]:
+            talk = self._talks.pop(slot)
+            reply = talk.reply()
+            talk.close()
+            if pieces and (rest := reply.text[talk.told :]):
+                yield rest
+            if self._context is not None:
+                self._context.end(slot)
+            yield reply
+
+    def _clear(self) -> None:
+        for slot, talk in self._talks.items():
+            talk.close()
+            if self._context is not None:
+                self._context.end(slot)
+        self._talks.clear()

@@ -1,0 +1,397 @@
+"""`openai:MODEL@URL`: any endpoint that speaks OpenAI's chat completions, on this machine or elsewhere.
+
+What an endpoint can do is found out by asking and remembered: structured output by the schema, else JSON
+mode, else plain text; and which parameters it refuses. Several requests are under way at once; a prompt
+that fails gives a reply that says so, and only what would fail every prompt is raised.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from itertools import islice
+from queue import Empty, SimpleQueue
+from typing import Any, Final
+
+from ketrag_fast.backends.http import (
+    Client,
+    Patience,
+    RefusedError,
+    TooLongError,
+    UnreachableError,
+    endpoint,
+)
+from ketrag_fast.backends.llms.openai_messages import (
+    EMPTY,
+    FORMS,
+    SPARE,
+    Told,
+    context_of,
+    fingerprint,
+    listed,
+    piece,
+    request_body,
+    whole,
+)
+from ketrag_fast.backends.llms.protocol import Cancel, Finish, Identity, Limits, Prompt, Reply
+from ketrag_fast.backends.llms.registry import ModelOptions
+from ketrag_fast.backends.openai import key_for, parts_of, weight
+from ketrag_fast.backends.spending import Account, LimitReachedError
+from ketrag_fast.errors import BackendError, Cancelled
+
+CONCURRENCY: Final = 4
+LOOK_SECONDS: Final = 0.1
+"""How often the wish to stop is looked at while replies are awaited."""
+LONGEST_SECONDS: Final = 600.0
+"""For a reply where no cap is given: a server that does not stream is silent until it is done."""
+IN_A_ROW: Final = 3
+"""So many failures with no reply between them are the endpoint's fault, not the prompts'."""
+_BASE_BYTES: Final = 1_000_000
+_TOKEN_BYTES: Final = 64
+_LIST_BYTES: Final = 4_000_000
+_SHOWN: Final = 8
+
+
+class _TimeUpError(Exception):
+    """The seconds of one reply are spent."""
+
+
+def open_model(spec: str, rest: str, options: ModelOptions) -> OpenAIModel:
+    """See `OpenAIModel`."""
+    return OpenAIModel(spec, options)
+
+
+class OpenAIModel:
+    """See the module. Opening asks the endpoint which models it serves, if it tells.
+
+    Raises ConfigError (the address), NetworkForbidden, BackendError (nobody there, the key, the model).
+    """
+
+    def __init__(self, spec: str, options: ModelOptions | None = None) -> None:
+        options = options or ModelOptions()
+        self._model, url = parts_of(spec)
+        parts = endpoint(url, offline=options.offline)
+        path = parts.path.rstrip("/").removesuffix("/chat/completions")
+        query = f"?{parts.query}" if parts.query else ""
+        key = key_for(parts.hostname or "", parts.scheme)
+        self._patience = options.patience or Patience()
+        self._address = (parts, f"{path}/chat/completions{query}", key, self._patience)
+        self._models_address = (parts, f"{path}/models{query}", key, self._patience)
+        self.account = options.account or Account()
+        self._slots = options.slots or CONCURRENCY
+        self._form = 0
+        self._spared: frozenset[str] = frozenset()
+        self._lock = threading.Lock()
+        self._clients = threading.local()
+        self._opened: list[Client] = []
+        self._closed = threading.Event()
+        self._served, context = self._look()
+        self.identity = Identity(
+            spec, fingerprint(self._model), options.context or context, {"endpoint": parts.netloc}
+        )
+
+    # ------------------------------------------------------------ the protocol
+
+    def count(self, text: str) -> int:
+        """An estimate of the tokens, rather too high than too low for most languages."""
+        return weight(text)
+
+    def room(self, prompt: Prompt) -> int | None:
+        """See the protocol; None where the endpoint does not tell its model's context."""
+        if self.identity.context is None:
+            return None
+        return self.identity.context - self._weight(prompt)
+
+    def replies(
+        self, prompts: Iterable[Prompt], limits: Limits, cancel: Cancel | None = None
+    ) -> Iterator[Reply]:
+        """See the protocol. LimitReachedError once the next request might cost too much: what is under way
+        then is still waited for and yielded before it is raised.
+        """
+        waiting = iter(prompts)
+        running: dict[Future[Reply], tuple[Prompt, float]] = {}
+        stop = threading.Event()
+        failures = 0
+        ending: BackendError | None = None
+        with _Pool(self._slots) as pool:
+            try:
+                while True:
+                    free = 0 if ending else self._slots - len(running)
+                    for prompt in islice(waiting, free):
+                        future = pool.submit(self._reply, prompt, limits, stop)
+                        running[future] = (prompt, time.monotonic())
+                    if not running:
+                        if ending is not None:
+                            raise ending
+                        return
+                    for future in wait(running, LOOK_SECONDS, FIRST_COMPLETED).done:
+                        prompt, _ = running.pop(future)
+                        try:
+                            reply = future.result()
+                        except LimitReachedError as error:
+                            ending = error
+                            continue
+                        failures = failures + 1 if reply.finish == "error" and not reply.tokens_in else 0
+                        yield reply
+                        if failures >= IN_A_ROW:
+                            raise BackendError(
+                                f"{failures} requests in a row failed, last: {reply.error}",
+                                hint="see the server's log; what was done before is kept",
+                            )
+                    if cancel is not None and cancel():
+                        stop.set()
+                        self._abort()
+                        for prompt, began in running.values():
+                            yield Reply(prompt.number, "", "cancelled", seconds=time.monotonic() - began)
+                        return
+            finally:  # the first fault, or the wish to stop, ends the rest without waiting for its replies
+                stop.set()
+                self._abort()
+
+    def stream(self, prompt: Prompt, limits: Limits, cancel: Cancel | None = None) -> Iterator[str | Reply]:
+        """See the protocol."""
+        events: SimpleQueue[str | Reply | BaseException] = SimpleQueue()
+        stop = threading.Event()
+        began = time.monotonic()
+        said: list[str] = []
+
+        def read() -> None:
+            try:
+                for piece in self._stream(prompt, limits, stop):
+                    events.put(piece)
+            except BaseException as error:  # noqa: BLE001 - raised by who reads the queue
+                events.put(error)
+
+        thread = threading.Thread(target=read, name="ketrag-stream", daemon=True)
+        thread.start()
+        try:
+            while True:
+                try:
+                    item = events.get(timeout=LOOK_SECONDS)
+                except Empty:
+                    item = None
+                if isinstance(item, Reply):
+                    yield item
+                    return
+                if isinstance(item, BaseException):
+                    raise item
+                if item is not None:
+                    said.append(item)
+                    yield item
+                if cancel is not None and cancel():
+                    yield Reply(prompt.number, "".join(said), "cancelled", seconds=time.monotonic() - began)
+                    return
+        finally:
+            stop.set()
+            self._abort()
+            thread.join(2.0)
+
+    def close(self) -> None:
+        """Ends all connections."""
+        self._closed.set()
+        self._abort()
+
+    # ------------------------------------------------------------ one request
+
+    def _reply(self, prompt: Prompt, limits: Limits, stop: threading.Event) -> Reply:
+        """One prompt's reply; what would fail every prompt is raised."""
+        began = time.monotonic()
+
+        def failed(finish: Finish, error: str | None) -> Reply:
+            return Reply(prompt.number, "", finish, seconds=time.monotonic() - began, error=error)
+
+        try:
+            told = self._asked(prompt, limits, self._stopper(limits, stop, began))
+        except _TimeUpError:
+            return failed("time", None)
+        except Cancelled:
+            return failed("cancelled", None)
+        except (LimitReachedError, UnreachableError):
+            raise
+        except RefusedError as error:
+            if error.status in (401, 402, 403, 404):
+                raise self._explained(error) from error
+            return failed("error", str(error))
+        except TooLongError as error:  # this prompt's own fault
+            return replace(failed("error", str(error)), tokens_in=self._weight(prompt))
+        except BackendError as error:
+            return failed("error", str(error))
+        return Reply(
+            prompt.number,
+            told.text,
+            told.finish,
+            told.tokens_in or self._weight(prompt),
+            weight(told.text) if told.tokens_out is None else told.tokens_out,
+            told.shared,
+            time.monotonic() - began,
+            told.error,
+        )
+
+    def _asked(self, prompt: Prompt, limits: Limits, stopped: Any) -> Told:
+        booked = self._weight(prompt)
+        self.account.book(booked, limits.tokens)
+        told = None
+        size = _BASE_BYTES + limits.tokens * _TOKEN_BYTES
+        try:
+            while True:
+                form, spared = self._form, self._spared
+                body = request_body(self._model, prompt, limits, FORMS[form], spared, streamed=False)
+                try:
+                    told = whole(self._client(limits).post(body, size, stopped))
+                    return told
+                except RefusedError as error:
+                    self._learn(error, form, spared, limits, body)
+        finally:
+            sent, received = (told.tokens_in, told.tokens_out) if told else (0, 0)
+            self.account.settle(booked, sent, limits.tokens, received)
+
+    def _stream(self, prompt: Prompt, limits: Limits, stop: threading.Event) -> Iterator[str | Reply]:
+        began = time.monotonic()
+        stopped = self._stopper(limits, stop, began)
+        booked = self._weight(prompt)
+        self.account.book(booked, limits.tokens)
+        said: list[str] = []
+        finish: Finish = "stop"
+        usage = Told("", "stop", None, None)
+        size = _BASE_BYTES + limits.tokens * 16 * _TOKEN_BYTES  # each token comes in an event of its own
+        try:
+            while True:
+                form, spared = self._form, self._spared
+                body = request_body(self._model, prompt, limits, FORMS[form], spared, streamed=True)
+                try:
+                    for event in self._client(limits).events(body, size, stopped):
+                        told = piece(event)
+                        if told.tokens_in is not None:
+                            usage = told
+                        finish = told.finish if told.finish != "stop" else finish
+                        if told.text:
+                            said.append(told.text)
+                            yield told.text
+                    break
+                except RefusedError as error:
+                    self._learn(error, form, spared, limits, body)
+        except _TimeUpError:
+            finish = "time"
+        except RefusedError as error:
+            raise self._explained(error) from error
+        finally:
+            sent, received = usage.tokens_in, usage.tokens_out
+            self.account.settle(
+                booked, sent, limits.tokens, weight("".join(said)) if received is None else received
+            )
+        text = "".join(said)
+        out = weight(text) if usage.tokens_out is None else usage.tokens_out
+        problem = None if text.strip() or finish == "time" else EMPTY
+        yield Reply(
+            prompt.number,
+            text,
+            "error" if problem else finish,
+            booked if usage.tokens_in is None else usage.tokens_in,
+            out,
+            usage.shared,
+            time.monotonic() - began,
+            problem,
+        )
+
+    def _learn(
+        self, error: RefusedError, form: int, spared: frozenset[str], limits: Limits, body: Mapping[str, Any]
+    ) -> None:
+        """Takes away what the endpoint refuses, for this and all later requests; raises what is no matter
+        of that.
+        """
+        if error.status not in (400, 404, 415, 422, 500, 501):
+            raise error
+        plain = str(error).lower()
+        named = next((name for name in SPARE if name in plain and name in body), None)
+        with self._lock:
+            if named is not None:
+                self._spared = self._spared | {named}
+            elif limits.schema is not None and FORMS[form] != "text" and not self._about_model(plain):
+                self._form = max(self._form, form + 1)
+            elif (form, spared) == (self._form, self._spared):  # else another request has learnt meanwhile
+                raise error
+
+    def _about_model(self, plain: str) -> bool:
+        """Whether a refusal speaks of the model's name and not of the form of its replies."""
+        form = any(word in plain for word in ("response_format", "schema", "json", "grammar", "format"))
+        return "model" in plain and not form
+
+    # ------------------------------------------------------------ the endpoint
+
+    def _look(self) -> tuple[tuple[str, ...], int | None]:
+        """The models that the endpoint lists, if it does, and ours's context, if it tells."""
+        once = replace(self._patience, attempts=min(self._patience.attempts, 2))
+        client = Client(*self._models_address[:3], once)
+        try:
+            found = client.get(_LIST_BYTES, self._alive)
+        except UnreachableError:
+            raise
+        except RefusedError as error:
+            if error.status in (401, 403):
+                raise
+            return (), None
+        except BackendError:
+            return (), None
+        finally:
+            client.close()
+        data = found.get("data") if isinstance(found, dict) else None
+        entries = [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
+        named = {str(entry.get("id")): entry for entry in entries if entry.get("id")}
+        served = tuple(named)
+        mine = next((name for name in served if name in (self._model, f"{self._model}:latest")), None)
+        if served and mine is None:
+            raise BackendError(
+                f"{self._models_address[0].netloc} does not serve the model {self._model}",
+                hint=f"it serves {listed(served)}",
+            )
+        return served, context_of(named[mine]) if mine is not None else None
+
+    def _explained(self, error: RefusedError) -> BackendError:
+        if error.status == 404 and self._served:
+            return RefusedError(str(error), 404, hint=f"the endpoint serves {listed(self._served)}")
+        return error
+
+    def _stopper(self, limits: Limits, stop: threading.Event, began: float) -> Any:
+        def stopped() -> None:
+            if stop.is_set() or self._closed.is_set():
+                raise Cancelled("the model was stopped")
+            if limits.seconds is not None and time.monotonic() - began > limits.seconds:
+                raise _TimeUpError
+
+        return stopped
+
+    def _alive(self) -> None:
+        if self._closed.is_set():
+            raise Cancelled("the model was closed")
+
+    def _client(self, limits: Limits) -> Client:
+        client: Client | None = getattr(self._clients, "client", None)
+        if client is None:
+            client = self._clients.client = Client(*self._address)
+            with self._lock:
+                self._opened.append(client)
+        client.timeout = LONGEST_SECONDS if limits.seconds is None else max(limits.seconds, LOOK_SECONDS)
+        return client
+
+    def _abort(self) -> None:
+        with self._lock:
+            clients, self._opened = self._opened, []
+        for client in clients:
+            client.abort()
+
+    def _weight(self, prompt: Prompt) -> int:
+        parts = [prompt.instructions, prompt.text, *(part for turn in prompt.turns for part in turn)]
+        return sum(map(weight, parts)) + 8 * (len(parts) + 1)
+
+
+class _Pool(ThreadPoolExecutor):
+    """Threads that are not waited for at the end: who is blocked was told to stop."""
+
+    def __init__(self, workers: int) -> None:
+        super().__init__(workers, thread_name_prefix="ketrag-llm")
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown(wait=False, cancel_futures=True)

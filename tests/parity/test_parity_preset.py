@@ -1,0 +1,232 @@
+"""`ketrag index --system parity`, end to end, against what the published KET-RAG functions return.
+
+The same items as test_ketrag_reference.py, but of a whole index: every list is equal, in order and to the
+last unit. The vectors are the reference's own, brought by text, so that no difference comes from a model.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.parity.test_ketrag_reference import GOLDEN, Reference
+
+from ketrag_fast import Index, Settings
+from ketrag_fast.backends.embedders.vectors import write_vectors
+from ketrag_fast.backends.nltk_data import PUNKT, STOP_WORDS, digest
+from ketrag_fast.errors import BackendMissing, ConfigError
+from ketrag_fast.kernels.text import unpack
+
+Arrays = Any
+
+
+@pytest.fixture(scope="module")
+def reference(data: Path) -> Reference:
+    return Reference(data / "musique-train100" / "ketrag-reference")
+
+
+def nltk_folder(folder: Path, stop_words: list[str]) -> Path:
+    """NLTK's layout, with the entries of Punkt's parameters that these texts look up."""
+    punkt = folder / PUNKT
+    punkt.mkdir(parents=True)
+    (folder / STOP_WORDS).parent.mkdir(parents=True)
+    (folder / STOP_WORDS).write_text("\n".join(stop_words), "utf-8")
+    (punkt / "abbrev_types.txt").write_text("\n".join(GOLDEN["abbreviations"]), "utf-8")
+    pairs = "\n".join("\t".join(pair) for pair in GOLDEN["collocations"])
+    (punkt / "collocations.tab").write_text(pairs, "utf-8")
+    (punkt / "sent_starters.txt").write_text("\n".join(GOLDEN["starters"]), "utf-8")
+    contexts = "\n".join(f"{word}\t{bits}" for word, bits in GOLDEN["contexts"].items())
+    (punkt / "ortho_context.tab").write_text(contexts, "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def index(data: Path, reference: Reference, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    folder = tmp_path_factory.mktemp("parity")
+    # Passages of one text have one vector; the reference embedded each by itself, and differs by rounding.
+    rows = {
+        **dict(zip((s["sentence"] for s in reference.sentences), reference.sentence_vectors, strict=True)),
+        **dict(zip(reference.texts, reference.units, strict=True)),
+        **{row["text"]: query for row, query in zip(reference.contexts, reference.queries, strict=True)},
+    }
+    write_vectors(folder / "vectors", list(rows), np.stack(list(rows.values())))
+    settings = Settings(
+        system="parity",
+        overlap=0,  # as the reference was made
+        embedder=f"vectors:{folder / 'vectors'}",
+        nltk_data=str(nltk_folder(folder / "nltk", reference.stop_words)),
+    )
+    source = data / "musique-train100" / "ketrag-reference" / "document.txt"
+    with Index.build(source, folder / "index", settings=settings) as built:
+        yield built
+
+
+def stage(index: Index, name: str) -> Arrays:
+    return index._opened.generation.stages[name]
+
+
+def rows(arrays: Arrays, name: str) -> list[list[int]]:
+    indptr, indices = arrays[f"{name}_indptr"].tolist(), arrays[f"{name}_indices"].tolist()
+    return [indices[a:b] for a, b in pairwise(indptr)]
+
+
+def texts(arrays: Arrays, name: str) -> list[str]:
+    return unpack(arrays[f"{name}_blob"], arrays[f"{name}_offsets"])
+
+
+def test_units(index: Index, reference: Reference) -> None:
+    units = stage(index, "units")
+    assert texts(units, "unit_texts") == reference.texts
+    assert units["unit_tokens"].tolist() == reference.n_tokens
+
+
+def test_words_of_the_cooccurrence(index: Index, reference: Reference) -> None:
+    found = rows(stage(index, "words"), "cooc")
+    assert [len(row) for row in found] == [row["words"] for row in reference.neighbours]
+
+
+def test_neighbours_and_graph(index: Index, reference: Reference) -> None:
+    knn = stage(index, "knn")
+    lexical = np.stack([knn["lexical"], knn["lexical_counts"]], axis=2).tolist()
+    assert lexical == [row["lexical"][:1] for row in reference.neighbours]
+    assert knn["semantic"].tolist() == [row["semantic"][:1] for row in reference.neighbours]
+    wanted: list[set[int]] = [set() for _ in range(reference.n)]
+    for a, b in reference.core["edges"]:
+        wanted[a].add(b)
+        wanted[b].add(a)
+    assert rows(knn, "unit_graph") == [sorted(row) for row in wanted]
+
+
+def test_pagerank_and_core(index: Index, reference: Reference) -> None:
+    core = stage(index, "core")
+    published = [row["as_published"] for row in reference.ranks]
+    np.testing.assert_allclose(core["pagerank"], published, rtol=1e-12)
+    assert core["core_units"].tolist() == reference.core["core_as_published"]
+    owner = stage(index, "units")["unit_chunk"].tolist()
+    first = list(dict.fromkeys(owner[unit] for unit in reference.core["core_as_published"]))
+    assert core["core"].tolist() == first
+
+
+def test_sentences_as_embedded(index: Index, reference: Reference) -> None:
+    assert texts(stage(index, "words"), "keyword_texts") == [s["sentence"] for s in reference.sentences]
+
+
+def test_keywords_and_their_units(index: Index, reference: Reference) -> None:
+    words = stage(index, "words")
+    names, units = texts(words, "keyword_vocabulary"), rows(words, "keyword_units")
+    assert dict(zip(names, units, strict=True)) == {
+        word: sorted(units) for word, units in reference.keywords.items()
+    }
+    assert names == sorted(names, key=str.encode)
+
+
+def test_keyword_means_count_every_occurrence(index: Index, reference: Reference) -> None:
+    words, means = stage(index, "words"), stage(index, "keywords")["vectors"]
+    counts = words["keyword_counts"]
+    indptr = words["keyword_sentences_indptr"].astype(int)
+    indices = words["keyword_sentences_indices"]
+    assert counts.max() > 1
+    vectors = stage(index, "vectors")["keyword_text_vectors"].astype(np.float64)
+    for word in range(0, len(means), 97):
+        own = slice(indptr[word], indptr[word + 1])
+        expected = np.average(vectors[indices[own]], axis=0, weights=counts[own])
+        np.testing.assert_allclose(means[word], expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["text", "keyword"])
+def test_contexts(index: Index, reference: Reference, mode: str) -> None:
+    questions = [row["text"] for row in reference.contexts]
+    found = index.retrieve_budgets(questions, mode=mode, budgets=[3000, 6000])
+    for row, (small, large) in zip(reference.contexts, found, strict=True):
+        for context in (small, large):
+            wanted = row[f"{mode}_{context.budget}"]
+            assert [passage.unit for passage in context.passages] == wanted
+            lines = "".join(f"chunk_{at}|{reference.texts[u]}\n" for at, u in enumerate(wanted, 1))
+            head = "\n\n-----Text source that may be relevant-----\nid|text\n"
+            assert context.text == head + lines
+            assert context.tokens <= context.budget
+
+
+def test_modes_that_need_other_parts_say_which(index: Index) -> None:
+    missing = index._opened.missing
+    assert missing["text"] is None
+    assert missing["keyword"] is None
+    assert missing["knng"] == "the KNN graph (stage knn)"
+
+
+def test_the_same_with_the_built_in_vectors(data: Path, reference: Reference, tmp_path: Path) -> None:
+    """No model: another ranking, and the same words."""
+    folder = str(nltk_folder(tmp_path / "nltk", reference.stop_words))
+    lines = [
+        json.dumps({"_id": str(n), "title": f"T {n % 3}", "text": t})
+        for n, t in enumerate(reference.texts[:30])
+    ]
+    (tmp_path / "some.jsonl").write_text("\n".join(lines), "utf-8")
+    settings = Settings(system="parity", nltk_data=folder)
+    with Index.build(tmp_path / "some.jsonl", tmp_path / "index", settings=settings) as index:
+        assert "keyword" in index.modes
+        words = stage(index, "words")
+        assert "The" in texts(words, "keyword_vocabulary")
+        assert len(stage(index, "vectors")["keyword_text_vectors"]) == len(texts(words, "keyword_texts"))
+        context = index.retrieve("Which district is in Bashkortostan?", mode="keyword", budget=400)
+        assert context.text.startswith("\n\n-----Text source")
+        assert 0 < context.tokens <= 400
+        assert index.retrieve("Which district?", mode="walk", budget=400).passages
+
+
+def test_switches_by_themselves(data: Path, reference: Reference, tmp_path: Path) -> None:
+    """Each switch changes what it says, on the product's own words."""
+    joined = ["".join(reference.texts[n : n + 3]) for n in range(0, 60, 3)]
+    lines = [json.dumps({"_id": str(n), "text": text}) for n, text in enumerate(joined)]
+    source = tmp_path / "some.jsonl"
+    source.write_text("\n".join(lines), "utf-8")
+
+    def built(name: str, **settings: Any) -> Index:
+        own = Settings(**{"system": "ket-rag-p", "core_ratio": 0.77, **settings})
+        return Index.build(source, tmp_path / name, settings=own)
+
+    with built("plain") as plain, built("floor", core_rounding="down") as floor:
+        chunks = len(stage(plain, "units")["chunk_document"])
+        assert len(stage(plain, "core")["core"]) == int(chunks * 0.77) + 1
+        assert len(stage(floor, "core")["core"]) == int(chunks * 0.77)
+    with built("units", core_unit="subchunk") as of_units, built("repeats", knn_repeats=True) as repeats:
+        units = len(stage(of_units, "units")["unit_tokens"])
+        assert len(stage(of_units, "core")["pagerank"]) == units > chunks
+        chosen = stage(of_units, "core")["core_units"].tolist()
+        assert len(chosen) == -(-units * 77 // 100)
+        owner = stage(of_units, "units")["unit_chunk"].tolist()
+        assert stage(of_units, "core")["core"].tolist() == list(dict.fromkeys(owner[u] for u in chosen))
+        knn = stage(repeats, "knn")
+        assert (knn["lexical"][:, 0] == knn["semantic"][:, 0]).any()
+    with built("plain") as plain:
+        knn = stage(plain, "knn")
+        assert not (knn["lexical"][:, 0] == knn["semantic"][:, 0]).any()
+
+
+def test_without_nltks_data_it_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.txt").write_text("Ice is water.")
+    given = Settings(system="parity", nltk_data=str(tmp_path / "none"))
+    with pytest.raises(BackendMissing, match=r"lacks tokenizers/punkt_tab/english/abbrev_types") as caught:
+        Index.build(tmp_path / "a.txt", tmp_path / "index", settings=given)
+    assert "nltk.downloader" in (caught.value.hint or "")
+    monkeypatch.setenv("NLTK_DATA", "")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("sys.prefix", str(tmp_path))
+    with pytest.raises(BackendMissing, match="in none of its usual places"):
+        Index.build(tmp_path / "a.txt", tmp_path / "index", settings=Settings(system="parity"))
+    folder = nltk_folder(tmp_path / "nltk_data", ["the"])  # under HOME: one of the usual places
+    with Index.build(tmp_path / "a.txt", tmp_path / "index", settings=Settings(system="parity")) as index:
+        assert index.modes
+    before = digest(None)
+    (folder / STOP_WORDS).write_text("of")
+    assert digest(str(folder)) != before
+
+
+def test_occurrences_need_the_published_words() -> None:
+    with pytest.raises(ConfigError, match="words = published"):
+        Settings(keyword_mean="occurrences", words="own")

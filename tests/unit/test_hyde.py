@@ -1,0 +1,113 @@
+"""Mode hyde with a real (tiny, random) model, and what it says where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ketrag_fast import Document, Index, Settings
+from ketrag_fast.backends.llms.protocol import Reply
+from ketrag_fast.backends.llms.registry import ModelOptions
+from ketrag_fast.errors import BackendError, ConfigError, ModeUnavailable
+from ketrag_fast.eval import DataSet, Question, evaluate
+from ketrag_fast.hyde import Hyde, _usable, prompt_hash
+
+DOCUMENTS = [
+    Document("fram", "The Fram was built by Colin Archer for the ice.", "Fram"),
+    Document("bread", "Bread is baked from flour and water, and eaten with butter.", "Bread"),
+    Document("archer", "Colin Archer was born in Larvik and built ships.", "Colin Archer"),
+]
+QUESTIONS = ["Who built the Fram?", "What is bread made of?"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("hyde") / "index"
+    Index.build(DOCUMENTS, folder).close()
+    return folder
+
+
+@pytest.fixture
+def hyde(tiny_gguf: Path) -> Iterator[Hyde]:
+    writer = Hyde(f"llama-cpp:{tiny_gguf}", ModelOptions(slots=1))
+    yield writer
+    writer.close()
+
+
+def test_a_question_is_ranked_by_the_passage_written_for_it(place: Path, tiny_gguf: Path, hyde: Hyde) -> None:
+    texts, told = hyde.passages(QUESTIONS)
+    assert told == ()
+    assert texts != QUESTIONS
+    assert len(set(texts)) == 2
+    with Index.open(place, settings=Settings(writer=f"llama-cpp:{tiny_gguf}")) as index:
+        many = index.retrieve_budgets(QUESTIONS, mode="hyde", budgets=[200, 40])
+        for text, question, contexts in zip(texts, QUESTIONS, many, strict=True):
+            plain = index.retrieve_budgets([text], mode="text", budgets=[200, 40])[0]
+            assert [c.text for c in contexts] == [c.text for c in plain]
+            assert [c.reason for c in contexts] == [c.reason for c in plain]
+            assert {c.mode for c in contexts} == {"hyde"}
+            assert contexts[0].question == question
+            assert contexts[0].timings_ms["embed"] > 0
+            one = index.retrieve(question, mode="hyde", budget=200)
+            assert one.text == contexts[0].text
+            assert index.writer() == hyde.about()
+            assert all(text not in c.text for c in contexts)  # what a model wrote is never context
+
+
+def test_passages_are_remembered_and_equal_again(hyde: Hyde, tiny_gguf: Path) -> None:
+    first = hyde.passages(QUESTIONS)
+    assert hyde.passages(QUESTIONS[::-1])[0] == first[0][::-1]
+    other = Hyde(f"llama-cpp:{tiny_gguf}", ModelOptions(slots=1))
+    assert other.passages(QUESTIONS) == first
+    about = other.about()
+    assert about["prompt"] == prompt_hash()
+    assert len(about["fingerprint"]) >= 32
+    other.close()
+
+
+def test_without_a_model_it_says_what_to_name(place: Path) -> None:
+    with Index.open(place) as index, pytest.raises(ModeUnavailable) as caught:
+        index.retrieve("Who?", mode="hyde")
+    assert "language model" in caught.value.message
+    assert "--llm" in (caught.value.hint or "")
+    for spec in ("heuristic", "none"):
+        with pytest.raises(ModeUnavailable, match="is none"):
+            Index.open(place, settings=Settings(writer=spec))
+    with pytest.raises(ConfigError, match="is not one of"):
+        Index.open(place, settings=Settings(writer="what"))
+    asked = DataSet(place, None, (Question("q", "Who?", ("x",), frozenset(), {}),), 0, 0, ())
+    with Index.open(place) as index:
+        assert index.writer() is None
+        row = evaluate(index, asked, ["hyde"], [100])[0]
+    assert (row.status, row.coverage, row.n) == ("not run", None, 0)
+
+
+def test_a_model_that_is_not_there_is_an_error_of_the_question_alone(place: Path, tmp_path: Path) -> None:
+    with Index.open(place, settings=Settings(writer=f"llama-cpp:{tmp_path / 'no.gguf'}")) as index:
+        assert index.retrieve("Who built the Fram?", mode="text", budget=100).passages
+        with pytest.raises(BackendError):
+            index.retrieve("Who?", mode="hyde")
+
+
+@pytest.mark.parametrize(
+    ("reply", "text"),
+    [
+        (Reply(0, " The\nFram ", "stop"), "The Fram"),
+        (Reply(0, "cut sho", "length"), "cut sho"),
+        (Reply(0, "so far", "time"), "so far"),
+        (Reply(0, "", "stop"), None),
+        (Reply(0, " \n", "stop"), None),
+        (Reply(0, "x x x x", "repetition"), None),
+        (Reply(0, "half", "error", error="no"), None),
+        (Reply(0, "half", "cancelled"), None),
+        (Reply(0, "a\ud800b", "stop"), "a?b"),
+    ],
+)
+def test_what_counts_as_a_passage(reply: Reply, text: str | None) -> None:
+    assert _usable(reply) == text
+
+
+def test_an_endless_passage_is_cut() -> None:
+    assert len(_usable(Reply(0, "word " * 100_000, "length")) or "") <= 4000
