@@ -30,6 +30,8 @@ PARTS: dict[str, set[str]] = {
     "storage": P0 | KERNELS,
     "backends": P0 | KERNELS,
     "extraction": P0 | KERNELS | {"storage", "backends"},
+    # From a context to an answer: it asks models and knows no index.
+    "asking": P0 | {"backends"},
     "stages": P0 | P1 | KERNELS | {"pipeline.stage"},
     "channels": P0 | P1 | KERNELS,
     "systems": P0 | P1 | P2 | KERNELS,
@@ -37,7 +39,7 @@ PARTS: dict[str, set[str]] = {
     "statistics": P0 | KERNELS | {"storage", "pipeline.known", "backends.ann"},
     "explain": P0 | KERNELS | {"storage"},
     "hyde": P0 | {"backends"},
-    "index": LOWER | {"pipeline", "statistics", "explain", "hyde"},
+    "index": LOWER | {"pipeline", "statistics", "explain", "hyde", "asking"},
     # A judge of answers is a language model.
     "eval": P0 | {"index", "kernels", "backends.llms"},
     # Prices and bills know no index; a prediction builds a sample with one, by the readers of a build.

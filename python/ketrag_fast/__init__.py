@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from ketrag_fast.errors import KetragError
     from ketrag_fast.index import Index
     from ketrag_fast.progress import Event
-    from ketrag_fast.types import BuildReport, Context, Document, Failure, Passage, Section
+    from ketrag_fast.types import Answer, BuildReport, Citation, Context, Document, Failure, Passage, Section
 
 _HOMES = {
+    "Answer": "types",
     "BuildReport": "types",
+    "Citation": "types",
     "Context": "types",
     "Document": "types",
     "Event": "progress",
@@ -31,7 +33,9 @@ _HOMES = {
 }
 
 __all__ = [
+    "Answer",
     "BuildReport",
+    "Citation",
     "Context",
     "Document",
     "Event",

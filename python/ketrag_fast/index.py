@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -34,11 +34,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ketrag_fast.asking.answer import Models, OnText
     from ketrag_fast.backends.ann.stored import StoredGraph
     from ketrag_fast.backends.embedders.questions import Questions
+    from ketrag_fast.backends.llms.protocol import LanguageModel
     from ketrag_fast.pipeline.ingest import Sources
     from ketrag_fast.progress import Callback, Event
-    from ketrag_fast.types import BuildReport
+    from ketrag_fast.types import Answer, BuildReport
 
 AUTO = ("walk", "fused", "bm25", "text")
 """What `auto` tries, best first: the order of the measured table (benches/coverage.py)."""
@@ -163,6 +165,9 @@ class Index:
             now.questions.close()
         if now is not None and now.hyde is not None:
             now.hyde.close()
+        models = self.__dict__.pop("_asking", None)
+        if models is not None:
+            models.close()
 
     def __enter__(self) -> Self:
         return self
@@ -322,6 +327,49 @@ class Index:
         import asyncio  # who calls this has it already; the command does without
 
         return await asyncio.to_thread(lambda: self.retrieve(question, **options))
+
+    def ask(
+        self,
+        question: str,
+        *,
+        llm: str | LanguageModel | None = None,
+        tokens: int | None = None,
+        seconds: float | None = None,
+        on_text: OnText | None = None,
+        **retrieval: Any,
+    ) -> Answer:
+        """A language model's answer from the context of a question, with citations of its passages.
+
+        `llm` is a spec (`llama-cpp:PATH.gguf`, `openai:MODEL@URL`) or an opened model; else the setting
+        `writer`. Without one nobody is asked: the answer has a `reason` and the context. `tokens` and
+        `seconds` bound the reply; `on_text` is given the answer piece by piece, and stops it by returning
+        False. The other options are those of `retrieve`. Raises what `retrieve` does, and BackendMissing,
+        BackendError, NetworkForbidden, ConfigError.
+        """
+        from ketrag_fast.asking.answer import SECONDS, TOKENS, answer, unasked
+
+        context = self.retrieve(question, **retrieval)
+        chosen = (self._opened.settings.writer or "none") if llm is None else llm
+        if not context.passages or chosen == "none":
+            return unasked(context, "no_model" if context.passages else None)
+        most = TOKENS if tokens is None else tokens
+        longest = SECONDS if seconds is None else seconds
+        if not isinstance(chosen, str):
+            return answer(context, chosen, tokens=most, seconds=longest, on_text=on_text)
+        return self._asking.answer(context, chosen, tokens=most, seconds=longest, on_text=on_text)
+
+    async def aask(self, question: str, **options: Any) -> Answer:
+        """As `ask`, without blocking the event loop. `on_text` is called from another thread."""
+        import asyncio
+
+        return await asyncio.to_thread(lambda: self.ask(question, **options))
+
+    @cached_property
+    def _asking(self) -> Models:
+        """The models that were asked, kept open: loading one takes longer than an answer."""
+        from ketrag_fast.asking.answer import Models
+
+        return Models(self._asked)
 
 
 _ENDLESS = 2**62

@@ -144,6 +144,9 @@ fn token_windows<'py>(
     spans_out(py, spans)
 }
 
+/// Bytes that are split into sentences in less time than a thread takes to start and end.
+const SHORT_TEXT: usize = 16_384;
+
 #[pyfunction]
 #[pyo3(signature = (text, splitter="standard", *, report=None))]
 fn sentence_spans<'py>(
@@ -153,11 +156,17 @@ fn sentence_spans<'py>(
     report: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyArray2<u64>>> {
     let splitter = settled(Splitter::by_name(splitter))?;
-    let spans = long(py, report, |progress| {
+    let split = |progress: &Progress| {
         let mut spans = Vec::new();
         splitter.split(text, progress, &mut spans)?;
         Ok(spans)
-    })?;
+    };
+    // A thread costs more than the sentences of a page.
+    let spans = if text.len() <= SHORT_TEXT {
+        quick(py, || split(&Progress::none()))?
+    } else {
+        long(py, report, split)?
+    };
     spans_out(py, spans)
 }
 

@@ -177,3 +177,27 @@ def test_runs_on_different_questions_are_not_compared(place: Path) -> None:
     found = error(place, "--compare", "run:bm25", "other:bm25")
     assert found["code"] == "input"
     assert "30 only in run:bm25, 1 only in other:bm25" in found["message"]
+
+
+def test_what_a_system_needs_is_named(place: Path, tmp_path: Path) -> None:
+    code, out, err = ketrag(
+        "index", POLAR, "--system", "parity", "--nltk-data", str(tmp_path), "--json", cwd=tmp_path
+    )
+    assert (code, out) == (1, "")
+    error = json.loads(err.splitlines()[-1])
+    assert error["code"] == "backend_missing"
+    assert "punkt_tab" in error["message"]
+    assert "nltk.downloader" in error["hint"]
+    for system, mode in (("ms-graph-rag", "ms-graph"), ("ket-rag-p-150", "ket"), ("hyde", "hyde")):
+        code, out, err = ketrag("index", POLAR, "--system", system, "-i", system, "-q", cwd=tmp_path)
+        assert code == 0, err
+        code, out, err = ketrag("retrieve", "Who built the Fram?", "-i", system, "--json", cwd=tmp_path)
+        assert (code, out) == (4, "")
+        error = json.loads(err)
+        assert error["code"] == "mode_unavailable"
+        assert f"mode {mode} needs" in error["message"]
+        code, out, _ = ketrag(
+            "retrieve", "Who built the Fram?", "-i", system, "--mode", "text", "--budget", "200", cwd=tmp_path
+        )
+        assert code == 0
+        assert out

@@ -70,7 +70,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "has it",
     )
     group = parser.add_argument_group("how passages are found")
-    options.setting(group, "top", "fill_policy", "oversize_policy")
+    options.setting(group, "top", "fill_policy", "oversize_policy", "seed_keywords", "row_count")
     options.writer(group)
     options.setting(parser.add_argument_group("what is built without -i"), *options.BUILD_FLAGS)
     options.model(parser.add_argument_group("the embedding model"))

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from ketrag_fast.cli import (
+    ask,
     bench,
     config,
     evaluate,
@@ -51,6 +52,7 @@ def parser() -> argparse.ArgumentParser:
         index,
         reembed,
         retrieve,
+        ask,
         evaluate,
         bench,
         stats,

@@ -17,7 +17,7 @@ from ketrag_fast.errors import ConfigError, DocumentError, EmptyQuery, KetragErr
 
 if TYPE_CHECKING:
     from ketrag_fast.index import Index
-    from ketrag_fast.types import Context
+    from ketrag_fast.types import Context, Passage
 
 _BATCH = 256
 
@@ -38,6 +38,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("--explain", action="store_true", help="say for each passage why it is there")
     group = parser.add_argument_group("how passages are found")
     options.setting(group, "mode", "budget", "top", "deadline", "fill_policy", "oversize_policy", "embedder")
+    options.setting(group, "seed_keywords", "row_count")
     options.writer(group)
     options.model(parser.add_argument_group("the embedding model"))
     parser.set_defaults(run=run, go_on="run the same command again")
@@ -67,11 +68,12 @@ def run(args: argparse.Namespace) -> int:
         if context.reason is not None:
             output.say(f"no passages: {context.reason}")
     if context.text:
-        output.write(_for_people(context, args.explain))
+        output.write(for_people(context, args.explain))
     return 0
 
 
-def _for_people(context: Context, explain: bool) -> str:
+def for_people(context: Context, explain: bool = False) -> str:
+    """The context, and where its passages come from."""
     counted = f"{context.tokens:,} of {context.budget:,} tokens"
     lines = [
         context.text.rstrip("\n"),
@@ -79,12 +81,17 @@ def _for_people(context: Context, explain: bool) -> str:
         f"Sources ({context.mode}, {counted}):",
     ]
     for passage in context.passages:
-        place = f"{passage.document}:{passage.start}-{passage.end}"
-        title = f"  {passage.title}" if passage.title else ""
-        lines.append(f"  [{passage.rank}] {place}{title}  ({passage.score:.3f})")
+        lines.append(f"  [{passage.rank}] {place_of(passage)}  ({passage.score:.3f})")
         if explain:
             lines += [f"      {json.dumps(reason, ensure_ascii=False)}" for reason in passage.why]
     return "\n".join(lines)
+
+
+def place_of(passage: Passage) -> str:
+    """Where a passage stands: document, page if there are pages, span, title."""
+    page = "" if passage.page is None else f" p. {passage.page}"
+    title = f"  {passage.title}" if passage.title else ""
+    return f"{passage.document}{page}:{passage.start}-{passage.end}{title}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,8 @@ class Settings:
     ] = _setting("auto", "how passages are ranked; auto is the best that the index allows", concerns="query")
     writer: str | None = _setting(
         None,
-        "the language model that writes passages for mode hyde: llama-cpp:PATH.gguf or openai:MODEL@URL",
+        "the language model that writes answers, and passages for mode hyde: llama-cpp:PATH.gguf"
+        " or openai:MODEL@URL",
         concerns="query",
     )
     budget: int = _setting(4000, "tokens of a context, at most", concerns="query", low=0)

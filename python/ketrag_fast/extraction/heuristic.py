@@ -100,12 +100,13 @@ def extract(title: str, text: str) -> Extraction:
     head = subject.casefold()
     for start, end in sentence_spans(text).tolist():
         sentence = text[start:end]
+        whole = clean(sentence, escaped=False) if len(sentence) <= SENTENCE else ""
         if subject and not entities:  # what the first sentence says, it says of the title
-            entities[head] = EntityRecord(subject, "", _around(sentence, 0))
+            entities[head] = EntityRecord(subject, "", whole or _around(sentence, 0))
         found = _distinct(passage.entities(sentence))
         for key, each in found.items():
             if key not in entities and len(entities) < MAX_ENTITIES:
-                entities[key] = EntityRecord(each.name, each.kind, _around(sentence, each.start))
+                entities[key] = EntityRecord(each.name, each.kind, whole or _around(sentence, each.start))
         own = _own_subject(sentence, found)
         for key, each in found.items():
             # Each is joined to whom the sentence is about, and that one to the title.
@@ -115,7 +116,7 @@ def extract(title: str, text: str) -> Extraction:
                 continue
             if pair in relations or pair[::-1] in relations or len(relations) >= MAX_RELATIONS:
                 continue
-            told = _around(sentence, each.start)
+            told = whole or _around(sentence, each.start)
             relations[pair] = RelationRecord(entities[first].name, entities[key].name, told)
         head = head or own
     return Extraction(tuple(entities.values()), tuple(relations.values()))
@@ -139,9 +140,7 @@ def _distinct(found: list[_Found]) -> dict[str, _Found]:
 
 
 def _around(sentence: str, start: int) -> str:
-    """The sentence, or as much of it around a place as a description holds."""
-    if len(sentence) <= SENTENCE:
-        return clean(sentence, escaped=False)
+    """As much of a long sentence around a place as a description holds."""
     begin = max(0, min(start - SENTENCE // 2, len(sentence) - SENTENCE))
     cut = sentence[begin : begin + SENTENCE]
     if begin:

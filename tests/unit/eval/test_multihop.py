@@ -213,6 +213,8 @@ def test_a_folder_is_concatenated_as_the_published_code_has_it(tmp_path: Path) -
     wanted = [f"T{n}\ntext {n}" if n else "text 0" for n in range(9)]
     random.Random(0).shuffle(wanted)
     assert text == "\n".join(wanted)
+    bare = concatenated(load_dataset(tmp_path), 0, titles=False).documents[0].text
+    assert bare.splitlines() == [line for line in text.splitlines() if line.startswith("text")]
     found = places(load_dataset(tmp_path), 0)
     assert {n: text[a:b] for n, (a, b) in found.items()} == {
         str(n): f"T{n}\ntext {n}" if n else "text 0" for n in range(9)

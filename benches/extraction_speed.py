@@ -1,0 +1,236 @@
+"""Chunks a second of extraction by a GGUF model, lever by lever, against a plain loop.
+
+    python benches/extraction_speed.py [--chunks 16] [--runs 3] [--threads 0] [--cpu] [--rows NAME,...]
+
+The plain loop is what one writes first: llama-cpp-python's `create_chat_completion` for one chunk after the
+other, the facts asked for as JSON objects by a schema. It re-uses the common prefix between calls by itself.
+All rows make the same number of facts with strings of the same lengths; the schema says so, because random
+weights would end their replies anywhere. `--cpu` counts the process's seconds on one core in place of the
+clock: the only fair measure on a machine that does other things too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from common import ROOT, header, table
+
+sys.path.insert(0, str(ROOT))
+
+from tests.support.gguf_model import ARTICLES, LARGE, model_file
+
+from ketrag_fast.backends.llms.llama_cpp import LlamaCppModel, Tuning
+from ketrag_fast.backends.llms.memory import cores
+from ketrag_fast.backends.llms.protocol import Limits, Prompt
+from ketrag_fast.extraction.options import PromptOptions
+from ketrag_fast.extraction.prompt import instructions
+
+INSTRUCTIONS, CHUNK = 700, 300  # tokens
+ENTITIES, RELATIONS = 6, 5
+NAME = {"type": "string", "minLength": 14, "maxLength": 14}
+SENTENCE = {"type": "string", "minLength": 48, "maxLength": 48}
+KIND = {"enum": ["person", "organisation", "place", "event", "date", "work"]}
+STRENGTH = {"enum": list(range(1, 11))}
+ENTITY: Mapping[str, Any] = {"name": NAME, "type": KIND, "description": SENTENCE}
+RELATION: Mapping[str, Any] = {"source": NAME, "target": NAME, "description": SENTENCE, "strength": STRENGTH}
+KINDS = ("Q8_0", "Q4_0", "Q4_K_M", "Q6_K", "F16")
+
+
+def schema(terse: bool) -> dict[str, Any]:
+    """The same facts as rows or as objects with keys."""
+
+    def many(fields: Mapping[str, Any], count: int) -> dict[str, Any]:
+        columns = list(fields.values())
+        row = {"type": "array", "prefixItems": columns, "minItems": len(columns), "maxItems": len(columns)}
+        record = {"type": "object", "properties": dict(fields), "required": list(fields)}
+        return {"type": "array", "items": row if terse else record, "minItems": count, "maxItems": count}
+
+    keys = ("e", "r") if terse else ("entities", "relations")
+    lists = dict(zip(keys, (many(ENTITY, ENTITIES), many(RELATION, RELATIONS)), strict=True))
+    return {"type": "object", "properties": lists, "required": list(keys), "additionalProperties": False}
+
+
+USUAL = Tuning()
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    name: str
+    terse: bool
+    slots: int = 0  # 0: the plain loop
+    tuning: Tuning = USUAL
+    kind: str = "Q8_0"
+
+
+def rows() -> list[Row]:
+    """The table, from the plain loop to all levers."""
+    off = Tuning(forced="off")
+    several = [Row(f"{n} sequences", True, n) for n in (2, 4, 8, 16)]
+    return [
+        Row("plain loop, objects", False),
+        Row("plain loop, rows", True),
+        Row("1 sequence, objects", False, 1, off),
+        Row("1 sequence, objects, forced tokens in a batch", False, 1),
+        Row("1 sequence, rows", True, 1, off),
+        Row("1 sequence, rows, forced tokens in a batch", True, 1),
+        *several,
+        Row("8 sequences, one store of keys", True, 8, Tuning(shared=True)),
+        Row("8 sequences, flash attention", True, 8, Tuning(flash=True)),
+        *(Row(f"8 sequences, {kind}", True, 8, kind=kind) for kind in KINDS[1:]),
+        *(Row(f"plain loop, objects, {kind}", False, kind=kind) for kind in KINDS[1:3]),
+    ]
+
+
+def model_of(kind: str) -> Path:
+    """The model in that quantisation; what gguf's quantiser cannot write, llama.cpp's can."""
+    if kind in ("Q8_0", "Q4_0", "F16"):
+        return model_file(replace(LARGE, quantised=kind))
+    import llama_cpp
+
+    source = model_file(replace(LARGE, quantised="F16"))
+    target = source.with_name(f"{source.stem}-{kind}.gguf")
+    if not target.exists():
+        parameters = llama_cpp.llama_model_quantize_default_params()
+        parameters.ftype = getattr(llama_cpp, f"LLAMA_FTYPE_MOSTLY_{kind}")
+        code = llama_cpp.llama_model_quantize(
+            str(source).encode(), str(target).encode(), ctypes.byref(parameters)
+        )
+        if code:
+            sys.exit(f"llama.cpp could not write {kind}")
+    return target
+
+
+def texts(model: LlamaCppModel, chunks: int) -> tuple[str, list[str]]:
+    """Instructions and chunks of the right numbers of tokens, from the real prompt and real articles."""
+
+    def cut(words: Sequence[str], tokens: int) -> int:
+        low, high = 1, len(words)
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (
+                (middle, high) if model.count(" ".join(words[:middle])) <= tokens else (low, middle - 1)
+            )
+        return low
+
+    words = (instructions(PromptOptions()) + " ").split() * 4
+    first = " ".join(words[: cut(words, INSTRUCTIONS)])
+    words = " ".join(path.read_text("utf-8") for path in sorted(ARTICLES.glob("*.md"))).split()
+    out: list[str] = []
+    at = 0
+    while len(out) < chunks:
+        if at + 400 > len(words):
+            at = len(out)
+        length = cut(words[at : at + 400], CHUNK)
+        out.append(" ".join(words[at : at + length]))
+        at += length
+    return first, out
+
+
+def plain(path: Path, terse: bool, threads: int, first: str, chunks: Sequence[str]) -> Callable[[], int]:
+    """The plain loop; returns the tokens that it was given."""
+    import llama_cpp
+
+    model = llama_cpp.Llama(
+        str(path), n_ctx=2560, n_threads=threads, n_threads_batch=threads, seed=1, verbose=False
+    )
+    form = {"type": "json_object", "schema": schema(terse)}
+
+    def work() -> int:
+        tokens = 0
+        for text in chunks:
+            reply = model.create_chat_completion(
+                messages=[{"role": "system", "content": first}, {"role": "user", "content": text}],
+                response_format=form,
+                temperature=0.0,
+                max_tokens=1500,
+            )
+            tokens += reply["usage"]["completion_tokens"]
+            if reply["choices"][0]["finish_reason"] != "stop":
+                sys.exit("a reply of the plain loop did not end")
+        return tokens
+
+    model.create_chat_completion(  # the prefix is evaluated once here, and the schema's grammar is known
+        messages=[{"role": "system", "content": first}, {"role": "user", "content": "x"}], max_tokens=1
+    )
+    return work
+
+
+def ours(model: LlamaCppModel, terse: bool, first: str, chunks: Sequence[str]) -> Callable[[], int]:
+    """All chunks through the backend."""
+    limits = Limits(tokens=1500, seconds=None, schema=schema(terse))
+    list(model.replies([Prompt(0, first, chunks[0])], replace(limits, seconds=0.0)))  # one step
+
+    def work() -> int:
+        tokens = 0
+        for reply in model.replies((Prompt(n, first, text) for n, text in enumerate(chunks)), limits):
+            tokens += reply.tokens_out
+            if reply.finish != "stop":
+                sys.exit(f"a reply did not end: {reply.finish} {reply.error}")
+        return tokens
+
+    return work
+
+
+def main() -> None:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--chunks", type=int, default=16)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=0, help="0: all cores")
+    parser.add_argument("--cpu", action="store_true", help="one core, seconds of this process")
+    parser.add_argument("--rows", default="", help="only rows whose name contains one of these, by commas")
+    options = parser.parse_args()
+    threads = 1 if options.cpu else options.threads or cores()
+    clock = time.process_time if options.cpu else time.perf_counter
+
+    facts = ENTITIES + RELATIONS
+    header(
+        "Extraction with llama.cpp",
+        [
+            f"A model of 110 million random weights, vocabulary 32,000; {INSTRUCTIONS} tokens of instructions, "
+            f"{CHUNK} of chunk, {options.chunks} chunks, {facts} facts each; median of {options.runs} runs.",
+            f"{threads} thread(s); seconds are {'of the processor' if options.cpu else 'of the clock'}.",
+            "Random weights choose spelling, not length: names have 14 characters and sentences 48 in each row. "
+            "The plain loop's own grammar also allows white space, which costs it tokens as it does with real models.",
+            "Both sides have the instructions evaluated before the clock starts.",
+        ],
+    )
+    wanted = [name for name in options.rows.split(",") if name]
+    chosen = [row for row in rows() if not wanted or any(name in row.name for name in wanted)]
+    lines: list[list[Any]] = []
+    base = 0.0
+    for row in chosen:
+        path = model_of(row.kind)
+        model = LlamaCppModel(path, slots=max(1, row.slots), threads=threads, tuning=row.tuning)
+        first, chunks = texts(model, options.chunks)
+        work = (
+            ours(model, row.terse, first, chunks)
+            if row.slots
+            else plain(path, row.terse, threads, first, chunks)
+        )
+        times, tokens = [], 0
+        for _ in range(options.runs):
+            began = clock()
+            tokens = work()
+            times.append(clock() - began)
+        model.close()
+        spent = statistics.median(times)
+        speed = options.chunks / spent
+        base = base or speed
+        lines.append([row.name, tokens / options.chunks, tokens / spent, speed, f"{speed / base:.2f}"])
+        print(f"{row.name}: {speed:.3f} chunks/s", file=sys.stderr, flush=True)
+    table(["", "tokens per reply", "tokens/s", "chunks/s", "times the first row"], lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""From a context to an answer with citations."""

@@ -1,0 +1,94 @@
+"""Citations in a reply: `[2]`, `[1, 3]`, `[2-4]`, `[passage 5]`. Those that lead nowhere are taken out.
+
+Works piece by piece, so that what streams to a screen is what the answer will be: a bracket is held back
+until it closes or turns out to be none. Thoughts between `<think>` and `</think>` at the beginning, which
+some models write, are no part of the answer.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_MARK: Final = re.compile(
+    r"( {0,8})\[\s*(?:(?:passages?|sources?|documents?|refs?)\.?\s*)?"
+    r"(\d{1,9}(?:\s*(?:,|;|and|&|[-–])\s*\d{1,9})*)\s*\]",
+    re.IGNORECASE,
+)
+_RANGE: Final = re.compile(r"(\d+)\s*[-–]\s*(\d+)|(\d+)")
+_LONGEST: Final = 80
+"""Characters of a bracket that may still be a citation."""
+_OPEN, _CLOSE = "<think>", "</think>"
+
+
+class CitationReader:
+    """Reads a reply in pieces. `cited` are the numbers used, each once, in the order of their first use;
+    `removed` counts numbers that lead nowhere.
+    """
+
+    def __init__(self, passages: int) -> None:
+        self._passages = passages
+        self._held = ""
+        self._thinking: bool | None = None  # None: not yet known whether the reply begins with a thought
+        self._begun = False
+        self.cited: list[int] = []
+        self.removed = 0
+
+    def feed(self, piece: str) -> str:
+        """What of the reply is certain with this piece."""
+        text = self._after_thought(piece)
+        if text is None:
+            return ""
+        self._held += text
+        return self._settled(last=False)
+
+    def finish(self) -> str:
+        """What is left at the end of the reply."""
+        if self._thinking is None:
+            self._thinking = False
+        elif self._thinking:
+            self._held = ""
+        return self._settled(last=True)
+
+    def _after_thought(self, piece: str) -> str | None:
+        if self._thinking is False:
+            return piece
+        self._held += piece
+        if self._thinking is None:
+            begun = self._held.lstrip()
+            if _OPEN.startswith(begun[: len(_OPEN)]) and len(begun) < len(_OPEN):
+                return None
+            self._thinking = begun.startswith(_OPEN)
+        if self._thinking:
+            _, closed, rest = self._held.partition(_CLOSE)
+            if not closed:
+                return None
+            self._held, self._thinking = rest, False
+        text, self._held = self._held, ""
+        return text
+
+    def _settled(self, *, last: bool) -> str:
+        cut = len(self._held)
+        if not last:
+            begun = self._held.rfind("[")
+            if begun >= 0 and "]" not in self._held[begun:] and cut - begun < _LONGEST:
+                cut = begun
+            cut = len(self._held[:cut].rstrip(" "))  # blanks go where the citation after them goes
+        text, self._held = self._held[:cut], self._held[cut:]
+        text = _MARK.sub(self._mark, text)
+        if not self._begun:
+            text = text.lstrip()
+            self._begun = bool(text)
+        return text
+
+    def _mark(self, found: re.Match[str]) -> str:
+        marks: dict[str, None] = {}
+        for first, second, single in _RANGE.findall(found[2]):
+            low, high = int(first or single), int(second or single)
+            good = range(max(low, 1), min(high, self._passages) + 1)
+            self.removed += 1 if low > high else min(high - low + 1 - len(good), _LONGEST)
+            for number in good:
+                if number not in self.cited:
+                    self.cited.append(number)
+                marks[f"[{number}]"] = None
+        return found[1] + "".join(marks) if marks else ""

@@ -1,0 +1,107 @@
+"""`ketrag ask QUESTION`: an answer from the index, with numbered citations."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from ketrag_fast.cli import options, output
+from ketrag_fast.cli.retrieve import for_people, place_of
+from ketrag_fast.config import FIELDS
+from ketrag_fast.errors import ConfigError, EmptyQuery
+
+if TYPE_CHECKING:
+    from ketrag_fast.types import Answer
+
+_RETRIEVAL = ("mode", "budget", "top", "kg_share", "deadline", "fill_policy", "oversize_policy", "embedder")
+
+
+def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Declares the command."""
+    parser = commands.add_parser(
+        "ask",
+        parents=[shared],
+        help="answer a question, with citations",
+        description="Retrieves the context of a question and has a language model answer from it, with "
+        "numbered citations of its passages. Without a model the passages are printed.",
+    )
+    parser.add_argument("question", metavar="QUESTION")
+    group = parser.add_argument_group("how passages are found")
+    options.setting(group, *(name for name in _RETRIEVAL if name in FIELDS))
+    answering = parser.add_argument_group("the language model")
+    options.writer(answering)
+    answering.add_argument(
+        "--answer-tokens",
+        type=int,
+        default=512,
+        metavar="N",
+        help="tokens of the answer, at most (default 512)",
+    )
+    answering.add_argument(
+        "--answer-seconds", type=float, default=300.0, metavar="X", help="seconds it may take (default 300)"
+    )
+    options.setting(answering, *(name for name in ("llm_context", "llm_usd_per_million") if name in FIELDS))
+    options.model(parser.add_argument_group("the embedding model"))
+    parser.set_defaults(run=run, go_on="run the same command again")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command."""
+    if not args.question.strip():
+        raise EmptyQuery("the question is empty")
+    if args.answer_tokens < 1 or not args.answer_seconds > 0:
+        raise ConfigError("--answer-tokens and --answer-seconds must be above 0")
+    path, _ = options.index_path(args)
+    settings = options.query_settings_of(args)
+    if settings.writer == "none":  # no model, whatever the environment or the file say
+        settings = settings.having(writer=None)
+    from ketrag_fast.index import Index
+
+    shown = _Screen() if not args.json else None
+    with Index.open(path, settings=settings) as index:
+        answer = index.ask(
+            args.question,
+            tokens=args.answer_tokens,
+            seconds=args.answer_seconds,
+            on_text=shown,
+        )
+    if shown is None:
+        output.write_json(answer.to_json())
+    else:
+        shown.finish(answer, quiet=args.quiet)
+    return 0
+
+
+class _Screen:
+    """Writes an answer as it comes, then where it comes from."""
+
+    def __init__(self) -> None:
+        self._begun = False
+
+    def __call__(self, text: str) -> None:
+        self._begun = True
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+    def finish(self, answer: Answer, *, quiet: bool) -> None:
+        """The rest, after the answer's last piece."""
+        if self._begun:
+            output.write("")
+        if not quiet:
+            for warning in answer.warnings:
+                output.warn(warning)
+            if answer.citations_removed:
+                count = answer.citations_removed
+                output.warn(f"{count} {'citation' if count == 1 else 'citations'} led nowhere, taken out")
+        if answer.reason == "no_model":
+            if not quiet:
+                output.say("no language model was given (--llm SPEC): these are the passages")
+            output.write(for_people(answer.context))
+        elif answer.reason is not None:
+            output.write(answer.text)
+            if not quiet:
+                output.say(f"no passages: {answer.reason}")
+        elif answer.citations:
+            lines = [f"  [{cited.number}] {place_of(cited.passage)}" for cited in answer.citations]
+            output.write("\n".join(["", "Sources:", *lines]))
