@@ -1,6 +1,6 @@
 """Chunks a second of extraction by a GGUF model, lever by lever, against a plain loop.
 
-    python benches/extraction_speed.py [--chunks 16] [--runs 3] [--threads 0] [--cpu] [--rows NAME,...]
+    python benches/extraction_speed.py [--chunks 16] [--runs 1] [--threads 0] [--cpu] [--rows NAME,...]
 
 The plain loop is what one writes first: llama-cpp-python's `create_chat_completion` for one chunk after the
 other, the facts asked for as JSON objects by a schema. It re-uses the common prefix between calls by itself.
@@ -185,7 +185,7 @@ def main() -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--chunks", type=int, default=16)
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--threads", type=int, default=0, help="0: all cores")
     parser.add_argument("--cpu", action="store_true", help="one core, seconds of this process")
     parser.add_argument("--rows", default="", help="only rows whose name contains one of these, by commas")
@@ -198,7 +198,7 @@ def main() -> None:
         "Extraction with llama.cpp",
         [
             f"A model of 110 million random weights, vocabulary 32,000; {INSTRUCTIONS} tokens of instructions, "
-            f"{CHUNK} of chunk, {options.chunks} chunks, {facts} facts each; median of {options.runs} runs.",
+            f"{CHUNK} of chunk, {options.chunks} chunks, {facts} facts each; median of {options.runs} run(s).",
             f"{threads} thread(s); seconds are {'of the processor' if options.cpu else 'of the clock'}.",
             "Random weights choose spelling, not length: names have 14 characters and sentences 48 in each row. "
             "The plain loop's own grammar also allows white space, which costs it tokens as it does with real models.",

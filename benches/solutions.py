@@ -18,12 +18,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from common import header, require_data, table
-from ketrag_fast import Settings
+from ketrag_fast import Index, Settings
 from ketrag_fast.comparison.configurations import Configuration
 from ketrag_fast.comparison.outcome import Outcome
 from ketrag_fast.comparison.running import Bench
 from ketrag_fast.comparison.sweep import order
-from ketrag_fast.eval import DataSet, Difference, concatenated, load_dataset, paired
+from ketrag_fast.eval import DataSet, Difference, concatenated, load_dataset, metrics, paired
 from ketrag_fast.eval.concatenate import NAME, places
 from ketrag_fast.eval.results import METRICS
 from ketrag_fast.extraction.recording import RecordingWriter, read_line
@@ -159,6 +159,34 @@ def report(
     for budget in budgets:
         print(f"Order at {budget:,}: {rank(outcomes, budget)}.\n")
     claims(base, names, budgets)
+    if "ket-rag-p" in names:
+        parts_of_ket(dataset, folder, common.having(llm=llm, system="ket-rag-p-150"), budgets)
+
+
+def parts_of_ket(dataset: DataSet, folder: Path, settings: Settings, budgets: list[int]) -> None:
+    """Where in KET-RAG's contexts the answers stand: what each table holds of them, taken alone."""
+    counted = [q for q in dataset.questions if q.answers and not metrics.is_yes_no(q.answers)]
+    print("What the parts of ket-rag-p-150's contexts hold, each taken alone:\n")
+    rows = []
+    with Index.build(
+        dataset.sources, folder / "shared", settings=settings, replace=True, rebuild=True
+    ) as index:
+        if "ket" not in index.modes:
+            return
+        found = index.retrieve_budgets([q.text for q in counted], mode="ket", budgets=budgets)
+    for place, budget in enumerate(budgets):
+        parts: dict[str, list[tuple[int, bool]]] = {}
+        for question, contexts in zip(counted, found, strict=True):
+            for section in contexts[place].sections:
+                held = bool(metrics.coverage(section.text, question.answers))
+                parts.setdefault(section.name, []).append((section.tokens, held))
+        for name, values in parts.items():
+            tokens, share = sum(t for t, _ in values) / len(counted), sum(h for _, h in values) / len(counted)
+            per = 1000 * share / tokens if tokens else 0.0
+            rows.append([f"{budget:,}", name, f"{tokens:,.0f}", f"{100 * share:.0f}", f"{100 * per:.1f}"])
+    table(
+        ["budget", "part", "tokens", "% of questions whose answer it holds", "points per 1,000 tokens"], rows
+    )
 
 
 def claims(found: dict[str, Outcome], names: Sequence[str], budgets: list[int]) -> None:

@@ -6,7 +6,7 @@ Compressed rows cross as (indptr: uint64[rows+1], indices: uint32).
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import TypedDict, final
+from typing import Any, TypedDict, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ __all__ = [
     "encoder_kernels",
     "fill",
     "fit_embedder",
+    "fold_skeleton",
     "fuse_ranks",
     "hash_file",
     "keyword_means",
@@ -389,6 +390,29 @@ def knng_order(
 ) -> tuple[_U32, _F64, _U32]: ...
 def fuse_ranks(lists: list[_U32], *, constant: float = 60.0) -> tuple[_U32, _F64]: ...
 def simd_levels() -> list[str]: ...
+
+# Replies folded into a skeleton (rust/py/skeleton.rs): the arrays of the stage by name.
+def fold_skeleton(
+    chunks: _U32,
+    entities: _U64,
+    names: _Strings,
+    types: _Strings,
+    descriptions: _Strings,
+    relations: _U64,
+    sources: _Strings,
+    targets: _Strings,
+    relation_descriptions: _Strings,
+    strengths: _F64,
+    chunk_units: _U64,
+    unit_texts: _Strings,
+    unit_spans: _U32,
+    encoding: str,
+    *,
+    rewire: str = "all",
+    description_tokens: int = 500,
+    threads: int = 0,
+    report: _Report = None,
+) -> dict[str, NDArray[Any]]: ...
 
 # The native sentence encoder
 @final

@@ -261,10 +261,9 @@ class Index:
         asked = _vectors(opened, [text], chosen, wanted=opened.settings.mode if mode is None else mode)
         asked = _near(opened, asked, chosen, budgets, options["top"])
         vector = None if asked.vectors is None else asked.vectors[0]
-        near = None if asked.near is None else asked.near[0]
-        reply = opened.searcher.answer(
-            asked.texts[0], vector, _ranking(chosen), budgets, near=near, **options
-        )
+        if asked.near is not None:
+            options["near"] = asked.near[0]
+        reply = opened.searcher.answer(asked.texts[0], vector, _ranking(chosen), budgets, **options)
         return _contexts(opened, question, chosen, budgets, reply, explain, asked)[0]
 
     def retrieve_many(
@@ -314,8 +313,10 @@ class Index:
         workers = opened.settings.threads if threads is None else threads
         asked = _vectors(opened, texts, chosen, wanted=opened.settings.mode if mode is None else mode)
         asked = _near(opened, asked, chosen, sizes, options["top"], workers)
+        if asked.near is not None:
+            options["near"] = asked.near
         replies = opened.searcher.answer_many(
-            asked.texts, asked.vectors, _ranking(chosen), sizes, near=asked.near, threads=workers, **options
+            asked.texts, asked.vectors, _ranking(chosen), sizes, threads=workers, **options
         )
         return [
             _contexts(opened, question, chosen, sizes, reply, explain, asked)

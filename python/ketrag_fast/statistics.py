@@ -63,6 +63,10 @@ def statistics(generation: Generation, path: Path, modes: Sequence[str]) -> dict
             "units": _search(generation, "unit_search"),
             "keywords": _search(generation, "keyword_search"),
         },
+        "models": {
+            name: {key: value for key, value in identity.items() if isinstance(value, (str, int, float))}
+            for name, identity in manifest.models.items()
+        },
         "modes": list(modes),
         "settings": dict(manifest.settings),
     }

@@ -8,3 +8,4 @@ pub mod keyword_means;
 pub mod knn_graph;
 pub mod links;
 mod links_pass;
+pub mod skeleton;

@@ -8,6 +8,7 @@ mod encode;
 mod engine;
 mod published;
 mod rank;
+mod skeleton;
 mod strings;
 mod text;
 mod vectors;
@@ -23,6 +24,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     engine::register(m)?;
     published::register(m)?;
     rank::register(m)?;
+    skeleton::register(m)?;
     strings::register(m)?;
     text::register(m)?;
     vectors::register(m)?;

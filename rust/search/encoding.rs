@@ -21,7 +21,10 @@ fn known(text: &str) -> Option<usize> {
     match text {
         "" => Some(0),
         "\n" | "\n\n" => Some(1),
-        _ => number("[", "]\n").map(|n| n + 2).or_else(|| number("chunk_", "|").map(|n| n + 3)),
+        _ => number("[", "]\n")
+            .map(|n| n + 2)
+            .or_else(|| number("chunk_", "|").map(|n| n + 3))
+            .or_else(|| number("", "|").map(|n| n + 1)),
     }
 }
 
@@ -32,7 +35,8 @@ mod tests {
     #[test]
     fn what_is_known_is_what_the_vocabulary_says() {
         let ranks = (1..3000).chain([99_999, 100_000, 1_234_567, 4_294_967_295u64]);
-        let marks = ranks.flat_map(|rank| [format!("[{rank}]\n"), format!("chunk_{rank}|")]);
+        let marks =
+            ranks.flat_map(|rank| [format!("[{rank}]\n"), format!("chunk_{rank}|"), format!("{rank}|")]);
         let ends = ["", "\n", "\n\n"].map(str::to_owned);
         for mark in marks.chain(ends) {
             let count = known(&mark).unwrap();
@@ -40,7 +44,7 @@ mod tests {
                 assert_eq!(Encoding::count(encoding, &mark), count, "{mark:?}");
             }
         }
-        assert_eq!(known("[x]\n").or(known("[]\n")).or(known("chunk_|")), None);
+        assert_eq!(known("[x]\n").or(known("[]\n")).or(known("chunk_|")).or(known("|")), None);
         assert_eq!(Encoding::Cl100k.count("a text"), 2);
     }
 }

@@ -5,6 +5,7 @@ mod encoding;
 pub mod fill;
 pub mod keyword;
 pub mod knng;
+pub mod local;
 pub mod quantised;
 pub mod render;
 pub mod simd;

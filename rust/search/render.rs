@@ -20,8 +20,13 @@ pub enum Style {
     /// As the published code prints and counts [`Style::Ket`]: two line breaks first, and each row
     /// counted as a whole. For parity only: it tokenises every row again.
     Published,
+    /// The sources of local search (1.4 step 4), which follow its other tables: rows `{unit}|text`.
+    Sources,
+    /// The same as the published code prints and counts it.
+    PublishedSources,
 }
 
+const SOURCES_HEADER: &str = "\n\n-----Sources-----\nid|text\n";
 const KET_HEADER: &str = "-----Text source that may be relevant-----\nid|text\n";
 const PUBLISHED_HEADER: &str = "\n\n-----Text source that may be relevant-----\nid|text\n";
 
@@ -31,13 +36,17 @@ impl Style {
             Self::Cited => "",
             Self::Ket => KET_HEADER,
             Self::Published => PUBLISHED_HEADER,
+            Self::Sources => SOURCES_HEADER,
+            Self::PublishedSources => SOURCES_HEADER.trim_start(),
         }
     }
 
-    fn prefix(self, rank: usize) -> String {
+    /// The mark of `unit`, which is the `rank`-th row.
+    fn prefix(self, rank: usize, unit: u32) -> String {
         match self {
             Self::Cited => format!("[{rank}]\n"),
             Self::Ket | Self::Published => format!("chunk_{rank}|"),
+            Self::Sources | Self::PublishedSources => format!("{unit}|"),
         }
     }
 
@@ -45,8 +54,13 @@ impl Style {
     fn end(self) -> &'static str {
         match self {
             Self::Cited => "\n\n",
-            Self::Ket | Self::Published => "\n",
+            _ => "\n",
         }
+    }
+
+    /// Whether rows are counted as a whole.
+    fn recounts(self) -> bool {
+        matches!(self, Self::Published | Self::PublishedSources)
     }
 }
 
@@ -83,6 +97,20 @@ impl<'a> Units<'a> {
             }
         }
         Ok(Self { texts, titles, tokens })
+    }
+
+    /// The number of units.
+    pub fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.tokens.is_empty()
+    }
+
+    /// The count of each unit's text, title included.
+    pub fn tokens(&self) -> &'a [u32] {
+        self.tokens
     }
 
     fn title(&self, unit: usize) -> &'a str {
@@ -130,8 +158,11 @@ impl<C: Count> Renderer<C> {
         Self { count, style, header, end, prefixes }
     }
 
-    fn prefix_tokens(&self, rank: usize) -> u64 {
-        let fresh = || self.count.count(&self.style.prefix(rank)) as u64;
+    fn prefix_tokens(&self, rank: usize, unit: u32) -> u64 {
+        let fresh = || self.count.count(&self.style.prefix(rank, unit)) as u64;
+        if self.style == Style::Sources {
+            return fresh();
+        }
         let Some(slot) = rank.checked_sub(1).and_then(|i| self.prefixes.get(i)) else {
             return fresh();
         };
@@ -164,9 +195,8 @@ impl<C: Count> Renderer<C> {
             )));
         }
         let Some(room) = budget.checked_sub(self.header) else { return Ok(Context::default()) };
-        let taken = fill(candidates.len(), room, policy, |i, place| {
-            self.row_tokens(units, candidates[i] as usize, place + 1)
-        });
+        let taken =
+            fill(candidates.len(), room, policy, |i, place| self.row_tokens(units, candidates[i], place + 1));
         if !taken.is_empty() {
             return Ok(self.print(units, taken.into_iter().map(|(i, cost)| (candidates[i], cost))));
         }
@@ -176,14 +206,14 @@ impl<C: Count> Renderer<C> {
         }
     }
 
-    fn row_tokens(&self, units: &Units<'_>, unit: usize, rank: usize) -> u64 {
-        if self.style == Style::Published {
-            let mut row = self.style.prefix(rank);
-            push_body(&mut row, units.title(unit), units.texts.get(unit));
+    fn row_tokens(&self, units: &Units<'_>, unit: u32, rank: usize) -> u64 {
+        if self.style.recounts() {
+            let mut row = self.style.prefix(rank, unit);
+            push_body(&mut row, units.title(unit as usize), units.texts.get(unit as usize));
             row.push_str(self.style.end());
             return self.count.count(&row) as u64;
         }
-        self.prefix_tokens(rank) + u64::from(units.tokens[unit]) + self.end
+        self.prefix_tokens(rank, unit) + u64::from(units.tokens[unit as usize]) + self.end
     }
 
     fn print(&self, units: &Units<'_>, rows: impl Iterator<Item = (u32, u64)>) -> Context {
@@ -202,15 +232,14 @@ impl<C: Count> Renderer<C> {
         push_body(&mut body, title, text);
         let text_at = body.len() - text.len();
         // Counting a row as a whole may come out one or two higher than counting its parts.
-        let mut most = room.saturating_sub(self.prefix_tokens(1) + self.end) as usize;
+        let mut most = room.saturating_sub(self.prefix_tokens(1, unit) + self.end) as usize;
         while most > 0 {
             let kept = &body[..self.count.cut(&body, most)];
-            let tokens = match self.style {
-                Style::Published => {
-                    let row = [&self.style.prefix(1), kept, self.style.end()].concat();
-                    self.count.count(&row) as u64
-                }
-                _ => self.prefix_tokens(1) + self.count.count(kept) as u64 + self.end,
+            let tokens = if self.style.recounts() {
+                let row = [&self.style.prefix(1, unit), kept, self.style.end()].concat();
+                self.count.count(&row) as u64
+            } else {
+                self.prefix_tokens(1, unit) + self.count.count(kept) as u64 + self.end
             };
             if kept.is_empty() {
                 break;
@@ -237,7 +266,7 @@ impl<C: Count> Renderer<C> {
     }
 
     fn push_row(&self, context: &mut Context, unit: u32, title: &str, text: &str, tokens: u64) {
-        context.text.push_str(&self.style.prefix(context.rows.len() + 1));
+        context.text.push_str(&self.style.prefix(context.rows.len() + 1, unit));
         push_body(&mut context.text, title, text);
         let end = context.text.len();
         context.text.push_str(self.style.end());

@@ -152,6 +152,12 @@ def test_contexts(index: Index, reference: Reference, mode: str) -> None:
             assert context.tokens <= context.budget
 
 
+def test_a_run_can_name_its_model(index: Index) -> None:
+    model = index.stats()["models"]["embedder"]
+    assert model["spec"].startswith("vectors:")
+    assert len(model["fingerprint"]) >= 32
+
+
 def test_modes_that_need_other_parts_say_which(index: Index) -> None:
     missing = index._opened.missing
     assert missing["text"] is None

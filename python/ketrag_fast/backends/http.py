@@ -108,7 +108,8 @@ Stopped = Callable[[], None]
 
 class Client:
     """One connection, kept open; not for several threads at once, but for `abort`. `timeout` is in seconds,
-    for one reply, and may be set anew before each.
+    for one reply, and may be set anew before each. `began` is when the attempt that is under way was sent
+    (monotonic seconds), None between attempts.
     """
 
     def __init__(self, parts: SplitResult, path: str, key: str | None, patience: Patience) -> None:
@@ -117,6 +118,7 @@ class Client:
         self._key = key
         self._patience = patience
         self.timeout = patience.timeout
+        self.began: float | None = None
         self._connection: http.client.HTTPConnection | None = None
 
     def close(self) -> None:
@@ -167,6 +169,8 @@ class Client:
                 return once()
             except _PassingError as fault:
                 self.close()
+                stopped()
+                self.began = None
                 if attempt == patience.attempts:
                     kind = (
                         UnreachableError
@@ -207,6 +211,7 @@ class Client:
             headers["Content-Type"] = "application/json"
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
+        self.began = time.monotonic()
         try:
             connection = self._connect()
             connection.request(method, self._path, data, headers)

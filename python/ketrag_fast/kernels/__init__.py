@@ -9,6 +9,7 @@
 | core selection | `core_count` `select_ranked` `select_uniform` |
 | vectors | `normalise` `quantise` `top_k` `fit_embedder` `embed_rows` `fuse_ranks` |
 | channels | `keyword_means` `keyword_pool` `knng_order` `build_links` `bm25` `walk` |
+| the skeleton | `fold_skeleton` |
 | the context | `split_budget` `fill` `render` |
 | parity with published code | `PublishedTokenizer` |
 
@@ -43,6 +44,7 @@ from ketrag_fast.kernels.graphs import (
 )
 from ketrag_fast.kernels.links import Vectors, bm25, build_links, walk
 from ketrag_fast.kernels.published import PublishedTokenizer
+from ketrag_fast.kernels.skeleton import fold_skeleton
 from ketrag_fast.kernels.text import (
     Corpus,
     Vocabulary,
@@ -102,6 +104,7 @@ __all__ = [
     "encode_tokens",
     "fill",
     "fit_embedder",
+    "fold_skeleton",
     "fuse_ranks",
     "keyword_means",
     "keyword_pool",

@@ -134,6 +134,19 @@ def test_retry_after_is_respected(server: Chat) -> None:
         assert proxy.times[1] - proxy.times[0] >= 1.0
 
 
+def test_a_wait_that_the_endpoint_asks_for_is_no_part_of_a_reply_s_seconds(server: Chat) -> None:
+    with ChatProxy(server.port, [status(429, "1.2")]) as proxy:
+        assert ask(connect(proxy.url), 1, Limits(tokens=50, seconds=1.0))[0].text == GOOD
+
+
+def test_a_silent_endpoint_is_asked_once() -> None:
+    with Chat(lambda _: GOOD, pause=5.0) as slow:
+        started = time.monotonic()
+        (reply,) = ask(connect(slow.url), 1, Limits(tokens=50, seconds=0.5))
+        assert (reply.finish, len(slow.requests)) == ("time", 1)
+        assert time.monotonic() - started < 4
+
+
 def _content(value: Any) -> Fault:
     return altered(lambda reply: reply["choices"][0]["message"].update(content=value))
 

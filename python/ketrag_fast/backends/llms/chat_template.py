@@ -36,15 +36,27 @@ class ChatTemplate:
         self.name = PLAIN if source is None else "model"
         self._bos, self._eos = bos, eos
         self._template = None if source is None else _compile(source)
-        self._system = True
         self._known: dict[int, list[str]] = {}
+        self._system = True
+        self._tools: list[Any] | None = None
         if self._template is not None:
-            try:
-                self._frame(0)
-            except BackendError:  # some models know no system message
-                self._system = False
+            self._choose()
+
+    def _choose(self) -> None:
+        """Some models know no system message, or put it before the last question; some want tools."""
+        first: BackendError | None = None
+        for turns in (1, 0):
+            for self._system, self._tools in ((True, None), (True, []), (False, None), (False, [])):
                 self._known.clear()
-                self._frame(0)
+                try:
+                    self._frame(0)
+                    self._frame(turns)
+                except BackendError as error:
+                    first = first or error
+                else:
+                    return
+        if first is not None:
+            raise first
 
     def pieces(self, prompt: Prompt) -> tuple[list[Piece], list[Piece]]:
         """What all prompts with these instructions begin with, and the rest up to where the reply begins."""
@@ -90,7 +102,7 @@ class ChatTemplate:
                 bos_token=self._bos,
                 eos_token=self._eos,
                 enable_thinking=False,  # a grammar leaves no room for thoughts
-                tools=None,
+                tools=self._tools,
                 documents=None,
             )
         except Exception as error:  # whatever a stranger's template makes Jinja throw
@@ -108,8 +120,17 @@ def _compile(source: str) -> Any:
     def refuse(message: str) -> None:
         raise jinja.TemplateError(message)
 
+    # Marks what a model is trained to write; its content counts, the tag does not.
+    generation = type(
+        "Generation",
+        (need("jinja2.ext", "llm").Extension,),
+        {"tags": {"generation"}, "parse": _content},
+    )
     environment = sandbox.ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"], autoescape=False
+        trim_blocks=True,
+        lstrip_blocks=True,
+        extensions=["jinja2.ext.loopcontrols", generation],
+        autoescape=False,
     )
     environment.globals["raise_exception"] = refuse
     environment.globals["strftime_now"] = lambda _: "2026-01-01"  # a prompt does not depend on the day
@@ -123,6 +144,11 @@ def _compile(source: str) -> Any:
             f"the model's chat template is not valid: {error}",
             hint="use another file of the model, or plain paragraphs: llama-cpp:PATH.gguf#plain",
         ) from error
+
+
+def _content(_: Any, parser: Any) -> Any:
+    next(parser.stream)
+    return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
 def _cut(text: str, marks: Sequence[str]) -> list[str]:

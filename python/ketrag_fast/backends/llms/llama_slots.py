@@ -42,6 +42,7 @@ class Slots:
         self._prefix: tuple[str, list[int]] | None = None
         self._talks: dict[int, Talk] = {}
         self._paid = False
+        self._made_for = 0  # slots that the present context was to have, before memory had its say
 
     @property
     def slots(self) -> int:
@@ -70,7 +71,8 @@ class Slots:
     def run(
         self, prompts: Iterator[Prompt], limits: Limits, grammar: Any, cancel: Cancel | None, *, pieces: bool
     ) -> Iterator[str | Reply]:
-        """Replies as they end, and with `pieces` their text as it grows."""
+        """Replies as they end, and with `pieces` (of one prompt) their text as it grows."""
+        wanted = 1 if pieces else self._wanted
         waiting: Prompt | None = None
         more = True
         try:
@@ -83,7 +85,7 @@ class Slots:
                     if waiting is None:
                         more = False
                         break
-                    admitted = self._admit(waiting, limits, grammar, cancel)
+                    admitted = self._admit(waiting, limits, grammar, cancel, wanted)
                     if admitted is None:
                         break  # it needs the context to itself for a moment
                     waiting = None
@@ -111,7 +113,7 @@ class Slots:
                 yield new
 
     def _admit(
-        self, prompt: Prompt, limits: Limits, grammar: Any, cancel: Cancel | None
+        self, prompt: Prompt, limits: Limits, grammar: Any, cancel: Cancel | None, wanted: int
     ) -> Literal[True] | Reply | None:
         """True where the prompt has a slot now, a Reply where it cannot have one, None where it must wait."""
         prefix, rest = self.tokens(prompt)
@@ -127,10 +129,15 @@ class Slots:
             )
         cap = max(1, min(limits.tokens, left))
         context = self._context
-        if context is None or context.room < taken + cap:
+        if context is None or context.room < taken + cap or self._made_for < wanted:
             if self._talks:
                 return None
-            context = self._make(taken, cap)
+            try:
+                context = self._make(taken, cap, max(wanted, self._made_for))
+            except BackendError as error:
+                if not self._made_for:  # the very first: the others would fare no better
+                    raise
+                return Reply(prompt.number, "", "error", taken, error=str(error))
         if context.prefix != tuple(prefix):
             if self._talks:
                 return None
@@ -146,7 +153,7 @@ class Slots:
         context.begin(slot)
         return True
 
-    def _make(self, taken: int, cap: int) -> Context:
+    def _make(self, taken: int, cap: int, wanted: int) -> Context:
         """A context that this prompt fits into, with room for others that are half as long again."""
         if self._context is not None:
             self._context.close()
@@ -154,10 +161,11 @@ class Slots:
         room = min(rounded(taken + taken // 2 + cap), max(rounded(self._limit), 256))
         free = free_memory()
         known = [bytes_ for bytes_ in (free, self._free) if bytes_ is not None]
-        slots = fitting_slots(self._file, self._wanted, room, BATCH, min(known) if known else None)
+        slots = fitting_slots(self._file, wanted, room, BATCH, min(known) if known else None)
         self._context = Context(
             self.weights, slots, room, self._threads, shared=self._shared, flash=self._flash
         )
+        self._made_for = wanted
         return self._context
 
     def _step(self, cancel: Cancel | None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from itertools import islice
@@ -29,6 +29,7 @@ from ketrag_fast.backends.llms.openai_messages import (
     FORMS,
     SPARE,
     Told,
+    about_model,
     context_of,
     fingerprint,
     listed,
@@ -60,7 +61,7 @@ class _TimeUpError(Exception):
 
 
 def open_model(spec: str, rest: str, options: ModelOptions) -> OpenAIModel:
-    """See `OpenAIModel`."""
+    """The model behind the address."""
     return OpenAIModel(spec, options)
 
 
@@ -204,7 +205,7 @@ class OpenAIModel:
             return Reply(prompt.number, "", finish, seconds=time.monotonic() - began, error=error)
 
         try:
-            told = self._asked(prompt, limits, self._stopper(limits, stop, began))
+            told = self._asked(prompt, limits, stop)
         except _TimeUpError:
             return failed("time", None)
         except Cancelled:
@@ -230,7 +231,9 @@ class OpenAIModel:
             told.error,
         )
 
-    def _asked(self, prompt: Prompt, limits: Limits, stopped: Any) -> Told:
+    def _asked(self, prompt: Prompt, limits: Limits, stop: threading.Event) -> Told:
+        client = self._client(limits)
+        stopped = self._stopper(client, limits, stop)
         booked = self._weight(prompt)
         self.account.book(booked, limits.tokens)
         told = None
@@ -240,7 +243,7 @@ class OpenAIModel:
                 form, spared = self._form, self._spared
                 body = request_body(self._model, prompt, limits, FORMS[form], spared, streamed=False)
                 try:
-                    told = whole(self._client(limits).post(body, size, stopped))
+                    told = whole(client.post(body, size, stopped))
                     return told
                 except RefusedError as error:
                     self._learn(error, form, spared, limits, body)
@@ -250,7 +253,8 @@ class OpenAIModel:
 
     def _stream(self, prompt: Prompt, limits: Limits, stop: threading.Event) -> Iterator[str | Reply]:
         began = time.monotonic()
-        stopped = self._stopper(limits, stop, began)
+        client = self._client(limits)
+        stopped = self._stopper(client, limits, stop)
         booked = self._weight(prompt)
         self.account.book(booked, limits.tokens)
         said: list[str] = []
@@ -262,7 +266,7 @@ class OpenAIModel:
                 form, spared = self._form, self._spared
                 body = request_body(self._model, prompt, limits, FORMS[form], spared, streamed=True)
                 try:
-                    for event in self._client(limits).events(body, size, stopped):
+                    for event in client.events(body, size, stopped):
                         told = piece(event)
                         if told.tokens_in is not None:
                             usage = told
@@ -309,15 +313,10 @@ class OpenAIModel:
         with self._lock:
             if named is not None:
                 self._spared = self._spared | {named}
-            elif limits.schema is not None and FORMS[form] != "text" and not self._about_model(plain):
+            elif limits.schema is not None and FORMS[form] != "text" and not about_model(plain):
                 self._form = max(self._form, form + 1)
             elif (form, spared) == (self._form, self._spared):  # else another request has learnt meanwhile
                 raise error
-
-    def _about_model(self, plain: str) -> bool:
-        """Whether a refusal speaks of the model's name and not of the form of its replies."""
-        form = any(word in plain for word in ("response_format", "schema", "json", "grammar", "format"))
-        return "model" in plain and not form
 
     # ------------------------------------------------------------ the endpoint
 
@@ -354,11 +353,13 @@ class OpenAIModel:
             return RefusedError(str(error), 404, hint=f"the endpoint serves {listed(self._served)}")
         return error
 
-    def _stopper(self, limits: Limits, stop: threading.Event, began: float) -> Any:
+    def _stopper(self, client: Client, limits: Limits, stop: threading.Event) -> Callable[[], None]:
         def stopped() -> None:
             if stop.is_set() or self._closed.is_set():
                 raise Cancelled("the model was stopped")
-            if limits.seconds is not None and time.monotonic() - began > limits.seconds:
+            # Pauses between attempts are the endpoint's wish and no part of a reply's seconds.
+            spent = 0.0 if client.began is None else time.monotonic() - client.began
+            if limits.seconds is not None and spent > limits.seconds:
                 raise _TimeUpError
 
         return stopped
@@ -373,6 +374,7 @@ class OpenAIModel:
             client = self._clients.client = Client(*self._address)
             with self._lock:
                 self._opened.append(client)
+        client.began = None
         client.timeout = LONGEST_SECONDS if limits.seconds is None else max(limits.seconds, LOOK_SECONDS)
         return client
 

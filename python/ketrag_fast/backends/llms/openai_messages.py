@@ -52,6 +52,12 @@ def request_body(
     return {name: value for name, value in body.items() if name not in spared}
 
 
+def about_model(plain: str) -> bool:
+    """Whether a refusal speaks of the model's name and not of the form of its replies."""
+    form = any(word in plain for word in ("response_format", "schema", "json", "grammar", "format"))
+    return "model" in plain and not form
+
+
 EMPTY: Final = "an empty reply (a model that thinks first may have spent its tokens on that)"
 
 

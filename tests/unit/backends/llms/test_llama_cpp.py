@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ketrag_fast.backends.llms.chat_template import ChatTemplate
 from ketrag_fast.backends.llms.llama_cpp import LlamaCppModel, Tuning
 from ketrag_fast.backends.llms.protocol import Limits, Prompt, Reply
 from ketrag_fast.backends.llms.registry import ModelOptions, open_model
@@ -338,6 +339,27 @@ def test_a_template_without_a_system_message(tmp_path: Path, llama_cpp: Any) -> 
     opened.close()
 
 
+def test_odd_but_usable_templates() -> None:
+    pytest.importorskip("jinja2")
+    talk = Prompt(1, "RULES", "PASSAGE", (("REPLY", "MORE"),))
+
+    def text(source: str, prompt: Prompt) -> str:
+        first, rest = ChatTemplate(source, "<s>", "</s>").pieces(prompt)
+        assert first == ChatTemplate(source, "<s>", "</s>").pieces(replace(prompt, turns=()))[0]
+        return "".join(piece.text for piece in first + rest)
+
+    marked = "{% for m in messages %}{% generation %}[{{ m.content }}]{% endgeneration %}{% endfor %}"
+    assert text(marked, talk) == "[RULES][PASSAGE][REPLY][MORE]"
+    tools = "{% for t in tools %}{{ t }}{% endfor %}{% for m in messages %}[{{ m.content }}]{% endfor %}"
+    assert text(tools, talk) == "[RULES][PASSAGE][REPLY][MORE]"
+    late = (  # the system message goes before the last question, where no prefix can be shared
+        "{% for m in messages %}{% if m.role != 'system' %}"
+        "{% if loop.last and messages[0].role == 'system' %}{{ messages[0].content }} {% endif %}"
+        "[{{ m.content }}]{% endif %}{% endfor %}"
+    )
+    assert text(late, talk) == "[RULES\n\nPASSAGE][REPLY][MORE]"
+
+
 def test_too_little_memory(tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def free(size: int) -> None:
         for module in ("llama_cpp", "llama_slots"):
@@ -354,6 +376,30 @@ def test_too_little_memory(tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch) -> 
     check(next(few.replies(prompts(), LIMITS)))
     assert 1 <= few.slots < 64
     few.close()
+
+
+def test_a_prompt_that_memory_is_too_small_for_ends_nothing(
+    tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("llama_cpp", "llama_slots"):
+        monkeypatch.setattr(f"ketrag_fast.backends.llms.{module}.free_memory", lambda: 105_000_000)
+    opened = LlamaCppModel(tiny_gguf, slots=1)
+    texts = [TEXTS[0], TEXTS[1] * 60, TEXTS[2]]
+    replies = by_number(opened.replies(prompts(texts), LIMITS))
+    assert replies[1].finish == "error"
+    assert "MB" in str(replies[1].error)
+    check(replies[0])
+    check(replies[2])
+    opened.close()
+
+
+def test_a_stream_takes_memory_for_one(tiny_gguf: Path) -> None:
+    opened = LlamaCppModel(tiny_gguf, slots=3)
+    list(opened.stream(prompts()[0], LIMITS))
+    assert opened.slots == 1
+    list(opened.replies(prompts(), LIMITS))
+    assert opened.slots == 3
+    opened.close()
 
 
 def test_a_context_that_the_model_was_not_trained_for(tiny_gguf: Path) -> None:

@@ -1,0 +1,257 @@
+//! The skeleton: replies of single chunks folded into one graph of entities and relations (KET-RAG,
+//! Alg. 1; 10-ketrag 1.3 steps 2 to 6 and 1.2 step 11).
+//!
+//! A pure function of the replies and of the units' texts: chunks are taken in ascending id whatever
+//! the order in which they were read, so removing a document or resuming a build is another fold and
+//! never another reply.
+
+mod describe;
+mod gather;
+mod mentions;
+
+pub use mentions::Mention;
+
+use crate::error::{Error, Result};
+use crate::parallel::map_ranges_with;
+use crate::progress::Progress;
+use crate::search::local::rows::{push_entity, push_relation, RelationCells};
+use crate::sparse::Csr;
+use crate::text::bpe::{Counter, Encoding};
+use crate::text::strings::{Strings, StringsBuf};
+
+/// The replies of some chunks, one row each, in ascending chunk id. Records are cleaned already; what
+/// is left to do is upper case, merging, and dropping what joins nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Replies<'a> {
+    pub chunks: &'a [u32],
+    /// The entity records of row `r` are `entities[r]..entities[r + 1]`; relations likewise.
+    pub entities: &'a [u64],
+    pub names: Strings<'a>,
+    pub types: Strings<'a>,
+    pub descriptions: Strings<'a>,
+    pub relations: &'a [u64],
+    pub sources: Strings<'a>,
+    pub targets: Strings<'a>,
+    pub relation_descriptions: Strings<'a>,
+    pub strengths: &'a [f64],
+}
+
+/// The units that chunks are cut into.
+#[derive(Debug, Clone, Copy)]
+pub struct ChunkUnits<'a> {
+    /// The units of chunk `c` are `units[c]..units[c + 1]`.
+    pub units: &'a [u64],
+    pub texts: Strings<'a>,
+    /// Start and end of each unit in code points of its document's text.
+    pub spans: &'a [u32],
+}
+
+/// Which units of a chunk an entity or relation of it is tied to (1.2 step 11).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Rewire {
+    /// All of them, as published.
+    #[default]
+    All,
+    /// Those in which its names occur, else all.
+    Mention,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    pub rewire: Rewire,
+    /// Tokens of a joined description, at most.
+    pub description_tokens: usize,
+    pub encoding: Encoding,
+}
+
+/// Entities and relations in the order in which they first appear.
+#[derive(Debug, Default, PartialEq)]
+pub struct Skeleton {
+    pub names: StringsBuf,
+    pub types: StringsBuf,
+    pub descriptions: StringsBuf,
+    /// The number of relations of each entity.
+    pub ranks: Vec<u32>,
+    pub chunks: Csr,
+    pub units: Csr,
+    /// Tokens of the whole printed row.
+    pub row_tokens: Vec<u32>,
+    pub sources: Vec<u32>,
+    pub targets: Vec<u32>,
+    pub relation_descriptions: StringsBuf,
+    pub weights: Vec<f64>,
+    pub relation_ranks: Vec<u32>,
+    pub relation_chunks: Csr,
+    pub relation_units: Csr,
+    /// Tokens of the printed row without the links and the line end.
+    pub relation_row_tokens: Vec<u32>,
+    /// By entity, unit and place.
+    pub mentions: Vec<Mention>,
+    /// Records that were dropped: entities without a name, relations to nothing or to themselves.
+    pub nameless: u64,
+    pub endless: u64,
+    pub loops: u64,
+}
+
+/// Folds all replies.
+pub fn fold(
+    replies: &Replies<'_>,
+    units: &ChunkUnits<'_>,
+    options: Options,
+    threads: usize,
+    progress: &Progress,
+) -> Result<Skeleton> {
+    check(replies, units)?;
+    let rows = replies.chunks.len() as u64;
+    progress.expect(2 * rows);
+    let found = gather::gather(replies, progress)?;
+    let limit = (options.description_tokens, options.encoding);
+    let (entities, relations) = (found.names.len(), found.pairs.len());
+    progress.expect(2 * (rows + (entities + relations) as u64));
+    let descriptions = describe::join(&found.entity_lines, entities, limit, threads, progress)?;
+    let relation_descriptions = describe::join(&found.relation_lines, relations, limit, threads, progress)?;
+    let mut ranks = vec![0u32; entities];
+    for pair in &found.pairs {
+        pair.iter().for_each(|&end| ranks[end as usize] += 1);
+    }
+    let relation_ranks: Vec<u32> =
+        found.pairs.iter().map(|p| ranks[p[0] as usize].saturating_add(ranks[p[1] as usize])).collect();
+    let tied = mentions::tie(replies.chunks, &found, units, options.rewire, threads, progress)?;
+    let names = found.names.strings();
+    // A view checks the whole text: once, not for each row.
+    let (described, told) = (descriptions.view(), relation_descriptions.view());
+    let row_tokens = counts(entities, options.encoding, threads, progress, |row, e| {
+        push_entity(row, e as u32, names.get(e), described.get(e), ranks[e]);
+    })?;
+    let relation_row_tokens = counts(relations, options.encoding, threads, progress, |row, r| {
+        let [source, target] = found.pairs[r];
+        let cells = RelationCells {
+            id: r as u32,
+            source: names.get(source as usize),
+            target: names.get(target as usize),
+            description: told.get(r),
+            weight: found.weights[r],
+            rank: relation_ranks[r],
+        };
+        push_relation(row, cells);
+        row.push('|');
+    })?;
+    let chunks_of = |row: &u32| replies.chunks[*row as usize];
+    let columns = units.units.len() - 1;
+    Ok(Skeleton {
+        names: names.iter().collect(),
+        types: found.types.iter().collect(),
+        ranks,
+        chunks: by_owner(found.entity_rows.iter().map(|(e, r)| (*e, chunks_of(r))), entities, columns),
+        units: tied.entity_units,
+        row_tokens,
+        sources: found.pairs.iter().map(|p| p[0]).collect(),
+        targets: found.pairs.iter().map(|p| p[1]).collect(),
+        relation_ranks,
+        relation_chunks: by_owner(
+            found.relation_rows.iter().map(|(e, r)| (*e, chunks_of(r))),
+            relations,
+            columns,
+        ),
+        relation_units: tied.relation_units,
+        relation_row_tokens,
+        mentions: tied.mentions,
+        nameless: found.nameless,
+        endless: found.endless,
+        loops: found.loops,
+        weights: found.weights,
+        descriptions,
+        relation_descriptions,
+    })
+}
+
+fn check(replies: &Replies<'_>, units: &ChunkUnits<'_>) -> Result<()> {
+    let rows = replies.chunks.len();
+    let chunks = units.units.len().saturating_sub(1);
+    if let Some(i) = replies.chunks.windows(2).position(|w| w[1] <= w[0]) {
+        return Err(Error::input(format!("the chunks of the replies do not ascend after row {i}")));
+    }
+    if replies.chunks.last().is_some_and(|&last| last as usize >= chunks) {
+        return Err(Error::input(format!("a reply names a chunk that is not below {chunks}")));
+    }
+    let (entities, relations) = (replies.names.len(), replies.sources.len());
+    covers("entities", replies.entities, rows, entities)?;
+    covers("relations", replies.relations, rows, relations)?;
+    covers("chunk_units", units.units, chunks, units.texts.len())?;
+    for (name, length, wanted) in [
+        ("types", replies.types.len(), entities),
+        ("descriptions", replies.descriptions.len(), entities),
+        ("targets", replies.targets.len(), relations),
+        ("relation descriptions", replies.relation_descriptions.len(), relations),
+        ("strengths", replies.strengths.len(), relations),
+        ("unit spans", units.spans.len(), 2 * units.texts.len()),
+    ] {
+        if length != wanted {
+            return Err(Error::input(format!("there are {length} {name}, not {wanted}")));
+        }
+    }
+    let most = u32::MAX as usize / 2;
+    if entities > most || relations > most {
+        return Err(Error::input(format!("more than {most} records in one fold")));
+    }
+    Ok(())
+}
+
+/// Row offsets that never fall, from 0 to `items`.
+fn covers(name: &str, offsets: &[u64], rows: usize, items: usize) -> Result<()> {
+    let rising = offsets.windows(2).all(|w| w[0] <= w[1]);
+    let whole = offsets.first() == Some(&0) && offsets.last() == Some(&(items as u64));
+    if offsets.len() != rows + 1 || !rising || !whole {
+        return Err(Error::input(format!("{name}: offsets must rise from 0 to {items} over {rows} rows")));
+    }
+    Ok(())
+}
+
+/// Pairs (owner, id) as rows of ids, which keep the order of the pairs.
+fn by_owner(pairs: impl Iterator<Item = (u32, u32)> + Clone, owners: usize, columns: usize) -> Csr {
+    let mut indptr = vec![0u64; owners + 1];
+    for (owner, _) in pairs.clone() {
+        indptr[owner as usize + 1] += 1;
+    }
+    for owner in 0..owners {
+        indptr[owner + 1] += indptr[owner];
+    }
+    let mut next = indptr.clone();
+    let mut indices = vec![0u32; indptr[owners] as usize];
+    for (owner, id) in pairs {
+        let slot = &mut next[owner as usize];
+        indices[*slot as usize] = id;
+        *slot += 1;
+    }
+    Csr { indptr, indices, columns }
+}
+
+/// The tokens of one printed row for each of `rows`.
+fn counts(
+    rows: usize,
+    encoding: Encoding,
+    threads: usize,
+    progress: &Progress,
+    print: impl Fn(&mut String, usize) + Sync,
+) -> Result<Vec<u32>> {
+    let parts = map_ranges_with(
+        rows,
+        256,
+        threads,
+        progress,
+        || (Counter::new(encoding), String::new()),
+        |(counter, row), range| {
+            Ok(range
+                .map(|i| {
+                    row.clear();
+                    print(row, i);
+                    counter.count(row) as u32
+                })
+                .collect::<Vec<u32>>())
+        },
+    )?;
+    Ok(parts.concat())
+}
+
+#[cfg(test)]
+mod tests;

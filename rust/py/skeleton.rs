@@ -1,0 +1,122 @@
+//! The face of the fold of replies into a skeleton.
+
+use super::arrays::{csr_out, matrix, slice, strings_out};
+use super::door::{long, to_python, wrong};
+use crate::graph::skeleton::{fold, ChunkUnits, Options, Replies, Rewire, Skeleton};
+use crate::sparse::Csr;
+use crate::text::bpe::Encoding;
+use crate::text::strings::{Strings, StringsBuf};
+use numpy::{IntoPyArray, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+type Array<'py, T> = PyReadonlyArray1<'py, T>;
+type Packed<'py> = (Array<'py, u8>, Array<'py, u64>);
+
+/// Blob and offsets, made to strings once the interpreter is released.
+fn packed<'a>(strings: &'a Packed<'_>, name: &str) -> PyResult<(&'a [u8], &'a [u64])> {
+    Ok((slice(&strings.0, name)?, slice(&strings.1, name)?))
+}
+
+#[pyfunction]
+#[pyo3(signature = (chunks, entities, names, types, descriptions, relations, sources, targets,
+                    relation_descriptions, strengths, chunk_units, unit_texts, unit_spans, encoding, *,
+                    rewire="all", description_tokens=500, threads=0, report=None))]
+#[allow(clippy::too_many_arguments)] // a table's columns, one by one
+fn fold_skeleton<'py>(
+    py: Python<'py>,
+    chunks: Array<'py, u32>,
+    entities: Array<'py, u64>,
+    names: Packed<'py>,
+    types: Packed<'py>,
+    descriptions: Packed<'py>,
+    relations: Array<'py, u64>,
+    sources: Packed<'py>,
+    targets: Packed<'py>,
+    relation_descriptions: Packed<'py>,
+    strengths: Array<'py, f64>,
+    chunk_units: Array<'py, u64>,
+    unit_texts: Packed<'py>,
+    unit_spans: PyReadonlyArray2<'py, u32>,
+    encoding: &str,
+    rewire: &str,
+    description_tokens: usize,
+    threads: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let rewire = match rewire {
+        "all" => Rewire::All,
+        "mention" => Rewire::Mention,
+        other => return Err(wrong(format!("rewire must be all or mention, not {other:?}"))),
+    };
+    let encoding = Encoding::by_name(encoding).map_err(to_python)?;
+    let options = Options { rewire, description_tokens, encoding };
+    let (chunks, strengths) = (slice(&chunks, "chunks")?, slice(&strengths, "strengths")?);
+    let (entities, relations) = (slice(&entities, "entities")?, slice(&relations, "relations")?);
+    let (names, types) = (packed(&names, "names")?, packed(&types, "types")?);
+    let descriptions = packed(&descriptions, "descriptions")?;
+    let (sources, targets) = (packed(&sources, "sources")?, packed(&targets, "targets")?);
+    let relation_descriptions = packed(&relation_descriptions, "relation_descriptions")?;
+    let (units, texts) = (slice(&chunk_units, "chunk_units")?, packed(&unit_texts, "unit_texts")?);
+    let (spans, _, _) = matrix(&unit_spans, "unit_spans")?;
+    let skeleton = long(py, report, |progress| {
+        let of = |(blob, offsets)| Strings::new(blob, offsets);
+        let replies = Replies {
+            chunks,
+            entities,
+            names: of(names)?,
+            types: of(types)?,
+            descriptions: of(descriptions)?,
+            relations,
+            sources: of(sources)?,
+            targets: of(targets)?,
+            relation_descriptions: of(relation_descriptions)?,
+            strengths,
+        };
+        let units = ChunkUnits { units, texts: of(texts)?, spans };
+        fold(&replies, &units, options, threads, progress)
+    })?;
+    skeleton_out(py, skeleton)
+}
+
+fn skeleton_out(py: Python<'_>, s: Skeleton) -> PyResult<Bound<'_, PyDict>> {
+    let out = PyDict::new(py);
+    let strings = |name: &str, value: StringsBuf| -> PyResult<()> {
+        let (blob, offsets) = strings_out(py, value);
+        out.set_item(format!("{name}_blob"), blob)?;
+        out.set_item(format!("{name}_offsets"), offsets)
+    };
+    let rows = |name: &str, value: Csr| -> PyResult<()> {
+        let (indptr, indices) = csr_out(py, value);
+        out.set_item(format!("{name}_indptr"), indptr)?;
+        out.set_item(format!("{name}_indices"), indices)
+    };
+    strings("entity_name", s.names)?;
+    strings("entity_type", s.types)?;
+    strings("entity_description", s.descriptions)?;
+    out.set_item("entity_rank", s.ranks.into_pyarray(py))?;
+    rows("entity_chunks", s.chunks)?;
+    rows("entity_units", s.units)?;
+    out.set_item("entity_row_tokens", s.row_tokens.into_pyarray(py))?;
+    out.set_item("relation_source", s.sources.into_pyarray(py))?;
+    out.set_item("relation_target", s.targets.into_pyarray(py))?;
+    strings("relation_description", s.relation_descriptions)?;
+    out.set_item("relation_weight", s.weights.into_pyarray(py))?;
+    out.set_item("relation_rank", s.relation_ranks.into_pyarray(py))?;
+    rows("relation_chunks", s.relation_chunks)?;
+    rows("relation_units", s.relation_units)?;
+    out.set_item("relation_row_tokens", s.relation_row_tokens.into_pyarray(py))?;
+    let column = |of: fn(&crate::graph::skeleton::Mention) -> u32| {
+        s.mentions.iter().map(of).collect::<Vec<u32>>().into_pyarray(py)
+    };
+    out.set_item("mention_entity", column(|m| m.entity))?;
+    out.set_item("mention_unit", column(|m| m.unit))?;
+    out.set_item("mention_start", column(|m| m.start))?;
+    out.set_item("mention_end", column(|m| m.end))?;
+    out.set_item("fold_dropped", vec![s.nameless, s.endless, s.loops].into_pyarray(py))?;
+    Ok(out)
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(fold_skeleton, m)?)
+}
