@@ -38,15 +38,17 @@ PARTS: dict[str, set[str]] = {
     "pipeline": LOWER,
     "statistics": P0 | KERNELS | {"storage", "pipeline.known", "backends.ann"},
     "explain": P0 | KERNELS | {"storage"},
+    # What a person looks at: reads a generation, never builds one.
+    "inspection": P0 | KERNELS | {"storage"},
     "hyde": P0 | {"backends"},
-    "index": LOWER | {"pipeline", "statistics", "explain", "hyde", "asking"},
+    "index": LOWER | {"pipeline", "statistics", "explain", "inspection", "hyde", "asking"},
     # A judge of answers is a language model.
     "eval": P0 | {"index", "kernels", "backends.llms"},
     # Prices and bills know no index; a prediction builds a sample with one, by the readers of a build.
-    "cost": P0
-    | {"index", "storage", "backends", "extraction", "pipeline", "systems.presets", "stages", "_core"},
+    "cost": P0 | {"index", "storage", "backends", "extraction", "pipeline", "systems.presets", "kernels"},
     # Whole builds side by side: it stands on everything that a user can reach, and computes nothing itself.
-    "comparison": P0 | {"index", "eval", "cost", "systems.presets"},
+    "comparison": P0
+    | {"index", "eval", "cost", "systems.presets", "pipeline.ingest", "backends.llms.registry"},
     # The command asks for the index; its settings are told by two tables that hold no work.
     # `ketrag models` is about models, `ketrag recording` about another tool's results: no index in sight.
     "cli": P0

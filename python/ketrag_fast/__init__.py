@@ -14,7 +14,19 @@ if TYPE_CHECKING:
     from ketrag_fast.errors import KetragError
     from ketrag_fast.index import Index
     from ketrag_fast.progress import Event
-    from ketrag_fast.types import Answer, BuildReport, Citation, Context, Document, Failure, Passage, Section
+    from ketrag_fast.types import (
+        Answer,
+        BuildReport,
+        Citation,
+        Context,
+        Document,
+        Entity,
+        Failure,
+        Passage,
+        Relation,
+        Section,
+        Span,
+    )
 
 _HOMES = {
     "Answer": "types",
@@ -22,13 +34,16 @@ _HOMES = {
     "Citation": "types",
     "Context": "types",
     "Document": "types",
+    "Entity": "types",
     "Event": "progress",
     "Failure": "types",
     "Index": "index",
     "KetragError": "errors",
     "Passage": "types",
+    "Relation": "types",
     "Section": "types",
     "Settings": "config",
+    "Span": "types",
     "__version__": "_core",
 }
 
@@ -38,13 +53,16 @@ __all__ = [
     "Citation",
     "Context",
     "Document",
+    "Entity",
     "Event",
     "Failure",
     "Index",
     "KetragError",
     "Passage",
+    "Relation",
     "Section",
     "Settings",
+    "Span",
     "__version__",
 ]
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ketrag_fast.backends.llms.protocol import LanguageModel
     from ketrag_fast.pipeline.ingest import Sources
     from ketrag_fast.progress import Callback, Event
-    from ketrag_fast.types import Answer, BuildReport
+    from ketrag_fast.types import Answer, BuildReport, Entity
 
 AUTO = ("walk", "fused", "bm25", "text")
 """What `auto` tries, best first: the order of the measured table (benches/coverage.py)."""
@@ -93,14 +93,15 @@ class Index:
         progress: Callback | Callable[[Event], bool | None] | None = None,
         replace: bool = False,
         rebuild: bool = False,
+        partial: bool = False,
     ) -> Index:
         """Builds the index at `path`, or brings it up to date, and opens it.
 
         `sources`: a path, a glob, an iterable of these, of `Document`s, or of both. Sources accumulate in
         the index; `replace` makes these the only ones. What has not changed is not done again; `rebuild`
         does everything anew, and is needed for another cutting of units (for another embedder there is
-        `reembed`). A build that was stopped or killed goes on when called again. `.report` says what was
-        done.
+        `reembed`). A build that was stopped or killed goes on when called again; with `partial` it asks no
+        language model, and publishes what the last one has read so far. `.report` says what was done.
 
         Raises Cancelled when `progress` returned False, DocumentError, ConfigError, IndexLocked,
         StorageFull, ReadOnly, ModelMismatch.
@@ -109,7 +110,16 @@ class Index:
         from ketrag_fast.stages import STAGES
 
         asked = settings if settings is not None else Settings()
-        report = build(path, sources, STAGES, asked, progress=progress, replace=replace, rebuild=rebuild)
+        report = build(
+            path,
+            sources,
+            STAGES,
+            asked,
+            progress=progress,
+            replace=replace,
+            rebuild=rebuild,
+            partial=partial,
+        )
         return cls(Path(path), asked, report)
 
     @classmethod
@@ -226,6 +236,16 @@ class Index:
         from ketrag_fast.statistics import statistics
 
         return statistics(self._opened.generation, self.path, self.modes)
+
+    def entity(self, name: str) -> Entity:
+        """An entity of the skeleton with its relations and the sentences that they come from.
+
+        Case does not matter. Raises InputError with near names where there is none, ModeUnavailable where
+        the index has no skeleton.
+        """
+        from ketrag_fast.inspection import Skeleton
+
+        return Skeleton(self._opened.generation).entity(name)
 
     def arrays(self) -> dict[str, Mapping[str, NDArray[Any]]]:
         """The arrays of each stage, mapped and read-only, for those who look at graphs themselves."""

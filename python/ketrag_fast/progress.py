@@ -15,7 +15,10 @@ JSON_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """How far a stage is. `total`, `rate` (units a second) and `seconds_left` are None if unknown."""
+    """How far a stage is. `total`, `rate` (units a second) and `seconds_left` are None if unknown.
+
+    `note` is what else is worth knowing, for people: how fast a model is, say.
+    """
 
     stage: str
     done: int
@@ -24,6 +27,7 @@ class Event:
     rate: float | None = None
     seconds_left: float | None = None
     finished: bool = False
+    note: str = ""
 
 
 Callback = Callable[[Event], bool | None]
@@ -48,6 +52,7 @@ class Meter:
         self.stage = stage
         self.unit = unit
         self.stopped = False
+        self.note = ""
         self._callback = callback
         self._clock = clock
         self._start = clock()
@@ -78,11 +83,42 @@ class Meter:
         left = None
         if rate is not None and total is not None:
             left = max(total - done, 0) / rate
-        event = Event(self.stage, done, total, self.unit, rate, left, finished)
+        event = Event(self.stage, done, total, self.unit, rate, left, finished, self.note)
         if self._callback(event) is False:
             self.stopped = True
             return False
         return None
+
+
+class Limited:
+    """A callback that also stops once `seconds` have passed since `start`; with None it never does.
+
+    `soft`: time does not stop the work that reports here any more. Who sets it looks at `reached` by
+    itself, and finishes with what it has.
+    """
+
+    def __init__(
+        self,
+        callback: Callback | None,
+        seconds: float | None,
+        start: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.soft = False
+        self._callback = callback
+        self._end = None if seconds is None else start + seconds
+        self._clock = clock
+
+    @property
+    def reached(self) -> bool:
+        """Whether the time is up."""
+        return self._end is not None and self._clock() >= self._end
+
+    def __call__(self, event: Event) -> bool | None:
+        """Passes the event on, while there is time."""
+        if self.reached and not self.soft:
+            return False
+        return self._callback(event) if self._callback is not None else None
 
 
 class Bar:
@@ -137,7 +173,9 @@ def bar_line(event: Event) -> str:
     if event.unit and event.done:
         parts[-1] += f" {event.unit}"
     if event.rate is not None and event.done:
-        parts.append(f"{event.rate:,.0f}/s")
+        parts.append(f"{event.rate:,.0f}/s" if event.rate >= 10 else f"{event.rate:.2g}/s")
+    if event.note:
+        parts.append(event.note)
     if event.seconds_left is not None and not event.finished:
         parts.append(f"{clock_text(event.seconds_left)} left")
     if event.finished:

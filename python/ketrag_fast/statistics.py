@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ketrag_fast.pipeline.known import stored_failures
+from ketrag_fast.pipeline.known import stored_failures, stored_readings
 from ketrag_fast.storage.generation import Generation
 
 _EDGES = {
@@ -14,6 +14,10 @@ _EDGES = {
     "keyword_unit": ("words", "word_units_indices", 1),
     "unit_name": ("links", "unit_names_indices", 1),
     "unit_mention": ("links", "unit_mentions_indices", 1),
+    "relation": ("skeleton", "relation_source", 1),
+    "entity_unit": ("skeleton", "entity_units_indices", 1),
+    "relation_unit": ("skeleton", "relation_units_indices", 1),
+    "entity_mention": ("skeleton", "mention_entity", 1),
 }
 
 
@@ -47,8 +51,8 @@ def statistics(generation: Generation, path: Path, modes: Sequence[str]) -> dict
             "core_chunks": length("core", "core"),
             "names": max(length("links", "names_offsets") - 1, 0),
             "subjects": max(length("links", "subjects_offsets") - 1, 0),
-            "entities": 0,
-            "relations": 0,
+            "entities": length("skeleton", "entity_rank"),
+            "relations": length("skeleton", "relation_source"),
         },
         "edges": {name: length(stage, array) // share for name, (stage, array, share) in _EDGES.items()},
         "bytes": sum(stage["bytes"] for stage in stages.values()),
@@ -57,12 +61,13 @@ def statistics(generation: Generation, path: Path, modes: Sequence[str]) -> dict
         "backends": {
             "embedder": manifest.settings.get("embedder"),
             "dimension": unit_vectors.shape[1] if unit_vectors else None,
-            "llm": "none",
+            "llm": manifest.models.get("llm", {}).get("spec", "none"),
         },
         "search": {
             "units": _search(generation, "unit_search"),
             "keywords": _search(generation, "keyword_search"),
         },
+        "extraction": _extraction(generation, path, length),
         "models": {
             name: {key: value for key, value in identity.items() if isinstance(value, (str, int, float))}
             for name, identity in manifest.models.items()
@@ -78,6 +83,25 @@ def _search(generation: Generation, stage: str) -> dict[str, Any]:
 
     record = record_of(generation.stages.get(stage))
     return {"kind": "exact", "recall": 1.0} if record is None else {"kind": "hnsw", **record.to_json()}
+
+
+def _extraction(
+    generation: Generation, path: Path, length: Callable[[str, str], int]
+) -> dict[str, Any] | None:
+    """The chunks of this generation's skeleton, and what its reader has spent in this index so far."""
+    if "replies" not in generation.stages:
+        return None
+    about = generation.manifest.models.get("llm", {})
+    spent = stored_readings(path, str(about.get("reader", "")))
+    return {
+        "fingerprint": about.get("fingerprint"),
+        "read": length("replies", "reply_chunk"),
+        "failed": length("replies", "reply_failed"),
+        "pending": length("replies", "reply_pending"),
+        "entity_records": max(length("replies", "entity_name_offsets") - 1, 0),
+        "relation_records": length("replies", "relation_strength"),
+        **spent,
+    }
 
 
 def _titles(generation: Generation) -> int:

@@ -83,6 +83,48 @@ class Section:
         return {"name": self.name, "tokens": self.tokens, "text": self.text}
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of a document: `document.text[start:end] == text`, offsets in code points."""
+
+    document: str
+    title: str
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """What joins two entities: how strongly, and the sentences that say so. Direction says nothing."""
+
+    source: str
+    target: str
+    description: str
+    weight: float
+    rank: int
+    sources: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A node of the skeleton. `rank` is the number of its relations, the strongest of which come first;
+    `chunks` are those that tell of it, `sources` the sentences that name it.
+    """
+
+    name: str
+    type: str
+    description: str
+    rank: int
+    chunks: tuple[int, ...]
+    relations: tuple[Relation, ...]
+    sources: tuple[Span, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """As `ketrag graph --json` prints it."""
+        return {"schema": "ketrag/entity/1", **asdict(self)}
+
+
 class Lazy(Sequence[T], Generic[T]):
     """A sequence made when it is first looked at: many callers want a context's text alone."""
 
@@ -287,7 +329,11 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """What a build did. `changed` is False when there was nothing to do."""
+    """What a build did. `changed` is False when there was nothing to do.
+
+    `extraction` counts the core chunks: read, found read (`hits`), failed, pending, and what `stopped` it;
+    None where nothing reads them.
+    """
 
     generation: int
     changed: bool
@@ -302,6 +348,7 @@ class BuildReport:
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
     usage: Usage = field(default_factory=Usage)
+    extraction: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As the command prints it (85-interface)."""
@@ -322,4 +369,5 @@ class BuildReport:
             "warnings": list(self.warnings),
             "seconds": self.seconds,
             "usage": self.usage.to_json(),
+            "extraction": dict(self.extraction) if self.extraction is not None else None,
         }

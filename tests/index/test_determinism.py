@@ -20,6 +20,7 @@ from tests.golden.make_digest import DIGESTS, documents
 from tests.process import POLAR, ketrag, python, start
 
 SPLIT = Settings(system="ket-rag-p", chunk_tokens=200)
+READ = Settings(llm="heuristic")
 
 
 def digest(sources: object, path: Path, settings: Settings | None = None) -> str:
@@ -27,7 +28,7 @@ def digest(sources: object, path: Path, settings: Settings | None = None) -> str
         return index.digest
 
 
-@pytest.mark.parametrize("settings", [Settings(), SPLIT], ids=["default", "split"])
+@pytest.mark.parametrize("settings", [Settings(), SPLIT, READ], ids=["default", "split", "read"])
 def test_threads_places_and_ways(tmp_path: Path, settings: Settings) -> None:
     first = digest(POLAR / "articles", tmp_path / "one", settings.having(threads=1))
     for threads in (2, 5):
@@ -76,7 +77,7 @@ index, source, stage, system = sys.argv[1:]
 def progress(event):
     if event.stage == stage:
         os.kill(os.getpid(), signal.SIGKILL)
-Index.build(source, index, settings=Settings(system=system), progress=progress)
+Index.build(source, index, settings=Settings(system=system, llm="heuristic"), progress=progress)
 """
 
 
@@ -86,7 +87,7 @@ def test_killed_in_each_stage(tmp_path: Path, stage: str) -> None:
     source = shutil.copytree(POLAR / "articles", tmp_path / "docs")
     index = tmp_path / "index"
     (source / "endurance.md").rename(tmp_path / "later.md")
-    old = digest(source, index)
+    old = digest(source, index, READ)
     (tmp_path / "later.md").rename(source / "endurance.md")
     done = python(_KILLED, str(index), str(source), stage, "default", cwd=tmp_path)
     assert done.code == -signal.SIGKILL, done.err
@@ -99,7 +100,7 @@ def test_killed_in_each_stage(tmp_path: Path, stage: str) -> None:
         assert opened.report is not None
         how = [report.how for report in opened.report.stages]
         assert how[:before] == ["resumed"] * before
-        assert opened.digest == digest(source, tmp_path / "fresh")
+        assert opened.digest == digest(source, tmp_path / "fresh", READ)
         assert opened.retrieve("Which ship was crushed?").passages
     assert list((index / "work").iterdir()) == []
 

@@ -16,6 +16,7 @@ from ketrag_fast.errors import ConfigError, DocumentError, ReadOnly
 if TYPE_CHECKING:
     from ketrag_fast.comparison.configurations import Configuration
     from ketrag_fast.comparison.outcome import Report
+    from ketrag_fast.comparison.running import Answers
 
 _BUDGETS = "12000,6000,3000"
 _SYSTEMS = "text-rag,knng-rag,keyword-rag,ket-rag-u,ket-rag-p,default"
@@ -68,11 +69,15 @@ def _kind(kinds: Any, shared: argparse.ArgumentParser, name: str, text: str) -> 
     )
     parser.add_argument("--mode", metavar="MODES", help="a list (default: each configuration's own)")
     parser.add_argument("--budget", metavar="TOKENS", default=_BUDGETS, help=f"a list (default {_BUDGETS})")
+    parser.add_argument(
+        "--answer-with", metavar="SPEC", help="a language model that answers every question, for EM and F1"
+    )
     parser.add_argument("--html", metavar="FILE", help="write the report as one page with plots")
     parser.add_argument("--keep", metavar="FOLDER", help="keep the indexes there, and go on from them")
     parser.add_argument("--prices", metavar="FILE", help="price table (default ./prices.toml if it is there)")
     group = parser.add_argument_group("what all configurations have, unless they say otherwise")
-    options.setting(group, *options.BUILD_FLAGS, "top", "fill_policy", "oversize_policy")
+    options.setting(group, *options.BUILD_FLAGS, "top", "fill_policy", "oversize_policy", "writer")
+    options.reading(parser.add_argument_group("what reads the core chunks"))
     options.model(parser.add_argument_group("the embedding model"))
     go_on = "with --keep FOLDER the same command goes on from what is finished"
     parser.set_defaults(run=run, go_on=go_on)
@@ -144,9 +149,19 @@ def _measured(args: argparse.Namespace, common: Settings, configurations: Sequen
             apart=apart,
             prices=prices,
             progress=options.progress(args),
+            answers=_answers(args.answer_with),
             tell=(lambda _: None) if args.quiet else output.say,
         )
         return report_of(args.kind, bench, configurations)
+
+
+def _answers(spec: str | None) -> Answers | None:
+    """The same model answers for all configurations, from the context that each of them gives."""
+    if spec is None:
+        return None
+    from ketrag_fast.comparison.answering import answered_by
+
+    return answered_by(spec)
 
 
 def _list(name: str, text: str) -> list[Any]:

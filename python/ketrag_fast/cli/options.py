@@ -42,6 +42,20 @@ BUILD_FLAGS = (
     "seed",
     "fallback_encoding",
 )
+READING_FLAGS = (
+    "llm",
+    "entity_types",
+    "gleanings",
+    "terse_replies",
+    "llm_tokens",
+    "llm_seconds",
+    "llm_slots",
+    "llm_context",
+    "llm_usd_per_million",
+    "llm_usd_per_million_out",
+    "on_barren",
+    "record",
+)
 _METAVARS = {int: "N", float: "X"}
 
 
@@ -98,6 +112,18 @@ def model(group: Any) -> None:
         action="store_const",
         const="true",
         help=FIELDS["allow_download"].metadata["help"],
+    )
+
+
+def reading(group: Any) -> None:
+    """What reads the core chunks, and how."""
+    setting(group, *READING_FLAGS)
+    group.add_argument(
+        "--retry-failed",
+        dest="set_retry_failed",
+        action="store_const",
+        const="true",
+        help=FIELDS["retry_failed"].metadata["help"],
     )
 
 

@@ -70,6 +70,11 @@ class Outcome:
     results: tuple[Result, ...] = ()
     graph: Graph | None = None
 
+    @property
+    def has_skeleton(self) -> bool:
+        """Whether something was to read its core chunks."""
+        return self.error is None and self.settings.get("llm", "none") != "none"
+
     def to_json(self) -> dict[str, Any]:
         """Without the single results, which are told question by question."""
         return {

@@ -27,9 +27,10 @@ def systems_named(text: str) -> list[str]:
 def report_of(kind: str, bench: Bench, configurations: Sequence[Configuration]) -> Report:
     """Runs all of them. `kind` is builds, systems or sweep."""
     places = list(range(len(configurations))) if bench.apart else order(configurations, bench.common)
+    bench.graphs = kind != "sweep"  # the points of a sweep are many, and their graphs nested
     outcomes = bench.run(configurations, places)
     graphs = [(outcome.name, outcome.graph) for outcome in outcomes if outcome.graph is not None]
-    shown = [] if kind == "sweep" else graphs[:_PAIRS]
+    shown = [(name, graph) for name, graph in graphs if graph.entities][:_PAIRS]
     about = describe(bench.dataset, {})
     about.pop("index")
     about["documents"] = max((_documents(outcome) for outcome in outcomes), default=0)
@@ -60,7 +61,15 @@ def _notes(bench: Bench, outcomes: Sequence[Outcome]) -> list[str]:
         notes.append("coverage is absent: no question has an answer")
     elif not any(r.em is not None for o in outcomes for r in o.results):
         notes.append("EM, F1 and BERTScore: not run, as no answers were judged")
-    empty = [o.name for o in outcomes if o.graph is not None and not o.graph.entities]
+    lacking: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        for row in outcome.rows:
+            if row.reason is not None and outcome.name not in lacking.setdefault(row.reason, []):
+                lacking[row.reason].append(outcome.name)
+    notes += [f"not run by {', '.join(names)}: {reason}" for reason, names in lacking.items()]
+    empty = [
+        o.name for o in outcomes if o.has_skeleton and not o.counts["entities"] and o.counts["core_chunks"]
+    ]
     if empty:
         notes.append(f"no entity was found by {', '.join(empty)}")
     return notes

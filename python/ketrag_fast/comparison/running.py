@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ketrag_fast.comparison.configurations import Configuration, units_of
 from ketrag_fast.comparison.outcome import COUNTED, Cost, Outcome
 from ketrag_fast.comparison.overlap import graph_of
-from ketrag_fast.comparison.shared import Rate, embedded_bytes, rate_of
 from ketrag_fast.config import Settings
 from ketrag_fast.cost.bill import bill
+from ketrag_fast.cost.embedded import Rate, embedded_bytes, rate_of
 from ketrag_fast.cost.prices import Prices
 from ketrag_fast.errors import Cancelled, DocumentError, IndexLocked, KetragError, ReadOnly, StorageFull
 from ketrag_fast.eval import Collected, DataSet, collect
+from ketrag_fast.eval.run import Answerer
 from ketrag_fast.index import Index
+from ketrag_fast.pipeline.ingest import read_only
 from ketrag_fast.progress import Callback
 from ketrag_fast.types import BuildReport, Document, Usage
 
 _ENDS = (Cancelled, DocumentError, IndexLocked, ReadOnly, StorageFull)
 """Errors that would meet every configuration alike; any other costs one configuration."""
 
-Answers = Callable[[Index, Configuration], Any]
+Answers = Callable[[Index], Answerer]
+"""Who answers the questions of an index that is open."""
 
 
 @dataclass(slots=True)
@@ -33,7 +37,8 @@ class Bench:
     """What all configurations have in common.
 
     `folder` takes the indexes. `apart` builds each in a folder of its own, so that nothing is shared and all
-    is measured; otherwise one folder serves all, and vectors and replies are made once.
+    is measured; otherwise one folder serves all, and vectors and replies are made once. `graphs` keeps each
+    skeleton, so that the overlap can be told.
     """
 
     dataset: DataSet
@@ -43,12 +48,15 @@ class Bench:
     budgets: Sequence[int]
     modes: Sequence[str] = ()
     apart: bool = True
+    graphs: bool = True
     prices: Prices = field(default_factory=Prices)
     progress: Callback | None = None
     answers: Answers | None = None
     tell: Callable[[str], None] = lambda _: None
     _before: tuple[Any, ...] | None = None
     _rates: dict[str, Rate] = field(default_factory=dict)
+    _unread: int = 0
+    _reading: float = 0.0
 
     def run(self, configurations: Sequence[Configuration], order: Sequence[int]) -> list[Outcome]:
         """An outcome for each configuration, in their own order; `order` is that of the work."""
@@ -74,9 +82,13 @@ class Bench:
         settings = configuration.to_build(self.common)
         units = units_of(settings)
         path = self.folder / (_folder_name(configuration.name) if self.apart else "shared")
-        rebuild = not self.apart and self._before not in (None, units)
+        first = self.apart or self._before is None
+        rebuild = not first and self._before != units
+        sources = list(self.sources) if self.apart else self._read_once(settings) if first else []
+        if not self.apart and "verify" not in settings.given:
+            settings = settings.having(verify="sizes")  # this very process has just written and checked it
         with Index.build(
-            list(self.sources), path, settings=settings, progress=self.progress, replace=True, rebuild=rebuild
+            sources, path, settings=settings, progress=self.progress, replace=first, rebuild=rebuild
         ) as index:
             self._before = units
             report = index.report
@@ -92,18 +104,27 @@ class Bench:
                 cost=cost,
                 counts={name: int(stats["counts"].get(name, 0)) for name in COUNTED},
                 digest=report.digest,
-                failures=len(stats["failures"]),
+                failures=len(stats["failures"]) + self._unread,
                 warnings=report.warnings,
                 rows=tuple(found.rows()),
                 results=found.results,
-                graph=graph_of(stages.get("skeleton")),
+                graph=graph_of(stages.get("skeleton")) if self.graphs else None,
             )
+
+    def _read_once(self, settings: Settings) -> list[Document]:
+        """The documents of all the builds: those after the first find them in the index."""
+        begin = time.monotonic()
+        items = list(read_only(self.sources, settings))
+        documents = [item for item in items if isinstance(item, Document)]
+        self._unread = len(items) - len(documents)
+        self._reading = time.monotonic() - begin
+        return documents
 
     def _scores(self, index: Index, configuration: Configuration) -> Collected:
         settings = configuration.resolved(self.common)
         modes = self.modes or [settings.mode]
         budgets = [settings.budget] if "budget" in configuration.settings else self.budgets
-        answer = self.answers(index, configuration) if self.answers is not None else None
+        answer = self.answers(index) if self.answers is not None else None
         return collect(index, self.dataset, modes, budgets, top=settings.top, answer=answer)
 
     def _cost(
@@ -113,7 +134,7 @@ class Bench:
         settings: Settings,
         stages: Mapping[str, Mapping[str, Any]],
     ) -> Cost:
-        usage = usage_alone(report.usage, stats)
+        usage = usage_alone(report)
         seconds = {stage.name: stage.seconds for stage in report.stages}
         # Reading, checking and publishing happen in every build; the stages may have run in an earlier one.
         around = max(report.seconds - sum(s.seconds for s in report.stages if s.how == "ran"), 0.0)
@@ -128,9 +149,9 @@ class Bench:
                 measured = False
                 tokens = max(usage.embedding_tokens, rate.tokens(size))
                 seconds["vectors"] = max(ran.seconds, tokens * rate.seconds_per_token)
-                usage = Usage(**{**usage.to_json(), "embedding_tokens": tokens})
+                usage = replace(usage, embedding_tokens=tokens)
         return Cost(
-            seconds=sum(seconds.values()) + around,
+            seconds=sum(seconds.values()) + around + self._reading,
             stages=seconds,
             calls=usage.calls,
             tokens_in=usage.tokens_in,
@@ -144,16 +165,13 @@ class Bench:
         )
 
 
-def usage_alone(usage: Usage, stats: Mapping[str, Any]) -> Usage:
+def usage_alone(report: BuildReport) -> Usage:
     """What the model's replies in this index cost, whichever build asked for them."""
-    spent = stats.get("extraction")
-    if not isinstance(spent, Mapping):
-        return usage
-    names = {"calls": "calls", "tokens_in": "tokens_in", "tokens_out": "tokens_out", "seconds": "llm_seconds"}
-    values = {
-        ours: type(getattr(usage, ours))(spent[theirs]) for theirs, ours in names.items() if theirs in spent
-    }
-    return Usage(**{**usage.to_json(), **values})
+    whole = (report.extraction or {}).get("whole")
+    if not whole:
+        return report.usage
+    counts = {name: int(whole[name]) for name in ("calls", "tokens_in", "tokens_out")}
+    return replace(report.usage, **counts, llm_seconds=float(whole["seconds"]))
 
 
 def _folder_name(name: str) -> str:

@@ -62,8 +62,9 @@ def order(configurations: Sequence[Configuration], common: Settings) -> list[int
     for place, configuration in enumerate(configurations):
         settings = configuration.resolved(common)
         group = groups.setdefault(units_of(settings), len(groups))
-        keys.append((group, -settings.core_ratio, place))
-    return [place for _, _, place in sorted(keys)]
+        # An index that has a skeleton keeps it: what is to have none is built before.
+        keys.append((group, settings.llm != "none", -settings.core_ratio, place))
+    return [place for *_, place in sorted(keys)]
 
 
 def _text(value: Any) -> str:

@@ -145,7 +145,7 @@ def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]
 
 
 def _graph(outcome: Outcome, name: str) -> str:
-    return _ABSENT if outcome.graph is None else f"{len(getattr(outcome.graph, name)):,}"
+    return f"{outcome.counts.get(name, 0):,}" if outcome.has_skeleton else _ABSENT
 
 
 def _mode(row: Row) -> str:

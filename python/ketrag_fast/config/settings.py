@@ -38,7 +38,8 @@ class Settings:
     system: str = _setting("default", "the preset that the build follows")
     embedder: str = _setting(
         "builtin",
-        "what makes vectors: builtin, sentence-transformers:NAME_OR_PATH, openai:MODEL@URL or vectors:FOLDER",
+        "what makes vectors: builtin, local:NAME_OR_PATH (native: or sentence-transformers: by force), "
+        "openai:MODEL@URL or vectors:FOLDER",
         rebuild=True,
     )
     chunk_tokens: int = _setting(200, "tokens of a unit, at most", low=8, high=1_000_000, rebuild=True)
@@ -85,6 +86,18 @@ class Settings:
     )
     knn_repeats: bool = _setting(False, "a semantic neighbour may repeat a lexical one")
     knn_zero: bool = _setting(False, "a lexical neighbour need not share a word")
+    llm: str = _setting(
+        "none",
+        "what reads the core chunks: none, heuristic, llama-cpp:PATH.gguf, openai:MODEL@URL"
+        " or replay:FILE.jsonl",
+    )
+    entity_types: str = _setting(
+        "person,organization,place,event,work,date,concept",
+        "types of entities that are asked for, with commas between; any leaves them to the model",
+    )
+    gleanings: int = _setting(0, "how often a model is asked for what it missed", low=0, high=8)
+    terse_replies: bool = _setting(True, "a model replies in arrays, which cost fewer tokens than objects")
+    llm_tokens: int = _setting(2048, "tokens of one reply, at most", low=16, high=1_000_000)
     seed: int = _setting(42, "of everything that is drawn by chance", low=0, high=2**64 - 1)
     nltk_data: str | None = _setting(
         None, "folder of NLTK's data; none looks in its usual places", concerns="run"
@@ -136,7 +149,31 @@ class Settings:
         "skip", "whether a document that cannot be read ends the build", concerns="run"
     )
     limit_seconds: float | None = _setting(
-        None, "a build stops after so long; the next one goes on", concerns="run", low=0
+        None,
+        "a build stops after so long; the next one goes on. Chunks read by then are published",
+        concerns="run",
+        low=0,
+    )
+    llm_seconds: float | None = _setting(
+        120.0, "seconds that one reply may take; none is no limit", concerns="run", low=0.1
+    )
+    llm_slots: int = _setting(
+        0, "chunks that a model reads at once; 0 leaves it to the backend", concerns="run", low=0, high=1024
+    )
+    llm_context: int | None = _setting(
+        None,
+        "tokens of prompt and reply that memory is taken for; none is as many as needed",
+        concerns="run",
+        low=64,
+    )
+    on_barren: Literal["stop", "continue"] = _setting(
+        "stop", "whether ten chunks in a row with no entity at the start end the build", concerns="run"
+    )
+    retry_failed: bool = _setting(
+        False, "chunks whose replies could not be used are asked for again", concerns="run"
+    )
+    record: str | None = _setting(
+        None, "a file that the replies are written to, for replay:FILE.jsonl", concerns="run"
     )
     offline: bool = _setting(False, "forbid the network", concerns="run")
     precision: Literal["auto", "fp32", "bf16"] = _setting(
@@ -149,6 +186,12 @@ class Settings:
     )
     usd_per_million: float | None = _setting(
         None, "price of a million tokens at the endpoint", concerns="run", low=0
+    )
+    llm_usd_per_million: float | None = _setting(
+        None, "the same for the language model; none takes usd_per_million", concerns="run", low=0
+    )
+    llm_usd_per_million_out: float | None = _setting(
+        None, "the same for its replies; none takes the price of the prompts", concerns="run", low=0
     )
 
     def __new__(cls, **values: Any) -> Self:

@@ -16,6 +16,8 @@ from ketrag_fast.extraction.grounding import Source
 from ketrag_fast.extraction.records import EntityRecord, Extraction, RelationRecord
 from ketrag_fast.extraction.repair import MAX_REPLY, read_json
 
+PARSER: Final = 1
+"""Raise it when some reply gives other records than before: kept replies are then read anew."""
 MAX_RECORDS: Final = 2_000
 """Entities, and relations, of one reply; a passage has a few dozen."""
 _ENTITIES: Final = ("e", "entities")

@@ -104,6 +104,41 @@ def ingest(tables: Tables, sources: Sources, settings: Settings, meter: Meter, *
     return state.done
 
 
+def read_only(sources: Sources, settings: Settings) -> Iterator[Item]:
+    """The documents and failures of `sources` as a build would read them, without storing anything.
+
+    Raises DocumentError where a source is not there.
+    """
+    paths, documents = split_sources(sources)
+    for path in paths:
+        if _is_missing(path):
+            raise missing(path)
+    seen: set[str] = set()
+    read: set[str] = set()
+    for path in paths:
+        found = find(_absolute(path))
+        yield from found.failures
+        for name, place in found.files:
+            reader = reader_for(place.suffix)
+            real = os.path.realpath(place)
+            if reader is None or real in read:
+                continue
+            read.add(real)
+            file = SourceFile(place, name, settings.fallback_encoding)
+            yield from (_usable(item, seen) for item in _guarded(file, reader(file)))
+    yield from (_usable(item, seen) for item in documents or ())
+
+
+def _usable(item: Item, seen: set[str]) -> Item:
+    if isinstance(item, Failure):
+        return item
+    problem = _checked(item)[1] or ("the id is there already" if item.id in seen else None)
+    if problem is not None:
+        return Failure(str(item.id), "document", problem)
+    seen.add(item.id)
+    return item
+
+
 def as_they_are(tables: Tables) -> Ingested:
     """The documents that the index holds, without a look at their sources."""
     found = Ingested()

@@ -31,7 +31,27 @@ def stored_settings(path: Path) -> Mapping[str, Any] | None:
 
 
 def stored_failures(path: Path) -> list[Failure]:
-    """The documents that the last reading of the sources could not use."""
+    """The documents and chunks that the last build could not use."""
+    query = "SELECT document, code, message FROM failures ORDER BY rowid"
+    return [Failure(*row) for row in _rows(path, query)]
+
+
+def stored_readings(path: Path, key: str) -> dict[str, float]:
+    """What a reader has spent in this index, over all builds: `calls`, tokens, seconds, and the chunks
+    that a later build found read (`cache_hits`).
+    """
+    names = ("calls", "tokens_in", "tokens_out", "tokens_shared", "seconds", "cache_hits")
+    query = (
+        "SELECT count(replies.chunk), coalesce(sum(tokens_in), 0), coalesce(sum(tokens_out), 0),"
+        " coalesce(sum(tokens_shared), 0), coalesce(sum(seconds), 0.0), hits"
+        " FROM readers LEFT JOIN replies ON reader = number WHERE key = ? GROUP BY number"
+    )
+    found = _rows(path, query, key)
+    return dict(zip(names, found[0] if found else (0, 0, 0, 0, 0.0, 0), strict=True))
+
+
+def _rows(path: Path, query: str, *values: str) -> list[tuple[Any, ...]]:
+    """Rows of the tables, which are opened for reading alone; none where there are no tables."""
     tables = Layout(path).tables
     if not tables.is_file():
         return []
@@ -39,8 +59,7 @@ def stored_failures(path: Path) -> list[Failure]:
     for mode in ("mode=ro", "mode=ro&immutable=1"):  # a log beside the file needs a folder one may write
         try:
             with closing(sqlite3.connect(f"{uri}?{mode}", uri=True)) as db:
-                rows = db.execute("SELECT document, code, message FROM failures ORDER BY rowid").fetchall()
-                return [Failure(*row) for row in rows]
+                return db.execute(query, values).fetchall()
         except sqlite3.OperationalError:
             continue
         except sqlite3.DatabaseError as error:
@@ -55,6 +74,8 @@ def reading_settings(given: Settings, generation: Generation) -> Settings:
     """
     resolved = resolve(flags=given.given, index=generation.manifest.settings, presets=PRESETS)
     for name, old, new in resolved.differences:
+        if name == "llm":
+            continue  # who answers need not be who has read
         if name == "embedder":
             if generation.manifest.models.get(name) and new != "builtin":
                 continue  # the same model in another place; another one is known by its fingerprint
@@ -67,6 +88,6 @@ def reading_settings(given: Settings, generation: Generation) -> Settings:
                 f"{name}: the index was built with {old!r}, not {new!r}",
                 hint=f"leave {name} to the index, or build it anew: ketrag index --rebuild",
             )
-    moved = {name for name, _, _ in resolved.differences if name == "embedder"}
+    moved = {name for name, _, _ in resolved.differences if name in ("embedder", "llm")}
     kept = {n: v for n, v in generation.manifest.settings.items() if n in FIELDS and n not in moved}
     return resolved.settings.having(**kept)

@@ -17,9 +17,10 @@ from ketrag_fast.backends.embedders.source import VectorSource
 from ketrag_fast.config import Settings, build_settings, names
 from ketrag_fast.errors import IndexMissing, ModelMismatch
 from ketrag_fast.pipeline.ingest import as_they_are
-from ketrag_fast.pipeline.runner import Build, limited, remember, settings_for, source_of, stored_identity
+from ketrag_fast.pipeline.reading import opened, plan
+from ketrag_fast.pipeline.runner import Build, remember, settings_for, source_of, stored_identity
 from ketrag_fast.pipeline.stage import Stage
-from ketrag_fast.progress import Callback
+from ketrag_fast.progress import Callback, Limited
 from ketrag_fast.storage.durable import discard_folder
 from ketrag_fast.storage.generation import current_number, make_current, newest_whole, prune
 from ketrag_fast.storage.layout import Layout
@@ -54,17 +55,21 @@ def reembed(
             make_current(layout, base.number)  # a build died on its last step
         wanted = {"embedder", *names("run")}
         asked = Settings(**{name: value for name, value in settings.given.items() if name in wanted})
+        _, reads = plan(asked, base, layout, rebuild=False, partial=False)
         resolved = settings_for(base, asked, rebuild=True)
-        callback = limited(progress, resolved.settings.limit_seconds, start)
+        callback = Limited(progress, resolved.settings.limit_seconds, start)
         with Tables(layout.tables) as tables:
-            with source_of(resolved.settings, layout) as source:
+            with (
+                source_of(resolved.settings, layout) as source,
+                opened(resolved.settings, layout, reads, callback) as reading,
+            ):
                 anew: frozenset[str] = frozenset()
                 if source is not None:
                     if source.renew():
                         _drop_unfinished(layout)
                     if _changed(stored_identity(base), source):
                         anew = depending(stages, "embedder")
-                work = Build(layout, tables, resolved, base, anew, callback, start, source)
+                work = Build(layout, tables, resolved, base, anew, callback, start, source, reads, reading)
                 report = work.run(stages, as_they_are(tables))
             with tables.transaction():
                 tables.set_settings(build_settings(resolved.settings))

@@ -11,21 +11,30 @@ import datetime as dt
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ketrag_fast.backends.ann.choose import advice
 from ketrag_fast.config import Resolved, Settings, build_settings, resolve
 from ketrag_fast.errors import Cancelled, ConfigError, IndexDamaged, ModelMismatch
 from ketrag_fast.pipeline.ingest import Ingested, Sources, ingest
-from ketrag_fast.pipeline.stage import DOCUMENTS, Documents, Stage, StageContext, StageInputs, fingerprints
-from ketrag_fast.pipeline.usage import rows_of, usage_of
-from ketrag_fast.progress import Callback, Event, Meter
+from ketrag_fast.pipeline.reading import Plan, failures, identity, opened, plan, warnings
+from ketrag_fast.pipeline.stage import (
+    DOCUMENTS,
+    Documents,
+    Stage,
+    StageContext,
+    StageInputs,
+    check_order,
+    fingerprint_of,
+)
+from ketrag_fast.pipeline.usage import usage_of, without_graphs
+from ketrag_fast.progress import Callback, Limited, Meter
 from ketrag_fast.storage.arrays import Arrays, write_arrays
+from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.durable import discard_folder, move_folder, remove_folder, sync_folder, write_json
 from ketrag_fast.storage.faults import writing
 from ketrag_fast.storage.generation import (
@@ -39,7 +48,7 @@ from ketrag_fast.storage.generation import (
 )
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
-from ketrag_fast.storage.manifest import STAGE_SCHEMA, StageRecord, read_json
+from ketrag_fast.storage.manifest import STAGE_SCHEMA, StageRecord, content_digest, read_json
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.presets import PRESETS, note
 from ketrag_fast.types import BuildReport, StageReport
@@ -47,6 +56,7 @@ from ketrag_fast.types import BuildReport, StageReport
 if TYPE_CHECKING:
     from ketrag_fast.backends.embedders.fingerprint import Identity
     from ketrag_fast.backends.embedders.source import VectorSource
+    from ketrag_fast.extraction.run import Reading
 
 _STAGE_FILE = "stage.json"
 SERVES = "the old generation serves until then"
@@ -61,13 +71,15 @@ def build(
     progress: Callback | None = None,
     replace: bool = False,
     rebuild: bool = False,
+    partial: bool = False,
 ) -> BuildReport:
     """Builds the index at `path`, or brings it up to date with its sources.
 
     `settings` counts as far as it was given; the rest is what the index has, then the system's, then
     the defaults. `replace` makes `sources` the only ones. `rebuild` runs every stage again and allows
-    another embedder or other units. Raises Cancelled (or KeyboardInterrupt) when stopped; called
-    again it goes on from the last finished stage.
+    another embedder or other units. `partial` asks no language model and publishes what the last one has
+    read so far. Raises Cancelled (or KeyboardInterrupt) when stopped; called
+    again it goes on from the last finished stage, and from the last reply that arrived.
     """
     start = time.monotonic()
     layout = Layout(Path(path))
@@ -76,8 +88,9 @@ def build(
         base = newest_whole(layout)
         if base is not None and base.number != current_number(layout):
             make_current(layout, base.number)  # a build died on its last step
-        resolved = settings_for(base, settings or Settings(), rebuild)
-        callback = limited(progress, resolved.settings.limit_seconds, start)
+        given, reads = plan(settings or Settings(), base, layout, rebuild=rebuild, partial=partial)
+        resolved = settings_for(base, given, rebuild)
+        callback = Limited(progress, resolved.settings.limit_seconds, start)
         with Tables(layout.tables) as tables:
             with tables.transaction():
                 tables.set_settings(build_settings(resolved.settings))
@@ -85,10 +98,13 @@ def build(
             read = ingest(tables, sources, resolved.settings, meter, replace=replace)
             if meter.finish() is False:
                 raise Cancelled("stopped after reading the sources")
-            with source_of(resolved.settings, layout) as source:
+            with (
+                source_of(resolved.settings, layout) as source,
+                opened(resolved.settings, layout, reads, callback) as reading,
+            ):
                 _require_same_model(base, source, rebuild)
                 anew = frozenset(stage.name for stage in stages) if rebuild else frozenset()
-                work = Build(layout, tables, resolved, base, anew, callback, start, source)
+                work = Build(layout, tables, resolved, base, anew, callback, start, source, reads, reading)
                 report = work.run(stages, read)
             remember(tables, report)
         prune(layout)
@@ -104,36 +120,47 @@ class Build:
     resolved: Resolved
     base: Generation | None
     anew: frozenset[str]
-    callback: Callback | None
+    callback: Callback
     start: float
     source: VectorSource | None = None
+    reads: Plan = field(default_factory=Plan)
+    reading: Reading | None = None
     reports: list[StageReport] = field(default_factory=list)
 
     def run(self, stages: Sequence[Stage], read: Ingested) -> BuildReport:
         """Runs what is new and publishes a generation, unless nothing is."""
         settings = self.resolved.settings
         model = self.source.fingerprint if self.source is not None else None
-        prints = fingerprints(stages, settings, read.fingerprint, model)
+        wanted = [stage for stage in stages if not stage.read or self.reading is not None]
+        check_order(wanted)
+        found = {DOCUMENTS: read.fingerprint}
         documents = Documents(self.tables)
         done: dict[str, tuple[Path, StageRecord]] = {}
         outputs: dict[str, Arrays] = {}
-        for stage in stages:
+        for stage in wanted:
             meter = Meter(stage.name, self.callback, stage.unit)
-            context = StageContext(meter, settings.threads, self.source, self.layout.work)
+            context = StageContext(meter, settings.threads, self.source, self.reading, self.layout.work)
             needed = {need: outputs[need] for need in stage.needs if need != DOCUMENTS}
             inputs = StageInputs(needed, documents if DOCUMENTS in stage.needs else None)
-            folder, record = self._stage(stage, prints[stage.name], inputs, context)
+            own = fingerprint_of(stage, settings, found, model)
+            begin = time.monotonic()
+            if stage.look is not None:
+                own = text_digest([own, stage.look(inputs, settings, context)])
+            folder, record = self._stage(stage, own, inputs, context, begin)
+            found[stage.name] = own if stage.look is None else content_digest([record])
             done[stage.name] = folder, record
             outputs[stage.name] = Arrays(folder, record.files)
             if self.reports[-1].how == "ran" and meter.finish() is False:
                 raise Cancelled(f"stopped after the stage {stage.name}")
+        self._list_failures(read)
         base = self.base
         about = {"count": read.documents, "fingerprint": read.fingerprint}
         kept = build_settings(settings)
         reused = [report.name for report in self.reports if report.how == "reused"]
         if base is not None and reused == list(done) == list(base.stages):
             stored = base.manifest
-            if (dict(stored.settings), dict(stored.documents)) == (kept, about):
+            same = (dict(stored.settings), dict(stored.documents)) == (kept, about)
+            if same and stored.models.get("llm") == self._models().get("llm"):
                 return self._report(stored.generation, stored.digest, read, done, changed=False)
         manifest = publish(
             self.layout,
@@ -148,12 +175,23 @@ class Build:
         return self._report(manifest.generation, manifest.digest, read, done, changed=True)
 
     def _models(self) -> dict[str, Any]:
-        if self.source is None:
-            return {}
-        return {"embedder": self.source.identity().to_json()}
+        models: dict[str, Any] = {}
+        if self.source is not None:
+            models["embedder"] = self.source.identity().to_json()
+        if self.reading is not None:
+            models["llm"] = identity(self.reading)
+        return models
+
+    def _list_failures(self, read: Ingested) -> None:
+        """Chunks beside the documents that could not be read."""
+        chunks = failures(self.reading)
+        if chunks:
+            read.failures += chunks
+            with self.tables.transaction():
+                self.tables.set_failures(read.failures)
 
     def _stage(
-        self, stage: Stage, fingerprint: str, inputs: StageInputs, context: StageContext
+        self, stage: Stage, fingerprint: str, inputs: StageInputs, context: StageContext, begin: float
     ) -> tuple[Path, StageRecord]:
         reused = None if stage.name in self.anew else self._from_base(stage, fingerprint)
         if reused is not None:
@@ -162,7 +200,6 @@ class Build:
         resumed = _finished(folder, stage, fingerprint)
         if resumed is not None:
             return self._done("resumed", folder, resumed)
-        begin = time.monotonic()
         outputs = stage.run(inputs, self.resolved.settings, context)
         context.check()
         aside = folder.with_name(f"{folder.name}.tmp")
@@ -186,7 +223,8 @@ class Build:
         if self.base is None or record is None or record.fingerprint != fingerprint:
             return None
         folder = self.base.folder / stage.name
-        return (folder, record) if _sound(folder, record) else None
+        full = self.resolved.settings.verify == "full"
+        return (folder, record) if _sound(folder, record, full=full) else None
 
     def _done(self, how: str, folder: Path, record: StageRecord) -> tuple[Path, StageRecord]:
         self.reports.append(StageReport(record.name, how, record.seconds, record.bytes))
@@ -201,13 +239,16 @@ class Build:
         *,
         changed: bool,
     ) -> BuildReport:
-        warnings = list(read.warnings)
-        about = note(self.resolved.settings.system)
+        told = list(read.warnings)
+        about = note(self.resolved.settings.system, skeleton=self.reading is not None)
         if about is not None:
-            warnings.append(about)
-        warnings += self._without_graphs({name: record for name, (_, record) in done.items()})
+            told.append(about)
+        told += without_graphs(
+            self.resolved.settings, {name: kept for name, (_, kept) in done.items()}, self.source is not None
+        )
+        told += warnings(self.reading, self.reads, self.base)
         if not read.documents:
-            warnings.append("there are no documents: the index is empty")
+            told.append("there are no documents: the index is empty")
         return BuildReport(
             generation=generation,
             changed=changed,
@@ -219,23 +260,13 @@ class Build:
             stages=tuple(self.reports),
             failures=tuple(read.failures),
             settings_changed=self.resolved.differences,
-            warnings=tuple(warnings),
+            warnings=tuple(told),
             seconds=time.monotonic() - self.start,
-            usage=usage_of(self.tables, {name: kept for name, (_, kept) in done.items()}, self.source),
+            usage=usage_of(
+                self.tables, {name: kept for name, (_, kept) in done.items()}, self.source, self.reading
+            ),
+            extraction=self.reading.outcome.to_json() if self.reading is not None else None,
         )
-
-    def _without_graphs(self, done: Mapping[str, StageRecord]) -> list[str]:
-        """A word where `auto` would have taken hnswlib."""
-        settings, found = self.resolved.settings, []
-        units, keywords = rows_of(done, "vectors", "unit_vectors"), rows_of(done, "keywords", "vectors")
-        model = {"passages": units, "keywords": keywords} if self.source is not None else {}
-        for counts, least in (
-            (model, settings.ann_from),
-            ({"chunks": rows_of(done, "units", "chunk_document")}, settings.knn_ann_from),
-        ):
-            word = advice(counts, settings.ann, least)
-            found += [word] if word else []
-        return found
 
 
 @contextmanager
@@ -301,19 +332,6 @@ def settings_for(base: Generation | None, settings: Settings, rebuild: bool) -> 
     raise ConfigError(f"the index was built with other units: {lines}", hint=hint)
 
 
-def limited(progress: Callback | None, limit: float | None, start: float) -> Callback | None:
-    """The callback, which says stop once `limit` seconds have gone since `start`."""
-    if limit is None:
-        return progress
-
-    def watched(event: Event) -> bool | None:
-        if time.monotonic() - start >= limit:
-            return False
-        return progress(event) if progress is not None else None
-
-    return watched
-
-
 def _finished(folder: Path, stage: Stage, fingerprint: str) -> StageRecord | None:
     """The record of a stage that an earlier build finished, if all of it is still right."""
     if not folder.is_dir():
@@ -326,9 +344,9 @@ def _finished(folder: Path, stage: Stage, fingerprint: str) -> StageRecord | Non
     return record if same and _sound(folder, record) else None
 
 
-def _sound(folder: Path, record: StageRecord) -> bool:
+def _sound(folder: Path, record: StageRecord, *, full: bool = True) -> bool:
     try:
-        check_stage(folder, record, full=True)
+        check_stage(folder, record, full=full)
     except IndexDamaged:
         return False
     return True
@@ -338,7 +356,8 @@ def remember(tables: Tables, report: BuildReport) -> None:
     """Adds the run to the tables, if it did anything."""
     if not report.changed and not report.failures:
         return
-    data: dict[str, Any] = {**report.to_json(), "failures": len(report.failures)}
+    about = {"failures": len(report.failures), "settings": tables.settings()}
+    data: dict[str, Any] = {**report.to_json(), **about}
     started = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=report.seconds)
     with tables.transaction():
         tables.add_run(

@@ -20,6 +20,7 @@ from ketrag_fast.types import Document
 
 if TYPE_CHECKING:
     from ketrag_fast.backends.embedders.source import VectorSource
+    from ketrag_fast.extraction.run import Reading
 
 Array = NDArray[Any]
 Outputs = Mapping[str, Array]
@@ -78,13 +79,15 @@ class StageInputs(Mapping[str, Outputs]):
 class StageContext:
     """`report(done, total)` is handed to the kernels as `report=`; it returns False to stop them.
 
-    `model` makes vectors, where the settings name one; None stands for the built-in space. `scratch` is
-    a folder on the index's disk for files that are handed over, or needed for a while.
+    `model` makes vectors, where the settings name one; None stands for the built-in space. `reading` has
+    the chunks read, where something reads them. `scratch` is a folder on the index's disk for files that
+    are handed over, or needed for a while.
     """
 
     report: Meter
     threads: int = 0
     model: VectorSource | None = None
+    reading: Reading | None = None
     scratch: Path | None = None
 
     def check(self) -> None:
@@ -98,6 +101,11 @@ class Stage:
     """A pure function of what it needs and of its settings. Raise `version` when its result changes.
 
     `settings` names the fields of Settings that change the result; `unit` is for progress.
+
+    `look` is for a stage whose result depends on what is kept elsewhere (replies): it is called in every
+    build, may do what takes long, and what it returns counts as a part of the fingerprint. Stages that
+    need this one then depend on its arrays, not on how they came about. `read` stages are run only in an
+    index whose chunks something reads.
     """
 
     name: str
@@ -106,31 +114,37 @@ class Stage:
     settings: tuple[str, ...]
     run: Callable[[StageInputs, Settings, StageContext], Made] = field(repr=False)
     unit: str = ""
+    look: Callable[[StageInputs, Settings, StageContext], str] | None = field(default=None, repr=False)
+    read: bool = False
 
 
-def fingerprints(
-    stages: Sequence[Stage], settings: Settings, documents: str, model: str | None = None
-) -> dict[str, str]:
-    """For each stage a hash of all that its result depends on, its needs' fingerprints included.
+def fingerprint_of(
+    stage: Stage, settings: Settings, found: Mapping[str, str], model: str | None = None
+) -> str:
+    """A hash of all that the stage's result depends on; `found` has that of each of its needs.
 
     `model` is the fingerprint of the embedding model: it stands in the place of the embedder's name.
     """
-    found = {DOCUMENTS: documents}
+    values = settings.only(sorted(stage.settings))
+    if model is not None and "embedder" in values:
+        values["embedder"] = model
+    return text_digest(
+        [
+            stage.name,
+            str(stage.version),
+            *(f"{name}={value!r}" for name, value in values.items()),
+            *(f"{need}:{found[need]}" for need in sorted(stage.needs)),
+        ]
+    )
+
+
+def check_order(stages: Sequence[Stage]) -> None:
+    """ConfigError unless every stage comes after those that it needs, once."""
+    found = {DOCUMENTS}
     for stage in stages:
         if not stage.name.isidentifier() or stage.name in found:
             raise ConfigError(f"stage {stage.name!r} has a bad name or comes twice")
         missing = [need for need in stage.needs if need not in found]
         if missing:
             raise ConfigError(f"stage {stage.name} needs {missing[0]}, which does not come before it")
-        values = settings.only(sorted(stage.settings))
-        if model is not None and "embedder" in values:
-            values["embedder"] = model
-        found[stage.name] = text_digest(
-            [
-                stage.name,
-                str(stage.version),
-                *(f"{name}={value!r}" for name, value in values.items()),
-                *(f"{need}:{found[need]}" for need in sorted(stage.needs)),
-            ]
-        )
-    return found
+        found.add(stage.name)

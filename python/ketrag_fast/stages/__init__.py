@@ -2,10 +2,13 @@
 
 from ketrag_fast.stages import (
     core,
+    entities,
     keyword_search,
     keywords,
     knn,
     links,
+    replies,
+    skeleton,
     unit_search,
     units,
     vectors,
@@ -22,6 +25,9 @@ STAGES = (
     keyword_search.STAGE,
     knn.STAGE,
     core.STAGE,
+    replies.STAGE,
+    skeleton.STAGE,
+    entities.STAGE,
 )
 
 __all__ = ["STAGES"]

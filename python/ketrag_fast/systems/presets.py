@@ -55,11 +55,12 @@ HALVES = frozenset(name for name in WITH_SKELETON if name.startswith("ket-rag"))
 """Those that are keywords alone without a skeleton."""
 
 
-def note(system: str) -> str | None:
-    """What a user should know about a system before trusting its name."""
-    if system in WITH_SKELETON:
-        return (
-            f"{system}: the text-keyword half is built; "
-            "the entity skeleton needs a language model, which this version does not drive"
-        )
-    return None
+def note(system: str, *, skeleton: bool) -> str | None:
+    """What a user should know about a system before trusting its name; `skeleton`: whether it has one."""
+    if system not in WITH_SKELETON or skeleton:
+        return None
+    half = "the text-keyword half is built; " if system in HALVES else ""
+    return (
+        f"{system}: {half}the entity skeleton is not built: name what reads the core chunks with --llm "
+        "(heuristic needs no model)"
+    )

@@ -24,7 +24,7 @@ from ketrag_fast.errors import (
 )
 from ketrag_fast.pipeline.known import stored_failures, stored_settings
 from ketrag_fast.pipeline.runner import build
-from ketrag_fast.pipeline.stage import Stage, fingerprints
+from ketrag_fast.pipeline.stage import Stage, check_order, fingerprint_of
 from ketrag_fast.progress import Event
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
@@ -276,7 +276,7 @@ def test_presets_fill_what_was_not_given(paths: Paths) -> None:
     report = build(index, str(docs), STAGES, Settings(system="ket-rag-p", core_ratio=0.0))
     settings = open_current(Layout(index)).manifest.settings
     assert (settings["chunk_tokens"], settings["split_level"], settings["core_ratio"]) == (1200, 3, 0.0)
-    assert any("skeleton needs a language model" in warning for warning in report.warnings)
+    assert any("entity skeleton is not" in warning for warning in report.warnings)
 
 
 def test_two_builders(paths: Paths) -> None:
@@ -360,7 +360,10 @@ def test_digest_does_not_depend_on_the_way(paths: Paths) -> None:
 def test_fingerprints_chain() -> None:
     def prints(k: int = 2, documents: str = "d", version: int = 1) -> dict[str, str]:
         words = Stage("words", version, ("documents",), (), little.run_words)
-        return fingerprints([words, little.HISTOGRAM], Settings(knn_k=k), documents)
+        found = {"documents": documents}
+        for stage in (words, little.HISTOGRAM):
+            found[stage.name] = fingerprint_of(stage, Settings(knn_k=k), found)
+        return found
 
     base = prints()
     assert prints(k=3)["words"] == base["words"]
@@ -368,9 +371,9 @@ def test_fingerprints_chain() -> None:
     assert prints(documents="e")["histogram"] != base["histogram"]
     assert prints(version=2)["histogram"] != base["histogram"]
     with pytest.raises(ConfigError, match="needs words"):
-        fingerprints([little.HISTOGRAM], Settings(), "d")
+        check_order([little.HISTOGRAM])
     with pytest.raises(ConfigError, match="twice"):
-        fingerprints([little.WORDS, little.WORDS], Settings(), "d")
+        check_order([little.WORDS, little.WORDS])
 
 
 def test_a_stage_sees_only_what_it_declared(paths: Paths) -> None:

@@ -1,4 +1,4 @@
-"""What vectors would cost that an earlier build of the same report had made already."""
+"""What is embedded of an index, and what vectors cost that an earlier build had made already."""
 
 from __future__ import annotations
 

@@ -1,0 +1,69 @@
+"""From two samples to the whole: how each part of a build grows with the characters of the documents."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+KNN_POWER: Final = 1.7
+"""Of the seconds of the KNN graph: every chunk against every other, in blocks."""
+_STEEPEST: Final = 1.15
+
+
+def seconds_at(
+    characters: int, sizes: Sequence[int], took: Sequence[Mapping[str, float]]
+) -> dict[str, float]:
+    """Seconds of each stage at that size: a fixed part and one that grows, from one or two samples."""
+    found = {}
+    for stage, last in took[-1].items():
+        if characters == sizes[-1]:
+            found[stage] = last
+        elif stage == "knn":
+            found[stage] = last * (characters / max(sizes[-1], 1)) ** KNN_POWER
+        else:
+            found[stage] = _affine(characters, sizes, [part.get(stage, 0.0) for part in took])
+    return found
+
+
+def _affine(characters: int, sizes: Sequence[int], values: Sequence[float]) -> float:
+    """Through both points; a small sample's noise may neither flatten the slope away nor let it explode."""
+    last = values[-1]
+    even = last / max(sizes[-1], 1)
+    slope = even
+    if len(sizes) > 1 and sizes[-1] > sizes[0]:
+        slope = (last - values[0]) / (sizes[-1] - sizes[0])
+        slope = min(max(slope, 0.5 * even), even)
+    return max(last + slope * (characters - sizes[-1]), 0.0)
+
+
+def bytes_at(characters: int, sizes: Sequence[int], held: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """Bytes of each stage. Words and their vectors grow slower than the text: each has its own power."""
+    found = {}
+    for stage, last in held[-1].items():
+        power = 1.0
+        first = held[0].get(stage, 0)
+        if len(sizes) > 1 and sizes[-1] > sizes[0] > 0 and first > 0 and last > first:
+            power = min(max(math.log(last / first) / math.log(sizes[-1] / sizes[0]), 0.3), _STEEPEST)
+        found[stage] = round(last * (characters / max(sizes[-1], 1)) ** power)
+    return found
+
+
+def chunks_at(documents: int, characters: int, lengths: NDArray[np.int64], chunks: NDArray[np.int64]) -> int:
+    """Chunks of all documents: so many for each document and so many for each character, as in the sample.
+
+    Short documents are one chunk whatever their length; long ones grow with it. Both are in the fit.
+    """
+    if not len(lengths) or not documents:
+        return 0
+    even = float(chunks.sum()) * characters / max(float(lengths.sum()), 1.0)
+    if len(lengths) < 8 or lengths.min() == lengths.max():
+        return max(round(even), documents)
+    table = np.stack([np.ones(len(lengths)), lengths.astype(np.float64)], axis=1)
+    (each, per), *_ = np.linalg.lstsq(table, chunks.astype(np.float64), rcond=None)
+    if each < 0 or per < 0:
+        return max(round(even), documents)
+    return max(round(float(each * documents + per * characters)), documents)

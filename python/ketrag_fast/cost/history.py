@@ -1,0 +1,152 @@
+"""What an index remembers of its builds, and the estimates that were made before them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ketrag_fast.config import names
+from ketrag_fast.errors import IndexDamaged
+from ketrag_fast.pipeline.known import stored_settings
+from ketrag_fast.storage.faults import writing
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.lock import builder_lock
+from ketrag_fast.storage.tables import Tables
+from ketrag_fast.types import BuildReport, Usage
+
+_OTHER_KIND: Final = frozenset({"seed", "core_ratio", "core_selection", "system", "entity_types"})
+"""Build settings that change how much is done, not how long a piece of it takes."""
+_TABLE: Final = (
+    "CREATE TABLE IF NOT EXISTS estimates (number INTEGER PRIMARY KEY, estimate TEXT NOT NULL) STRICT"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A whole build of the same kind on this machine."""
+
+    usage: Usage
+    seconds: float
+    stages: Mapping[str, float]
+    bytes: Mapping[str, int]
+
+
+def past(path: Path, settings: Mapping[str, Any]) -> Past | None:
+    """The latest build at `path` that ran every stage with settings of the same kind; None without one."""
+    for text in _rows(path, "SELECT report FROM runs WHERE changed = 1 ORDER BY number DESC LIMIT 50"):
+        try:
+            data = json.loads(text)
+            stages = data["stages"]
+            if any(stage["how"] != "ran" for stage in stages) or not _alike(data["settings"], settings):
+                continue
+            return Past(
+                Usage.from_json(data["usage"]),
+                float(data["seconds"]),
+                {stage["name"]: float(stage["seconds"]) for stage in stages},
+                {stage["name"]: int(stage["bytes"]) for stage in stages},
+            )
+        except (KeyError, TypeError, ValueError):
+            continue  # a run of an older version says less
+    return None
+
+
+def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    kept = [name for name in names("build") if name not in _OTHER_KIND]
+    return all(one.get(name) == other.get(name) for name in kept)
+
+
+def save_estimate(path: Path, estimate: Mapping[str, Any], *, create: bool) -> bool:
+    """Keeps an estimate in the index's own tables, so that the build can be held against it.
+
+    Without `create` only where there is an index already; False where there is none. Raises IndexLocked
+    while a build runs, ReadOnly where the folder cannot be written.
+    """
+    layout = Layout(path)
+    if not layout.tables.is_file():
+        if not create:
+            return False
+        layout.create()
+    with builder_lock(layout):
+        Tables(layout.tables).close()  # makes what a build expects, where there is nothing yet
+        with writing(layout.tables), closing(sqlite3.connect(layout.tables)) as db, db:
+            db.execute(_TABLE)
+            db.execute("DELETE FROM estimates")
+            db.execute("INSERT INTO estimates (estimate) VALUES (?)", (json.dumps(dict(estimate)),))
+    return True
+
+
+def against(estimate: Mapping[str, Any], usage: Usage, seconds: float, size: int) -> list[dict[str, Any]]:
+    """An estimate beside what a build really took: name, both numbers, and the difference in percent."""
+    actual = {
+        "chunks": usage.chunks,
+        "core_chunks": usage.core_chunks,
+        "calls": usage.calls,
+        "tokens_in": usage.tokens_in,
+        "tokens_out": usage.tokens_out,
+        "embedding_tokens": usage.embedding_tokens,
+        "seconds": seconds,
+        "disk": size,
+        "memory": usage.memory,
+    }
+    found = []
+    for name, real in actual.items():
+        said = estimate.get(name)
+        if not isinstance(said, (int, float)) or real is None or not (said or real):
+            continue
+        off = 100.0 * (said - real) / real if real else None
+        found.append({"name": name, "estimate": said, "actual": real, "off_percent": off})
+    return found
+
+
+def held_against(path: Path, report: BuildReport) -> list[dict[str, Any]]:
+    """The estimate that the index keeps, beside a build that did all of what was estimated; else nothing."""
+    if not report.changed or any(stage.how != "ran" for stage in report.stages):
+        return []
+    estimate = last_estimate(path)
+    stored = stored_settings(path)
+    kept = names("build")
+    said = estimate.get("settings") if estimate is not None else None
+    if estimate is None or stored is None or not isinstance(said, dict):
+        return []
+    if estimate.get("characters") != report.usage.characters:
+        return []  # an estimate of other documents says nothing of these
+    if any(said.get(name) != stored.get(name) for name in kept):
+        return []
+    tables = Layout(path).tables
+    beside = sum(f.stat().st_size for f in path.glob(f"{tables.name}*"))
+    # An older generation that still lies there is no part of what this build takes.
+    held = sum(stage.bytes for stage in report.stages) + beside
+    return against(estimate, report.usage, report.seconds, held)
+
+
+def last_estimate(path: Path) -> dict[str, Any] | None:
+    """The estimate that was kept last."""
+    rows = _rows(path, "SELECT estimate FROM estimates ORDER BY number DESC LIMIT 1")
+    try:
+        found = json.loads(rows[0]) if rows else None
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _rows(path: Path, query: str) -> list[str]:
+    """The first column; nothing where there are no tables, or none of that name."""
+    tables = Layout(path).tables
+    if not tables.is_file():
+        return []
+    uri = tables.absolute().as_uri()
+    for mode in ("mode=ro", "mode=ro&immutable=1"):  # a log beside the file needs a folder one may write
+        try:
+            with closing(sqlite3.connect(f"{uri}?{mode}", uri=True)) as db:
+                return [str(row[0]) for row in db.execute(query)]
+        except sqlite3.OperationalError as error:
+            if "no such table" in str(error):
+                return []
+        except sqlite3.DatabaseError as error:
+            raise IndexDamaged(f"{tables} is damaged: {error}", hint="index the sources anew") from error
+    return []

@@ -1,0 +1,97 @@
+"""Builds the sample for real, at two sizes, in a temporary folder: what it takes is measured, not guessed."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast.config import Settings
+from ketrag_fast.cost.disk import folder_size
+from ketrag_fast.cost.embedded import embedded_bytes
+from ketrag_fast.index import Index
+from ketrag_fast.progress import Callback
+from ketrag_fast.types import Document
+
+_SMALL = 3
+"""The smaller sample has one in so many of the documents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One built sample."""
+
+    characters: int
+    documents: int
+    counts: Mapping[str, int]
+    seconds: Mapping[str, float]
+    bytes: Mapping[str, int]
+    around: float
+    """Seconds of reading and publishing."""
+    folder_bytes: int
+    embedding_tokens: int
+    memory: int | None
+    dimension: int
+    embedded_bytes: int
+    """Of all texts whose vectors were made, or would be by a model."""
+    per_document: NDArray[np.int64]
+    """Chunks of each document."""
+    lengths: NDArray[np.int64]
+    """Code points of each document."""
+    chunks: tuple[tuple[str, str], ...]
+    """(title, text) of the core chunks, the most important first."""
+    chunk_tokens: tuple[int, ...]
+    """Of the same chunks, in the index's encoding."""
+
+
+def measure(documents: Sequence[Document], settings: Settings, progress: Callback | None) -> list[Sample]:
+    """The smaller sample first; one alone where there is too little to split."""
+    parts = [documents[::_SMALL], documents] if len(documents) >= 2 * _SMALL else [documents]
+    return [_built(part, settings, progress) for part in parts]
+
+
+def _built(documents: Sequence[Document], settings: Settings, progress: Callback | None) -> Sample:
+    with tempfile.TemporaryDirectory(prefix="ketrag-", ignore_cleanup_errors=True) as name:
+        path = Path(name) / "index"
+        with Index.build(list(documents), path, settings=settings, progress=progress) as index:
+            report = index.report
+            assert report is not None  # noqa: S101 - it was just built
+            counts = index.stats()["counts"]
+            arrays = index.arrays()
+            chunks, tokens = _core_chunks(arrays, documents)
+            seconds = {stage.name: stage.seconds for stage in report.stages}
+            return Sample(
+                characters=report.usage.characters,
+                documents=report.usage.documents,
+                counts=counts,
+                seconds=seconds,
+                bytes={stage.name: stage.bytes for stage in report.stages},
+                around=max(report.seconds - sum(seconds.values()), 0.0),
+                folder_bytes=folder_size(path),
+                embedding_tokens=report.usage.embedding_tokens,
+                memory=report.usage.memory,
+                dimension=int(arrays["vectors"]["unit_vectors"].shape[1]),
+                embedded_bytes=embedded_bytes(arrays),
+                per_document=np.bincount(arrays["units"]["chunk_document"], minlength=len(documents)),
+                lengths=np.array([len(document.text) for document in documents], np.int64),
+                chunks=chunks,
+                chunk_tokens=tokens,
+            )
+
+
+def _core_chunks(
+    arrays: Mapping[str, Mapping[str, Any]], documents: Sequence[Document]
+) -> tuple[tuple[tuple[str, str], ...], tuple[int, ...]]:
+    units, order = arrays["units"], arrays["core"]["core"]
+    found = []
+    for chunk in order.tolist():
+        document = documents[int(units["chunk_document"][chunk])]
+        start, end = units["chunk_bytes"][chunk].tolist()
+        text = document.text.encode("utf-8")[start:end].decode("utf-8", "replace")
+        found.append((document.title, text))
+    return tuple(found), tuple(np.asarray(units["chunk_tokens"])[order].tolist())

@@ -1,0 +1,160 @@
+"""One entity of the skeleton: what is said of it, and the sentences that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast.errors import InputError, ModeUnavailable
+from ketrag_fast.kernels.text import unpack
+from ketrag_fast.storage.generation import Generation
+from ketrag_fast.types import Entity, Relation, Span
+
+_NEAR = 5
+Arrays = Mapping[str, NDArray[Any]]
+
+
+class Skeleton:
+    """The entities and relations of one generation; arrays are mapped when they are looked at."""
+
+    def __init__(self, generation: Generation) -> None:
+        if "skeleton" not in generation.stages:
+            raise ModeUnavailable(
+                "this index has no entities",
+                hint="build them with `ketrag index --llm SPEC` (heuristic needs no model)",
+            )
+        self._arrays: Arrays = generation.stages["skeleton"]
+        self._units: Arrays = generation.stages["units"]
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Of all entities, in upper case, in the order of their ids."""
+        return unpack(self._arrays["entity_name_blob"], self._arrays["entity_name_offsets"])
+
+    def entity(self, name: str) -> Entity:
+        """The entity of that name, whatever its case. InputError with near names where there is none."""
+        wanted = " ".join(name.split()).casefold()
+        folded = [known.casefold() for known in self.names]
+        if wanted not in folded:
+            raise InputError(f"there is no entity {name!r}", hint=self._near(wanted, folded))
+        number = folded.index(wanted)
+        ends = np.stack([self._arrays["relation_source"], self._arrays["relation_target"]])
+        touching = np.flatnonzero((ends == number).any(axis=0)).tolist()
+        weights = self._arrays["relation_weight"]
+        touching.sort(key=lambda relation: (-float(weights[relation]), relation))
+        return Entity(
+            name=self.names[number],
+            type=self._text("entity_type", number),
+            description=self._text("entity_description", number),
+            rank=int(self._arrays["entity_rank"][number]),
+            chunks=tuple(_row(self._arrays, "entity_chunks", number)),
+            relations=tuple(self._relation(relation) for relation in touching),
+            sources=self._sentences(self._mentions(number)),
+        )
+
+    def _near(self, wanted: str, folded: Sequence[str]) -> str:
+        inside = sorted((len(name), place) for place, name in enumerate(folded) if wanted and wanted in name)
+        places = [place for _, place in inside[:_NEAR]]
+        close = get_close_matches(wanted, folded, _NEAR, 0.6)
+        found = dict.fromkeys([self.names[p] for p in places] + [self.names[folded.index(n)] for n in close])
+        if not found:
+            return f"the index knows {len(folded):,} entities, none of which is near"
+        return "did you mean " + ", ".join(list(found)[:_NEAR]) + "?"
+
+    def _relation(self, number: int) -> Relation:
+        source, target = (int(self._arrays[f"relation_{end}"][number]) for end in ("source", "target"))
+        return Relation(
+            source=self.names[source],
+            target=self.names[target],
+            description=self._text("relation_description", number),
+            weight=float(self._arrays["relation_weight"][number]),
+            rank=int(self._arrays["relation_rank"][number]),
+            sources=self._joined(number, source, target),
+        )
+
+    def _joined(self, relation: int, source: int, target: int) -> tuple[Span, ...]:
+        """The sentences of the relation's chunks that name both ends; else one of them; else the units."""
+        units = set(_row(self._arrays, "relation_units", relation))
+        one, other = (dict(self._places(self._mentions(end, units))) for end in (source, target))
+        both = [span for place, span in one.items() if place in other]
+        if both:
+            return tuple(both)
+        either = {**one, **other}
+        if either:
+            return tuple(either[place] for place in sorted(either))
+        return tuple(self._span(unit, 0, None) for unit in sorted(units))
+
+    def _mentions(self, entity: int, units: set[int] | None = None) -> list[tuple[int, int]]:
+        """(unit, start in code points of the document) of each place where the name stands."""
+        chosen = np.flatnonzero(self._arrays["mention_entity"] == entity)
+        places = zip(
+            self._arrays["mention_unit"][chosen].tolist(),
+            self._arrays["mention_start"][chosen].tolist(),
+            strict=True,
+        )
+        return [(unit, start) for unit, start in places if units is None or unit in units]
+
+    def _sentences(self, mentions: Iterable[tuple[int, int]]) -> tuple[Span, ...]:
+        return tuple(span for _, span in self._places(mentions))
+
+    def _places(self, mentions: Iterable[tuple[int, int]]) -> list[tuple[tuple[int, int], Span]]:
+        """Each sentence once, by (unit, start), in the order of the text."""
+        found: dict[tuple[int, int], Span] = {}
+        for unit, start in mentions:
+            span = self._sentence(unit, start)
+            found[unit, span.start] = span
+        return sorted(found.items())
+
+    def _sentence(self, unit: int, place: int) -> Span:
+        text = self._unit_text(unit)
+        begin = int(self._units["unit_span"][unit, 0])
+        at = len(text[: max(place - begin, 0)].encode())
+        offset = int(self._units["unit_bytes"][unit, 0])
+        for first, last in self._sentence_bytes(unit):
+            if first - offset <= at < last - offset:
+                return self._span(unit, max(first - offset, 0), last - offset)
+        return self._span(unit, 0, None)
+
+    def _sentence_bytes(self, unit: int) -> list[tuple[int, int]]:
+        """The spans of a unit's sentences, titles apart, in bytes of the document."""
+        owners, titles = self._units["sent_unit"], self._units["sent_title"]
+        start, end = np.searchsorted(owners, [unit, unit + 1])
+        rows = self._units["sent_bytes"][start:end][titles[start:end] == 0]
+        return [(int(first), int(last)) for first, last in rows]
+
+    def _span(self, unit: int, first: int, last: int | None) -> Span:
+        """A part of a unit, from its bytes `first` to `last`."""
+        data = self._unit_text(unit).encode()
+        last = len(data) if last is None else min(last, len(data))
+        text = data[first:last].decode("utf-8", "ignore")
+        start = int(self._units["unit_span"][unit, 0]) + len(data[:first].decode("utf-8", "ignore"))
+        document = int(self._units["unit_document"][unit])
+        return Span(
+            document=_text(self._units, "document_ids", document),
+            title=_text(self._units, "document_titles", document),
+            start=start,
+            end=start + len(text),
+            text=text,
+        )
+
+    def _unit_text(self, unit: int) -> str:
+        return _text(self._units, "unit_texts", unit)
+
+    def _text(self, name: str, number: int) -> str:
+        return _text(self._arrays, name, number)
+
+
+def _text(arrays: Arrays, name: str, number: int) -> str:
+    first, last = arrays[f"{name}_offsets"][number : number + 2].tolist()
+    return bytes(arrays[f"{name}_blob"][first:last]).decode("utf-8")
+
+
+def _row(arrays: Arrays, name: str, number: int) -> list[int]:
+    first, last = arrays[f"{name}_indptr"][number : number + 2].tolist()
+    found: list[int] = arrays[f"{name}_indices"][first:last].tolist()
+    return found

@@ -1,0 +1,51 @@
+"""Vectors of "NAME:description" of each entity, by which local search finds where to begin (1.4 step 1)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ketrag_fast import _core
+from ketrag_fast.config import Settings
+from ketrag_fast.kernels.text import pack, unpack
+from ketrag_fast.pipeline.stage import Outputs, Stage, StageContext, StageInputs
+from ketrag_fast.stages.rows import U8, U32, U64, strings
+
+
+def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+    """By the index's model, through its cache; else in the space that was fitted on the corpus."""
+    skeleton, vectors = inputs["skeleton"], inputs["vectors"]
+    names = unpack(*strings(skeleton, "entity_name"))
+    described = unpack(*strings(skeleton, "entity_description"))
+    texts = [f"{name}:{text}" if text else name for name, text in zip(names, described, strict=True)]
+    if context.model is not None:
+        context.report.unit = "tokens"
+        found = context.model.embed(iter(texts), len(texts), sum(map(len, texts)), context.report)
+        return {"entity_vectors": np.asarray(found)}
+    rows = word_rows(pack(texts), strings(inputs["words"], "vocabulary"), settings.language, context.threads)
+    basis = vectors["basis"]
+    return {"entity_vectors": _core.embed_rows(basis, *rows, threads=context.threads)}
+
+
+def word_rows(
+    texts: tuple[U8, U64], vocabulary: tuple[U8, U64], language: str, threads: int
+) -> tuple[U64, U32, U32]:
+    """(indptr, word ids ascending, how often each) of texts, as far as their words are known."""
+    words, _, indptr = _core.tokenise(texts, language, threads)
+    number = {word: place for place, word in enumerate(unpack(*vocabulary))}
+    ids = np.array([number.get(word, -1) for word in unpack(*words)], np.int64)
+    count = len(indptr) - 1
+    owner = np.repeat(np.arange(count), indptr[1:].astype(np.int64) - indptr[:-1].astype(np.int64))[ids >= 0]
+    pairs, repeats = np.unique(owner * max(len(number), 1) + ids[ids >= 0], return_counts=True)
+    out = np.searchsorted(pairs, np.arange(count + 1) * max(len(number), 1)).astype(np.uint64)
+    return out, (pairs % max(len(number), 1)).astype(np.uint32), repeats.astype(np.uint32)
+
+
+STAGE = Stage(
+    "entities",
+    version=1,
+    needs=("words", "vectors", "skeleton"),
+    settings=("embedder", "language"),
+    run=run,
+    unit="entities",
+    read=True,
+)

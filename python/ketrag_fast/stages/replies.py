@@ -1,0 +1,134 @@
+"""What is kept of the core chunks' reading, as arrays: one row for each chunk with a usable reply.
+
+The order of reading is that of importance, the order of the rows is that of the chunks. What is kept
+decides about the result, so this stage is looked at in every build.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast import _core
+from ketrag_fast.config import Settings
+from ketrag_fast.errors import InternalError
+from ketrag_fast.extraction.parse import PARSER
+from ketrag_fast.extraction.reader import Chunk
+from ketrag_fast.extraction.recorder import write
+from ketrag_fast.extraction.run import Reading
+from ketrag_fast.kernels.text import pack, unpack
+from ketrag_fast.pipeline.stage import Outputs, Stage, StageContext, StageInputs
+from ketrag_fast.stages.rows import strings, strings_out
+
+
+def core_chunks(inputs: StageInputs) -> list[Chunk]:
+    """The core chunks, the most important first, with their spans in code points."""
+    units, order = inputs["units"], inputs["core"]["core"]
+    owners = units["chunk_document"][order]
+    texts = _core.slice_strings(inputs.documents.packed("text"), owners, units["chunk_bytes"][order])
+    first = units["chunk_units"][:-1][order].astype(np.int64)
+    last = units["chunk_units"][1:][order].astype(np.int64) - 1
+    starts, ends = units["unit_span"][first, 0], units["unit_span"][last, 1]
+    parts = (
+        order.tolist(),
+        unpack(*_core.take_strings(strings(units, "document_ids"), owners)),
+        starts.tolist(),
+        ends.tolist(),
+        unpack(*_core.take_strings(strings(units, "document_titles"), owners)),
+        unpack(*texts),
+    )
+    return [Chunk(*row) for row in zip(*parts, strict=True)]
+
+
+def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
+    """Reads what is not kept, and stands for all that is kept afterwards."""
+    reading = _reading(context)
+    chunks = core_chunks(inputs)
+    if reading.limit is not None:
+        reading.limit.soft = True  # from here on, time ends the reading alone: what is there is published
+    reading.read(chunks, context.report)
+    state = hashlib.blake2b(digest_size=32)
+    reader = reading.reader
+    state.update(f"{reader.key} {PARSER} {reader.options.gleanings} {reader.grounded}".encode())
+    ordered = sorted(chunks)
+    names = [reader.name(chunk) for chunk in ordered]
+    for place, rows in reading.journal.rows(reading.number, names):
+        state.update(f"\n{ordered[place].number} {len(rows)}".encode())
+        for row in rows:
+            parts = (row.turn, row.attempt, row.finish, row.verdict, len(row.text))
+            state.update(repr(parts).encode() + row.text.encode("utf-8", "replace"))
+    state.update(repr(_numbers(reading)).encode())
+    if settings.record is not None:
+        write(Path(settings.record), reading, chunks)
+    return state.hexdigest()
+
+
+def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+    """Every kept reply is parsed again; nothing of its form is trusted."""
+    reading = _reading(context)
+    chunks = sorted(core_chunks(inputs))
+    names = [reading.reader.name(chunk) for chunk in chunks]
+    columns: dict[str, list[str]] = {name: [] for name in (*_ENTITY, *_RELATION)}
+    numbers, strengths, entity_ends, relation_ends = [], [], [0], [0]
+    dropped = 0
+    for place, rows in reading.journal.rows(reading.number, names):
+        found = reading.reader.extraction(rows, chunks[place])
+        if found is None:
+            continue
+        numbers.append(chunks[place].number)
+        dropped += found.dropped
+        for entity in found.entities:
+            for name, value in zip(_ENTITY, entity, strict=True):
+                columns[name].append(value)
+        for relation in found.relations:
+            for name, value in zip(_RELATION, relation[:3], strict=True):
+                columns[name].append(value)
+            strengths.append(relation.strength)
+        entity_ends.append(len(columns[_ENTITY[0]]))
+        relation_ends.append(len(columns[_RELATION[0]]))
+    failed, pending = _numbers(reading)
+    packed: dict[str, NDArray[Any]] = {}
+    for name, values in columns.items():
+        packed |= strings_out(name, pack(values))
+    return {
+        "reply_chunk": np.array(numbers, np.uint32),
+        "reply_entities_indptr": np.array(entity_ends, np.uint64),
+        "reply_relations_indptr": np.array(relation_ends, np.uint64),
+        **packed,
+        "relation_strength": np.array(strengths, np.float64),
+        "reply_failed": np.array(failed, np.uint32),
+        "reply_pending": np.array(pending, np.uint32),
+        "reply_dropped": np.array([dropped], np.uint64),
+    }
+
+
+def _numbers(reading: Reading) -> tuple[list[int], list[int]]:
+    """The failed and the pending chunks, ascending."""
+    outcome = reading.outcome
+    failed = sorted(chunk.number for chunk, _ in outcome.failed)
+    return failed, sorted(chunk.number for chunk in outcome.pending)
+
+
+def _reading(context: StageContext) -> Reading:
+    if context.reading is None:
+        raise InternalError("nobody reads the chunks in this build")
+    return context.reading
+
+
+_ENTITY = ("entity_name", "entity_type", "entity_description")
+_RELATION = ("relation_source", "relation_target", "relation_description")
+
+STAGE = Stage(
+    "replies",
+    version=1,
+    needs=("documents", "units", "core"),
+    settings=(),
+    run=run,
+    unit="chunks",
+    look=look,
+    read=True,
+)
