@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
-from ketrag_fast.backends.nltk_data import load
+from ketrag_fast.backends.nltk_data import digest, load
 from ketrag_fast.config import Settings
 from ketrag_fast.kernels.text import Packed, unpack
 from ketrag_fast.pipeline.stage import Outputs, Stage, StageContext, StageInputs
@@ -63,6 +63,11 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     }
 
 
+def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
+    """NLTK's data are no part of the index: other data are other words, though the folder is the same."""
+    return digest(settings.nltk_data) if settings.words == "published" else "own"
+
+
 def _whole(units: Mapping[str, NDArray[Any]]) -> bool:
     """Whether every unit is a whole chunk, in order."""
     owner = units["unit_chunk"]
@@ -110,4 +115,5 @@ STAGE = Stage(
     settings=("language", "words", "core_unit"),
     run=run,
     unit="chunks",
+    look=look,
 )
