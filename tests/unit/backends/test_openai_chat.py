@@ -120,6 +120,16 @@ def test_parameters_that_an_endpoint_refuses_are_left_out() -> None:
         assert "response_format" in server.requests[-1]
 
 
+def test_a_prompt_that_is_refused_teaches_nothing_about_the_others() -> None:
+    def refuses(body: dict[str, Any]) -> str | None:
+        return "against our policy" if "city number 1." in body["messages"][1]["content"] else None
+
+    with Chat(lambda _: GOOD, refuses=refuses) as server:
+        found = ask(connect(server.url, slots=1), 3)
+        assert [reply.finish for reply in found] == ["stop", "error", "stop"]
+        assert server.requests[-1]["response_format"]["type"] == "json_schema"
+
+
 @pytest.mark.parametrize("fault", [status(500), status(429), cut_short, half_json, status(503, "0")])
 def test_what_may_pass_is_tried_again(server: Chat, fault: Fault) -> None:
     with ChatProxy(server.port, [fault, fault]) as proxy:

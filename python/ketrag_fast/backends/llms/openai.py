@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from itertools import islice
 from queue import Empty, SimpleQueue
-from typing import Any, Final
+from typing import Final
 
 from ketrag_fast.backends.http import (
     Client,
@@ -27,11 +27,10 @@ from ketrag_fast.backends.http import (
 from ketrag_fast.backends.llms.openai_messages import (
     EMPTY,
     FORMS,
-    SPARE,
     Told,
-    about_model,
     context_of,
     fingerprint,
+    less,
     listed,
     piece,
     request_body,
@@ -83,8 +82,7 @@ class OpenAIModel:
         self._models_address = (parts, f"{path}/models{query}", key, self._patience)
         self.account = options.account or Account()
         self._slots = options.slots or CONCURRENCY
-        self._form = 0
-        self._spared: frozenset[str] = frozenset()
+        self._known: tuple[int, frozenset[str]] = (0, frozenset())
         self._lock = threading.Lock()
         self._clients = threading.local()
         self._opened: list[Client] = []
@@ -238,15 +236,16 @@ class OpenAIModel:
         self.account.book(booked, limits.tokens)
         told = None
         size = _BASE_BYTES + limits.tokens * _TOKEN_BYTES
+        form, spared = self._known
         try:
             while True:
-                form, spared = self._form, self._spared
                 body = request_body(self._model, prompt, limits, FORMS[form], spared, streamed=False)
                 try:
                     told = whole(client.post(body, size, stopped))
+                    self._learn(form, spared)
                     return told
                 except RefusedError as error:
-                    self._learn(error, form, spared, limits, body)
+                    form, spared = less(error, form, spared, body)
         finally:
             sent, received = (told.tokens_in, told.tokens_out) if told else (0, 0)
             self.account.settle(booked, sent, limits.tokens, received)
@@ -262,8 +261,8 @@ class OpenAIModel:
         usage = Told("", "stop", None, None)
         size = _BASE_BYTES + limits.tokens * 16 * _TOKEN_BYTES  # each token comes in an event of its own
         try:
+            form, spared = self._known
             while True:
-                form, spared = self._form, self._spared
                 body = request_body(self._model, prompt, limits, FORMS[form], spared, streamed=True)
                 try:
                     for event in client.events(body, size, stopped):
@@ -274,9 +273,10 @@ class OpenAIModel:
                         if told.text:
                             said.append(told.text)
                             yield told.text
+                    self._learn(form, spared)
                     break
                 except RefusedError as error:
-                    self._learn(error, form, spared, limits, body)
+                    form, spared = less(error, form, spared, body)
         except _TimeUpError:
             finish = "time"
         except RefusedError as error:
@@ -300,23 +300,13 @@ class OpenAIModel:
             problem,
         )
 
-    def _learn(
-        self, error: RefusedError, form: int, spared: frozenset[str], limits: Limits, body: Mapping[str, Any]
-    ) -> None:
-        """Takes away what the endpoint refuses, for this and all later requests; raises what is no matter
-        of that.
+    def _learn(self, form: int, spared: frozenset[str]) -> None:
+        """What a request that was answered had to do without, later ones do without from the start. One
+        that was refused to the end teaches nothing: it may have been its prompt's own fault.
         """
-        if error.status not in (400, 404, 415, 422, 500, 501):
-            raise error
-        plain = str(error).lower()
-        named = next((name for name in SPARE if name in plain and name in body), None)
         with self._lock:
-            if named is not None:
-                self._spared = self._spared | {named}
-            elif limits.schema is not None and FORMS[form] != "text" and not about_model(plain):
-                self._form = max(self._form, form + 1)
-            elif (form, spared) == (self._form, self._spared):  # else another request has learnt meanwhile
-                raise error
+            known, missing = self._known
+            self._known = max(known, form), missing | spared
 
     # ------------------------------------------------------------ the endpoint
 

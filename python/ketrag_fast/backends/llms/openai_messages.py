@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from ketrag_fast.backends.http import RefusedError
 from ketrag_fast.backends.llms.protocol import Finish, Limits, Prompt
 from ketrag_fast.errors import BackendError
 
@@ -52,10 +53,21 @@ def request_body(
     return {name: value for name, value in body.items() if name not in spared}
 
 
-def about_model(plain: str) -> bool:
-    """Whether a refusal speaks of the model's name and not of the form of its replies."""
-    form = any(word in plain for word in ("response_format", "schema", "json", "grammar", "format"))
-    return "model" in plain and not form
+def less(
+    error: RefusedError, form: int, spared: frozenset[str], body: Mapping[str, Any]
+) -> tuple[int, frozenset[str]]:
+    """The form, and the parameters to do without, to try next after a refusal; raises what is no matter of
+    either.
+    """
+    plain = str(error).lower()
+    if error.status in (400, 404, 415, 422, 501):
+        named = next((name for name in SPARE if name in plain and name in body), None)
+        if named is not None:
+            return form, spared | {named}
+        about_form = any(word in plain for word in ("response_format", "schema", "json", "grammar", "format"))
+        if "response_format" in body and (about_form or "model" not in plain):
+            return form + 1, spared
+    raise error
 
 
 EMPTY: Final = "an empty reply (a model that thinks first may have spent its tokens on that)"
