@@ -36,7 +36,7 @@ PARTS: dict[str, set[str]] = {
     "channels": P0 | P1 | KERNELS,
     "systems": P0 | P1 | P2 | KERNELS,
     "pipeline": LOWER,
-    "statistics": P0 | KERNELS | {"storage", "pipeline.known"},
+    "statistics": P0 | KERNELS | {"storage", "pipeline.known", "backends.ann"},
     "explain": P0 | KERNELS | {"storage"},
     # What a person looks at: reads a generation, never builds one.
     "inspection": P0 | KERNELS | {"storage"},
