@@ -35,6 +35,7 @@ __all__ = [
     "embed_rows",
     "encode_tokens",
     "encoder_kernels",
+    "encoder_refusal",
     "fill",
     "fit_embedder",
     "fold_skeleton",
@@ -93,6 +94,7 @@ class Searcher:
         mode: str,
         budgets: Sequence[int],
         *,
+        near: _U32 | None = None,
         top: int | None = None,
         skip: bool = False,
         truncate: bool = True,
@@ -107,6 +109,7 @@ class Searcher:
         mode: str,
         budgets: Sequence[int],
         *,
+        near: _U32 | None = None,
         top: int | None = None,
         skip: bool = False,
         truncate: bool = True,
@@ -426,7 +429,9 @@ class Encoder:
     ) -> Encoder: ...
     def encode(
         self, texts: _U8, offsets: _U64, *, prompt: str = "", threads: int = 0, report: _Report = None
-    ) -> _F32: ...
+    ) -> tuple[_F32, int, int]: ...
+    def counts(self, texts: _U8, offsets: _U64, *, threads: int = 0, report: _Report = None) -> _U64: ...
+    def closeness(self, *, threads: int = 0, report: _Report = None) -> float: ...
     def lengths(
         self, texts: _U8, offsets: _U64, *, prompt: str = "", threads: int = 0, report: _Report = None
     ) -> _U64: ...
@@ -447,3 +452,4 @@ class Encoder:
     def fingerprint(self, *, report: _Report = None) -> str: ...
 
 def encoder_kernels() -> list[str]: ...
+def encoder_refusal(folder: str | PathLike[str]) -> str | None: ...

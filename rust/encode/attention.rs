@@ -3,7 +3,7 @@
 
 use super::buffer::Buffer;
 use super::machine::Machine;
-use super::product::{Layout, ROWS, WIDEST};
+use super::product::{row_blocks, Layout, ROWS, WIDEST};
 use super::simd::math::exp2;
 
 /// Queries at a time: their scores stay in the second cache at any length.
@@ -174,8 +174,7 @@ unsafe fn scores<S: Machine, const LOW: bool>(
     let panel = S::N * S::NV;
     for first in (0..padded).step_by(panel) {
         let vectors = panel.min(padded - first) / S::N;
-        for r in (0..count).step_by(ROWS) {
-            let rows = ROWS.min(count - r);
+        for (r, rows) in row_blocks(count) {
             // SAFETY: `count` queries at `stride`; keys are packed in groups of `N` by `width`
             // words; `out` has `count` rows of `padded`.
             unsafe {
@@ -249,8 +248,7 @@ unsafe fn mix<S: Machine, const LOW: bool>(
     let panel = S::N * S::NV;
     for first in (0..width).step_by(panel) {
         let vectors = panel.min(width - first) / S::N;
-        for r in (0..count).step_by(ROWS) {
-            let rows = ROWS.min(count - r);
+        for (r, rows) in row_blocks(count) {
             // SAFETY: `count` rows of `inner` words at `a`, `inner` rows of `width` words at `b`,
             // and `count` rows of `width` operands at `c`.
             unsafe {

@@ -79,7 +79,7 @@ impl Config {
             "bert" => Family::Bert,
             "roberta" | "xlm-roberta" | "camembert" => Family::Roberta,
             "mpnet" => Family::Mpnet,
-            "" => return Err(Error::damaged("model_type is missing")),
+            "" => return Err(unsupported("the settings name no architecture (model_type)")),
             other => return Err(unsupported(format!("the architecture {other:?} is not built in"))),
         };
         if let Some(kind) = value.get("position_embedding_type").and_then(Value::as_str) {

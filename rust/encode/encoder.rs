@@ -6,7 +6,7 @@ use super::folder::Folder;
 use super::load::Weights;
 use super::machine::Kernel;
 use super::pool::{normalise, Head};
-use super::tokens::{Tokens, Windows};
+use super::tokens::{Lead, Tokens, Windows};
 use super::verify;
 use crate::error::{Error, Result};
 use crate::parallel::{map_ranges, map_ranges_with};
@@ -72,10 +72,12 @@ impl Encoder {
             config.vocabulary,
             longest,
             folder.lower,
+            &folder.tokeniser,
         )?;
         let weights = Weights::open(&folder.transformer, config)?;
         let hidden = weights.config.hidden;
-        let head = Head::open(&folder.pooling, folder.pool_prompt, &folder.steps, hidden)?;
+        let mut head = Head::open(&folder.pooling, folder.pool_prompt, &folder.steps, hidden)?;
+        head.cut(folder.cut);
         let low = match precision {
             Precision::F32 => false,
             Precision::Bf16 => true,
@@ -100,11 +102,37 @@ impl Encoder {
         Ok(encoder)
     }
 
+    /// Why a folder's model is not one of those that are built in, told from its settings alone; None
+    /// where it is. Errors: damaged or missing settings.
+    pub fn refusal(path: &Path) -> Result<Option<String>> {
+        let look = || -> Result<()> {
+            let folder = Folder::read(path)?;
+            Config::read(&folder.transformer)?;
+            Weights::exist(&folder.transformer)
+        };
+        match look() {
+            Ok(()) => Ok(None),
+            Err(Error::Input(reason)) => Ok(Some(reason)),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// The lowest cosine between this encoder's vectors and those of f32, on built-in texts in many
+    /// languages. Packs the model once more unless it is f32 already.
+    pub fn closeness(&self, threads: usize, progress: &Progress) -> Result<f64> {
+        if !self.body.layout.low {
+            return Ok(1.0);
+        }
+        let exact = Self::open(&self.path, Precision::F32, "auto", threads, progress)?;
+        let (own, exact) = (self.probe(threads, progress)?, exact.probe(threads, progress)?);
+        Ok(verify::lowest_cosine(&own, &exact, self.dimension()))
+    }
+
     fn probe(&self, threads: usize, progress: &Progress) -> Result<Vec<f32>> {
         let texts = verify::texts();
         let silent = Progress::none();
         progress.check()?;
-        self.encode(&texts.view(), "", threads, &silent)
+        Ok(self.encode(&texts.view(), "", threads, &silent)?.vectors)
     }
 
     /// Values of a vector.
@@ -176,6 +204,14 @@ impl Encoder {
         Ok(windows.iter().map(|w| w.ids.len() as u64).collect())
     }
 
+    /// The tokens of each text alone: no special ones, no prompt, and not cut.
+    pub fn counts(&self, texts: &Strings<'_>, threads: usize, progress: &Progress) -> Result<Vec<u64>> {
+        let counts = map_ranges(texts.len(), TEXTS, threads, progress, |range| {
+            range.map(|i| Ok(self.tokens.count(texts.get(i))? as u64)).collect::<Result<Vec<_>>>()
+        })?;
+        Ok(counts.concat())
+    }
+
     fn windows(
         &self,
         texts: &Strings<'_>,
@@ -185,10 +221,11 @@ impl Encoder {
     ) -> Result<Vec<Windows>> {
         // Progress is counted in tokens, which are not known yet.
         let uncounted = Progress::none();
+        let lead: Lead = self.tokens.lead(prompt)?;
         let windows = map_ranges(texts.len(), TEXTS, threads, &uncounted, |range| {
             let one = |i| {
                 progress.check()?;
-                self.tokens.windows(texts.get(i), prompt)
+                self.tokens.windows(texts.get(i), &lead)
             };
             range.map(one).collect::<Result<Vec<_>>>()
         })?;
@@ -196,20 +233,21 @@ impl Encoder {
     }
 
     /// A row of [`Encoder::dimension`] values for each text, each with `prompt` before it. A text
-    /// that is longer than the model reads is cut into windows; their vectors are averaged by their
-    /// numbers of tokens and normalised. A text without tokens has the vector zero. A row depends
-    /// on its text and the prompt alone. Progress counts tokens.
+    /// that is longer than the model reads is cut into windows; their unit vectors are averaged by
+    /// the numbers of its tokens in them, and normalised. An empty text has the vector zero. A row
+    /// depends on its text and the prompt alone. Progress counts the texts' own tokens.
     pub fn encode(
         &self,
         texts: &Strings<'_>,
         prompt: &str,
         threads: usize,
         progress: &Progress,
-    ) -> Result<Vec<f32>> {
+    ) -> Result<Encoded> {
         let windows = self.windows(texts, prompt, threads, progress)?;
         let uncounted = Progress::none();
-        progress.expect(windows.iter().map(|w| w.ids.len() as u64).sum());
         let pieces = pieces(&windows);
+        let tokens = pieces.iter().map(|piece| piece.weight).sum();
+        progress.expect(tokens);
         let batches = batches(&pieces);
         let vectors = map_ranges_with(
             batches.len() - 1,
@@ -223,7 +261,9 @@ impl Encoder {
             },
         )?
         .concat();
-        self.combine(&windows, &pieces, &vectors)
+        let vectors = self.combine(&windows, &pieces, &vectors);
+        let more = windows.iter().map(|w| w.lengths.len().saturating_sub(1) as u64).sum();
+        Ok(Encoded { vectors, tokens, more })
     }
 
     fn batch(&self, pieces: &[Piece<'_>], scratch: &mut Scratch, progress: &Progress) -> Result<Vec<f32>> {
@@ -243,12 +283,12 @@ impl Encoder {
                 self.path.display()
             )));
         }
-        progress.advance(first as u64);
+        progress.advance(pieces.iter().map(|piece| piece.weight).sum());
         Ok(out)
     }
 
     /// Rows of texts from rows of windows.
-    fn combine(&self, windows: &[Windows], pieces: &[Piece<'_>], vectors: &[f32]) -> Result<Vec<f32>> {
+    fn combine(&self, windows: &[Windows], pieces: &[Piece<'_>], vectors: &[f32]) -> Vec<f32> {
         let d = self.dimension();
         let mut out = vec![0.0f32; windows.len() * d];
         let mut at = 0;
@@ -259,12 +299,15 @@ impl Encoder {
                 row.copy_from_slice(mine);
             } else if count > 1 {
                 let mut sums = vec![0.0f64; d];
+                let mut total = 0.0;
                 for (piece, vector) in pieces[at..at + count].iter().zip(mine.chunks_exact(d)) {
+                    let length = vector.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
+                    let weight = piece.weight as f64 / if length > 0.0 { length } else { 1.0 };
+                    total += piece.weight as f64;
                     for (s, &x) in sums.iter_mut().zip(vector) {
-                        *s += piece.ids.len() as f64 * f64::from(x);
+                        *s += weight * f64::from(x);
                     }
                 }
-                let total = own.ids.len() as f64;
                 for (x, s) in row.iter_mut().zip(&sums) {
                     *x = (s / total) as f32;
                 }
@@ -272,13 +315,24 @@ impl Encoder {
             }
             at += count;
         }
-        Ok(out)
+        out
     }
+}
+
+/// What [`Encoder::encode`] makes.
+pub struct Encoded {
+    /// A row for each text.
+    pub vectors: Vec<f32>,
+    /// The texts' own tokens.
+    pub tokens: u64,
+    /// Windows beyond one for each text.
+    pub more: u64,
 }
 
 /// One window of some text.
 struct Piece<'a> {
     ids: &'a [u32],
+    weight: u64,
     prompt: usize,
 }
 
@@ -286,9 +340,9 @@ fn pieces(windows: &[Windows]) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     for own in windows {
         let mut rest = own.ids.as_slice();
-        for &length in &own.lengths {
+        for (&length, &weight) in own.lengths.iter().zip(&own.weights) {
             let (ids, after) = rest.split_at(length);
-            pieces.push(Piece { ids, prompt: own.prompt });
+            pieces.push(Piece { ids, weight, prompt: own.prompt });
             rest = after;
         }
     }

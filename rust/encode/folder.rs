@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// How token vectors become one vector. Several make a longer vector, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Pooling {
-    /// The first token.
+    /// The first token, after a prompt that is not pooled.
     Cls,
     Max,
     Mean,
@@ -40,9 +40,13 @@ pub struct Folder {
     /// The longest input in tokens, as far as the folder limits it.
     pub longest: Option<usize>,
     pub lower: bool,
+    /// The tokeniser's settings, or null.
+    pub tokeniser: Value,
     /// (name, prompt).
     pub prompts: Vec<(String, String)>,
     pub default_prompt: Option<String>,
+    /// Values of a vector that are kept, if not all.
+    pub cut: Option<usize>,
     /// Every file of settings that was read, for a fingerprint.
     pub files: Vec<PathBuf>,
 }
@@ -67,8 +71,10 @@ impl Folder {
             steps: Vec::new(),
             longest: None,
             lower: false,
+            tokeniser: Value::Null,
             prompts: Vec::new(),
             default_prompt: None,
+            cut: None,
             files: Vec::new(),
         };
         // A folder without modules is pooled by the mean, as sentence-transformers does.
@@ -94,7 +100,17 @@ impl Folder {
                 }
             }
         }
-        let own = read(folder.transformer.join("sentence_bert_config.json"))?.unwrap_or(Value::Null);
+        let mut own = Value::Null;
+        for name in ["sentence_bert_config.json", "sentence_roberta_config.json"] {
+            if own.is_null() {
+                own = read(folder.transformer.join(name))?.unwrap_or(Value::Null);
+            }
+        }
+        for name in ["query_length", "document_length", "query_expansion"] {
+            if own.get(name).is_some_and(|value| !value.is_null() && value.as_bool() != Some(false)) {
+                return Err(unsupported(format!("a limit of its own for one role ({name}) is not built in")));
+            }
+        }
         folder.lower = own.get("do_lower_case").and_then(Value::as_bool).unwrap_or(false);
         let tokeniser = read(folder.transformer.join("tokenizer_config.json"))?.unwrap_or(Value::Null);
         let length = |value: &Value, name| value.get(name).and_then(Value::as_u64);
@@ -103,13 +119,20 @@ impl Folder {
             .or_else(|| length(&tokeniser, "model_max_length"))
             .filter(|&n| n > 0 && n < 1 << 24)
             .map(|n| n as usize);
+        folder.tokeniser = tokeniser;
         let whole = read(root.join("config_sentence_transformers.json"))?.unwrap_or(Value::Null);
         if let Some(prompts) = whole.get("prompts").and_then(Value::as_object) {
             for (name, prompt) in prompts {
-                let prompt = prompt.as_str().ok_or_else(|| damaged(root, "a prompt that is no text"))?;
+                let prompt = match prompt {
+                    Value::Null => "",
+                    Value::String(prompt) => prompt,
+                    _ => return Err(damaged(root, "a prompt that is no text")),
+                };
                 folder.prompts.push((name.clone(), prompt.to_owned()));
             }
         }
+        let cut = whole.get("truncate_dim").and_then(Value::as_u64).filter(|&n| n > 0);
+        folder.cut = cut.and_then(|n| usize::try_from(n).ok());
         folder.default_prompt = text(&whole, "default_prompt_name").map(str::to_owned);
         folder.files = files;
         Ok(folder)
@@ -161,6 +184,12 @@ fn pooling(config: &Value) -> Result<(Vec<Pooling>, bool)> {
             "lasttoken" => Pooling::Last,
             other => return Err(unsupported(format!("the pooling {other:?} is not built in"))),
         });
+    }
+    // One that says nothing at all pools by the mean, as sentence-transformers does.
+    if modes.is_empty()
+        && !config.as_object().is_some_and(|c| c.keys().any(|k| k.starts_with("pooling_mode")))
+    {
+        modes.push(Pooling::Mean);
     }
     if modes.is_empty() {
         return Err(Error::damaged("the pooling module names no mode"));

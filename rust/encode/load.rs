@@ -28,13 +28,8 @@ const FARTHEST: f64 = 128.0;
 impl Weights {
     /// Opens `model.safetensors` in `folder`.
     pub fn open(folder: &Path, config: Config) -> Result<Self> {
+        Self::exist(folder)?;
         let path = folder.join("model.safetensors");
-        if !path.exists() {
-            return Err(unsupported(format!(
-                "{}: no model.safetensors (weights in one file of that format are read)",
-                folder.display()
-            )));
-        }
         let tensors = Arc::new(Tensors::open(&path)?);
         let base = match config.family {
             Family::Bert => "bert.",
@@ -48,6 +43,17 @@ impl Weights {
         let Config { vocabulary, hidden, .. } = weights.config;
         weights.tensors.finite(&weights.name("embeddings.word_embeddings.weight"), &[vocabulary, hidden])?;
         Ok(weights)
+    }
+
+    /// Refuses a folder whose weights are not in one file of the format that is read.
+    pub fn exist(folder: &Path) -> Result<()> {
+        if folder.join("model.safetensors").is_file() {
+            return Ok(());
+        }
+        Err(unsupported(format!(
+            "{}: no model.safetensors (weights in one file of that format are read)",
+            folder.display()
+        )))
     }
 
     fn name(&self, name: &str) -> String {
@@ -90,8 +96,11 @@ impl Weights {
             let place = out_place.of(j);
             into.bias[place] = bias[j] * scale;
             let line = &mut into.weights[place * into.inputs..(place + 1) * into.inputs];
-            for (k, &x) in row.iter().enumerate() {
-                line[in_place.of(k)] = x * scale;
+            for (part, values) in row.chunks(in_place.head).enumerate() {
+                let start = in_place.first + part * in_place.width;
+                for (into, &x) in line[start..start + values.len()].iter_mut().zip(values) {
+                    *into = x * scale;
+                }
             }
         }
         Ok(())

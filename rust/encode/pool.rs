@@ -36,6 +36,11 @@ pub struct Head {
 }
 
 impl Head {
+    /// Keeps the first `most` values of a vector alone.
+    pub fn cut(&mut self, most: Option<usize>) {
+        self.dimension = self.dimension.min(most.unwrap_or(usize::MAX));
+    }
+
     /// For token vectors of `hidden` values.
     pub fn open(pooling: &[Pooling], pool_prompt: bool, steps: &[Step], hidden: usize) -> Result<Self> {
         let mut dimension = hidden * pooling.len();
@@ -72,6 +77,7 @@ impl Head {
                 Stage::Dense(dense) => vector = dense.run(&vector),
             }
         }
+        vector.truncate(self.dimension);
         vector
     }
 }
@@ -80,7 +86,8 @@ fn pool(mode: Pooling, rows: &[f32], stride: usize, hidden: usize, from: usize, 
     let count = rows.len() / stride;
     let tokens = rows[from * stride..].chunks_exact(stride).map(|row| &row[..hidden]);
     match mode {
-        Pooling::Cls => out.extend(&rows[..hidden]),
+        // Where a prompt is left out, the first token after it, as sentence-transformers has it.
+        Pooling::Cls => out.extend(&rows[from * stride..][..hidden]),
         Pooling::Last => out.extend(&rows[(count - 1) * stride..][..hidden]),
         Pooling::Max => {
             let mut most = vec![f32::NEG_INFINITY; hidden];
@@ -127,6 +134,16 @@ impl Dense {
         let outputs = size("out_features").ok_or_else(|| wrong("out_features is no size"))? as usize;
         if size("in_features") != Some(inputs as u64) {
             return Err(wrong("in_features is not the width of what comes before"));
+        }
+        for (name, usual) in
+            [("module_input_name", "sentence_embedding"), ("module_output_name", "sentence_embedding")]
+        {
+            match config.get(name).and_then(Value::as_str) {
+                Some(other) if other != usual => {
+                    return Err(unsupported(format!("a dense layer on {other:?} is not built in")))
+                }
+                _ => {}
+            }
         }
         let activation = config.get("activation_function").and_then(Value::as_str).unwrap_or("Tanh");
         let tanh = match activation.rsplit('.').next().unwrap_or_default() {

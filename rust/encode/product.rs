@@ -12,6 +12,20 @@ use super::simd::{word, Lanes};
 /// Rows of a register block: 6 x 4 (or 6 x 2) sums, the columns and one spread word fit the
 /// registers of AVX-512 (AVX2).
 pub const ROWS: usize = 6;
+/// How many inner words ahead the columns are asked for: measured with panels in the third cache, 3 to
+/// 10 % faster than the processor's own guess (AVX2, Zen 3); a whole panel ahead is no better.
+const AHEAD: usize = 32;
+
+/// The blocks of rows, (first, how many), at most [`ROWS`] each and nearly equal: a last block of one or
+/// two rows would wait for its own sums.
+pub fn row_blocks(rows: usize) -> impl Iterator<Item = (usize, usize)> {
+    let count = rows.div_ceil(ROWS);
+    (0..count).map(move |block| {
+        let (first, end) = (block * rows / count, (block + 1) * rows / count);
+        (first, end - first)
+    })
+}
+
 /// The widest panel: 4 vectors of 16 lanes.
 pub const WIDEST: usize = 64;
 
@@ -36,6 +50,7 @@ unsafe fn tile<S: Lanes, const LOW: bool, const R: usize, const NV: usize>(
     unsafe {
         let mut sums = [[S::splat(0.0); NV]; R];
         for _ in 0..k {
+            S::prefetch(b.wrapping_add(AHEAD * ks));
             let mut column = [S::splat(0.0); NV];
             for v in 0..NV {
                 column[v] = S::load(b.add(v * vs));
@@ -225,8 +240,7 @@ impl Linear {
         let panel = S::N * S::NV;
         for start in (0..self.outputs).step_by(panel) {
             let width = panel.min(self.outputs - start);
-            for row in (0..rows).step_by(ROWS) {
-                let count = ROWS.min(rows - row);
+            for (row, count) in row_blocks(rows) {
                 // SAFETY: `count` whole rows of input from `row` on and `width` packed columns from
                 // `start` on exist, by the asserts and by `new`; the tile holds the largest block;
                 // `width` is whole vectors, `bias` has `outputs` values, and `out` a row of
@@ -262,8 +276,7 @@ impl Linear {
         let panel = S::N * S::NV;
         for start in (0..self.outputs).step_by(panel) {
             let width = panel.min(self.outputs - start);
-            for row in (0..rows).step_by(ROWS) {
-                let count = ROWS.min(rows - row);
+            for (row, count) in row_blocks(rows) {
                 // SAFETY: as in `run`; `out` has a row of `outputs` f32 for each row, by the assert.
                 unsafe {
                     self.sums::<S, LOW>(row, count, start, width, input, &mut sums.0);

@@ -1,8 +1,10 @@
 //! Texts as windows of token ids, as the model's own `tokenizer.json` makes them.
 
 use crate::error::{Error, Result};
+use serde_json::Value;
 use std::path::Path;
-use tokenizers::Tokenizer;
+use tokenizers::normalizers::BertNormalizer;
+use tokenizers::{NormalizerWrapper, Tokenizer};
 
 /// A tokeniser with the special tokens around a text and the longest window.
 pub struct Tokens {
@@ -15,6 +17,13 @@ pub struct Tokens {
     lower: bool,
 }
 
+/// What precedes every text.
+#[derive(Debug, Clone, Default)]
+pub struct Lead {
+    text: String,
+    ids: Vec<u32>,
+}
+
 /// The windows of one text: each has all special tokens and the prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Windows {
@@ -22,6 +31,8 @@ pub struct Windows {
     pub ids: Vec<u32>,
     /// The length of each window.
     pub lengths: Vec<usize>,
+    /// The text's own tokens in each window, at least 1: its weight in the mean.
+    pub weights: Vec<u64>,
     /// Tokens of the prompt (first special tokens included) at the start of each window.
     pub prompt: usize,
 }
@@ -30,8 +41,15 @@ pub struct Windows {
 const LONGEST_FILE: u64 = 256 << 20;
 
 impl Tokens {
-    /// Reads `tokenizer.json`; ids must stay below `vocabulary`, windows within `longest`.
-    pub fn open(path: &Path, vocabulary: usize, longest: usize, lower: bool) -> Result<Self> {
+    /// Reads `tokenizer.json`; ids must stay below `vocabulary`, windows within `longest`. `settings` is
+    /// the tokeniser's own file of settings, whose word on letters outdoes that of `tokenizer.json`.
+    pub fn open(
+        path: &Path,
+        vocabulary: usize,
+        longest: usize,
+        lower: bool,
+        settings: &Value,
+    ) -> Result<Self> {
         let name = path.display();
         let failed = |e: std::io::Error| Error::Io(format!("{name}: {e}"));
         if std::fs::metadata(path).map_err(failed)?.len() > LONGEST_FILE {
@@ -42,10 +60,19 @@ impl Tokens {
             Tokenizer::from_bytes(&bytes).map_err(|e| Error::damaged(format!("{name}: {e}")))?;
         tokeniser.with_padding(None);
         tokeniser.with_truncation(None).map_err(|e| Error::damaged(format!("{name}: {e}")))?;
+        if let Some(own) = letters(&tokeniser, settings) {
+            tokeniser.with_normalizer(Some(own));
+        }
         let largest = tokeniser.get_vocab(true).into_values().max().unwrap_or(0);
         if largest as usize >= vocabulary {
             return Err(Error::damaged(format!(
                 "{name}: token {largest} has no row in the model's table of {vocabulary}"
+            )));
+        }
+        if vocabulary > 2 * (largest as usize + 1) {
+            return Err(Error::damaged(format!(
+                "{name}: belongs to another model: it knows {} words where the model has {vocabulary}",
+                largest + 1
             )));
         }
         let mut tokens = Self { tokeniser, before: vec![], after: vec![], longest, lower };
@@ -84,39 +111,101 @@ impl Tokens {
         self.longest
     }
 
-    /// The windows of `prompt` and `text`; none where the text has no tokens.
-    pub fn windows(&self, text: &str, prompt: &str) -> Result<Windows> {
-        // As Python's str.strip.
-        let space = |c: char| c.is_whitespace() || ('\x1c'..='\x1f').contains(&c);
-        let text = text.trim_matches(space);
+    /// A prompt, tokenised once for all texts. Errors: it leaves no room for a text.
+    pub fn lead(&self, prompt: &str) -> Result<Lead> {
+        let ids = if prompt.is_empty() { vec![] } else { self.ids(&self.cleaned(trimmed(prompt)), false)? };
+        if ids.len() >= self.room() {
+            return Err(Error::input(format!("the prompt alone fills the model's {} tokens", self.longest)));
+        }
+        Ok(Lead { text: prompt.to_owned(), ids })
+    }
+
+    /// Tokens of a window besides the special ones.
+    fn room(&self) -> usize {
+        self.longest - self.before.len() - self.after.len()
+    }
+
+    fn cleaned(&self, text: &str) -> String {
+        if self.lower {
+            text.to_lowercase()
+        } else {
+            text.to_owned()
+        }
+    }
+
+    /// The tokens of a text alone: no special ones, no prompt, whatever their number.
+    pub fn count(&self, text: &str) -> Result<usize> {
+        let text = trimmed(text);
+        Ok(if text.is_empty() { 0 } else { self.ids(&self.cleaned(text), false)?.len() })
+    }
+
+    /// The windows of a text after a prompt. An empty text has none; one whose characters are no
+    /// tokens has a window of the special tokens, if there are any. A longer text than the model
+    /// reads is cut into the fewest windows, of sizes that differ by at most one, each after the
+    /// prompt.
+    pub fn windows(&self, text: &str, lead: &Lead) -> Result<Windows> {
+        let text = trimmed(text);
         let mut out = Windows::default();
         if text.is_empty() {
             return Ok(out);
         }
-        let mut body = if self.lower {
-            self.ids(&format!("{prompt}{text}").to_lowercase(), false)?
-        } else if prompt.is_empty() {
-            self.ids(text, false)?
-        } else {
-            self.ids(&format!("{prompt}{text}"), false)?
-        };
-        // The prompt's tokens are repeated in each window, if they are tokens of their own.
-        let mut lead = self.before.clone();
-        if !prompt.is_empty() {
-            let prompt = if self.lower { prompt.to_lowercase() } else { prompt.to_owned() };
-            let ids = self.ids(&prompt, false)?;
-            if body.starts_with(&ids) && lead.len() + ids.len() + self.after.len() < self.longest {
-                body.drain(..ids.len());
-                lead.extend(ids);
-            }
-            out.prompt = lead.len();
+        let head = &lead.ids;
+        if !lead.text.is_empty() {
+            out.prompt = self.before.len() + head.len();
         }
-        let room = self.longest - lead.len() - self.after.len();
-        out.ids.reserve(body.len() + (lead.len() + self.after.len()) * body.len().div_ceil(room));
-        for piece in body.chunks(room) {
-            out.ids.extend(lead.iter().chain(piece).chain(&self.after));
-            out.lengths.push(lead.len() + piece.len() + self.after.len());
+        let whole = self.ids(&self.cleaned(&format!("{}{text}", lead.text)), false)?;
+        if whole.len() <= self.room() {
+            if whole.len() + self.before.len() + self.after.len() > 0 {
+                let weight = whole.len().saturating_sub(head.len()).max(1);
+                out.push(&[&self.before, &whole, &self.after], weight);
+            }
+            return Ok(out);
+        }
+        let own = self.ids(&self.cleaned(text), false)?;
+        let count = own.len().div_ceil(self.room() - head.len()).max(1);
+        let (size, more) = (own.len() / count, own.len() % count);
+        let mut rest = own.as_slice();
+        for number in 0..count {
+            let (piece, after) = rest.split_at(size + usize::from(number < more));
+            out.push(&[&self.before, head, piece, &self.after], piece.len().max(1));
+            rest = after;
         }
         Ok(out)
+    }
+}
+
+/// BERT's normaliser as the settings want it, where they differ: `transformers` makes it from them.
+fn letters(tokeniser: &Tokenizer, settings: &Value) -> Option<BertNormalizer> {
+    let class = settings.get("tokenizer_class").and_then(Value::as_str).unwrap_or("Bert");
+    let Some(NormalizerWrapper::BertNormalizer(found)) = tokeniser.get_normalizer() else { return None };
+    if !class.starts_with("Bert") && !class.starts_with("MPNet") {
+        return None;
+    }
+    let switch = |name, usual| settings.get(name).and_then(Value::as_bool).unwrap_or(usual);
+    let lowercase = switch("do_lower_case", found.lowercase);
+    let chinese = switch("tokenize_chinese_chars", found.handle_chinese_chars);
+    let accents = match settings.get("strip_accents") {
+        Some(Value::Bool(strip)) => Some(*strip),
+        Some(Value::Null) => None,
+        _ => found.strip_accents,
+    };
+    let same =
+        (lowercase, chinese, accents) == (found.lowercase, found.handle_chinese_chars, found.strip_accents);
+    (!same).then(|| BertNormalizer::new(found.clean_text, chinese, accents, lowercase))
+}
+
+/// As Python's `str.strip`.
+fn trimmed(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_whitespace() || ('\x1c'..='\x1f').contains(&c))
+}
+
+impl Windows {
+    fn push(&mut self, parts: &[&[u32]], weight: usize) {
+        let before = self.ids.len();
+        for part in parts {
+            self.ids.extend_from_slice(part);
+        }
+        self.lengths.push(self.ids.len() - before);
+        self.weights.push(weight as u64);
     }
 }

@@ -36,7 +36,7 @@ impl Encoder {
         Ok(Self { core })
     }
 
-    /// A row for each text.
+    /// (a row for each text, the texts' own tokens, windows beyond one for each text)
     #[pyo3(signature = (texts, offsets, *, prompt="", threads=0, report=None))]
     fn encode<'py>(
         &self,
@@ -46,9 +46,9 @@ impl Encoder {
         prompt: &str,
         threads: usize,
         report: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+    ) -> PyResult<(Bound<'py, PyArray2<f32>>, u64, u64)> {
         let (texts, offsets) = (slice(&texts, "texts")?, slice(&offsets, "offsets")?);
-        let values = if texts.len() < SMALL && offsets.len() < SMALL && report.is_none() {
+        let found = if texts.len() < SMALL && offsets.len() < SMALL && report.is_none() {
             let silent = crate::progress::Progress::none();
             quick(py, || self.core.encode(&Strings::new(texts, offsets)?, prompt, threads, &silent))?
         } else {
@@ -56,7 +56,8 @@ impl Encoder {
                 self.core.encode(&Strings::new(texts, offsets)?, prompt, threads, progress)
             })?
         };
-        matrix_out(py, values, [offsets.len() - 1, self.core.dimension()])
+        let rows = matrix_out(py, found.vectors, [offsets.len() - 1, self.core.dimension()])?;
+        Ok((rows, found.tokens, found.more))
     }
 
     /// The tokens of each text.
@@ -75,6 +76,28 @@ impl Encoder {
             self.core.lengths(&Strings::new(texts, offsets)?, prompt, threads, progress)
         })?;
         Ok(lengths.into_pyarray(py))
+    }
+
+    /// The tokens of each text alone, uncut.
+    #[pyo3(signature = (texts, offsets, *, threads=0, report=None))]
+    fn counts<'py>(
+        &self,
+        py: Python<'py>,
+        texts: PyReadonlyArray1<'py, u8>,
+        offsets: PyReadonlyArray1<'py, u64>,
+        threads: usize,
+        report: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        let (texts, offsets) = (slice(&texts, "texts")?, slice(&offsets, "offsets")?);
+        let counts =
+            long(py, report, |progress| self.core.counts(&Strings::new(texts, offsets)?, threads, progress))?;
+        Ok(counts.into_pyarray(py))
+    }
+
+    /// The lowest cosine to f32 on the built-in texts.
+    #[pyo3(signature = (*, threads=0, report=None))]
+    fn closeness(&self, py: Python<'_>, threads: usize, report: Option<&Bound<'_, PyAny>>) -> PyResult<f64> {
+        long(py, report, |progress| self.core.closeness(threads, progress))
     }
 
     #[getter]
@@ -125,7 +148,14 @@ fn encoder_kernels() -> Vec<&'static str> {
     Kernel::all().into_iter().map(Kernel::name).collect()
 }
 
+/// Why a folder's model is not one of those that are built in, or None.
+#[pyfunction]
+fn encoder_refusal(py: Python<'_>, folder: PathBuf) -> PyResult<Option<String>> {
+    quick(py, || Core::refusal(&folder))
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Encoder>()?;
+    m.add_function(wrap_pyfunction!(encoder_refusal, m)?)?;
     m.add_function(wrap_pyfunction!(encoder_kernels, m)?)
 }

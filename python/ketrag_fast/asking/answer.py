@@ -33,12 +33,16 @@ class Models:
     """
 
     def __init__(self, settings: Settings) -> None:
-        price = _given(settings, "llm_usd_per_million")
-        self._account = Account(settings.usd_per_million if price is None else price, settings.limit_usd)
+        price = settings.llm_usd_per_million
+        self._account = Account(
+            settings.usd_per_million if price is None else price,
+            settings.limit_usd,
+            usd_per_million_out=settings.llm_usd_per_million_out,
+        )
         self._options = ModelOptions(
             offline=settings.offline,
             slots=1,
-            context=_given(settings, "llm_context"),
+            context=settings.llm_context,
             threads=settings.threads,
             account=self._account,
         )
@@ -64,10 +68,6 @@ class Models:
         for model, busy in opened.values():
             with busy:
                 model.close()
-
-
-def _given(settings: Settings, name: str) -> Any:
-    return settings.given.get(name)
 
 
 def unasked(context: Context, reason: str | None = None) -> Answer:

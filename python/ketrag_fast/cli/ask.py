@@ -41,7 +41,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     answering.add_argument(
         "--answer-seconds", type=float, default=300.0, metavar="X", help="seconds it may take (default 300)"
     )
-    options.setting(answering, *(name for name in ("llm_context", "llm_usd_per_million") if name in FIELDS))
+    options.setting(answering, "llm_context", "llm_usd_per_million", "llm_usd_per_million_out")
     options.model(parser.add_argument_group("the embedding model"))
     parser.set_defaults(run=run, go_on="run the same command again")
 

@@ -15,6 +15,7 @@ from ketrag_fast.errors import ConfigError, DocumentError
 
 if TYPE_CHECKING:
     from ketrag_fast.eval import Collected, DataSet, Run, Side
+    from ketrag_fast.eval.asked import Asked
     from ketrag_fast.eval.judge import Judge
     from ketrag_fast.eval.run import Answerer
     from ketrag_fast.index import Index
@@ -52,7 +53,12 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "questions that changed sides",
     )
     parser.add_argument(
-        "--answers", metavar="FILE", help="JSONL of {_id, answer[, mode, budget]}, judged by EM and F1"
+        "--answers",
+        nargs="?",
+        const="",
+        metavar="FILE",
+        help="judge answers by EM and F1: those of FILE (JSONL of {_id, answer[, mode, budget]}), or without "
+        "a FILE those that the model of --llm writes",
     )
     parser.add_argument(
         "--bertscore", metavar="FOLDER", help="folder of a model that judges the answers by BERTScore"
@@ -71,8 +77,13 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     group = parser.add_argument_group("how passages are found")
     options.setting(group, "top", "fill_policy", "oversize_policy", "seed_keywords", "row_count")
-    options.writer(group)
     options.setting(parser.add_argument_group("what is built without -i"), *options.BUILD_FLAGS)
+    options.reading(
+        parser.add_argument_group(
+            "the skeleton: what reads the core chunks without -i",
+            "A language model that --llm names also writes the passages of mode hyde, with -i too.",
+        )
+    )
     options.model(parser.add_argument_group("the embedding model"))
     parser.set_defaults(run=run, go_on="run the same command again")
 
@@ -93,12 +104,17 @@ def run(args: argparse.Namespace) -> int:
     if seed is not None:
         dataset = concatenated(dataset, seed)
     answers, warnings = _answers(args, dataset)
+    asked: Asked | None = None
     if not args.quiet:
         for warning in (*dataset.warnings, *warnings):
             output.warn(warning)
     with _index(args, dataset) as index:
         if args.mode is None and args.compare is None:
             modes += [mode for mode in _OF_SKELETONS if mode in index.modes]
+        if args.answers == "":
+            from ketrag_fast.eval.asked import Asked
+
+            asked = answers = Asked(index, options.flags(args).get("llm"), top=settings.top)
         found = collect(
             index, dataset, modes, budgets, top=settings.top, substring=args.substring, answer=answers
         )
@@ -107,7 +123,11 @@ def run(args: argparse.Namespace) -> int:
             more = {"concatenated": seed, "substring": args.substring, "top": settings.top, **scorer}
             if "hyde" in modes and "hyde" not in found.skipped:
                 more["writer"] = index.writer()
+            if asked is not None:
+                more["answers"] = asked.about()
             save(Path(args.save), describe(dataset, index.stats(), **more), dataset, found)
+    if asked is not None and asked.failed and not args.quiet:
+        output.warn(f"the model gave no answer to {asked.failed:,} questions: EM and F1 leave them out")
     if args.compare is not None:
         _print_comparisons(args, _of_modes(args, dataset, found))
         return 0
@@ -164,6 +184,8 @@ def _answers(args: argparse.Namespace, dataset: DataSet) -> tuple[Answerer | Non
                 "--bertscore judges answers, and there are none", hint="name them: --answers FILE"
             )
         return None, ()
+    if args.answers == "":
+        return None, ()  # a model writes them, once there is an index to ask
     from ketrag_fast.eval import read_answers
 
     answers = read_answers(Path(args.answers), dataset)
@@ -188,9 +210,11 @@ def _absent(args: argparse.Namespace, dataset: DataSet) -> dict[str, str]:
         reason = "the data set has no gold answers"
         return dict.fromkeys(("em", "f1", "bertscore", "win_rate"), reason)
     if args.answers is None:
-        absent |= dict.fromkeys(("em", "f1"), "there are no answers to judge: --answers FILE")
+        absent |= dict.fromkeys(
+            ("em", "f1"), "there are no answers to judge: --answers FILE, or --answers --llm SPEC"
+        )
     if args.bertscore is None:
-        absent["bertscore"] = "no model is named: --answers FILE --bertscore FOLDER"
+        absent["bertscore"] = "no model is named that judges them: --bertscore FOLDER"
     absent["win_rate"] = "two sides and a judge are needed: --compare A B --answers FILE --judge SPEC"
     return absent
 
@@ -309,13 +333,18 @@ def _index(args: argparse.Namespace, dataset: DataSet) -> Iterator[Index]:
     from ketrag_fast.index import Index
 
     if args.index is not None:
-        given = [name for name in options.flags(args) if FIELDS[name].metadata["concerns"] == "build"]
+        flags = options.flags(args)
+        llm = flags.pop("llm", None)
+        given = [name for name in flags if FIELDS[name].metadata["concerns"] == "build"]
         if given:
             flag = given[0].replace("_", "-")
             raise ConfigError(f"--{flag} says how to build, but -i names an index that is built")
         if args.concatenate is not None:
             raise ConfigError("--concatenate says what to build, but -i names an index that is built")
-        with Index.open(Path(args.index), settings=options.query_settings_of(args)) as index:
+        settings = options.query_settings_of(args)
+        if llm is not None:
+            settings = settings.having(writer=llm)
+        with Index.open(Path(args.index), settings=settings) as index:
             yield index
         return
     if not dataset.sources:

@@ -10,8 +10,9 @@ from ketrag_fast.cli import options, output
 
 _BRING = """To bring a model to a machine without network: on a machine with one, run
   python -c "from sentence_transformers import SentenceTransformer as S; S('NAME').save('FOLDER')"
-copy FOLDER over, and give --embedder sentence-transformers:FOLDER. Or serve a model on this machine
-and give --embedder openai:MODEL@http://127.0.0.1:PORT/v1."""
+copy FOLDER over, and give --embedder local:FOLDER: this package computes BERT, RoBERTa, XLM-RoBERTa,
+CamemBERT and MPNet itself (native:), and leaves others to sentence-transformers, if that is installed.
+Or serve a model on this machine and give --embedder openai:MODEL@http://127.0.0.1:PORT/v1."""
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -60,7 +61,7 @@ def _check(args: argparse.Namespace) -> int:
     from ketrag_fast.errors import ConfigError
 
     if len(args.specs) != 1:
-        hint = "as in sentence-transformers:all-MiniLM-L6-v2"
+        hint = "as in local:all-MiniLM-L6-v2"
         raise ConfigError("`ketrag models check` takes one spec", hint=hint)
     settings = options.build_settings_of(args)
     started = time.perf_counter()

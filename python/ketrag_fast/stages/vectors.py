@@ -106,7 +106,7 @@ def _decoded(packed: Packed) -> Iterator[str]:
 
 STAGE = Stage(
     "vectors",
-    version=1,
+    version=2,
     needs=("documents", "units", "words"),
     settings=("embedder", "builtin_dim", "seed", "core_unit"),
     run=run,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
-from ketrag_fast.backends.nltk_data import load
+from ketrag_fast.backends.nltk_data import digest, load
 from ketrag_fast.config import Settings
 from ketrag_fast.kernels.text import Packed, unpack
 from ketrag_fast.pipeline.stage import Outputs, Stage, StageContext, StageInputs
@@ -56,9 +57,22 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         "unit_counts": found["unit_counts"],
         **csr_out("word_units", _core.transpose(*unit_words, count, threads=context.threads)),
         **csr_out("sent_words", sent_words),
-        **csr_out("chunk_words", found["chunk_words"]),
+        # Of a chunk that is a unit the words and the vector are the unit's own: once is enough.
+        **({} if _whole(units) else csr_out("chunk_words", found["chunk_words"])),
         **published,
     }
+
+
+def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
+    """NLTK's data are no part of the index: other data are other words, though the folder is the same."""
+    return digest(settings.nltk_data) if settings.words == "published" else "own"
+
+
+def _whole(units: Mapping[str, NDArray[Any]]) -> bool:
+    """Whether every unit is a whole chunk, in order."""
+    owner = units["unit_chunk"]
+    same = len(owner) == len(units["chunk_document"]) and np.array_equal(owner, np.arange(len(owner)))
+    return same and np.array_equal(units["unit_bytes"], units["chunk_bytes"])
 
 
 def _published(inputs: StageInputs, settings: Settings, context: StageContext) -> dict[str, NDArray[Any]]:
@@ -96,9 +110,10 @@ def _titled(titles: list[str], owner: NDArray[np.uint32], texts: list[str]) -> l
 
 STAGE = Stage(
     "words",
-    version=1,
+    version=2,
     needs=("documents", "units"),
     settings=("language", "words", "core_unit"),
     run=run,
     unit="chunks",
+    look=look,
 )

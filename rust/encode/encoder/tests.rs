@@ -3,7 +3,7 @@ use super::*;
 #[test]
 fn batches_hold_whole_windows() {
     let ids = vec![0u32; 600];
-    let piece = |n: usize| Piece { ids: &ids[..n], prompt: 0 };
+    let piece = |n: usize| Piece { ids: &ids[..n], weight: 1, prompt: 0 };
     let starts = |lengths: &[usize]| batches(&lengths.iter().map(|&n| piece(n)).collect::<Vec<_>>());
     assert_eq!(starts(&[]), [0]);
     assert_eq!(starts(&[600]), [0, 1]);

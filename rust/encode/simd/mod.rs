@@ -88,6 +88,12 @@ pub trait Lanes: Copy + 'static {
     /// # Safety
     /// See the trait.
     unsafe fn dot2(acc: Self::V, a: Self::V, b: Self::V) -> Self::V;
+    /// Asks for the line at `p`, which need not be readable, where that helps.
+    ///
+    /// # Safety
+    /// The instructions of the type.
+    #[inline(always)]
+    unsafe fn prefetch(_p: *const f32) {}
     /// `N` bf16, rounded to nearest, ties to even.
     ///
     /// # Safety

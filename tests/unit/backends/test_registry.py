@@ -132,4 +132,4 @@ def test_the_hub_is_shut_while_loading_and_open_afterwards(monkeypatch: pytest.M
 
 
 def test_every_kind_has_a_loader() -> None:
-    assert set(registry._LOADERS) == {"sentence-transformers", "openai", "vectors"}
+    assert set(registry._LOADERS) == {"sentence-transformers", "native", "local", "openai", "vectors"}

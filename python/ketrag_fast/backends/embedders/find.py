@@ -18,6 +18,7 @@ from ketrag_fast.backends.embedders.sample import SAMPLE
 from ketrag_fast.errors import KetragError
 
 PREFIX: Final = "sentence-transformers:"
+NATIVE: Final = "native:"
 _NAME: Final = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _TRIAL_SECONDS: Final = 1.0
 
@@ -173,7 +174,13 @@ def _describe(name: str, path: Path, source: str) -> Found:
         facts = look(path)
     except KetragError as error:
         return Found(PREFIX + name, str(path), source, 0, None, None, error.message)
-    return Found(PREFIX + name, str(path), source, facts.bytes, facts.dimension, facts.longest)
+    from ketrag_fast.backends.embedders.native import refusal
+
+    try:
+        kind = NATIVE if refusal(facts) is None else PREFIX
+    except KetragError as error:
+        return Found(PREFIX + name, str(path), source, 0, None, None, error.message)
+    return Found(kind + name, str(path), source, facts.bytes, facts.dimension, facts.longest)
 
 
 def _plain(name: str) -> str:

@@ -1,4 +1,7 @@
-"""From a spec to a loaded model: `sentence-transformers:NAME_OR_PATH`, `openai:MODEL@URL`, `vectors:FOLDER`.
+"""From a spec to a loaded model.
+
+`native:NAME_OR_PATH`, `sentence-transformers:NAME_OR_PATH`, `local:NAME_OR_PATH` (the first of these two that
+can serve the model), `openai:MODEL@URL`, `vectors:FOLDER`.
 
 `builtin` is no model: its vectors are fitted to the corpus by the build itself.
 """
@@ -6,18 +9,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from ketrag_fast.backends.embedders.find import is_name, resolve
 from ketrag_fast.backends.embedders.fingerprint import of_endpoint, of_folder
 from ketrag_fast.backends.embedders.folder import ModelFolder, look
-from ketrag_fast.backends.embedders.protocol import Embedder, Precision
-from ketrag_fast.errors import BackendError, ConfigError, NetworkForbidden
+from ketrag_fast.backends.embedders.protocol import Embedder, Precision, Streamed
+from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, NetworkForbidden
 
 BUILTIN: Final = "builtin"
-_FORMS: Final = "builtin, sentence-transformers:NAME_OR_PATH, openai:MODEL@URL, vectors:FOLDER"
+_FORMS: Final = (
+    "builtin, local:NAME_OR_PATH, native:NAME_OR_PATH, sentence-transformers:NAME_OR_PATH, "
+    "openai:MODEL@URL, vectors:FOLDER"
+)
+_FOLDERS: Final = frozenset(("sentence-transformers", "native", "local"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +62,7 @@ def load(spec: str, options: Options | None = None) -> Embedder:
 def fingerprint(spec: str, options: Options | None = None) -> str:
     """A model's fingerprint without loading it: a moved model has the same, another one has not."""
     kind, rest = parse(spec)
-    if kind == "sentence-transformers":
+    if kind in _FOLDERS:
         return of_folder(_folder(rest, options or Options()))
     if kind == "openai":
         from ketrag_fast.backends.openai import parts_of
@@ -73,13 +80,39 @@ def _folder(name: str, options: Options) -> ModelFolder:
     return look(_fetch(name, options) if path is None else path)
 
 
-def _sentence_transformers(spec: str, name: str, options: Options) -> Embedder:
+def _sentence_transformers(spec: str, name: str, options: Options) -> Streamed:
     folder = _folder(name, options)
     from ketrag_fast.backends.embedders.sentence_transformers import SentenceTransformersEmbedder
 
     return SentenceTransformersEmbedder(
         spec, folder, precision=options.precision, device=options.device, threads=options.threads
     )
+
+
+def _native(spec: str, name: str, options: Options) -> Embedder:
+    folder = _folder(name, options)
+    from ketrag_fast.backends.embedders.native import NativeEmbedder
+
+    return NativeEmbedder(
+        spec, folder, precision=options.precision, device=options.device, threads=options.threads
+    )
+
+
+def _local(spec: str, name: str, options: Options) -> Embedder:
+    """The package's own encoder where it knows the model and the device, else sentence-transformers."""
+    from ketrag_fast.backends.embedders.native import refusal
+
+    reason = refusal(_folder(name, options))
+    if reason is None and options.device not in ("auto", "cpu"):
+        reason = f"the native encoder does not run on {options.device}"
+    if reason is None:
+        return _native(spec, name, options)
+    try:
+        loaded = _sentence_transformers(spec, name, options)
+    except BackendMissing as error:
+        raise BackendMissing(f"{spec}: {reason}; {error.message}", hint=error.hint) from error
+    loaded.engine = replace(loaded.engine, notes=(*loaded.engine.notes, f"not native: {reason}"))
+    return loaded
 
 
 def _fetch(name: str, options: Options) -> Path:
@@ -119,6 +152,8 @@ def _vectors(spec: str, folder: str, _: Options) -> Embedder:
 
 
 _LOADERS: Final[dict[str, Callable[[str, str, Options], Embedder]]] = {
+    "local": _local,
+    "native": _native,
     "sentence-transformers": _sentence_transformers,
     "openai": _openai,
     "vectors": _vectors,

@@ -38,8 +38,8 @@ class Cutter:
         if not texts:
             return []
         # As sentence-transformers does: trimmed, and lower-cased if the model's settings say so.
-        trimmed = [_whole(text.strip()) for text in texts]
-        cleaned = [prompt + (text.lower() if self._lower else text) for text in trimmed]
+        joined = [prompt + whole(text.strip()) for text in texts]
+        cleaned = [text.lower() if self._lower else text for text in joined]
         found = self._tokenizer(
             cleaned,
             add_special_tokens=False,
@@ -52,16 +52,20 @@ class Cutter:
         return list(found)
 
     def pieces(self, texts: Sequence[str], prompt: str = "") -> list[Piece]:
-        """The windows of all texts, in order. A text without any token has none."""
+        """The windows of all texts, in order.
+
+        A text without any token is a window of the special ones, as sentence-transformers has it; without
+        those too it has none.
+        """
         head = self.tokens([prompt])[0] if prompt else []
         if self.inner is not None and self.inner - len(head) < 1:
             raise BackendError(f"the model's prompt alone fills its {self.inner} tokens")
         out = []
         for owner, ids in enumerate(self.tokens(texts, prompt)):
-            if len(ids) <= len(head):
-                continue
             if self.inner is None or len(ids) <= self.inner:
-                out.append(Piece(owner, [*self.before, *ids, *self.after], len(ids) - len(head)))
+                piece = [*self.before, *ids, *self.after]
+                if piece:
+                    out.append(Piece(owner, piece, max(len(ids) - len(head), 1)))
                 continue
             own = self.tokens([texts[owner]])[0]
             room = self.inner - len(head)
@@ -70,7 +74,7 @@ class Cutter:
         return out
 
 
-def _whole(text: str) -> str:
+def whole(text: str) -> str:
     """Half characters (lone surrogates), which no tokenizer takes, become question marks."""
     try:
         text.encode("utf-8")

@@ -1,0 +1,147 @@
+"""`native:NAME_OR_PATH`: the user's own model, computed by this package; nothing else is installed.
+
+The same folder as for `sentence-transformers:`, the same windows, prompts and fingerprint, so that either
+opens an index that the other built. BERT, RoBERTa, XLM-RoBERTa, CamemBERT and MPNet are built in; any
+other is refused by its name, and `local:` gives it to sentence-transformers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+from numpy.typing import NDArray
+
+from ketrag_fast import _core
+from ketrag_fast.backends.embedders.fingerprint import of_folder
+from ketrag_fast.backends.embedders.folder import ModelFolder
+from ketrag_fast.backends.embedders.protocol import CLOSE, Engine, Precision, Role, Streamed
+from ketrag_fast.backends.embedders.tokens import whole
+from ketrag_fast.backends.embedders.verified import Verified
+from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, IndexDamaged, InputError
+from ketrag_fast.kernels.encoder import KERNEL_VARIABLE, Encoder, kernels
+
+SHORT: Final = 2000
+"""Characters up to which texts are encoded in one go, without a thread that reports: a question."""
+
+_FAST_BF16: Final = "avx512-bf16"
+_DAMAGED: Final = "`ketrag models check` says more; copy the model again if it is damaged"
+
+
+class NativeEmbedder(Streamed):
+    """See the module. `threads=0` means all cores; `precision` auto takes bf16 where the processor has it."""
+
+    def __init__(
+        self,
+        spec: str,
+        folder: ModelFolder,
+        *,
+        precision: Precision = "auto",
+        device: str = "auto",
+        threads: int = 0,
+        verified: Verified | None = None,
+    ) -> None:
+        super().__init__()
+        if device not in ("auto", "cpu"):
+            raise BackendMissing(
+                f"{spec} runs on the processor, not on {device}",
+                hint="give sentence-transformers: for another device, or --device cpu",
+            )
+        reason = refusal(folder)
+        if reason is not None:
+            raise BackendError(f"{spec}: {reason}", hint="give sentence-transformers: in place of native:")
+        self.spec = spec
+        self._folder = folder
+        self._threads = threads
+        # The files are hashed while the weights are packed: a start takes the longer of the two.
+        with ThreadPoolExecutor(1, "ketrag-hash") as pool:
+            mark = pool.submit(of_folder, folder)
+            self._encoder, self.engine = self._choose(precision, verified or Verified(), mark.result)
+            self.fingerprint = mark.result()
+        self.dimension = self._encoder.dimension
+        self.longest = self._encoder.longest
+        own = {"query": "", "document": ""} | self._encoder.prompts  # sentence-transformers' rule
+        self._prompts: dict[Role, str] = {"query": own["query"], "document": own["document"]}
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text, without special ones."""
+        counts = self._encoder.counts([whole(text) for text in texts], threads=self._threads)
+        return [int(count) for count in counts]
+
+    def _encode(self, texts: Sequence[str], role: Role, tick: Callable[[int], None]) -> NDArray[Any]:
+        clean = [whole(text) for text in texts]
+        prompt = self._prompts[role]
+        told = 0
+
+        def report(done: int, _: int) -> None:
+            nonlocal told
+            tick(done - told)
+            told = done
+
+        short = sum(map(len, clean)) <= SHORT
+        try:
+            made = self._encoder.encode_counted(
+                clean, prompt=prompt, threads=self._threads, report=None if short else report
+            )
+        except (IndexDamaged, InputError) as error:
+            raise BackendError(f"{self.spec} failed: {error.message}", hint=_DAMAGED) from error
+        self.tally.windowed += made.more
+        tick(made.tokens - told)
+        return made.vectors
+
+    # -- loading ---------------------------------------------------------------------------------
+
+    def _open(self, precision: str) -> Encoder:
+        try:
+            return Encoder.open(self._folder.path, precision=precision, threads=self._threads)
+        except (IndexDamaged, InputError) as error:
+            raise BackendError(
+                f"the model in {self._folder.path} cannot be loaded: {error.message}", hint=_DAMAGED
+            ) from error
+
+    def _choose(
+        self, precision: Precision, verified: Verified, fingerprint: Callable[[], str]
+    ) -> tuple[Encoder, Engine]:
+        """bf16 only where its vectors stay close to those of f32: compared once, and remembered."""
+        if precision not in ("auto", "fp32", "bf16"):
+            raise ConfigError(f"precision {precision!r} is not one of auto, fp32, bf16")
+        if precision == "fp32" or (precision == "auto" and not _fast_bf16()):
+            plain = self._open("f32")
+            return plain, _engine(plain, 1.0, ())
+        lowest = verified.get(fingerprint())
+        encoder: Encoder | None = None
+        if lowest is None:
+            encoder = self._open("bf16")
+            lowest = encoder.closeness(threads=self._threads)
+            verified.put(fingerprint(), lowest)
+        if lowest >= CLOSE:
+            encoder = encoder or self._open("bf16")
+            return encoder, _engine(encoder, lowest, ())
+        if precision == "bf16":
+            raise BackendError(
+                f"{self.spec} in bf16 is too far from fp32 (lowest cosine {lowest:.4f}, {CLOSE} is needed)",
+                hint="use --precision fp32",
+            )
+        exact = self._open("f32")
+        return exact, _engine(exact, 1.0, (f"bf16 was {lowest:.4f} close to fp32 and was not used",))
+
+
+def refusal(folder: ModelFolder) -> str | None:
+    """Why a model is not one that is computed here, or None; told from its settings alone."""
+    try:
+        return _core.encoder_refusal(folder.path)
+    except (IndexDamaged, InputError) as error:
+        raise BackendError(f"{folder.path}: {error.message}", hint=_DAMAGED) from error
+
+
+def _fast_bf16() -> bool:
+    """Whether bf16 is done by the hardware, and the environment did not choose other instructions."""
+    return _FAST_BF16 in kernels() and os.environ.get(KERNEL_VARIABLE, "auto") in ("", "auto", "avx512")
+
+
+def _engine(encoder: Encoder, lowest: float, notes: tuple[str, ...]) -> Engine:
+    precision = "bf16" if encoder.precision == "bf16" else "fp32"
+    version = f"{_core.__version__}, {encoder.kernel}"
+    return Engine("native", version, "cpu", precision, round(lowest, 6), notes)
