@@ -19,6 +19,7 @@ RUNS = (
     ("pagerank.py",),
     ("tokenisation.py",),
     ("builtin_embedder.py",),
+    ("heuristic.py",),
 )
 
 PREFACE = """# Benchmarks

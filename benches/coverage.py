@@ -1,4 +1,7 @@
-"""Quality of every mode without a model: the table that `auto` follows and the README quotes."""
+"""Quality of every mode, without a model (the table that `auto` follows and the README quotes) or with one.
+
+python benches/coverage.py [--embedder sentence-transformers:all-MiniLM-L6-v2] [--sets A,B] [--budgets N,M]
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,14 @@ MODES = ("bm25", "text", "fused", "knng", "keyword", "walk")
 
 def main() -> None:
     """Prints a table for each set."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser()
     parser.add_argument("--sets", default="musique-train100,hotpotqa-train100")
     parser.add_argument("--budgets", default="12000,6000,3000,1500")
+    parser.add_argument("--embedder", default="builtin")
     args = parser.parse_args()
     budgets = [int(x) for x in args.budgets.split(",")]
     header(
-        "Quality without a model",
+        "Quality without a model" if args.embedder == "builtin" else f"Quality with {args.embedder}",
         [
             "Coverage: % of questions with an answer in the context (token rule; yes/no questions left out).",
             "Recall: % of the supporting passages in the context. 100 questions: one question is one point,",
@@ -33,7 +37,7 @@ def main() -> None:
         folder = require_data(name)
         dataset = load_dataset(folder)
         with tempfile.TemporaryDirectory() as temporary:
-            index = Index.build(folder, Path(temporary) / "index", settings=Settings())
+            index = Index.build(folder, Path(temporary) / "index", settings=Settings(embedder=args.embedder))
             with index:
                 scored = evaluate(index, dataset, MODES, budgets)
         print(f"## {name}\n")

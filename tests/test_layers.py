@@ -36,14 +36,14 @@ PARTS: dict[str, set[str]] = {
     "channels": P0 | P1 | KERNELS,
     "systems": P0 | P1 | P2 | KERNELS,
     "pipeline": LOWER,
-    "statistics": P0 | KERNELS | {"storage", "pipeline.known"},
+    "statistics": P0 | KERNELS | {"storage", "pipeline.known", "backends.ann"},
     "explain": P0 | KERNELS | {"storage"},
     # What a person looks at: reads a generation, never builds one.
     "inspection": P0 | KERNELS | {"storage"},
     "hyde": P0 | {"backends"},
     "index": LOWER | {"pipeline", "statistics", "explain", "inspection", "hyde", "asking"},
     # A judge of answers is a language model.
-    "eval": P0 | {"index", "kernels", "backends.llms"},
+    "eval": P0 | {"index", "kernels", "backends.llms", "asking.prompt"},
     # Prices and bills know no index; a prediction builds a sample with one, by the readers of a build.
     "cost": P0 | {"index", "storage", "backends", "extraction", "pipeline", "systems.presets", "kernels"},
     # Whole builds side by side: it stands on everything that a user can reach, and computes nothing itself.

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ketrag_fast.asking.answer import Models, OnText
+    from ketrag_fast.backends.ann.stored import StoredGraph
     from ketrag_fast.backends.embedders.questions import Questions
     from ketrag_fast.backends.llms.protocol import LanguageModel
     from ketrag_fast.pipeline.ingest import Sources
@@ -55,6 +56,8 @@ class _Open:
     missing: dict[str, str | None]
     questions: Questions | None
     hyde: Hyde | None
+    graphs: Mapping[str, StoredGraph]
+    """For the modes that search one list of vectors, where hnswlib made a graph of it."""
 
 
 class Index:
@@ -179,9 +182,9 @@ class Index:
         generation = open_current(Layout(self.path), full=self._asked.verify == "full")
         settings = reading_settings(self._asked, generation)
         files = {
-            f"{stage}.{name}": str(generation.folder / stage / f"{name}.npy")
+            f"{stage}.{name}": str(file)
             for stage, arrays in generation.stages.items()
-            for name in arrays
+            for name, file in arrays.arrays()
         }
         built = generation.manifest.settings
         if not {"encoding", "language"} <= built.keys():
@@ -192,7 +195,8 @@ class Index:
         searcher = _core.Searcher(files, str(built["encoding"]), str(built["language"]))
         _ = generation.stages["units"]["sent_title"]  # for `stats`, while the file is surely there
         questions = _questions(generation, settings)
-        return _Open(generation, searcher, settings, searcher.missing(), questions, writer_of(settings))
+        writer, graphs = writer_of(settings), _graphs(generation)
+        return _Open(generation, searcher, settings, searcher.missing(), questions, writer, graphs)
 
     @property
     def _opened(self) -> _Open:
@@ -266,7 +270,10 @@ class Index:
         budgets = [_budget(opened.settings.budget if budget is None else budget)]
         text = _question(question, None)
         asked = _vectors(opened, [text], chosen, wanted=opened.settings.mode if mode is None else mode)
+        asked = _near(opened, asked, chosen, budgets, options["top"])
         vector = None if asked.vectors is None else asked.vectors[0]
+        if asked.near is not None:
+            options["near"] = asked.near[0]
         reply = opened.searcher.answer(asked.texts[0], vector, _ranking(chosen), budgets, **options)
         return _contexts(opened, question, chosen, budgets, reply, explain, asked)[0]
 
@@ -316,6 +323,9 @@ class Index:
         texts = [_question(question, i) for i, question in enumerate(questions)]
         workers = opened.settings.threads if threads is None else threads
         asked = _vectors(opened, texts, chosen, wanted=opened.settings.mode if mode is None else mode)
+        asked = _near(opened, asked, chosen, sizes, options["top"], workers)
+        if asked.near is not None:
+            options["near"] = asked.near
         replies = opened.searcher.answer_many(
             asked.texts, asked.vectors, _ranking(chosen), sizes, threads=workers, **options
         )
@@ -506,6 +516,8 @@ class _Asked:
     vectors: NDArray[np.float32] | None = None
     milliseconds: float = 0.0
     warnings: tuple[str, ...] = ()
+    near: NDArray[np.uint32] | None = None
+    """Ids that hnswlib found near each vector; None where all are looked at."""
 
 
 def _questions(generation: Generation, settings: Settings) -> Questions | None:
@@ -537,6 +549,52 @@ def _vectors(opened: _Open, texts: list[str], chosen: str, wanted: str) -> _Aske
         return _Asked(texts, warnings=(f"without vectors: {error}",))
     taken = (time.perf_counter() - started) * 1000 / len(texts)
     return _Asked(texts, vectors, writing + taken, told)
+
+
+_GRAPHS = {
+    "text": ("unit_search", "vectors", "unit_vectors"),
+    "keyword": ("keyword_search", "keywords", "vectors"),
+}
+
+
+def _graphs(generation: Generation) -> dict[str, StoredGraph]:
+    found: dict[str, StoredGraph] = {}
+    for mode, (stage, of, array) in _GRAPHS.items():
+        arrays = generation.stages.get(stage)
+        if arrays is None or not len(arrays):
+            continue
+        from ketrag_fast.backends.ann.stored import GRAPH, StoredGraph, record_of
+
+        record = record_of(arrays)
+        if record is not None:
+            vectors = partial(generation.stages[of].__getitem__, array)
+            found[mode] = StoredGraph(arrays.path(GRAPH), record, vectors)
+    return found
+
+
+def _near(
+    opened: _Open, asked: _Asked, chosen: str, budgets: Sequence[int], top: int | None, threads: int = 0
+) -> _Asked:
+    """Adds what hnswlib proposes. It may propose too little: the core then looks at all vectors."""
+    ranking = _ranking(chosen)
+    graph = opened.graphs.get(ranking)
+    if graph is None or asked.vectors is None or not budgets:
+        return asked
+    rows = max(_LEAST_RANKED, max(budgets) // _USUAL_TOKENS)
+    if ranking == "text":
+        rows = min(rows, len(opened.searcher)) if top is None else min(rows, top)
+        rows = 2 * max(rows, 1)
+    else:
+        rows = _SEEDS
+    near = graph.candidates(asked.vectors, rows, threads)
+    words = asked.warnings if graph.missing is None else (*asked.warnings, graph.missing)
+    return replace(asked, near=near, warnings=words)
+
+
+_LEAST_RANKED, _USUAL_TOKENS = 64, 40
+"""As the core ranks at first (rust/engine/answer.rs)."""
+_SEEDS = 256
+"""Keywords that a budget of 12,000 tokens uses."""
 
 
 def _passages(opened: _Open, mode: str, row: _core._Printed) -> list[Passage]:

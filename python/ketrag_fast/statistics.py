@@ -63,6 +63,10 @@ def statistics(generation: Generation, path: Path, modes: Sequence[str]) -> dict
             "dimension": unit_vectors.shape[1] if unit_vectors else None,
             "llm": manifest.models.get("llm", {}).get("spec", "none"),
         },
+        "search": {
+            "units": _search(generation, "unit_search"),
+            "keywords": _search(generation, "keyword_search"),
+        },
         "extraction": _extraction(generation, path, length),
         "models": {
             name: {key: value for key, value in identity.items() if isinstance(value, (str, int, float))}
@@ -71,6 +75,14 @@ def statistics(generation: Generation, path: Path, modes: Sequence[str]) -> dict
         "modes": list(modes),
         "settings": dict(manifest.settings),
     }
+
+
+def _search(generation: Generation, stage: str) -> dict[str, Any]:
+    """How nearest vectors are found: the kind, and for a graph what it is and the recall that it reached."""
+    from ketrag_fast.backends.ann.stored import record_of
+
+    record = record_of(generation.stages.get(stage))
+    return {"kind": "exact", "recall": 1.0} if record is None else {"kind": "hnsw", **record.to_json()}
 
 
 def _extraction(

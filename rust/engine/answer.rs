@@ -14,6 +14,9 @@ pub struct Request<'a> {
     pub question: &'a str,
     /// The question's vector from the index's embedder; `None` where that is the built-in one.
     pub vector: Option<&'a [f32]>,
+    /// What an approximate search found near the vector, strictly ascending: units for `text`, keywords
+    /// for `keyword`. They are scored exactly; where they do not suffice, all are.
+    pub near: Option<&'a [u32]>,
     pub mode: Mode,
     pub budgets: &'a [u64],
     /// At most so many passages.

@@ -123,7 +123,7 @@ fn texts(
     loop {
         progress.check()?;
         let ranked: Vec<Scored> = if request.mode == Mode::Hybrid {
-            by_vectors(parts, query, wanted, scratch)?
+            by_vectors(parts, query, None, wanted, scratch)?
         } else {
             let (limit, seeds) = (budget.saturating_mul(2), request.most_seeds);
             let channel = need(parts.keywords)?;

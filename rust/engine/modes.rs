@@ -8,7 +8,7 @@ use crate::rank::{bm25, walk};
 use crate::search::simd::Level;
 use crate::search::vectors::{self, Filter};
 use crate::search::{keyword, knng};
-use crate::sparse::Scored;
+use crate::sparse::{top_k, Scored};
 
 /// How units are ranked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,12 +126,12 @@ pub fn rank(
 ) -> Result<Vec<Scored>> {
     match request.mode {
         Mode::Bm25 => by_words(parts, request, wanted, scratch, progress),
-        Mode::Text => by_vectors(parts, &question_vector(parts, request)?, wanted, scratch),
+        Mode::Text => by_vectors(parts, &question_vector(parts, request)?, request.near, wanted, scratch),
         Mode::Fused => {
             let depth = wanted.max(FUSED_DEPTH);
             let query = question_vector(parts, request)?;
             let words = by_words(parts, request, depth, scratch, progress)?;
-            let vectors = by_vectors(parts, &query, depth, scratch)?;
+            let vectors = by_vectors(parts, &query, None, depth, scratch)?;
             let mut fused = knng::fuse(&[&ids(&words), &ids(&vectors)], FUSION)?;
             fused.truncate(wanted);
             Ok(fused)
@@ -141,7 +141,12 @@ pub fn rank(
             let query = question_vector(parts, request)?;
             let channel = need(parts.keywords)?;
             let (limit, most) = (budget.saturating_mul(2), request.most_seeds);
-            let pool = channel.pool(&query, limit, most, Level::best(), &mut scratch.keyword)?;
+            let scratch = &mut scratch.keyword;
+            let found = request.near.map(|near| channel.pool_near(&query, limit, most, near, scratch));
+            let pool = match found.transpose()?.flatten() {
+                Some(pool) => pool,
+                None => channel.pool(&query, limit, most, Level::best(), scratch)?,
+            };
             Ok(pool.units.iter().take(wanted).map(|p| Scored { id: p.unit, score: p.score }).collect())
         }
         Mode::Walk => by_walk(parts, request, wanted, scratch, progress),
@@ -206,9 +211,11 @@ fn by_words(
     bm25::rank(need(parts.links.as_ref())?, request.question, wanted, &mut scratch.bm25, progress)
 }
 
+/// By vectors, among the units `near` if these are enough.
 pub(super) fn by_vectors(
     parts: &Parts<'_>,
     query: &[f32],
+    near: Option<&[u32]>,
     wanted: usize,
     scratch: &mut Scratch,
 ) -> Result<Vec<Scored>> {
@@ -216,6 +223,11 @@ pub(super) fn by_vectors(
         return Ok(Vec::new());
     }
     let units = need(parts.unit_vectors)?;
+    if let Some(near) = near.filter(|near| near.len() >= wanted) {
+        units.check_query(query)?;
+        Filter::Ids(near).check(units.len())?;
+        return Ok(top_k(units.score_many(near, query), wanted));
+    }
     let codes = parts.unit_codes.as_ref();
     vectors::top_k(&units, codes, query, wanted, Filter::All, Level::best(), &mut scratch.vectors)
 }

@@ -86,11 +86,17 @@ impl Options {
 
 impl Searcher {
     /// One question, timed.
-    fn ask(&self, question: &str, vector: Option<&[f32]>, o: &Options) -> Result<(Reply, f64)> {
+    fn ask(
+        &self,
+        question: &str,
+        (vector, near): (Option<&[f32]>, Option<&[u32]>),
+        o: &Options,
+    ) -> Result<(Reply, f64)> {
         let started = Instant::now();
         let request = Request {
             question,
             vector,
+            near,
             mode: o.mode,
             budgets: &o.budgets,
             top: o.top,
@@ -151,8 +157,9 @@ impl Searcher {
         Mode::ALL.into_iter().map(|mode| (mode.name(), self.engine.missing(mode))).collect()
     }
 
-    /// One question on this thread; `vector` is None where the index has the built-in space.
-    #[pyo3(signature = (question, vector, mode, budgets, *, top=None, skip=false, truncate=true, deadline=None, most_seeds=None, published=false, kg_share=0.4, rollover=false))]
+    /// One question on this thread; `vector` is None where the index has the built-in space. `near` are
+    /// ids that an approximate search found: of units for `text`, of keywords for `keyword`.
+    #[pyo3(signature = (question, vector, mode, budgets, *, near=None, top=None, skip=false, truncate=true, deadline=None, most_seeds=None, published=false, kg_share=0.4, rollover=false))]
     #[allow(clippy::too_many_arguments)]
     fn answer<'py>(
         &self,
@@ -161,6 +168,7 @@ impl Searcher {
         vector: Option<PyReadonlyArray1<'py, f32>>,
         mode: &str,
         budgets: Vec<u64>,
+        near: Option<PyReadonlyArray1<'py, u32>>,
         top: Option<usize>,
         skip: bool,
         truncate: bool,
@@ -177,11 +185,15 @@ impl Searcher {
             Some(vector) => Some(slice(vector, "vector")?),
             None => None,
         };
-        Ok(reply_out(py, quick(py, || self.ask(question, vector, &options))?))
+        let near = match &near {
+            Some(near) => Some(slice(near, "near")?),
+            None => None,
+        };
+        Ok(reply_out(py, quick(py, || self.ask(question, (vector, near), &options))?))
     }
 
-    /// Many questions over threads, in order.
-    #[pyo3(signature = (questions, vectors, mode, budgets, *, top=None, skip=false, truncate=true, deadline=None, most_seeds=None, published=false, kg_share=0.4, rollover=false, threads=0, report=None))]
+    /// Many questions over threads, in order. `near` has one row for each.
+    #[pyo3(signature = (questions, vectors, mode, budgets, *, near=None, top=None, skip=false, truncate=true, deadline=None, most_seeds=None, published=false, kg_share=0.4, rollover=false, threads=0, report=None))]
     #[allow(clippy::too_many_arguments)]
     fn answer_many<'py>(
         &self,
@@ -190,6 +202,7 @@ impl Searcher {
         vectors: Option<PyReadonlyArray2<'py, f32>>,
         mode: &str,
         budgets: Vec<u64>,
+        near: Option<PyReadonlyArray2<'py, u32>>,
         top: Option<usize>,
         skip: bool,
         truncate: bool,
@@ -211,13 +224,21 @@ impl Searcher {
         if vectors.is_some_and(|(_, rows, _)| rows != questions.len()) {
             return Err(wrong("vectors must have one row for each question"));
         }
+        let near = match &near {
+            Some(near) => Some(matrix(near, "near")?),
+            None => None,
+        };
+        if near.is_some_and(|(_, rows, _)| rows != questions.len()) {
+            return Err(wrong("near must have one row for each question"));
+        }
         let replies = long(py, report.as_ref(), |progress| {
             progress.expect(questions.len() as u64);
             map_ranges(questions.len(), 4, threads, progress, |range| {
                 range
                     .map(|i| {
                         let vector = vectors.map(|(values, _, d)| &values[i * d..(i + 1) * d]);
-                        self.ask(&questions[i], vector, &options)
+                        let near = near.map(|(ids, _, k)| &ids[i * k..(i + 1) * k]);
+                        self.ask(&questions[i], (vector, near), &options)
                     })
                     .collect::<Result<Vec<_>>>()
             })

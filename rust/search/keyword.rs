@@ -5,7 +5,7 @@ use super::quantised::QuantisedView;
 use super::simd::Level;
 use super::vectors::{Filter, Scratch, Search, Vectors};
 use crate::error::{Error, Result};
-use crate::sparse::{rank_order, CsrView, Scored};
+use crate::sparse::{rank_order, top_k, CsrView, Scored};
 
 /// Keywords fetched first, by the tokens of the pool; then four times as many, and so on until it is
 /// full. A budget of 12,000 tokens uses some 100 to 200, and a second batch costs another pass over
@@ -118,31 +118,66 @@ impl<'a> KeywordChannel<'a> {
         let most = most_seeds.unwrap_or(usize::MAX).min(self.keywords.len());
         let quantised = self.quantised.as_ref();
         let search = Search::new(&self.keywords, quantised, query, Filter::All, level, &mut scratch.search)?;
-        let mut fresh = Vec::new();
         let first = (limit / TOKENS_PER_KEYWORD).clamp(*FIRST_BATCH.start(), *FIRST_BATCH.end());
         let mut batch = (first as usize).min(most);
-        'all: while pool.seeds.len() < most {
+        while pool.seeds.len() < most {
             let seeds = search.best(batch, &mut scratch.search);
-            for &seed in &seeds[pool.seeds.len()..] {
-                pool.seeds.push(seed);
-                self.fresh_units(seed.id, query, scratch, &mut fresh);
-                for unit in &fresh {
-                    let cost = u64::from(self.unit_tokens[unit.id as usize]);
-                    if pool.tokens + cost > limit {
-                        break 'all;
-                    }
-                    pool.tokens += cost;
-                    scratch.pooled[unit.id as usize] = scratch.question;
-                    pool.units.push(Pooled { unit: unit.id, score: unit.score, keyword: seed.id });
-                }
-            }
-            if pool.units.len() == self.units.len() {
-                break; // no keyword has anything left to bring
+            if self.take(&seeds[pool.seeds.len()..], query, limit, scratch, &mut pool) {
+                break;
             }
             batch = batch.saturating_mul(4).min(most);
         }
         pool.units.sort_unstable_by(|a, b| rank_order(&a.scored(), &b.scored()));
         Ok(pool)
+    }
+
+    /// [`KeywordChannel::pool`] from the keywords `near` alone (strictly ascending ids, found by an
+    /// approximate search); `None` where they are too few to fill it.
+    pub fn pool_near(
+        &self,
+        query: &[f32],
+        limit: u64,
+        most_seeds: Option<usize>,
+        near: &[u32],
+        scratch: &mut PoolScratch,
+    ) -> Result<Option<Pool>> {
+        let mut pool = Pool::default();
+        Filter::Ids(near).check(self.keywords.len())?;
+        if self.keywords.check_query(query)? == 0.0 {
+            return Ok(Some(pool));
+        }
+        scratch.next(self.units.len());
+        let most = most_seeds.unwrap_or(usize::MAX);
+        let seeds = top_k(self.keywords.score_many(near, query), most.min(near.len()));
+        let full = self.take(&seeds, query, limit, scratch, &mut pool) || seeds.len() == most;
+        pool.units.sort_unstable_by(|a, b| rank_order(&a.scored(), &b.scored()));
+        Ok(full.then_some(pool))
+    }
+
+    /// Adds the units of the next keywords; true once the pool is full, or holds all units.
+    fn take(
+        &self,
+        seeds: &[Scored],
+        query: &[f32],
+        limit: u64,
+        scratch: &mut PoolScratch,
+        pool: &mut Pool,
+    ) -> bool {
+        let mut fresh = Vec::new();
+        for &seed in seeds {
+            pool.seeds.push(seed);
+            self.fresh_units(seed.id, query, scratch, &mut fresh);
+            for unit in &fresh {
+                let cost = u64::from(self.unit_tokens[unit.id as usize]);
+                if pool.tokens + cost > limit {
+                    return true;
+                }
+                pool.tokens += cost;
+                scratch.pooled[unit.id as usize] = scratch.question;
+                pool.units.push(Pooled { unit: unit.id, score: unit.score, keyword: seed.id });
+            }
+        }
+        pool.units.len() == self.units.len() // no keyword has anything left to bring
     }
 
     /// The units of a keyword that are not pooled yet, best first.
@@ -175,7 +210,7 @@ mod tests {
     use crate::progress::Progress;
     use crate::search::quantised::Quantised;
     use crate::search::vectors::tests::awkward;
-    use crate::sparse::{top_k, Csr};
+    use crate::sparse::Csr;
     use proptest::prelude::*;
 
     /// 1.5 step 3, word for word.
@@ -230,6 +265,15 @@ mod tests {
                     let wanted = plain(&channel, &seed[..d], limit, most.unwrap_or(usize::MAX));
                     prop_assert_eq!(&found.units, &wanted.units);
                     prop_assert_eq!(found.tokens, wanted.tokens);
+                    // Proposals that are all keywords give the same pool; too few of them say so.
+                    let every: Vec<u32> = (0..rows.len() as u32).collect();
+                    let near = channel.pool_near(&seed[..d], limit, most, &every, &mut scratch).unwrap();
+                    prop_assert!(near.is_none_or(|pool| pool.units == wanted.units));
+                    let few = &every[..rows.len() / 3];
+                    if let Some(pool) = channel.pool_near(&seed[..d], limit, most, few, &mut scratch).unwrap() {
+                        prop_assert!(pool.seeds.iter().all(|seed| few.contains(&seed.id)));
+                        prop_assert!(pool.tokens <= limit);
+                    }
                     // A full pool ends the visit at the end of a batch.
                     let shared = found.seeds.len().min(wanted.seeds.len());
                     prop_assert_eq!(&found.seeds[..shared], &wanted.seeds[..shared]);

@@ -36,7 +36,7 @@ def test_help_is_instant(tmp_path: Path) -> None:
         done = ketrag("--help", cwd=tmp_path)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         assert done.returncode == 0
-        for command in ("index", "retrieve", "eval", "stats", "config"):
+        for command in ("index", "retrieve", "eval", "graph", "stats", "config"):
             assert command in done.stdout
         return float(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from ketrag_fast import Index
+from ketrag_fast import Event, Index, Settings
+from ketrag_fast.errors import Cancelled
 from tests.process import POLAR, command, start
 from tests.support.chat_rules import ChatEndpoint, read_by_rules
 from tests.unit.backends.conftest import loopback
@@ -121,6 +122,30 @@ def test_time_is_up_and_the_best_is_published(
         code, found, _ = report(server, docs, tmp_path)
         assert (code, found["digest"]) == (0, undisturbed["digest"])
         assert found["extraction"]["asked"] == first["core"] - first["read"]
+
+
+@pytest.mark.parametrize("share", [10, 25, 50])
+def test_stopped_after_a_share(docs: Path, undisturbed: dict[str, Any], tmp_path: Path, share: int) -> None:
+    """What was read is the most important part; it answers, and the rest is read later."""
+    core = undisturbed["extraction"]["core"]
+    wanted = -(-core * share // 100)
+    with ChatEndpoint() as server:
+        settings = Settings(llm=server.spec, llm_slots=1)
+
+        def stop(event: Event) -> bool | None:
+            return False if event.stage == "replies" and event.done >= wanted else None
+
+        with pytest.raises(Cancelled):
+            Index.build(docs, tmp_path / "ix", settings=settings, progress=stop)
+        with Index.build([], tmp_path / "ix", settings=settings, partial=True) as index:
+            found = index.stats()["extraction"]
+            assert (found["read"], found["pending"]) == (wanted, core - wanted)
+            order = index.arrays()["core"]["core"][:wanted]
+            assert index.arrays()["replies"]["reply_chunk"].tolist() == sorted(order.tolist())
+            assert index.stats()["counts"]["entities"] > 0
+        with Index.build([], tmp_path / "ix", settings=settings) as index:
+            assert index.digest == undisturbed["digest"]
+        assert len(server.asked) == core
 
 
 def test_money_is_up(docs: Path, undisturbed: dict[str, Any], tmp_path: Path) -> None:

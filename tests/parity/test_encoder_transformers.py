@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from tests import small_model
+from tests.support.parts import part
 
 from ketrag_fast.kernels.encoder import Encoder
 
-transformers = pytest.importorskip("transformers", reason="transformers is not installed")
-torch = pytest.importorskip("torch", reason="torch is not installed")
+transformers = part("transformers", "embed")
+torch = part("torch", "embed")
 
 CLASSES = {
     "bert": "Bert",

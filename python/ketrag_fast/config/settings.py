@@ -60,6 +60,16 @@ class Settings:
     core_ratio: float = _setting(0.8, "share of chunks that are core", low=0.0, high=1.0)
     core_selection: Literal["pagerank", "uniform"] = _setting("pagerank", "how core chunks are picked")
     keyword_norm: Literal["none", "unit"] = _setting("none", "whether keyword vectors are normalised")
+    ann: Literal["auto", "exact", "hnsw"] = _setting(
+        "auto",
+        "how nearest vectors are found: exact scan or hnswlib (extra ann); auto goes by their number",
+    )
+    ann_from: int = _setting(
+        300_000, "vectors of a model from which auto searches with hnswlib", low=1, high=2**32 - 1
+    )
+    knn_ann_from: int = _setting(
+        300_000, "chunks from which auto makes the KNN graph with hnswlib", low=1, high=2**32 - 1
+    )
     words: Literal["own", "published"] = _setting(
         "own",
         "words and sentences: our own, or as the published KET-RAG code has them (needs NLTK's data)",

@@ -31,7 +31,7 @@ from ketrag_fast.pipeline.stage import (
     check_order,
     fingerprint_of,
 )
-from ketrag_fast.pipeline.usage import usage_of
+from ketrag_fast.pipeline.usage import usage_of, without_graphs
 from ketrag_fast.progress import Callback, Limited, Meter
 from ketrag_fast.storage.arrays import Arrays, write_arrays
 from ketrag_fast.storage.checksum import text_digest
@@ -139,7 +139,7 @@ class Build:
         outputs: dict[str, Arrays] = {}
         for stage in wanted:
             meter = Meter(stage.name, self.callback, stage.unit)
-            context = StageContext(meter, settings.threads, self.source, self.reading)
+            context = StageContext(meter, settings.threads, self.source, self.reading, self.layout.work)
             needed = {need: outputs[need] for need in stage.needs if need != DOCUMENTS}
             inputs = StageInputs(needed, documents if DOCUMENTS in stage.needs else None)
             own = fingerprint_of(stage, settings, found, model)
@@ -243,6 +243,9 @@ class Build:
         about = note(self.resolved.settings.system, skeleton=self.reading is not None)
         if about is not None:
             told.append(about)
+        told += without_graphs(
+            self.resolved.settings, {name: kept for name, (_, kept) in done.items()}, self.source is not None
+        )
         told += warnings(self.reading, self.reads, self.base)
         if not read.documents:
             told.append("there are no documents: the index is empty")

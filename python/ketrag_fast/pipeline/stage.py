@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from ketrag_fast.config import Settings
 from ketrag_fast.errors import Cancelled, ConfigError
 from ketrag_fast.progress import Meter
+from ketrag_fast.storage.arrays import RawFile
 from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.types import Document
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 Outputs = Mapping[str, Array]
+Made = Mapping[str, Array | RawFile]
+"""What a stage hands over: arrays, and files that another library reads."""
 
 DOCUMENTS: Final = "documents"
 """The pseudo-stage that a stage needs if it looks at the documents themselves."""
@@ -76,13 +80,15 @@ class StageContext:
     """`report(done, total)` is handed to the kernels as `report=`; it returns False to stop them.
 
     `model` makes vectors, where the settings name one; None stands for the built-in space. `reading` has
-    the chunks read, where something reads them.
+    the chunks read, where something reads them. `scratch` is a folder on the index's disk for files that
+    are handed over, or needed for a while.
     """
 
     report: Meter
     threads: int = 0
     model: VectorSource | None = None
     reading: Reading | None = None
+    scratch: Path | None = None
 
     def check(self) -> None:
         """For Python loops: raises Cancelled once a stop was asked for."""
@@ -106,7 +112,7 @@ class Stage:
     version: int
     needs: tuple[str, ...]
     settings: tuple[str, ...]
-    run: Callable[[StageInputs, Settings, StageContext], Outputs] = field(repr=False)
+    run: Callable[[StageInputs, Settings, StageContext], Made] = field(repr=False)
     unit: str = ""
     look: Callable[[StageInputs, Settings, StageContext], str] | None = field(default=None, repr=False)
     read: bool = False

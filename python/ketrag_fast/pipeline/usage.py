@@ -6,6 +6,8 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ketrag_fast.backends.ann.choose import advice
+from ketrag_fast.config import Settings
 from ketrag_fast.storage.manifest import StageRecord
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.types import Usage
@@ -45,6 +47,20 @@ def _rows(stages: Mapping[str, StageRecord], stage: str, array: str) -> int:
     record = stages.get(stage)
     file = record.files.get(array) if record is not None else None
     return file.shape[0] if file is not None else 0
+
+
+def without_graphs(settings: Settings, stages: Mapping[str, StageRecord], model: bool) -> list[str]:
+    """A word where `auto` would have taken hnswlib, had it been there."""
+    questions = {
+        "passages": _rows(stages, "vectors", "unit_vectors"),
+        "keywords": _rows(stages, "keywords", "vectors"),
+    }
+    chunks = {"chunks": _rows(stages, "units", "chunk_document")}
+    words = (
+        advice(questions if model else {}, settings.ann, settings.ann_from),
+        advice(chunks, settings.ann, settings.knn_ann_from),
+    )
+    return [word for word in words if word is not None]
 
 
 def peak_memory() -> int | None:

@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
+from ketrag_fast.backends.ann.choose import choose, installed
+from ketrag_fast.backends.ann.neighbours import nearest_rows
 from ketrag_fast.config import Settings
 from ketrag_fast.pipeline.stage import Outputs, Stage, StageContext, StageInputs
 from ketrag_fast.stages.rows import csr, csr_out
@@ -32,13 +34,22 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         threads=context.threads,
         report=context.report,
     )
-    semantic, similarity = _core.cosine_knn(
-        nodes,
-        settings.knn_k - lexical_k,
-        exclude=None if settings.knn_repeats else _rows(lexical),
-        threads=context.threads,
-        report=context.report,
-    )
+    semantic_k = settings.knn_k - lexical_k
+    exclude = None if settings.knn_repeats else _rows(lexical)
+    if choose(len(nodes), settings.ann, settings.knn_ann_from, installed()) == "hnsw":
+        semantic, similarity = nearest_rows(
+            nodes,
+            semantic_k,
+            exclude,
+            context.scratch,
+            settings.seed,
+            context.threads,
+            context.report,
+        )
+    else:
+        semantic, similarity = _core.cosine_knn(
+            nodes, semantic_k, exclude=exclude, threads=context.threads, report=context.report
+        )
     graph = _core.knn_graph(lexical, semantic)
     return {
         "lexical": lexical,
@@ -69,7 +80,17 @@ STAGE = Stage(
     "knn",
     version=1,
     needs=("units", "words", "vectors"),
-    settings=("knn_k", "max_df_ratio", "core_unit", "words", "knn_repeats", "knn_zero"),
+    settings=(
+        "knn_k",
+        "max_df_ratio",
+        "core_unit",
+        "words",
+        "knn_repeats",
+        "knn_zero",
+        "ann",
+        "knn_ann_from",
+        "seed",
+    ),
     run=run,
     unit="chunks",
 )

@@ -1,4 +1,8 @@
-"""A stage's outputs as a folder of .npy files (format 1.0, C order, little endian, no pickle)."""
+"""A stage's outputs as a folder of .npy files (format 1.0, C order, little endian, no pickle).
+
+An output may also be a file in a format of its own, which another library reads: it is kept as it is,
+as `NAME.bin`, under the same checksum.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,8 @@ from ketrag_fast.storage.checksum import file_digest
 Array = NDArray[Any]
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _KINDS = "biuf"
+RAW = "raw"
+"""Stands in the place of a type for a file that is no array."""
 _WRITERS = 4
 _REPAIR = "run `ketrag index` again: whatever is damaged is made anew"
 
@@ -44,6 +50,27 @@ class FileRecord:
         return cls(int(data["bytes"]), str(data["digest"]), str(data["dtype"]), shape)
 
 
+@dataclass(frozen=True, slots=True)
+class RawFile:
+    """A finished file that a stage hands over as an output. It is moved, so it must lie on the same disk."""
+
+    path: Path
+
+
+def path_of(folder: Path, name: str, record: FileRecord) -> Path:
+    """Where an output lies."""
+    return folder / (f"{name}.bin" if record.dtype == RAW else f"{name}.npy")
+
+
+def take_file(path: Path, file: RawFile) -> FileRecord:
+    """Moves and syncs a finished file."""
+    file.path.rename(path)
+    with path.open("rb+") as stream:
+        os.fsync(stream.fileno())
+    size = path.stat().st_size
+    return FileRecord(size, file_digest(path), RAW, (size,))
+
+
 def write_array(path: Path, array: Array) -> FileRecord:
     """Writes and syncs one array."""
     if array.dtype.kind not in _KINDS:
@@ -58,15 +85,22 @@ def write_array(path: Path, array: Array) -> FileRecord:
     return FileRecord(path.stat().st_size, file_digest(path), little.dtype.str, little.shape)
 
 
-def write_arrays(folder: Path, arrays: Mapping[str, Array]) -> dict[str, FileRecord]:
+def write_arrays(folder: Path, arrays: Mapping[str, Array | RawFile]) -> dict[str, FileRecord]:
     """Writes and syncs all arrays of a stage into an existing folder; records in the order of names."""
     for name in arrays:
         if not _NAME.fullmatch(name):
             raise InputError(f"{name!r} is no name for an array")
     names = sorted(arrays)
+
+    def write(name: str) -> FileRecord:
+        output = arrays[name]
+        if isinstance(output, RawFile):
+            return take_file(folder / f"{name}.bin", output)
+        return write_array(folder / f"{name}.npy", output)
+
     # Writing, syncing and hashing wait for the disk or run without the interpreter: they overlap.
     with ThreadPoolExecutor(_WRITERS) as pool:
-        files = list(pool.map(lambda name: write_array(folder / f"{name}.npy", arrays[name]), names))
+        files = list(pool.map(write, names))
     return dict(zip(names, files, strict=True))
 
 
@@ -84,6 +118,8 @@ def check_file(path: Path, record: FileRecord, *, full: bool) -> None:
 
 def map_array(path: Path, record: FileRecord) -> Array:
     """A read-only view of the file, paged in on demand and shared between processes."""
+    if record.dtype == RAW:
+        raise InputError(f"{path.name} is no array")
     try:
         if 0 in record.shape:  # nothing to map
             with path.open("rb") as file:
@@ -112,9 +148,19 @@ class Arrays(Mapping[str, Array]):
     def __getitem__(self, name: str) -> Array:
         found = self._mapped.get(name)
         if found is None:
-            found = map_array(self.folder / f"{name}.npy", self._records[name])
+            found = map_array(self.path(name), self._records[name])
             self._mapped[name] = found
         return found
+
+    def path(self, name: str) -> Path:
+        """Where an output lies: an array or a file of another kind."""
+        return path_of(self.folder, name, self._records[name])
+
+    def arrays(self) -> Iterator[tuple[str, Path]]:
+        """The names and paths of those that are arrays."""
+        for name, record in self._records.items():
+            if record.dtype != RAW:
+                yield name, self.path(name)
 
     def __contains__(self, name: object) -> bool:
         """Without mapping it: its file may be gone where a newer generation has taken over."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from ketrag_fast.errors import IndexDamaged, IndexIncompatible, IndexMissing, KetragError
 from ketrag_fast.storage import checksum
-from ketrag_fast.storage.arrays import Arrays, check_file
+from ketrag_fast.storage.arrays import Arrays, check_file, path_of
 from ketrag_fast.storage.durable import (
     discard_folder,
     link_or_copy,
@@ -66,7 +66,7 @@ def check_stage(folder: Path, record: StageRecord, *, full: bool) -> None:
     """IndexDamaged unless every file of the stage is as it was written. The first by name is reported."""
 
     def check(name: str) -> None:
-        check_file(folder / f"{name}.npy", record.files[name], full=full)
+        check_file(path_of(folder, name, record.files[name]), record.files[name], full=full)
 
     names = sorted(record.files)
     if not full or record.bytes < _MANY_BYTES:
@@ -148,8 +148,8 @@ def publish(
         for folder, record in stages:
             target = aside / record.name
             target.mkdir(mode=0o700)
-            for name in record.files:
-                link_or_copy(folder / f"{name}.npy", target / f"{name}.npy")
+            for name, file in record.files.items():
+                link_or_copy(path_of(folder, name, file), path_of(target, name, file))
             sync_folder(target)
             records[record.name] = record
         manifest = Manifest(

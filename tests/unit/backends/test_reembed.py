@@ -23,7 +23,7 @@ DOCUMENTS = [
     Document(f"d{n}", f"The {word} stands by the river {n}. Nobody asks the {word} why.", word.title())
     for n, word in enumerate(("mill", "bridge", "tower", "harbour", "chapel", "forge"))
 ]
-VECTORS = {"vectors", "keywords", "knn", "core"}
+VECTORS = {"vectors", "unit_search", "keywords", "keyword_search", "knn", "core"}
 
 pytestmark = pytest.mark.usefixtures("loopback")
 

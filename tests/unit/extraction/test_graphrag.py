@@ -10,6 +10,7 @@ from ketrag_fast.errors import BackendError
 from ketrag_fast.extraction.graphrag import passage_of, record_graphrag
 from ketrag_fast.extraction.records import EntityRecord, RelationRecord
 from ketrag_fast.extraction.replay import Recording
+from tests.support.parts import part
 
 PASSAGE = "Marie Curie was born in Warsaw.\nText: she read.\n######\n"
 PASSAGE += "In 1903 she shared the Nobel Prize with Pierre."
@@ -70,8 +71,8 @@ def test_a_cache_becomes_a_recording(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("names", [("entities", "relationships", "text_units"), None])
 def test_tables_become_a_recording(tmp_path: Path, names: tuple[str, str, str] | None) -> None:
-    arrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
+    arrow = part("pyarrow", "graphrag")
+    parquet = part("pyarrow.parquet", "graphrag")
     old = names is None
     names = names or ("create_final_entities", "create_final_relationships", "create_final_text_units")
     folder = tmp_path / "root" / "output" / "artifacts"

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+import importlib.util
+from collections.abc import Mapping
+from typing import Literal
 
-Choice = Literal["auto", "exact", "hnswlib"]
-
-APPROXIMATE_FROM: Final = 200_000
-"""Vectors from which `auto` uses hnswlib, if it is installed; below, the scan is as fast and exact."""
+Choice = Literal["auto", "exact", "hnsw"]
 
 
-def choose(count: int, choice: Choice, installed: bool) -> Literal["exact", "hnswlib"]:
-    """`auto` prefers the exact scan up to `APPROXIMATE_FROM` vectors, and where hnswlib is missing."""
+def choose(count: int, choice: Choice, least: int, installed: bool) -> Literal["exact", "hnsw"]:
+    """`auto` prefers the exact scan below `least` vectors, and where hnswlib is missing."""
     if choice != "auto":
         return choice
-    return "hnswlib" if installed and count >= APPROXIMATE_FROM else "exact"
+    return "hnsw" if installed and count >= least else "exact"
+
+
+def installed() -> bool:
+    """Whether hnswlib is here; it is not loaded."""
+    return importlib.util.find_spec("hnswlib") is not None
+
+
+def advice(counts: Mapping[str, int], choice: Choice, least: int) -> str | None:
+    """A word where `auto` did without hnswlib because it is not here."""
+    many = [f"{count:,} {name}" for name, count in counts.items() if count >= least]
+    if choice != "auto" or not many or installed():
+        return None
+    return (
+        f"hnswlib is not installed, so {' and '.join(many)} are searched by an exact scan "
+        "(pip install 'ketrag-fast[ann]', then ketrag index --rebuild; or --ann exact)"
+    )

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import os
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -32,13 +33,15 @@ from ketrag_fast.backends.ann.protocol import (
     exact_scores,
     ordered,
 )
-from ketrag_fast.errors import BackendMissing, ConfigError, IndexDamaged, IndexIncompatible
+from ketrag_fast.errors import BackendMissing, Cancelled, ConfigError, IndexDamaged, IndexIncompatible
 
 EXTRA: Final = "ann"
+Report = Callable[[int, int], bool | None]
 FORMAT: Final = 1
 RECALL_AT: Final = 10
 _WIDTHS: Final = (32, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 _SAMPLE: Final = 256
+_BATCH: Final = 2_000
 _TURN: Final = 1.0
 """Questions lie further off than stored vectors do: the sample is turned by about 45 degrees."""
 
@@ -82,7 +85,7 @@ class HnswMeta:
 class HnswIndex:
     """An opened index over `vectors`, which are kept for exact scores and filtered questions."""
 
-    kind = "hnswlib"
+    kind = "hnsw"
 
     def __init__(self, index: Any, meta: HnswMeta, vectors: Floats) -> None:
         self._index = index
@@ -100,14 +103,17 @@ class HnswIndex:
         links: int = 16,
         build_width: int = 200,
         recall: float = 0.99,
+        least_width: int = _WIDTHS[0],
         seed: int = 42,
         threads: int = 1,
+        report: Report | None = None,
     ) -> HnswIndex:
         """Builds, measures, writes `path` aside, and opens what was written.
 
-        On one thread the file is equal for equal vectors; on more it is built faster and differs from
-        run to run. The search width is the least of a ladder at which recall@10 of a sample of the
-        vectors, turned by 45 degrees, reaches `recall`.
+        On one thread the file is equal for equal vectors, processor and version of hnswlib; on more it is
+        built faster and differs from run to run. The search width is the least of a ladder, and at least
+        `least_width`, at which recall@10 of a sample of the vectors, turned by 45 degrees, reaches
+        `recall`. `report(done, all)` counts vectors; False raises Cancelled.
         """
         stored = checked_vectors(vectors)
         if not (2 <= links <= 256 and build_width >= 1 and 0 < recall <= 1):
@@ -118,12 +124,16 @@ class HnswIndex:
         index.init_index(max(count, 1), M=links, ef_construction=build_width, random_seed=seed)
         if count:
             cores = threads if threads > 0 else os.cpu_count() or 1
-            index.add_items(stored, np.arange(count), num_threads=cores)
+            for start in range(0, count, _BATCH):  # in the order of ids, whatever the size of a batch
+                rows = np.arange(start, min(start + _BATCH, count))
+                index.add_items(stored[rows[0] : rows[-1] + 1], rows, num_threads=cores)
+                if report is not None and report(int(rows[-1]) + 1, count) is False:
+                    raise Cancelled("building the vectors' graph was stopped")
         aside = path.with_name(path.name + ".part")
         index.save_index(str(aside))
         with aside.open("rb+") as file:
             os.fsync(file.fileno())
-        width, reached, sample = _tune(index, stored, recall, seed)
+        width, reached, sample = _tune(index, stored, recall, least_width, seed)
         meta = HnswMeta(
             FORMAT,
             count,
@@ -169,6 +179,21 @@ class HnswIndex:
         index.set_ef(meta.search_width)
         return cls(index, meta, stored)
 
+    def candidates(self, queries: Floats, count: int, threads: int = 0) -> Ids | None:
+        """[queries, count] ids that are probably the nearest, ascending in each row, not scored.
+
+        None where this index cannot tell: `count` is above the stored search width or the number of
+        vectors, or a part of the graph cannot be reached.
+        """
+        asked = checked_queries(queries, self.dimension)
+        if not 0 < count <= min(self.count, self.meta.search_width):
+            return None
+        try:
+            found, _ = self._index.knn_query(asked, k=count, num_threads=threads if threads > 0 else -1)
+        except RuntimeError:
+            return None
+        return np.sort(found.astype(np.uint32), axis=1)
+
     def search(
         self, queries: Floats, k: int, allowed: Mask | None = None, threads: int = 0
     ) -> tuple[Ids, Floats]:
@@ -194,11 +219,12 @@ class HnswIndex:
         return {"kind": self.kind, **self.meta.to_json()}
 
 
-def _tune(index: Any, vectors: Floats, target: float, seed: int) -> tuple[int, float, int]:
+def _tune(index: Any, vectors: Floats, target: float, least: int, seed: int) -> tuple[int, float, int]:
     """(search width, recall there, questions asked)."""
     count = len(vectors)
+    widths = [least, *(width for width in _WIDTHS if width > least)]
     if not count:
-        return _WIDTHS[0], 1.0, 0
+        return least, 1.0, 0
     draw = np.random.Generator(np.random.PCG64(seed))
     rows = np.sort(draw.choice(count, min(_SAMPLE, count), replace=False))
     chosen = np.asarray(vectors[rows])
@@ -207,8 +233,8 @@ def _tune(index: Any, vectors: Floats, target: float, seed: int) -> tuple[int, f
     asked = chosen + _TURN * lengths * noise / np.linalg.norm(noise, axis=1, keepdims=True)
     k = min(RECALL_AT, count)
     exact, _ = ExactScan(vectors).search(asked, k)
-    width, reached = _WIDTHS[-1], 0.0
-    for width in _WIDTHS:
+    width, reached = widths[-1], 0.0
+    for width in widths:
         index.set_ef(max(width, k))
         try:
             found, _ = index.knn_query(asked, k=k)

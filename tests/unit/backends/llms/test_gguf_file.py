@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ketrag_fast.backends.llms.gguf_file import _BLOCKS, read_gguf
 from ketrag_fast.errors import BackendError
+from tests.support.parts import part
 
 
 def test_the_head_of_a_whole_file(tiny_gguf: Path) -> None:
@@ -62,7 +63,7 @@ def test_no_damage_of_the_head_is_anything_but_an_error_or_a_head(
 
 
 def test_the_sizes_of_blocks_are_those_of_the_format() -> None:
-    constants = pytest.importorskip("gguf.constants")
+    constants = part("gguf.constants", "dev")
     for kind, sizes in constants.GGML_QUANT_SIZES.items():
         if int(kind) in _BLOCKS:
             assert _BLOCKS[int(kind)] == sizes, kind
