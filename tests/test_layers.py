@@ -43,7 +43,7 @@ PARTS: dict[str, set[str]] = {
     "hyde": P0 | {"backends"},
     "index": LOWER | {"pipeline", "statistics", "explain", "inspection", "hyde", "asking"},
     # A judge of answers is a language model.
-    "eval": P0 | {"index", "kernels", "backends.llms"},
+    "eval": P0 | {"index", "kernels", "backends.llms", "asking.prompt"},
     # Prices and bills know no index; a prediction builds a sample with one, by the readers of a build.
     "cost": P0 | {"index", "storage", "backends", "extraction", "pipeline", "systems.presets", "kernels"},
     # Whole builds side by side: it stands on everything that a user can reach, and computes nothing itself.

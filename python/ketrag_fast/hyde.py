@@ -112,8 +112,10 @@ def writer_of(settings: Settings) -> Hyde | None:
     from ketrag_fast.backends.llms.registry import ModelOptions, is_model
 
     spec = settings.writer
+    if spec == "none":
+        return None
     if spec is None:
-        spec = str(getattr(settings, "llm", "none"))
+        spec = settings.llm
         if not is_model(spec):
             return None
     # One reply at a time: in company sums round differently, and a ranking must not depend on company.

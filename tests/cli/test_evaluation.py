@@ -69,6 +69,29 @@ def test_a_judge_says_which_answers_are_better(place: Path, tiny_gguf: Path) -> 
     assert "win rate: not run" in bare[1]
 
 
+def test_a_model_writes_the_answers_that_are_judged(place: Path, tiny_gguf: Path) -> None:
+    arguments = ("hotpot.json", "--mode", "bm25,hyde", "--budget", "100", "--llm", f"llama-cpp:{tiny_gguf}")
+    entry = {
+        "_id": "q",
+        "question": "Who built the ship Fram?",
+        "answer": "Colin Archer",
+        "context": [["Fram", ["The Fram was built by Colin Archer."]]],
+    }
+    (place / "hotpot.json").write_text(json.dumps([entry]), "utf-8")
+    code, out, err = ketrag("eval", *arguments, "--answers", "--save", "asked", "--json", "-q", cwd=place)
+    assert code == 0, err
+    rows = json.loads(out)["rows"]
+    assert [(row["mode"], row["status"]) for row in rows] == [("bm25", "ok"), ("hyde", "ok")]
+    assert rows[0]["counted"]["em"] == 1
+    assert rows[0]["em"] == 0.0  # its weights are random
+    about = json.loads((place / "asked" / "run.json").read_text("utf-8"))
+    assert about["answers"]["fingerprint"] == about["writer"]["fingerprint"]
+    assert len(about["answers"]["prompt"]) == len(about["writer"]["prompt"]) == 64
+    code, _, err = ketrag("eval", "hotpot.json", "--mode", "bm25", "--answers", "--json", "-q", cwd=place)
+    assert code == 2
+    assert "no model is named" in err
+
+
 def test_two_modes_of_one_call_are_compared(place: Path) -> None:
     code, out, _ = ketrag(
         "eval", POLAR, "-i", ".ketrag", "--compare", "bm25", "walk", "--budget", "400", "--json", cwd=place

@@ -15,6 +15,7 @@ from ketrag_fast.errors import ConfigError, DocumentError
 
 if TYPE_CHECKING:
     from ketrag_fast.eval import Collected, DataSet, Run, Side
+    from ketrag_fast.eval.asked import Asked
     from ketrag_fast.eval.judge import Judge
     from ketrag_fast.eval.run import Answerer
     from ketrag_fast.index import Index
@@ -52,7 +53,12 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "questions that changed sides",
     )
     parser.add_argument(
-        "--answers", metavar="FILE", help="JSONL of {_id, answer[, mode, budget]}, judged by EM and F1"
+        "--answers",
+        nargs="?",
+        const="",
+        metavar="FILE",
+        help="judge answers by EM and F1: those of FILE (JSONL of {_id, answer[, mode, budget]}), or without "
+        "a FILE those that the model of --llm writes",
     )
     parser.add_argument(
         "--bertscore", metavar="FOLDER", help="folder of a model that judges the answers by BERTScore"
@@ -98,12 +104,17 @@ def run(args: argparse.Namespace) -> int:
     if seed is not None:
         dataset = concatenated(dataset, seed)
     answers, warnings = _answers(args, dataset)
+    asked: Asked | None = None
     if not args.quiet:
         for warning in (*dataset.warnings, *warnings):
             output.warn(warning)
     with _index(args, dataset) as index:
         if args.mode is None and args.compare is None:
             modes += [mode for mode in _OF_SKELETONS if mode in index.modes]
+        if args.answers == "":
+            from ketrag_fast.eval.asked import Asked
+
+            asked = answers = Asked(index, options.flags(args).get("llm"), top=settings.top)
         found = collect(
             index, dataset, modes, budgets, top=settings.top, substring=args.substring, answer=answers
         )
@@ -112,7 +123,11 @@ def run(args: argparse.Namespace) -> int:
             more = {"concatenated": seed, "substring": args.substring, "top": settings.top, **scorer}
             if "hyde" in modes and "hyde" not in found.skipped:
                 more["writer"] = index.writer()
+            if asked is not None:
+                more["answers"] = asked.about()
             save(Path(args.save), describe(dataset, index.stats(), **more), dataset, found)
+    if asked is not None and asked.failed and not args.quiet:
+        output.warn(f"the model gave no answer to {asked.failed:,} questions: EM and F1 leave them out")
     if args.compare is not None:
         _print_comparisons(args, _of_modes(args, dataset, found))
         return 0
@@ -169,6 +184,8 @@ def _answers(args: argparse.Namespace, dataset: DataSet) -> tuple[Answerer | Non
                 "--bertscore judges answers, and there are none", hint="name them: --answers FILE"
             )
         return None, ()
+    if args.answers == "":
+        return None, ()  # a model writes them, once there is an index to ask
     from ketrag_fast.eval import read_answers
 
     answers = read_answers(Path(args.answers), dataset)
@@ -193,9 +210,11 @@ def _absent(args: argparse.Namespace, dataset: DataSet) -> dict[str, str]:
         reason = "the data set has no gold answers"
         return dict.fromkeys(("em", "f1", "bertscore", "win_rate"), reason)
     if args.answers is None:
-        absent |= dict.fromkeys(("em", "f1"), "there are no answers to judge: --answers FILE")
+        absent |= dict.fromkeys(
+            ("em", "f1"), "there are no answers to judge: --answers FILE, or --answers --llm SPEC"
+        )
     if args.bertscore is None:
-        absent["bertscore"] = "no model is named: --answers FILE --bertscore FOLDER"
+        absent["bertscore"] = "no model is named that judges them: --bertscore FOLDER"
     absent["win_rate"] = "two sides and a judge are needed: --compare A B --answers FILE --judge SPEC"
     return absent
 

@@ -145,7 +145,11 @@ def _varied(outcomes: Sequence[Outcome], metric: str) -> Iterator[str]:
 
 def _against_cost(outcomes: Sequence[Outcome], metric: str) -> Iterator[str]:
     """Quality against each cost that differs: seconds, tokens of the language model, USD."""
-    largest = max(row.budget for outcome in outcomes for row in outcome.rows)
+    outcomes = [outcome for outcome in outcomes if "budget" not in outcome.varied]
+    if not outcomes:
+        return
+    common = set.intersection(*({row.budget for row in outcome.rows} for outcome in outcomes))
+    largest = max(common, default=None)
     costs: list[tuple[str, str, dict[str, float]]] = [
         ("seconds of the build", "seconds", {o.name: o.cost.seconds for o in outcomes if o.cost}),
         (
@@ -166,8 +170,7 @@ def _against_cost(outcomes: Sequence[Outcome], metric: str) -> Iterator[str]:
         for outcome in outcomes:
             if outcome.name not in values:
                 continue
-            rows = [row for row in outcome.rows if row.budget == largest] or outcome.rows[:1]
-            for row in rows:
+            for row in outcome.rows if largest is None else [r for r in outcome.rows if r.budget == largest]:
                 value = _value(row)
                 if value is not None:
                     x = values[outcome.name]
@@ -175,7 +178,11 @@ def _against_cost(outcomes: Sequence[Outcome], metric: str) -> Iterator[str]:
                     point = plots.Point(x, *value, label=outcome.name, tip=tip)
                     lines.setdefault(row.mode, []).append(point)
         series = [plots.Series(key, points) for key, points in lines.items()]
-        title = f"{metric} at {largest:,} tokens against {label}"
+        title = (
+            f"{metric} against {label}"
+            if largest is None
+            else f"{metric} at {largest:,} tokens against {label}"
+        )
         yield _figure(title, plots.scatter(series, label, f"{metric}, %"))
 
 

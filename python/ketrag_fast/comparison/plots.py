@@ -9,7 +9,7 @@ from html import escape
 from typing import Final
 
 WIDTH: Final = 760
-_CHAR: Final = 6.7  # of the 12 px sans-serif that the style asks for, on the generous side
+_CHAR: Final = 7.5  # of the 12 px sans-serif that the style asks for, on the generous side
 _ROW: Final = 26
 SERIES: Final = 8
 """Colours that the style has; further series begin again."""

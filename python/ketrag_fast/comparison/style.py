@@ -27,6 +27,7 @@ h1{{font-size:26px;line-height:1.2;margin:0 0 4px}}
 h2{{font-size:19px;margin:36px 0 10px}}
 .about,.note,figcaption,summary span{{color:var(--soft)}}
 .about{{margin:0 0 20px}}
+.note{{margin:4px 0}}
 .bad{{color:var(--bad);border-left:3px solid var(--bad);padding-left:10px;overflow-wrap:anywhere}}
 figure{{margin:22px 0;padding:14px 16px;background:var(--panel);
 border:1px solid var(--line);border-radius:8px}}

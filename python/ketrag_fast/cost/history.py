@@ -34,25 +34,51 @@ class Past:
     seconds: float
     stages: Mapping[str, float]
     bytes: Mapping[str, int]
+    beside: int
+    """Bytes of the index's tables, with the documents and all that is kept of models' work."""
 
 
 def past(path: Path, settings: Mapping[str, Any]) -> Past | None:
-    """The latest build at `path` that ran every stage with settings of the same kind; None without one."""
+    """The latest build at `path` that ran every stage with settings of the same kind; None without one.
+
+    A build that found its vectors kept says little of one that makes them, so it does not count.
+    """
+    found = _whole_builds(path, settings)
+    most = max((_embedded(build) for build in found), default=0.0)
+    return next((build for build in found if _embedded(build) >= 0.9 * most), None)
+
+
+def _embedded(build: Past) -> float:
+    return build.usage.embedding_tokens / max(build.usage.characters, 1)
+
+
+def _whole_builds(path: Path, settings: Mapping[str, Any]) -> list[Past]:
+    """The latest first."""
+    found = []
+    tables = Layout(path).tables
+    beside = _size(tables)
     for text in _rows(path, "SELECT report FROM runs WHERE changed = 1 ORDER BY number DESC LIMIT 50"):
         try:
             data = json.loads(text)
             stages = data["stages"]
             if any(stage["how"] != "ran" for stage in stages) or not _alike(data["settings"], settings):
                 continue
-            return Past(
+            build = Past(
                 Usage.from_json(data["usage"]),
                 float(data["seconds"]),
                 {stage["name"]: float(stage["seconds"]) for stage in stages},
                 {stage["name"]: int(stage["bytes"]) for stage in stages},
+                beside,
             )
         except (KeyError, TypeError, ValueError):
             continue  # a run of an older version says less
-    return None
+        if build.usage.embedding_tokens or settings.get("embedder") == "builtin":
+            found.append(build)
+    return found
+
+
+def _size(tables: Path) -> int:
+    return sum(file.stat().st_size for file in tables.parent.glob(f"{tables.name}*") if file.is_file())
 
 
 def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -117,11 +143,12 @@ def held_against(path: Path, report: BuildReport) -> list[dict[str, Any]]:
         return []  # an estimate of other documents says nothing of these
     if any(said.get(name) != stored.get(name) for name in kept):
         return []
-    tables = Layout(path).tables
-    beside = sum(f.stat().st_size for f in path.glob(f"{tables.name}*"))
+    usage = report.usage
+    if any(estimate.get(name) and not getattr(usage, name) for name in ("calls", "embedding_tokens")):
+        return []  # what was estimated had been done before, and was kept
     # An older generation that still lies there is no part of what this build takes.
-    held = sum(stage.bytes for stage in report.stages) + beside
-    return against(estimate, report.usage, report.seconds, held)
+    held = sum(stage.bytes for stage in report.stages) + _size(Layout(path).tables)
+    return against(estimate, usage, report.seconds, held)
 
 
 def last_estimate(path: Path) -> dict[str, Any] | None:

@@ -185,8 +185,10 @@ class _Work:
     def disk(self) -> int:
         """The generation, the tables with the documents, and the cache of vectors."""
         last = self.samples[-1]
-        beside = max(last.folder_bytes - sum(last.bytes.values()), 0)
-        return self._held() + round(beside * self.found.scale)
+        beside = max(last.folder_bytes - sum(last.bytes.values()), 0) * self.found.scale
+        if self.before is not None:
+            beside = self.before.beside * self._share
+        return self._held() + round(beside)
 
     def _held(self) -> int:
         """Bytes of the generation."""
@@ -210,6 +212,8 @@ class _Work:
         held = [sum(s.bytes.values()) for s in (first, last)]
         slope = (last.memory - first.memory) / (held[1] - held[0]) if held[1] > held[0] else 1.0
         peak, size = last.memory, held[1]
+        if self.model is not None and self.model.memory is not None:
+            peak = max(peak, self.model.memory)
         if self.before is not None and self.before.usage.memory is not None:
             peak, size = self.before.usage.memory, sum(self.before.bytes.values())
         return round(peak + min(max(slope, 1.0), 3.0) * max(self._held() - size, 0))

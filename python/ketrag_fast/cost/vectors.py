@@ -29,6 +29,8 @@ class Pace:
     tokens_per_byte: float
     seconds_per_token: float
     fixed: float
+    memory: int | None
+    """Peak of the process with the model loaded."""
 
     def seconds(self, tokens: float) -> float:
         """For so many tokens."""
@@ -53,7 +55,8 @@ def pace(documents: Sequence[Document], settings: Settings, progress: Callback |
     if not 0.3 * even <= each <= even:  # the clock of a busy machine; one rate for all is safer
         each = even
     tokens = last.embedding_tokens / max(last.embedded_bytes, 1)
-    return Pace(last.dimension, tokens, each, max(took[1] - each * last.embedding_tokens, 0.0))
+    fixed = max(took[1] - each * last.embedding_tokens, 0.0)
+    return Pace(last.dimension, tokens, each, fixed, last.memory)
 
 
 def stored_bytes(counts: Mapping[str, float], chunks_apart: bool, dimension: int) -> dict[str, int]:
