@@ -1,6 +1,6 @@
 """Chunks a second of extraction by a GGUF model, lever by lever, against a plain loop.
 
-    python benches/extraction_speed.py [--chunks 16] [--runs 1] [--threads 0] [--cpu] [--rows NAME,...]
+    python benches/extraction_speed.py [--chunks 16] [--runs 1] [--threads 0] [--cpu] [--rows NAME;...]
 
 The plain loop is what one writes first: llama-cpp-python's `create_chat_completion` for one chunk after the
 other, the facts asked for as JSON objects by a schema. It re-uses the common prefix between calls by itself.
@@ -28,6 +28,7 @@ sys.path.insert(0, str(ROOT))
 from tests.support.gguf_model import ARTICLES, LARGE, model_file
 
 from ketrag_fast.backends.llms.llama_cpp import LlamaCppModel, Tuning
+from ketrag_fast.backends.llms.llama_library import library
 from ketrag_fast.backends.llms.memory import cores
 from ketrag_fast.backends.llms.protocol import Limits, Prompt
 from ketrag_fast.extraction.options import PromptOptions
@@ -95,8 +96,7 @@ def model_of(kind: str) -> Path:
     """The model in that quantisation; what gguf's quantiser cannot write, llama.cpp's can."""
     if kind in ("Q8_0", "Q4_0", "F16"):
         return model_file(replace(LARGE, quantised=kind))
-    import llama_cpp
-
+    llama_cpp = library()
     source = model_file(replace(LARGE, quantised="F16"))
     target = source.with_name(f"{source.stem}-{kind}.gguf")
     if not target.exists():
@@ -188,7 +188,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--threads", type=int, default=0, help="0: all cores")
     parser.add_argument("--cpu", action="store_true", help="one core, seconds of this process")
-    parser.add_argument("--rows", default="", help="only rows whose name contains one of these, by commas")
+    parser.add_argument("--rows", default="", help="only these rows, by semicolons")
     options = parser.parse_args()
     threads = 1 if options.cpu else options.threads or cores()
     clock = time.process_time if options.cpu else time.perf_counter
@@ -205,8 +205,8 @@ def main() -> None:
             "Both sides have the instructions evaluated before the clock starts.",
         ],
     )
-    wanted = [name for name in options.rows.split(",") if name]
-    chosen = [row for row in rows() if not wanted or any(name in row.name for name in wanted)]
+    wanted = [name for name in options.rows.split(";") if name]
+    chosen = [row for row in rows() if not wanted or row.name in wanted]
     lines: list[list[Any]] = []
     base = 0.0
     for row in chosen:

@@ -112,11 +112,11 @@ fn prefix_counts_are_right_whether_remembered_or_not() {
         let renderer = Renderer::new(cl100k, style);
         for rank in [1, 9, 10, 999, 1000, REMEMBERED, REMEMBERED + 1, 1_234_567] {
             for _ in 0..2 {
-                assert_eq!(renderer.prefix_tokens(rank), cl100k(&style.prefix(rank)) as u64);
+                assert_eq!(renderer.prefix_tokens(rank, 7), cl100k(&style.prefix(rank, 7)) as u64);
             }
         }
     }
-    assert_eq!(Renderer::new(cl100k, Style::Cited).prefix_tokens(1), 3);
+    assert_eq!(Renderer::new(cl100k, Style::Cited).prefix_tokens(1, 7), 3);
 }
 
 proptest! {
