@@ -75,12 +75,12 @@ def formula(args: argparse.Namespace) -> None:
                 path = Path(folder) / "index"
                 with Index.build(documents, path, settings=settings) as index:
                     report, arrays = index.report, index.arrays()
+                    core = int(arrays["units"]["chunk_tokens"][arrays["core"]["core"]].sum())
             assert report is not None
             usage = report.usage
             bare = build_prompt(0, "", "", prompt_options(settings))
             prompt = int(count_tokens([bare.instructions, bare.text]).sum())
             shape = Shape(usage.chunks, size, settings.core_ratio, prompt)
-            core = int(arrays["units"]["chunk_tokens"][arrays["core"]["core"]].sum())
             actual = Actual(usage.core_chunks, core, usage.calls, usage.tokens_in)
             parts = difference(shape, actual)
             said = ket_index(shape).tokens_in

@@ -65,10 +65,13 @@ def main() -> None:
                 cells = []
                 for mode in modes:
                     own = [row for row in scored if row.mode == mode]
-                    cells.append(" / ".join(f"{100 * (row.coverage or 0):.1f}" for row in own))
+                    shown = (
+                        "not run" if row.coverage is None else f"{100 * row.coverage:.1f}" for row in own
+                    )
+                    cells.append(" / ".join(shown))
                 rows.append([f"{share} %", label, stats["counts"]["entities"], *cells])
-    shown = args.budgets.replace(",", " / ")
-    table(["chunks read", "in order of", "entities", *(f"{mode} at {shown}" for mode in modes)], rows)
+    at = args.budgets.replace(",", " / ")
+    table(["chunks read", "in order of", "entities", *(f"{mode} at {at}" for mode in modes)], rows)
 
 
 def recorded(file: Path) -> dict[int, str]:
