@@ -1,7 +1,8 @@
 """KET-RAG with a recorded extraction: skeleton, keyword, ket and walk: `python benches/skeleton.py`.
 
 `--embedder` names a model (default: the built-in space). Shares of the budget for the skeleton and the
-rollover of what a half leaves are measured beside the default, to say where `ket` gains and loses.
+rollover of what a half leaves are measured beside the default, to say where `ket` gains and loses; then
+what becomes of `ket`'s budget is printed, and what two remedies would bring.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 from common import header, require_data, table
+from ket_reason import print_reason
 from ketrag_fast import Index, Settings
 from ketrag_fast.eval import evaluate, load_dataset
 
@@ -52,7 +54,9 @@ def main() -> None:
             recall = [f"{100 * (row.recall or 0):.1f}" for row in own]
             tokens = [f"{row.tokens_mean:.0f}" for row in own]
             rows.append([name, " / ".join(cells), " / ".join(recall), " / ".join(tokens)])
-    table(["mode", f"coverage at {args.budgets}", "recall", "tokens used"], rows)
+        table(["mode", f"coverage at {args.budgets}", "recall", "tokens used"], rows)
+        with Index.open(place) as index:
+            print_reason(index, dataset, max(budgets), Settings().kg_share)
 
 
 if __name__ == "__main__":
