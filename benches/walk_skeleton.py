@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("--embedder", default="builtin")
     parser.add_argument("--core-ratio", type=float, default=0.8)
     parser.add_argument("--llm", help="who makes the skeleton; default: the set's recording, else heuristic")
-    parser.add_argument("--only", help="variants by the beginning of their names, by comma; default: all")
+    parser.add_argument("--only", help="variants by the beginning of their names, by semicolon; default: all")
     parser.add_argument("--keep", type=Path, help="a folder for the indexes")
     args = parser.parse_args()
     budgets = [int(x) for x in args.budgets.split(",")]
@@ -72,7 +72,7 @@ def main() -> None:
             corpus = Corpus(place, settings, load_dataset(folder))
             corpus.links.check(corpus)
             print(f"## {name}, {llm.split(':')[0]}: {_size(corpus.links)}\n")
-            _table(corpus, budgets, args.only.split(",") if args.only else [""])
+            _table(corpus, budgets, args.only.split(";") if args.only else [""])
 
 
 def _size(links: Links) -> str:
