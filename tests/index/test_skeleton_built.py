@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,7 @@ def test_an_entity_may_lead_to_the_units_that_name_it_alone(tmp_path: Path) -> N
     for entity, unit in zip(mention["mention_entity"], mention["mention_unit"], strict=True):
         named.setdefault(entity, set()).add(unit)
     ties = 0
-    for entity, (a, b) in enumerate(pairs(mention["entity_units_indptr"])):
+    for entity, (a, b) in enumerate(pairwise(mention["entity_units_indptr"])):
         own = set(mention["entity_units_indices"][a:b])
         by_chunk: dict[int, set[int]] = {}
         a, b = before["skeleton"]["entity_units_indptr"][entity : entity + 2]
@@ -135,7 +136,3 @@ def test_an_entity_may_lead_to_the_units_that_name_it_alone(tmp_path: Path) -> N
         assert own == expected
         ties += len(own)
     assert 0 < ties < len(before["skeleton"]["entity_units_indices"])
-
-
-def pairs(indptr: list[int]) -> list[tuple[int, int]]:
-    return list(zip(indptr[:-1], indptr[1:], strict=True))
