@@ -38,7 +38,7 @@ class Bench:
 
     `folder` takes the indexes. `apart` builds each in a folder of its own, so that nothing is shared and all
     is measured; otherwise one folder serves all, and vectors and replies are made once. `anew` is for a
-    folder that may hold an index of other units: its stages are made again, its vectors and replies are kept.
+    folder that may hold an index of other units: its stages are made again, its vectors and replies kept.
     `graphs` keeps each skeleton, so that the overlap can be told.
     """
 
