@@ -142,7 +142,7 @@ def report(
         common,
         budgets,
         apart=False,
-        _before=(),
+        anew=True,
         tell=lambda line: print(line, file=sys.stderr),
     )
     outcomes = bench.run(rows, order(rows, common))
@@ -234,7 +234,7 @@ def parity(embedder: str, work: Path, nltk: str) -> None:
     ]
     folder = work / SETS[0]
     folder.mkdir(parents=True, exist_ok=True)
-    bench = Bench(dataset, dataset.sources, folder, common, (12000, 6000, 3000), apart=False, _before=())
+    bench = Bench(dataset, dataset.sources, folder, common, (12000, 6000, 3000), apart=False, anew=True)
     outcomes = bench.run(rows, order(rows, common))
     print("## Preset parity beside the published functions\n")
     print(

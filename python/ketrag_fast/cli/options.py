@@ -47,6 +47,7 @@ READING_FLAGS = (
     "entity_types",
     "gleanings",
     "terse_replies",
+    "rewire",
     "llm_tokens",
     "llm_seconds",
     "llm_slots",

@@ -37,8 +37,9 @@ class Bench:
     """What all configurations have in common.
 
     `folder` takes the indexes. `apart` builds each in a folder of its own, so that nothing is shared and all
-    is measured; otherwise one folder serves all, and vectors and replies are made once. `graphs` keeps each
-    skeleton, so that the overlap can be told.
+    is measured; otherwise one folder serves all, and vectors and replies are made once. `anew` is for a
+    folder that may hold an index of other units: its stages are made again, its vectors and replies kept.
+    `graphs` keeps each skeleton, so that the overlap can be told.
     """
 
     dataset: DataSet
@@ -48,6 +49,7 @@ class Bench:
     budgets: Sequence[int]
     modes: Sequence[str] = ()
     apart: bool = True
+    anew: bool = False
     graphs: bool = True
     prices: Prices = field(default_factory=Prices)
     progress: Callback | None = None
@@ -83,7 +85,7 @@ class Bench:
         units = units_of(settings)
         path = self.folder / (_folder_name(configuration.name) if self.apart else "shared")
         first = self.apart or self._before is None
-        rebuild = not first and self._before != units
+        rebuild = self.anew if first else self._before != units
         sources = list(self.sources) if self.apart else self._read_once(settings) if first else []
         if not self.apart and "verify" not in settings.given:
             settings = settings.having(verify="sizes")  # this very process has just written and checked it

@@ -97,6 +97,9 @@ class Settings:
     )
     gleanings: int = _setting(0, "how often a model is asked for what it missed", low=0, high=8)
     terse_replies: bool = _setting(True, "a model replies in arrays, which cost fewer tokens than objects")
+    rewire: Literal["all", "mention"] = _setting(
+        "all", "an entity leads to all units of its chunks, or to those that name it where one does"
+    )
     llm_tokens: int = _setting(2048, "tokens of one reply, at most", low=16, high=1_000_000)
     seed: int = _setting(42, "of everything that is drawn by chance", low=0, high=2**64 - 1)
     nltk_data: str | None = _setting(

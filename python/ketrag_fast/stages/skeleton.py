@@ -26,6 +26,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         strings(units, "unit_texts"),
         units["unit_span"],
         settings.encoding,
+        rewire=settings.rewire,
         threads=context.threads,
         report=context.report,
     )
@@ -35,7 +36,7 @@ STAGE = Stage(
     "skeleton",
     version=1,
     needs=("units", "replies"),
-    settings=("encoding",),
+    settings=("encoding", "rewire"),
     run=run,
     unit="chunks",
     read=True,

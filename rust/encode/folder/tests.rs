@@ -42,6 +42,8 @@ fn a_whole_folder() {
 fn the_plainest_folder_is_pooled_by_the_mean() {
     let read = folder("plain", &[("tokenizer_config.json", json!({"model_max_length": 1e30}))]).unwrap();
     assert_eq!((read.pooling, read.longest, read.steps), (vec![Pooling::Mean], None, vec![]));
+    let silent = [modules(&["Transformer", "Pooling"]), ("1_Pooling/config.json", json!({}))];
+    assert_eq!(folder("silent", &silent).unwrap().pooling, [Pooling::Mean]);
 }
 
 #[test]
@@ -54,7 +56,10 @@ fn what_is_not_built_in_is_refused_by_name() {
         ("1_Pooling/config.json", json!({"pooling_mode": "spectral"})),
     ];
     assert!(refused("odd", &odd).contains("\"spectral\""));
-    let none = [modules(&["Transformer", "Pooling"]), ("1_Pooling/config.json", json!({}))];
+    let none = [
+        modules(&["Transformer", "Pooling"]),
+        ("1_Pooling/config.json", json!({"pooling_mode_mean_tokens": false})),
+    ];
     assert!(refused("none", &none).contains("names no mode"));
     assert!(refused("file", &[modules(&["Transformer", "Pooling"])]).contains("no config.json"));
     let away = json!([{"path": "../elsewhere", "type": "Transformer"}]);

@@ -1,0 +1,139 @@
+"""The modes of a skeleton on an index as a user builds it: real articles, read by rules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ketrag_fast import Index, Settings
+from ketrag_fast.kernels import split_budget
+from ketrag_fast.storage.generation import open_current
+from ketrag_fast.storage.layout import Layout
+from tests.process import POLAR, command
+
+QUESTIONS = [
+    "Which ship did Amundsen sail to the Ross Ice Shelf, and who built her?",
+    "Who commanded the Terra Nova expedition?",
+    "On which island did Shackleton's men wait for rescue?",
+]
+GRAPH = ["entities", "relationships", "sources"]
+TABLES = {"skeleton": GRAPH, "ms-graph": GRAPH, "ket": [*GRAPH, "text"], "hybrid": [*GRAPH, "text"]}
+BUILD = Settings(llm="heuristic", split_level=1, core_ratio=1.0)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("built")
+    Index.build(POLAR / "articles", folder / ".ketrag", settings=BUILD).close()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def index(place: Path) -> Iterator[Index]:
+    with Index.open(place / ".ketrag") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def articles() -> dict[str, str]:
+    return {path.name: path.read_text("utf-8") for path in (POLAR / "articles").iterdir()}
+
+
+@pytest.mark.parametrize("mode", TABLES)
+@pytest.mark.parametrize("budget", [150, 1000, 4000, 12000])
+def test_every_mode_answers_within_its_budget(
+    index: Index, articles: dict[str, str], mode: str, budget: int
+) -> None:
+    for question in QUESTIONS:
+        context = index.retrieve(question, mode=mode, budget=budget)
+        assert context.mode == mode
+        assert 0 < context.tokens == sum(section.tokens for section in context.sections) <= budget
+        names = [section.name for section in context.sections]
+        assert [name for name in TABLES[mode] if name in names] == names
+        # The table of relations grows by whole entities (1.4 step 3), so that a small half may have none.
+        few = {"relationships"} if budget < 12000 else set()
+        if budget >= 1000:
+            assert set(TABLES[mode]) - few <= set(names)
+            assert context.passages
+        for passage in context.passages:
+            said = articles[passage.document][passage.start : passage.end]
+            assert said == passage.text != ""
+            assert passage.text in context.text
+        if mode in ("ket", "hybrid"):
+            graph = sum(section.tokens for section in context.sections if section.name != "text")
+            first, rest = split_budget(budget, Settings().kg_share)
+            assert graph <= first
+            assert context.tokens - graph <= rest
+
+
+@pytest.mark.parametrize("mode", ["ket", "hybrid"])
+@pytest.mark.parametrize(("share", "names"), [(0.0, ["text"]), (1.0, GRAPH)])
+def test_a_share_of_all_or_nothing(place: Path, mode: str, share: float, names: list[str]) -> None:
+    with Index.open(place / ".ketrag", settings=Settings(kg_share=share)) as opened:
+        context = opened.retrieve(QUESTIONS[0], mode=mode, budget=12000)
+    found = [section.name for section in context.sections]
+    assert found == names
+    assert context.passages
+
+
+def test_ask_without_a_model_prints_the_passages(place: Path) -> None:
+    done = command("ask", QUESTIONS[0], "--mode", "ket", cwd=place)
+    assert done.code == 0, done.err
+    assert "no language model was given" in done.err
+    assert done.out.startswith("-----Entities-----\n")
+    assert "-----Text source that may be relevant-----" in done.out
+    data = json.loads(command("ask", QUESTIONS[0], "--mode", "ket", "--json", cwd=place).out)
+    assert data["answer"] == ""
+    assert (data["mode"], data["citations"]) == ("ket", [])
+    with Index.open(place / ".ketrag") as opened:
+        context = opened.retrieve(QUESTIONS[0], mode="ket")
+    listed = [f"[{passage.rank}] {passage.document}:" for passage in context.passages]
+    assert listed
+    assert all(line in done.out for line in listed)
+
+
+def arrays(folder: Path) -> dict[str, dict[str, Any]]:
+    """By stage: every array of the published generation."""
+    found = open_current(Layout(folder)).stages
+    return {stage: {name: array.tolist() for name, array in found[stage].items()} for stage in CHANGED}
+
+
+CHANGED = ("replies", "skeleton", "units")
+
+
+def test_an_entity_may_lead_to_the_units_that_name_it_alone(tmp_path: Path) -> None:
+    """Chunks of two units: `rewire` decides which of them an entity leads to, and asks nobody anew."""
+    target = tmp_path / ".ketrag"
+    Index.build(POLAR / "articles", target, settings=BUILD).close()
+    before = arrays(target)
+    done = command("index", "--rewire", "mention", "--json", cwd=tmp_path)
+    assert done.code == 0, done.err
+    report = json.loads(done.out)
+    assert report["extraction"]["asked"] == 0
+    after = arrays(target)
+    assert after["replies"] == before["replies"]
+    changed = {name for name, values in after["skeleton"].items() if values != before["skeleton"][name]}
+    assert {"entity_units_indices", "relation_units_indices"} <= changed
+    assert not any(name.endswith(("_blob", "_rank", "_weight")) for name in changed)
+    chunk_of, mention = before["units"]["unit_chunk"], after["skeleton"]
+    named: dict[int, set[int]] = {}
+    for entity, unit in zip(mention["mention_entity"], mention["mention_unit"], strict=True):
+        named.setdefault(entity, set()).add(unit)
+    ties = 0
+    for entity, (a, b) in enumerate(pairwise(mention["entity_units_indptr"])):
+        own = set(mention["entity_units_indices"][a:b])
+        by_chunk: dict[int, set[int]] = {}
+        a, b = before["skeleton"]["entity_units_indptr"][entity : entity + 2]
+        for unit in before["skeleton"]["entity_units_indices"][a:b]:
+            by_chunk.setdefault(chunk_of[unit], set()).add(unit)
+        expected: set[int] = set()
+        for units in by_chunk.values():
+            expected |= (units & named.get(entity, set())) or units
+        assert own == expected
+        ties += len(own)
+    assert 0 < ties < len(before["skeleton"]["entity_units_indices"])
