@@ -85,7 +85,7 @@ def test_a_moved_model_is_the_same_and_a_changed_one_is_not(embedder: Any, copy:
     changed = load(f"sentence-transformers:{copy}", QUICK)
     with pytest.raises(ModelMismatch) as caught:
         require_same(stored, changed)
-    assert "--rebuild" in str(caught.value.hint)
+    assert "reembed" in str(caught.value.hint)
     one = changed.embed(["where is the mill?"], "query")
     assert np.abs(one - changed.embed(["question: where is the mill?"])).max() < 2e-6
     assert np.abs(one - changed.embed(["where is the mill?"])).max() > 1e-3
