@@ -74,8 +74,11 @@ def test_bf16_is_verified_and_may_serve_an_index_of_fp32(embedder: Any, minilm: 
     assert lowest > 0.9995
 
 
-def test_a_moved_model_is_the_same_and_a_changed_one_is_not(embedder: Any, copy: Path) -> None:
+def test_a_moved_model_is_the_same_and_a_changed_one_is_not(
+    embedder: Any, copy: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     moved = load(f"sentence-transformers:{copy}", QUICK)
+    assert capfd.readouterr() == ("", ""), "loading a model draws on the screen"
     assert moved.fingerprint == embedder.fingerprint
     stored = identify(embedder)
     assert require_same(stored, moved) > 0.999999

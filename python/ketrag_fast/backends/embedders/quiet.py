@@ -37,6 +37,19 @@ def need(module: str, extra: str) -> ModuleType:
 
 
 @contextmanager
+def no_bars() -> Iterator[None]:
+    """Inside, transformers draws no bars: its switch in the environment is read when tqdm is imported."""
+    logging = importlib.import_module("transformers.utils.logging")
+    shown = bool(logging.is_progress_bar_enabled())
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
+@contextmanager
 def no_hub() -> Iterator[None]:
     """Inside, the hub's client refuses to connect, whether it was imported before or is imported here."""
     before = {name: os.environ.get(name) for name in _OFFLINE}

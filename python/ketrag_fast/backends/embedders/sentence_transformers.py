@@ -30,7 +30,7 @@ from ketrag_fast.backends.embedders.protocol import (
     checked,
     excerpt,
 )
-from ketrag_fast.backends.embedders.quiet import need, no_hub
+from ketrag_fast.backends.embedders.quiet import need, no_bars, no_hub
 from ketrag_fast.backends.embedders.sample import SAMPLE
 from ketrag_fast.backends.embedders.tokens import Cutter, Piece, batches, padded
 from ketrag_fast.backends.embedders.windows import average
@@ -97,13 +97,14 @@ class SentenceTransformersEmbedder(Streamed):
         with no_hub():
             library = need("sentence_transformers", EXTRA)
             try:
-                model = library.SentenceTransformer(
-                    str(self._folder.path),
-                    device=self._device,
-                    local_files_only=True,
-                    trust_remote_code=False,
-                    model_kwargs={"use_safetensors": True, "dtype": self._torch.float32},
-                )
+                with no_bars():
+                    model = library.SentenceTransformer(
+                        str(self._folder.path),
+                        device=self._device,
+                        local_files_only=True,
+                        trust_remote_code=False,
+                        model_kwargs={"use_safetensors": True, "dtype": self._torch.float32},
+                    )
             except Exception as error:  # whatever a model's files make the library throw
                 raise BackendError(
                     f"the model in {self._folder.path} cannot be loaded: {type(error).__name__}: {error}",
