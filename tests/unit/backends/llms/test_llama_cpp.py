@@ -19,6 +19,7 @@ from ketrag_fast.backends.llms.protocol import Limits, Prompt, Reply
 from ketrag_fast.backends.llms.registry import ModelOptions, open_model
 from ketrag_fast.errors import BackendError, ConfigError
 from tests.support.gguf_model import TINY, write_model
+from tests.support.parts import part
 
 ROW = {
     "type": "array",
@@ -340,7 +341,7 @@ def test_a_template_without_a_system_message(tmp_path: Path, llama_cpp: Any) -> 
 
 
 def test_odd_but_usable_templates() -> None:
-    pytest.importorskip("jinja2")
+    part("jinja2", "llm")
     talk = Prompt(1, "RULES", "PASSAGE", (("REPLY", "MORE"),))
 
     def text(source: str, prompt: Prompt) -> str:
