@@ -11,13 +11,12 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Literal, NamedTuple, Self
+from typing import Any, Final, Literal, NamedTuple
 
 from ketrag_fast.backends.llms.protocol import Reply
+from ketrag_fast.storage.database import Database
 from ketrag_fast.storage.faults import writing
 
 _SCHEMA: Final = """
@@ -94,47 +93,17 @@ def chunk_hash(*parts: str) -> bytes:
     return state.digest()
 
 
-class Journal:
-    """See the module."""
+def _prepare(db: sqlite3.Connection) -> None:
+    for statement in _SCHEMA.split(";\n"):
+        db.execute(statement)
+
+
+class Journal(Database):
+    """See the module. Many rows in one `transaction` are for readers that cost nothing: they may be lost."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        with writing(path):
-            self._db = sqlite3.connect(path, isolation_level=None)
-            try:
-                self._db.execute("PRAGMA journal_mode = WAL")
-                # A reply may have cost money and minutes: it survives a power cut too.
-                self._db.execute("PRAGMA synchronous = FULL")
-                for statement in _SCHEMA.split(";\n"):
-                    self._db.execute(statement)
-            except BaseException:
-                self._db.close()
-                raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """What was put is there already."""
-        self._db.close()
-
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        """Many rows in one transaction: for readers that cost nothing, whose rows may be lost."""
-        with writing(self.path):
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
-            self._db.execute("COMMIT")
+        # A reply may have cost money and minutes: it survives a power cut too.
+        super().__init__(path, "FULL", _prepare)
 
     def reader(self, key: str, spec: str, identity: Mapping[str, Any]) -> ReaderRow:
         """The reader of that key, from now on the one that was used last."""

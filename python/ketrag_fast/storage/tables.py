@@ -8,15 +8,14 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from ketrag_fast.errors import IndexIncompatible
 from ketrag_fast.storage.checksum import text_digest
-from ketrag_fast.storage.faults import writing
+from ketrag_fast.storage.database import Database
 from ketrag_fast.storage.layout import FORMAT
 from ketrag_fast.types import Document, Failure
 
@@ -69,57 +68,24 @@ class Known:
     content: str
 
 
-class Tables:
+def _prepare(path: Path, db: sqlite3.Connection) -> None:
+    found = int(db.execute("PRAGMA user_version").fetchone()[0])
+    if found > FORMAT:
+        raise IndexIncompatible(
+            f"{path} has format {found}; this version reads up to {FORMAT}",
+            hint="use a newer ketrag-fast, or build the index anew in another folder",
+        )
+    db.execute("PRAGMA foreign_keys = ON")
+    if found == 0:
+        db.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA user_version = {FORMAT};COMMIT;")
+
+
+class Tables(Database):
     """The open tables of one index."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        with writing(path):
-            self._db = sqlite3.connect(path, isolation_level=None)
-            try:
-                self._prepare()
-            except BaseException:
-                self._db.close()
-                raise
-
-    def _prepare(self) -> None:
-        found = int(self._db.execute("PRAGMA user_version").fetchone()[0])
-        if found > FORMAT:
-            raise IndexIncompatible(
-                f"{self.path} has format {found}; this version reads up to {FORMAT}",
-                hint="use a newer ketrag-fast, or build the index anew in another folder",
-            )
-        self._db.execute("PRAGMA journal_mode = WAL")
-        # A power cut may undo the last transaction, never tear one; sources are read again anyway.
-        self._db.execute("PRAGMA synchronous = NORMAL")
-        self._db.execute("PRAGMA foreign_keys = ON")
-        if found == 0:
-            self._db.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA user_version = {FORMAT};COMMIT;")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Also folds the write-ahead log into the file, where nobody else reads it."""
-        self._db.close()
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """All or nothing."""
-        with writing(self.path):
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:  # SQLite itself rolls back when the disk is full
-                    self._db.execute("ROLLBACK")
-                raise
+        # A power cut may undo the last transaction; sources are read again anyway.
+        super().__init__(path, "NORMAL", partial(_prepare, path))
 
     def sources(self) -> list[SourceRow]:
         """In order of registration."""

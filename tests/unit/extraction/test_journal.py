@@ -82,11 +82,11 @@ def test_a_file_that_is_no_journal(tmp_path: Path) -> None:
 def test_many_rows_or_none(tmp_path: Path) -> None:
     with Journal(tmp_path / "x.sqlite") as journal:
         number = journal.reader("1", "a", {}).number
-        with pytest.raises(RuntimeError), journal.together():
+        with pytest.raises(RuntimeError), journal.transaction():
             journal.put(number, b"k" * 16, row("gone"))
             raise RuntimeError
         assert next(journal.rows(number, [b"k" * 16]))[1] == []
-        with journal.together():
+        with journal.transaction():
             journal.put(number, b"k" * 16, row("there"))
     with sqlite3.connect(tmp_path / "x.sqlite") as db:
         assert db.execute("SELECT count(*) FROM replies").fetchone()[0] == 1
