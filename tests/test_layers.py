@@ -41,7 +41,9 @@ PARTS: dict[str, set[str]] = {
     # What a person looks at: reads a generation, never builds one.
     "inspection": P0 | KERNELS | {"storage"},
     "hyde": P0 | {"backends"},
-    "index": LOWER | {"pipeline", "statistics", "explain", "inspection", "hyde", "asking"},
+    # One question over one opened generation.
+    "querying": P0 | KERNELS | {"storage", "backends", "pipeline.known", "explain", "hyde"},
+    "index": LOWER | {"pipeline", "statistics", "inspection", "querying", "asking"},
     # A judge of answers is a language model.
     "eval": P0 | {"index", "kernels", "backends.llms", "asking.prompt"},
     # Prices and bills know no index; a prediction builds a sample with one, by the readers of a build.
@@ -68,7 +70,7 @@ PARTS: dict[str, set[str]] = {
 }
 # Parts of which no file may import another file of the same part, but for what is no stage or system.
 STRANGERS = {"stages", "systems"}
-COMMON = ("stages.rows.", "stages.published.")
+COMMON = ("stages.rows.", "stages.published.", "stages.proposals.")
 
 R0 = {"error", "ids", "progress", "parallel"}
 R1 = R0 | {"text", "sparse"}

@@ -18,8 +18,8 @@ from ketrag_fast.config import Settings
 from ketrag_fast.errors import ModeUnavailable
 
 if TYPE_CHECKING:
-    from ketrag_fast.backends.llms.protocol import LanguageModel, Reply
-    from ketrag_fast.backends.llms.registry import ModelOptions
+    from ketrag_fast.backends.llms.models import Models
+    from ketrag_fast.backends.llms.protocol import Reply
 
 INSTRUCTIONS: Final = (
     "Write one short passage, as an encyclopedia would have it, that answers the question. "
@@ -38,9 +38,9 @@ def prompt_hash() -> str:
 
 
 class Hyde:
-    """Writes passages with one model, opened by the first question. Safe for many threads."""
+    """Writes passages with one of the index's models, opened by the first question. Safe for many threads."""
 
-    def __init__(self, spec: str, options: ModelOptions | None = None) -> None:
+    def __init__(self, spec: str, models: Models) -> None:
         """Raises ModeUnavailable where `spec` names no model that can be asked."""
         from ketrag_fast.backends.llms.registry import is_model
 
@@ -50,9 +50,8 @@ class Hyde:
                 hint="name one: --llm llama-cpp:PATH.gguf or openai:MODEL@URL",
             )
         self.spec = spec
-        self._options = options
+        self._models = models
         self._lock = threading.Lock()
-        self._model: LanguageModel | None = None
         self._recent: OrderedDict[str, str | None] = OrderedDict()
 
     def passages(self, questions: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
@@ -78,38 +77,25 @@ class Hyde:
 
     def about(self) -> dict[str, Any]:
         """Which model and which prompt, for the record of a run."""
-        with self._lock:
-            model = self._ready().identity
-        return {"spec": model.spec, "fingerprint": model.fingerprint, "prompt": prompt_hash()}
-
-    def close(self) -> None:
-        """Lets go of the model."""
-        with self._lock:
-            model, self._model = self._model, None
-            if model is not None:
-                model.close()
+        with self._models.lend(self.spec) as model:
+            identity = model.identity
+        return {"spec": identity.spec, "fingerprint": identity.fingerprint, "prompt": prompt_hash()}
 
     def _write(self, questions: Sequence[str]) -> list[str | None]:
         from ketrag_fast.backends.llms.protocol import Limits, Prompt
 
         prompts = (Prompt(n, INSTRUCTIONS, question) for n, question in enumerate(questions))
         found: list[str | None] = [None] * len(questions)
-        for reply in self._ready().replies(prompts, Limits(tokens=TOKENS, seconds=SECONDS)):
-            if 0 <= reply.number < len(found):
-                found[reply.number] = _usable(reply)
+        with self._models.lend(self.spec) as model:
+            for reply in model.replies(prompts, Limits(tokens=TOKENS, seconds=SECONDS)):
+                if 0 <= reply.number < len(found):
+                    found[reply.number] = _usable(reply)
         return found
 
-    def _ready(self) -> LanguageModel:
-        from ketrag_fast.backends.llms.registry import open_model
 
-        if self._model is None:
-            self._model = open_model(self.spec, self._options)
-        return self._model
-
-
-def writer_of(settings: Settings) -> Hyde | None:
+def writer_of(settings: Settings, models: Models) -> Hyde | None:
     """Who writes passages under these settings: `writer`, else the index's `llm` if it can be asked."""
-    from ketrag_fast.backends.llms.registry import ModelOptions, is_model
+    from ketrag_fast.backends.llms.registry import is_model
 
     spec = settings.writer
     if spec == "none":
@@ -118,8 +104,7 @@ def writer_of(settings: Settings) -> Hyde | None:
         spec = settings.llm
         if not is_model(spec):
             return None
-    # One reply at a time: in company sums round differently, and a ranking must not depend on company.
-    return Hyde(spec, ModelOptions(offline=settings.offline, threads=settings.threads, slots=1))
+    return Hyde(spec, models)
 
 
 def _usable(reply: Reply) -> str | None:

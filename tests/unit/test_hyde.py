@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.backends.llms.protocol import Reply
+from ketrag_fast.backends.llms import models as models_module
+from ketrag_fast.backends.llms.models import Models
+from ketrag_fast.backends.llms.protocol import LanguageModel, Reply
 from ketrag_fast.backends.llms.registry import ModelOptions
 from ketrag_fast.errors import BackendError, ConfigError, ModeUnavailable
 from ketrag_fast.eval import DataSet, Question, evaluate
@@ -31,9 +33,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def hyde(tiny_gguf: Path) -> Iterator[Hyde]:
-    writer = Hyde(f"llama-cpp:{tiny_gguf}", ModelOptions(slots=1))
-    yield writer
-    writer.close()
+    models = Models(Settings())
+    yield Hyde(f"llama-cpp:{tiny_gguf}", models)
+    models.close()
 
 
 def test_a_question_is_ranked_by_the_passage_written_for_it(place: Path, tiny_gguf: Path, hyde: Hyde) -> None:
@@ -59,12 +61,13 @@ def test_a_question_is_ranked_by_the_passage_written_for_it(place: Path, tiny_gg
 def test_passages_are_remembered_and_equal_again(hyde: Hyde, tiny_gguf: Path) -> None:
     first = hyde.passages(QUESTIONS)
     assert hyde.passages(QUESTIONS[::-1])[0] == first[0][::-1]
-    other = Hyde(f"llama-cpp:{tiny_gguf}", ModelOptions(slots=1))
+    models = Models(Settings())
+    other = Hyde(f"llama-cpp:{tiny_gguf}", models)
     assert other.passages(QUESTIONS) == first
     about = other.about()
     assert about["prompt"] == prompt_hash()
     assert len(about["fingerprint"]) >= 32
-    other.close()
+    models.close()
 
 
 def test_without_a_model_it_says_what_to_name(place: Path) -> None:
@@ -112,3 +115,23 @@ def test_what_counts_as_a_passage(reply: Reply, text: str | None) -> None:
 
 def test_an_endless_passage_is_cut() -> None:
     assert len(_usable(Reply(0, "word " * 100_000, "length")) or "") <= 4000
+
+
+def test_an_index_opens_its_model_once(place: Path, tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model that writes the passage writes the answer too, also after a refresh."""
+    opened: list[str] = []
+    real = models_module.open_model
+
+    def counting(spec: str, options: ModelOptions) -> LanguageModel:
+        opened.append(spec)
+        return real(spec, options)
+
+    monkeypatch.setattr(models_module, "open_model", counting)
+    spec = f"llama-cpp:{tiny_gguf}"
+    with Index.open(place, settings=Settings(writer=spec)) as index:
+        index.retrieve(QUESTIONS[0], mode="hyde", budget=200)
+        assert index.ask(QUESTIONS[0], mode="text", budget=200, tokens=4).model is not None
+        index.refresh()
+        assert index.ask(QUESTIONS[1], mode="bm25", budget=200, tokens=4).model is not None
+        index.retrieve(QUESTIONS[1], mode="hyde", budget=200)
+    assert opened == [spec]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,10 +10,8 @@ from typing import Any, Final
 
 from ketrag_fast.asking.citations import CitationReader
 from ketrag_fast.asking.prompt import NOTHING, fitting
+from ketrag_fast.backends.llms.models import Models
 from ketrag_fast.backends.llms.protocol import LanguageModel, Limits, Reply
-from ketrag_fast.backends.llms.registry import ModelOptions, open_model
-from ketrag_fast.backends.spending import Account
-from ketrag_fast.config import Settings
 from ketrag_fast.errors import BackendError
 from ketrag_fast.types import Answer, Citation, Context
 
@@ -27,47 +24,13 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 """What moves a terminal's cursor or ends a text; lines and tabs stay."""
 
 
-class Models:
-    """The models that an open index is asked with, each opened once. Safe for threads: a model answers one
-    question at a time. What they may cost is counted together.
-    """
-
-    def __init__(self, settings: Settings) -> None:
-        price = settings.llm_usd_per_million
-        self._account = Account(
-            settings.usd_per_million if price is None else price,
-            settings.limit_usd,
-            usd_per_million_out=settings.llm_usd_per_million_out,
-        )
-        self._options = ModelOptions(
-            offline=settings.offline,
-            slots=1,
-            context=settings.llm_context,
-            threads=settings.threads,
-            account=self._account,
-        )
-        self._lock = threading.Lock()
-        self._opened: dict[str, tuple[LanguageModel, threading.Lock]] = {}
-
-    def answer(self, context: Context, spec: str, **options: Any) -> Answer:
-        """As `answer`, with the model of a spec. Raises what opening it raises, too."""
-        with self._lock:
-            if spec not in self._opened:
-                self._opened[spec] = (open_model(spec, self._options), threading.Lock())
-            model, busy = self._opened[spec]
-        with busy:
-            before = self._account.usd
-            told = answer(context, model, **options)
-            after = self._account.usd
-        return told if before is None or after is None else replace(told, usd=after - before)
-
-    def close(self) -> None:
-        """Gives back the memory of all."""
-        with self._lock:
-            opened, self._opened = self._opened, {}
-        for model, busy in opened.values():
-            with busy:
-                model.close()
+def answer_by(models: Models, spec: str, context: Context, **options: Any) -> Answer:
+    """As `answer`, with the model of a spec. Raises what opening it raises, too."""
+    with models.lend(spec) as model:
+        before = models.account.usd
+        told = answer(context, model, **options)
+        after = models.account.usd
+    return told if before is None or after is None else replace(told, usd=after - before)
 
 
 def unasked(context: Context, reason: str | None = None) -> Answer:

@@ -1,0 +1,1 @@
+"""One question over one opened generation: what is open, what is asked, what is given back."""
