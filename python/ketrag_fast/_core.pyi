@@ -58,6 +58,7 @@ __all__ = [
     "select_uniform",
     "sentence_spans",
     "simd_levels",
+    "skeleton_row_tokens",
     "slice_strings",
     "split_budget",
     "stop_words",
@@ -98,6 +99,7 @@ class Searcher:
         budgets: Sequence[int],
         *,
         near: _U32 | None = None,
+        near_entities: _U32 | None = None,
         top: int | None = None,
         skip: bool = False,
         truncate: bool = True,
@@ -105,7 +107,9 @@ class Searcher:
         most_seeds: int | None = None,
         published: bool = False,
         kg_share: float = 0.4,
-        rollover: bool = False,
+        rollover: str = "texts",
+        seed_entities: int = 10,
+        published_tables: bool = False,
     ) -> _Reply: ...
     def answer_many(
         self,
@@ -115,6 +119,7 @@ class Searcher:
         budgets: Sequence[int],
         *,
         near: _U32 | None = None,
+        near_entities: _U32 | None = None,
         top: int | None = None,
         skip: bool = False,
         truncate: bool = True,
@@ -122,7 +127,9 @@ class Searcher:
         most_seeds: int | None = None,
         published: bool = False,
         kg_share: float = 0.4,
-        rollover: bool = False,
+        rollover: str = "texts",
+        seed_entities: int = 10,
+        published_tables: bool = False,
         threads: int = 0,
         report: _Report = None,
     ) -> list[_Reply]: ...
@@ -421,6 +428,19 @@ def fold_skeleton(
     threads: int = 0,
     report: _Report = None,
 ) -> dict[str, NDArray[Any]]: ...
+def skeleton_row_tokens(
+    names: _Strings,
+    descriptions: _Strings,
+    ranks: _U32,
+    sources: _U32,
+    targets: _U32,
+    relation_descriptions: _Strings,
+    weights: _F64,
+    relation_ranks: _U32,
+    encoding: str,
+    *,
+    threads: int = 0,
+) -> tuple[_U32, _U32]: ...
 
 # Local search: the tables around chosen entities (rust/py/local.rs).
 def local_search(

@@ -66,6 +66,7 @@ def statistics(generation: Generation, path: Path, modes: Sequence[str]) -> dict
         "search": {
             "units": _search(generation, "unit_search"),
             "keywords": _search(generation, "keyword_search"),
+            "entities": _search(generation, "entity_search"),
         },
         "extraction": _extraction(generation, path, length),
         "models": {

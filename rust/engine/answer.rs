@@ -1,6 +1,6 @@
 //! From a question to printed contexts: rank once, fill each budget.
 
-use super::combined::combine;
+use super::combined::{combine, Skeletal};
 use super::modes::{self, Mode, Scratch};
 use super::Engine;
 use crate::error::{Error, Result};
@@ -8,15 +8,23 @@ use crate::progress::Progress;
 use crate::search::fill::{FillPolicy, OversizePolicy};
 use crate::search::render::{Context, Row};
 
+/// What approximate searches found near the question's vector, each strictly ascending. It is scored
+/// exactly; where it does not suffice, everything is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Near<'a> {
+    /// Units for `text` and `hybrid`, keywords for `keyword` and `ket`.
+    pub texts: Option<&'a [u32]>,
+    /// Entities, for the modes of the skeleton.
+    pub entities: Option<&'a [u32]>,
+}
+
 /// One question. The ranking is made once and printed for each of `budgets`.
 #[derive(Debug, Clone)]
 pub struct Request<'a> {
     pub question: &'a str,
     /// The question's vector from the index's embedder; `None` where that is the built-in one.
     pub vector: Option<&'a [f32]>,
-    /// What an approximate search found near the vector, strictly ascending: units for `text`, keywords
-    /// for `keyword`. They are scored exactly; where they do not suffice, all are.
-    pub near: Option<&'a [u32]>,
+    pub near: Near<'a>,
     pub mode: Mode,
     pub budgets: &'a [u64],
     /// At most so many passages.
@@ -27,10 +35,7 @@ pub struct Request<'a> {
     pub most_seeds: Option<usize>,
     /// Rows are counted as a whole and printed as the published code does, where it prints that mode.
     pub published: bool,
-    /// The graph's share of the budget, where a mode has two channels.
-    pub kg_share: f64,
-    /// What one part leaves of its budget goes to the next.
-    pub rollover: bool,
+    pub skeletal: Skeletal,
 }
 
 /// One table of a context: its bytes in the text, and the channel that filled it.

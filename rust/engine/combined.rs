@@ -2,7 +2,7 @@
 //! Alg. 4; 10-ketrag 1.5 and 1.6).
 
 use super::answer::{Request, Section};
-use super::modes::{by_vectors, need, question_vector, silent, Mode, Scratch};
+use super::modes::{by_vectors, need, pool, question_vector, silent, Mode, Scratch};
 use super::Engine;
 use crate::error::Result;
 use crate::progress::Progress;
@@ -11,10 +11,38 @@ use crate::search::local::{LocalContext, Options};
 use crate::search::render::{Context, Row};
 use crate::search::simd::Level;
 use crate::search::vectors::{self, Filter};
-use crate::sparse::Scored;
+use crate::sparse::{top_k, Scored};
 
-/// Entities that local search begins with.
-const ENTITIES: usize = 10;
+/// Who gets what the other half leaves of the budget.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Rollover {
+    /// Nobody: each half keeps to its share, as the paper has it.
+    None,
+    /// The texts, which then print no unit that the tables printed.
+    #[default]
+    Texts,
+    /// The skeleton: the texts come first, as in the published code.
+    Graph,
+}
+
+/// How the tables of the skeleton are made.
+#[derive(Debug, Clone, Copy)]
+pub struct Skeletal {
+    /// The graph's share of the budget, where a mode has two channels.
+    pub share: f64,
+    pub rollover: Rollover,
+    /// Entities that local search begins with.
+    pub entities: usize,
+    /// Tables as the published code makes them.
+    pub published: bool,
+}
+
+impl Default for Skeletal {
+    fn default() -> Self {
+        Self { share: 0.4, rollover: Rollover::default(), entities: 10, published: false }
+    }
+}
+
 /// The empty lines between the two halves, which make one token.
 const GAP: (&str, u64) = ("\n\n", 1);
 
@@ -46,7 +74,7 @@ pub fn combine(
         return Ok(out);
     }
     let alone = matches!(request.mode, Mode::Skeleton | Mode::MsGraph);
-    let share = if alone { 1.0 } else { request.kg_share };
+    let share = if alone { 1.0 } else { request.skeletal.share };
     let (mut graph_budget, mut text_budget) = split_budget(budget, share)?;
     let empty = need(parts.skeleton.as_ref())?.graph.entities() == 0;
     if empty {
@@ -55,25 +83,37 @@ pub fn combine(
             (graph_budget, text_budget) = (0, budget);
         }
     }
+    let rollover = request.skeletal.rollover;
     let most = request.top.unwrap_or(usize::MAX);
-    if request.rollover && !alone && !empty {
-        // The texts first; the graph has what they leave.
-        let texts = texts(engine, request, &query, text_budget, most, scratch, progress)?;
+    if rollover == Rollover::Graph && graph_budget > 0 && text_budget > 0 {
+        let texts = texts(engine, request, &query, text_budget, (most, &[]), scratch, progress)?;
         let used = texts.0.tokens + if texts.0.text.is_empty() { 0 } else { GAP.1 };
         let rows = most.saturating_sub(texts.0.rows.len());
-        let graph = graph(engine, request, &query, (budget - used, rows), scratch, progress)?;
+        let graph = graph(engine, request, &query, (budget - used, rows, false), scratch, progress)?;
         out.push_graph(graph);
         out.push_texts(request.mode, texts);
         return Ok(out);
     }
-    if !empty {
-        let graph = graph(engine, request, &query, (graph_budget, most), scratch, progress)?;
+    if graph_budget > 0 && !empty {
+        // With no texts after them, the sources are the texts.
+        let sources = rollover == Rollover::Texts && text_budget == 0;
+        let graph = graph(engine, request, &query, (graph_budget, most, sources), scratch, progress)?;
         out.push_graph(graph);
     }
-    let gap = if out.context.text.is_empty() { 0 } else { GAP.1 };
+    if text_budget == 0 {
+        return Ok(out);
+    }
     let most = most.saturating_sub(out.context.rows.len());
+    let gap = if out.context.text.is_empty() { 0 } else { GAP.1 };
+    let mut printed: Vec<u32> = Vec::new();
+    if rollover == Rollover::Texts {
+        text_budget = budget.saturating_sub(out.context.tokens);
+        printed = out.context.rows.iter().map(|row| row.unit).collect();
+        printed.sort_unstable();
+        printed.dedup(); // the published tables print a source more than once
+    }
     if text_budget > gap {
-        let texts = texts(engine, request, &query, text_budget - gap, most, scratch, progress)?;
+        let texts = texts(engine, request, &query, text_budget - gap, (most, &printed), scratch, progress)?;
         out.push_texts(request.mode, texts);
     }
     Ok(out)
@@ -84,51 +124,71 @@ fn graph(
     engine: &Engine,
     request: &Request<'_>,
     query: &[f32],
-    (budget, most_sources): (u64, usize),
+    (budget, most_sources, rollover): (u64, usize, bool),
     scratch: &mut Scratch,
     progress: &Progress,
 ) -> Result<(LocalContext, Vec<Scored>)> {
     let parts = engine.parts();
     let skeleton = need(parts.skeleton.as_ref())?;
     let (vectors, codes) = (need(skeleton.vectors)?, skeleton.codes.as_ref());
-    let nearest =
-        vectors::top_k(&vectors, codes, query, ENTITIES, Filter::All, Level::best(), &mut scratch.vectors)?;
+    let (count, published) = (request.skeletal.entities, request.skeletal.published);
+    let count = count.min(vectors.len());
+    let nearest = match request.near.entities.filter(|near| near.len() >= count) {
+        Some(near) => {
+            vectors.check_query(query)?;
+            Filter::Ids(near).check(vectors.len())?;
+            top_k(vectors.score_many(near, query), count)
+        }
+        None => {
+            let scratch = &mut scratch.vectors;
+            vectors::top_k(&vectors, codes, query, count, Filter::All, Level::best(), scratch)?
+        }
+    };
     let selected: Vec<u32> = nearest.iter().map(|s| s.id).collect();
     let options = Options {
         most_sources,
-        rollover: request.rollover,
+        rollover,
         policy: request.policy,
         oversize: request.oversize,
         ..Options::default()
     };
-    let local =
-        engine.tables().search(&skeleton.graph, &parts.units, &selected, budget, options, progress)?;
+    let local = engine.tables(published).search(
+        &skeleton.graph,
+        &parts.units,
+        &selected,
+        budget,
+        options,
+        progress,
+    )?;
     Ok((local, nearest))
 }
 
-/// The section of texts, with the score of each row.
+/// The section of texts without the units `but` (ascending), with the score of each row.
 fn texts(
     engine: &Engine,
     request: &Request<'_>,
     query: &[f32],
     budget: u64,
-    most: usize,
+    (most, but): (usize, &[u32]),
     scratch: &mut Scratch,
     progress: &Progress,
 ) -> Result<(Context, Vec<f64>)> {
     let parts = engine.parts();
     let renderer = engine.renderer(Mode::Keyword, request.published);
-    let most = most.min(parts.len());
+    let most = most.min(parts.len() - but.len());
+    let free = |s: &Scored| but.binary_search(&s.id).is_err();
     let mut wanted = most.min((budget / 40).max(64) as usize);
     loop {
         progress.check()?;
         let ranked: Vec<Scored> = if request.mode == Mode::Hybrid {
-            by_vectors(parts, query, None, wanted, scratch)?
+            let mut ranked = by_vectors(parts, query, request.near.texts, wanted + but.len(), scratch)?;
+            ranked.retain(free);
+            ranked.truncate(wanted);
+            ranked
         } else {
-            let (limit, seeds) = (budget.saturating_mul(2), request.most_seeds);
-            let channel = need(parts.keywords)?;
-            let pool = channel.pool(query, limit, seeds, Level::best(), &mut scratch.keyword)?;
-            pool.units.iter().take(most).map(|p| Scored { id: p.unit, score: p.score }).collect()
+            let pool = pool(&need(parts.keywords)?, query, budget, request, scratch)?;
+            let ranked = pool.units.iter().map(|p| Scored { id: p.unit, score: p.score });
+            ranked.filter(free).take(most).collect()
         };
         let ids: Vec<u32> = ranked.iter().map(|s| s.id).collect();
         let context = renderer.render(&parts.units, &ids, budget, request.policy, request.oversize)?;

@@ -6,8 +6,9 @@ mod combined;
 mod modes;
 mod parts;
 
-pub use answer::{Reply, Request, Section};
+pub use answer::{Near, Reply, Request, Section};
 pub use arrays::Arrays;
+pub use combined::{Rollover, Skeletal};
 pub use modes::{Mode, Scratch};
 pub use parts::{Parts, Place};
 
@@ -36,6 +37,7 @@ pub struct Engine {
     ket: Renderer<Encoding>,
     published: Renderer<Encoding>,
     tables: Tables<Encoding>,
+    published_tables: Tables<Encoding>,
     scratch: Mutex<Vec<Scratch>>,
 }
 
@@ -48,6 +50,7 @@ impl Engine {
             ket: Renderer::new(encoding, Style::Ket),
             published: Renderer::new(encoding, Style::Published),
             tables: Tables::new(encoding, false),
+            published_tables: Tables::new(encoding, true),
             scratch: Mutex::default(),
         })
     }
@@ -77,8 +80,12 @@ impl Engine {
         }
     }
 
-    fn tables(&self) -> &Tables<Encoding> {
-        &self.tables
+    fn tables(&self, published: bool) -> &Tables<Encoding> {
+        if published {
+            &self.published_tables
+        } else {
+            &self.tables
+        }
     }
 
     fn lend(&self) -> Scratch {

@@ -126,7 +126,9 @@ pub fn rank(
 ) -> Result<Vec<Scored>> {
     match request.mode {
         Mode::Bm25 => by_words(parts, request, wanted, scratch, progress),
-        Mode::Text => by_vectors(parts, &question_vector(parts, request)?, request.near, wanted, scratch),
+        Mode::Text => {
+            by_vectors(parts, &question_vector(parts, request)?, request.near.texts, wanted, scratch)
+        }
         Mode::Fused => {
             let depth = wanted.max(FUSED_DEPTH);
             let query = question_vector(parts, request)?;
@@ -140,19 +142,30 @@ pub fn rank(
         Mode::Keyword => {
             let query = question_vector(parts, request)?;
             let channel = need(parts.keywords)?;
-            let (limit, most) = (budget.saturating_mul(2), request.most_seeds);
-            let scratch = &mut scratch.keyword;
-            let found = request.near.map(|near| channel.pool_near(&query, limit, most, near, scratch));
-            let pool = match found.transpose()?.flatten() {
-                Some(pool) => pool,
-                None => channel.pool(&query, limit, most, Level::best(), scratch)?,
-            };
+            let pool = pool(&channel, &query, budget, request, scratch)?;
             Ok(pool.units.iter().take(wanted).map(|p| Scored { id: p.unit, score: p.score }).collect())
         }
         Mode::Walk => by_walk(parts, request, wanted, scratch, progress),
         Mode::Skeleton | Mode::Ket | Mode::MsGraph | Mode::Hybrid => {
             Err(Error::Internal("a mode of several tables was asked for one ranking".into()))
         }
+    }
+}
+
+/// The keyword channel's pool for a budget, from the keywords near the question if these are enough.
+pub(super) fn pool(
+    channel: &keyword::KeywordChannel<'_>,
+    query: &[f32],
+    budget: u64,
+    request: &Request<'_>,
+    scratch: &mut Scratch,
+) -> Result<keyword::Pool> {
+    let (limit, most) = (budget.saturating_mul(2), request.most_seeds);
+    let scratch = &mut scratch.keyword;
+    let found = request.near.texts.map(|near| channel.pool_near(query, limit, most, near, scratch));
+    match found.transpose()?.flatten() {
+        Some(pool) => Ok(pool),
+        None => channel.pool(query, limit, most, Level::best(), scratch),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::arrays::{matrix, slice};
 use super::door::{long, quick, to_python, wrong};
-use crate::engine::{Arrays, Engine, Mode, Reply, Request, Section};
+use crate::engine::{Arrays, Engine, Mode, Near, Reply, Request, Rollover, Section, Skeletal};
 use crate::error::Result;
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
@@ -49,8 +49,20 @@ struct Options {
     deadline: Duration,
     most_seeds: Option<usize>,
     published: bool,
-    kg_share: f64,
-    rollover: bool,
+    skeletal: Skeletal,
+}
+
+/// (share of the budget, rollover, entities, published tables)
+type SkeletalIn<'a> = (f64, &'a str, usize, bool);
+
+fn skeletal((share, rollover, entities, published): SkeletalIn<'_>) -> PyResult<Skeletal> {
+    let rollover = match rollover {
+        "none" => Rollover::None,
+        "texts" => Rollover::Texts,
+        "graph" => Rollover::Graph,
+        other => return Err(wrong(format!("rollover must be none, texts or graph, not {other:?}"))),
+    };
+    Ok(Skeletal { share, rollover, entities, published })
 }
 
 impl Options {
@@ -63,7 +75,7 @@ impl Options {
         truncate: bool,
         deadline: Option<f64>,
         (most_seeds, published): (Option<usize>, bool),
-        (kg_share, rollover): (f64, bool),
+        tables: SkeletalIn<'_>,
     ) -> PyResult<Self> {
         let deadline = match deadline {
             None => AGES,
@@ -78,8 +90,7 @@ impl Options {
             deadline: deadline.min(AGES),
             most_seeds,
             published,
-            kg_share,
-            rollover,
+            skeletal: skeletal(tables)?,
         })
     }
 }
@@ -89,7 +100,7 @@ impl Searcher {
     fn ask(
         &self,
         question: &str,
-        (vector, near): (Option<&[f32]>, Option<&[u32]>),
+        (vector, near): (Option<&[f32]>, Near<'_>),
         o: &Options,
     ) -> Result<(Reply, f64)> {
         let started = Instant::now();
@@ -104,12 +115,29 @@ impl Searcher {
             oversize: o.oversize,
             most_seeds: o.most_seeds,
             published: o.published,
-            kg_share: o.kg_share,
-            rollover: o.rollover,
+            skeletal: o.skeletal,
         };
         let reply = self.engine.answer(&request, &Progress::with_deadline(started + o.deadline))?;
         Ok((reply, started.elapsed().as_secs_f64() * 1000.0))
     }
+}
+
+/// Ids near a question.
+fn list<'a>(ids: &'a Option<PyReadonlyArray1<'_, u32>>) -> PyResult<Option<&'a [u32]>> {
+    ids.as_ref().map(|ids| slice(ids, "near")).transpose()
+}
+
+/// Ids near each of so many questions, and how many each has.
+fn table<'a>(
+    ids: &'a Option<PyReadonlyArray2<'_, u32>>,
+    questions: usize,
+) -> PyResult<Option<(&'a [u32], usize)>> {
+    let Some(ids) = ids else { return Ok(None) };
+    let (ids, rows, columns) = matrix(ids, "near")?;
+    if rows != questions {
+        return Err(wrong("near must have one row for each question"));
+    }
+    Ok(Some((ids, columns)))
 }
 
 fn reply_out(py: Python<'_>, (reply, milliseconds): (Reply, f64)) -> ReplyOut<'_> {
@@ -158,8 +186,9 @@ impl Searcher {
     }
 
     /// One question on this thread; `vector` is None where the index has the built-in space. `near` are
-    /// ids that an approximate search found: of units for `text`, of keywords for `keyword`.
-    #[pyo3(signature = (question, vector, mode, budgets, *, near=None, top=None, skip=false, truncate=true, deadline=None, most_seeds=None, published=false, kg_share=0.4, rollover=false))]
+    /// ids that an approximate search found: of units for `text` and `hybrid`, of keywords for `keyword` and
+    /// `ket`; `near_entities` those of entities.
+    #[pyo3(signature = (question, vector, mode, budgets, *, near=None, near_entities=None, top=None, skip=false, truncate=true, deadline=None, most_seeds=None, published=false, kg_share=0.4, rollover="texts", seed_entities=10, published_tables=false))]
     #[allow(clippy::too_many_arguments)]
     fn answer<'py>(
         &self,
@@ -169,6 +198,7 @@ impl Searcher {
         mode: &str,
         budgets: Vec<u64>,
         near: Option<PyReadonlyArray1<'py, u32>>,
+        near_entities: Option<PyReadonlyArray1<'py, u32>>,
         top: Option<usize>,
         skip: bool,
         truncate: bool,
@@ -176,24 +206,23 @@ impl Searcher {
         most_seeds: Option<usize>,
         published: bool,
         kg_share: f64,
-        rollover: bool,
+        rollover: &str,
+        seed_entities: usize,
+        published_tables: bool,
     ) -> PyResult<ReplyOut<'py>> {
         let named = (most_seeds, published);
-        let options =
-            Options::new(mode, budgets, top, skip, truncate, deadline, named, (kg_share, rollover))?;
+        let tables = (kg_share, rollover, seed_entities, published_tables);
+        let options = Options::new(mode, budgets, top, skip, truncate, deadline, named, tables)?;
         let vector = match &vector {
             Some(vector) => Some(slice(vector, "vector")?),
             None => None,
         };
-        let near = match &near {
-            Some(near) => Some(slice(near, "near")?),
-            None => None,
-        };
+        let near = Near { texts: list(&near)?, entities: list(&near_entities)? };
         Ok(reply_out(py, quick(py, || self.ask(question, (vector, near), &options))?))
     }
 
     /// Many questions over threads, in order. `near` has one row for each.
-    #[pyo3(signature = (questions, vectors, mode, budgets, *, near=None, top=None, skip=false, truncate=true, deadline=None, most_seeds=None, published=false, kg_share=0.4, rollover=false, threads=0, report=None))]
+    #[pyo3(signature = (questions, vectors, mode, budgets, *, near=None, near_entities=None, top=None, skip=false, truncate=true, deadline=None, most_seeds=None, published=false, kg_share=0.4, rollover="texts", seed_entities=10, published_tables=false, threads=0, report=None))]
     #[allow(clippy::too_many_arguments)]
     fn answer_many<'py>(
         &self,
@@ -203,6 +232,7 @@ impl Searcher {
         mode: &str,
         budgets: Vec<u64>,
         near: Option<PyReadonlyArray2<'py, u32>>,
+        near_entities: Option<PyReadonlyArray2<'py, u32>>,
         top: Option<usize>,
         skip: bool,
         truncate: bool,
@@ -210,13 +240,15 @@ impl Searcher {
         most_seeds: Option<usize>,
         published: bool,
         kg_share: f64,
-        rollover: bool,
+        rollover: &str,
+        seed_entities: usize,
+        published_tables: bool,
         threads: usize,
         report: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Vec<ReplyOut<'py>>> {
         let named = (most_seeds, published);
-        let options =
-            Options::new(mode, budgets, top, skip, truncate, deadline, named, (kg_share, rollover))?;
+        let tables = (kg_share, rollover, seed_entities, published_tables);
+        let options = Options::new(mode, budgets, top, skip, truncate, deadline, named, tables)?;
         let vectors = match &vectors {
             Some(vectors) => Some(matrix(vectors, "vectors")?),
             None => None,
@@ -224,20 +256,15 @@ impl Searcher {
         if vectors.is_some_and(|(_, rows, _)| rows != questions.len()) {
             return Err(wrong("vectors must have one row for each question"));
         }
-        let near = match &near {
-            Some(near) => Some(matrix(near, "near")?),
-            None => None,
-        };
-        if near.is_some_and(|(_, rows, _)| rows != questions.len()) {
-            return Err(wrong("near must have one row for each question"));
-        }
+        let near = [table(&near, questions.len())?, table(&near_entities, questions.len())?];
         let replies = long(py, report.as_ref(), |progress| {
             progress.expect(questions.len() as u64);
             map_ranges(questions.len(), 4, threads, progress, |range| {
                 range
                     .map(|i| {
                         let vector = vectors.map(|(values, _, d)| &values[i * d..(i + 1) * d]);
-                        let near = near.map(|(ids, _, k)| &ids[i * k..(i + 1) * k]);
+                        let [texts, entities] = near.map(|t| t.map(|(ids, k)| &ids[i * k..(i + 1) * k]));
+                        let near = Near { texts, entities };
                         self.ask(&questions[i], (vector, near), &options)
                     })
                     .collect::<Result<Vec<_>>>()

@@ -2,16 +2,18 @@
 
 use super::arrays::{csr_out, matrix, slice, strings_out};
 use super::door::{long, to_python, wrong};
-use crate::graph::skeleton::{fold, ChunkUnits, Options, Replies, Rewire, Skeleton};
+use crate::graph::skeleton::{fold, ChunkUnits, Options, PrintedRows, Replies, Rewire, Skeleton};
 use crate::sparse::Csr;
 use crate::text::bpe::Encoding;
 use crate::text::strings::{Strings, StringsBuf};
-use numpy::{IntoPyArray, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 type Array<'py, T> = PyReadonlyArray1<'py, T>;
 type Packed<'py> = (Array<'py, u8>, Array<'py, u64>);
+/// Tokens of the rows of entities, and of relations.
+type Counts<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>);
 
 /// Blob and offsets, made to strings once the interpreter is released.
 fn packed<'a>(strings: &'a Packed<'_>, name: &str) -> PyResult<(&'a [u8], &'a [u64])> {
@@ -117,6 +119,47 @@ fn skeleton_out(py: Python<'_>, s: Skeleton) -> PyResult<Bound<'_, PyDict>> {
     Ok(out)
 }
 
+#[pyfunction]
+#[pyo3(signature = (names, descriptions, ranks, sources, targets, relation_descriptions, weights,
+                    relation_ranks, encoding, *, threads=0))]
+#[allow(clippy::too_many_arguments)] // a table's columns, one by one
+fn skeleton_row_tokens<'py>(
+    py: Python<'py>,
+    names: Packed<'py>,
+    descriptions: Packed<'py>,
+    ranks: Array<'py, u32>,
+    sources: Array<'py, u32>,
+    targets: Array<'py, u32>,
+    relation_descriptions: Packed<'py>,
+    weights: Array<'py, f64>,
+    relation_ranks: Array<'py, u32>,
+    encoding: &str,
+    threads: usize,
+) -> PyResult<Counts<'py>> {
+    let encoding = Encoding::by_name(encoding).map_err(to_python)?;
+    let (names, descriptions) = (packed(&names, "names")?, packed(&descriptions, "descriptions")?);
+    let told = packed(&relation_descriptions, "relation_descriptions")?;
+    let (ranks, relation_ranks) = (slice(&ranks, "ranks")?, slice(&relation_ranks, "relation_ranks")?);
+    let (sources, targets) = (slice(&sources, "sources")?, slice(&targets, "targets")?);
+    let weights = slice(&weights, "weights")?;
+    let (entities, relations) = long(py, None, |progress| {
+        let of = |(blob, offsets)| Strings::new(blob, offsets);
+        let rows = PrintedRows {
+            names: of(names)?,
+            descriptions: of(descriptions)?,
+            ranks,
+            sources,
+            targets,
+            relation_descriptions: of(told)?,
+            weights,
+            relation_ranks,
+        };
+        rows.tokens(encoding, threads, progress)
+    })?;
+    Ok((entities.into_pyarray(py), relations.into_pyarray(py)))
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(fold_skeleton, m)?)
+    m.add_function(wrap_pyfunction!(fold_skeleton, m)?)?;
+    m.add_function(wrap_pyfunction!(skeleton_row_tokens, m)?)
 }

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ketrag_fast import Index, _core
+from ketrag_fast.errors import InputError
 from ketrag_fast.kernels import split_budget
+from ketrag_fast.kernels.text import count_tokens
 from ketrag_fast.reference.skeleton import Entity, Relation, Reply
 from tests.process import POLAR
 from tests.support.skeleton_index import searcher_with_skeleton
@@ -43,9 +46,15 @@ def searcher(index: Path) -> _core.Searcher:
 
 
 def asked(
-    searcher: _core.Searcher, mode: str, budget: int, *, share: float = 0.4, rollover: bool = False
+    searcher: _core.Searcher,
+    mode: str,
+    budget: int,
+    *,
+    share: float = 0.4,
+    rollover: str = "none",
+    **more: Any,
 ) -> _core._Printed:
-    reply = searcher.answer(QUESTION, None, mode, [budget], kg_share=share, rollover=rollover)
+    reply = searcher.answer(QUESTION, None, mode, [budget], kg_share=share, rollover=rollover, **more)
     assert reply[0] is None
     return reply[1][0]
 
@@ -60,9 +69,9 @@ def asked(
     ],
 )
 @pytest.mark.parametrize("budget", [0, 20, 60, 300, 1000, 4000, 12000])
-@pytest.mark.parametrize("rollover", [False, True])
+@pytest.mark.parametrize("rollover", ["none", "texts", "graph"])
 def test_tables_and_budgets(
-    searcher: _core.Searcher, mode: str, tables: list[str], budget: int, rollover: bool
+    searcher: _core.Searcher, mode: str, tables: list[str], budget: int, rollover: str
 ) -> None:
     text, tokens, units, row_tokens, spans, scores, printed = asked(searcher, mode, budget, rollover=rollover)
     assert tokens == sum(table[2] for table in printed) <= budget
@@ -74,11 +83,13 @@ def test_tables_and_budgets(
     places = searcher.places(units.tolist(), [b - a for a, b in spans])
     for (a, b), place in zip(spans, places, strict=True):
         assert whole[a:b].decode() == place[5]
-    if not rollover and mode in ("ket", "hybrid"):
+    if mode in ("ket", "hybrid"):
         graph = sum(table[2] for table in printed if table[1] == "kg")
         first, rest = split_budget(budget, 0.4)
-        assert graph <= first
-        assert tokens - graph <= rest
+        assert rollover == "graph" or graph <= first
+        assert rollover == "texts" or tokens - graph <= rest
+    if rollover == "texts":
+        assert len(set(units.tolist())) == len(units)
 
 
 def test_the_words_of_the_tables(searcher: _core.Searcher) -> None:
@@ -98,8 +109,60 @@ def test_a_share_of_all_or_nothing(searcher: _core.Searcher, share: float, names
     assert printed[0] == twin[0]
 
 
-def test_rollover_wastes_less(searcher: _core.Searcher) -> None:
-    assert asked(searcher, "ket", 4000, rollover=True)[1] >= asked(searcher, "ket", 4000)[1]
+@pytest.mark.parametrize("mode", ["ket", "hybrid"])
+@pytest.mark.parametrize("rollover", ["texts", "graph"])
+def test_rollover_wastes_less(searcher: _core.Searcher, mode: str, rollover: str) -> None:
+    """The half that comes first is as it is without; the other has what that leaves."""
+    plain, rolled = asked(searcher, mode, 2000), asked(searcher, mode, 2000, rollover=rollover)
+    assert 2000 >= rolled[1] >= plain[1] + (rollover == "texts")
+    first = GRAPH if rollover == "texts" else ["text"]
+    tables = [[table[2:3] for table in found[6] if table[0] in first] for found in (plain, rolled)]
+    assert tables[0] == tables[1]
+
+
+def test_texts_print_no_source_again(searcher: _core.Searcher) -> None:
+    """What stands in the tables' sources is left out, and nothing else: the order of the rest stays."""
+    _, _, units, _, spans, _, printed = asked(searcher, "ket", 4000, rollover="texts")
+    begin = next(table[3] for table in printed if table[0] == "text")
+    sources = {unit for unit, span in zip(units.tolist(), spans, strict=True) if span[0] < begin}
+    texts = [unit for unit, span in zip(units.tolist(), spans, strict=True) if span[0] >= begin]
+    assert sources and texts and not sources & set(texts)
+    room = 4000 - sum(table[2] for table in printed if table[1] == "kg") - 1
+    alone = [unit for unit in asked(searcher, "keyword", room)[2].tolist() if unit not in sources]
+    assert texts[: len(alone)] == alone
+
+
+def test_skeleton_alone_gives_its_sources_what_the_tables_leave(searcher: _core.Searcher) -> None:
+    plain, rolled = asked(searcher, "skeleton", 1500), asked(searcher, "skeleton", 1500, rollover="texts")
+    assert rolled[1] > plain[1]
+    assert rolled[2].tolist()[: len(plain[2])] == plain[2].tolist()
+
+
+def test_more_entities_begin_more_tables(searcher: _core.Searcher) -> None:
+    def entities(count: int) -> int:
+        text, *_, printed = asked(searcher, "skeleton", 12_000, seed_entities=count)
+        _, _, _, a, b = printed[0]
+        return text.encode()[a:b].decode().strip().count("\n") - 1
+
+    assert [entities(count) for count in (1, 5, 10, 20)] == [1, 5, 10, 20]
+
+
+def test_published_tables(searcher: _core.Searcher) -> None:
+    """Those of graphrag (tests/parity compares them row by row): rows without a column of links, sources that
+    come again; and never more than the budget.
+    """
+    for budget in (300, 1000, 4000, 12_000):
+        for mode in ("skeleton", "ket"):
+            for rollover in ("none", "graph"):
+                text, tokens, *_ = asked(searcher, mode, budget, rollover=rollover, published_tables=True)
+                assert count_tokens([text])[0] <= budget and tokens <= budget
+    own, published = (asked(searcher, "skeleton", 4000, published_tables=flag)[0] for flag in (False, True))
+    assert own != published and published.startswith("-----Entities-----\n")
+
+
+def test_rollover_has_three_values(searcher: _core.Searcher) -> None:
+    with pytest.raises(InputError, match="none, texts or graph"):
+        asked(searcher, "ket", 100, rollover="all")
 
 
 def test_an_empty_skeleton_gives_its_share_away(index: Path, tmp_path: Path) -> None:

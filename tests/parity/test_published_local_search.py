@@ -10,8 +10,12 @@ import numpy as np
 import pytest
 from tests.conftest import DATA
 
-from ketrag_fast.kernels import local_search, pack
+from ketrag_fast import Document, Index, Settings, _core
+from ketrag_fast.kernels import local_search, pack, quantise
 from ketrag_fast.kernels.skeleton import LocalContext
+from ketrag_fast.storage.generation import open_current
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.systems.presets import PRESETS
 
 FOLDER = DATA / "musique-train100" / "graphrag-local-search"
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"{FOLDER} is not here")
@@ -97,3 +101,62 @@ def test_the_product_differs_where_it_says(
         got = local_search(skeleton, texts, tokens, entities, context["budget"])
         assert len(set(got.sources.tolist())) == len(got.sources)
         assert got.tokens == sum(section[1] for section in got.sections) <= context["budget"]
+
+
+@pytest.fixture(scope="module")
+def searcher(skeleton: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> _core.Searcher:
+    """The same skeleton inside an index whose units are the recorded ones."""
+    folder = tmp_path_factory.mktemp("graphrag")
+    documents = [Document(f"{unit['id']:04}", unit["text"]) for unit in lines("units.jsonl")]
+    settings = Settings(cut="windows", chunk_tokens=100_000, builtin_dim=384)
+    Index.build(documents, folder / "index", settings=settings).close()
+    generation = open_current(Layout(folder / "index"))
+    files = {
+        f"{stage}.{name}": str(generation.folder / stage / f"{name}.npy")
+        for stage, arrays in generation.stages.items()
+        for name in arrays
+    }
+    vectors = np.load(FOLDER / "vectors.npz")["entities"].astype(np.float32)
+    made = {f"skeleton.{name}": array for name, array in skeleton.items()}
+    made |= {f"skeleton.{name}": made[f"skeleton.{name}"].astype(np.uint32) for name in NUMBERS}
+    made["entities.entity_vectors"] = vectors
+    for name, array in zip(("codes", "scale", "residual"), quantise(vectors), strict=True):
+        made[f"entities.entity_{name}"] = array
+    for name, array in made.items():
+        files[name] = str(folder / f"{name}.npy")
+        np.save(files[name], array, allow_pickle=False)
+    return _core.Searcher(files, "cl100k_base", "english")
+
+
+NUMBERS = ("entity_rank", "relation_source", "relation_target", "relation_rank")
+
+
+def test_a_question_to_an_index_gets_the_published_tables(searcher: _core.Searcher) -> None:
+    """From the question's vector to the text: the settings of preset `parity`, through the engine."""
+    queries = np.load(FOLDER / "vectors.npz")["queries"].astype(np.float32)
+    contexts = lines("contexts.jsonl")
+    names = list(dict.fromkeys(context["query"] for context in contexts))
+    preset = PRESETS["parity"]
+    for context in contexts:
+        vector = queries[names.index(context["query"])]
+        _, printed, _, _ = searcher.answer(
+            "asked",
+            vector,
+            "skeleton",
+            [context["budget"]],
+            rollover=preset["rollover"],
+            seed_entities=preset["seed_entities"],
+            published_tables=preset["tables"] == "published",
+            truncate=False,
+        )
+        text, tokens, units, *_ = printed[0]
+        assert tokens == context["tokens"] <= context["budget"]
+        assert units.tolist() == context["sources"]
+        if context is contexts[0]:
+            assert text == (FOLDER / "sample-context.txt").read_text("utf-8")
+        for table, title in (("entities", "Entities"), ("relationships", "Relationships")):
+            if not context[table]:
+                continue
+            body = text.split(f"-----{title}-----\n", 1)[1].split("\n-----", 1)[0]
+            ids = [int(line.split("|", 1)[0]) for line in body.splitlines()[1:] if line[:1].isdigit()]
+            assert ids[: len(context[table])] == context[table]

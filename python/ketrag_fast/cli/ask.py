@@ -14,7 +14,16 @@ from ketrag_fast.errors import ConfigError, EmptyQuery
 if TYPE_CHECKING:
     from ketrag_fast.types import Answer
 
-_RETRIEVAL = ("mode", "budget", "top", "kg_share", "deadline", "fill_policy", "oversize_policy", "embedder")
+_RETRIEVAL = (
+    "mode",
+    "budget",
+    "top",
+    *options.TABLE_FLAGS,
+    "deadline",
+    "fill_policy",
+    "oversize_policy",
+    "embedder",
+)
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:

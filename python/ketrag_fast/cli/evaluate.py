@@ -76,7 +76,8 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "has it",
     )
     group = parser.add_argument_group("how passages are found")
-    options.setting(group, "top", "fill_policy", "oversize_policy", "kg_share", "seed_keywords", "row_count")
+    options.setting(group, "top", "fill_policy", "oversize_policy", *options.TABLE_FLAGS)
+    options.setting(group, "seed_keywords", "row_count")
     options.setting(parser.add_argument_group("what is built without -i"), *options.BUILD_FLAGS)
     options.reading(
         parser.add_argument_group(

@@ -42,12 +42,15 @@ BUILD_FLAGS = (
     "seed",
     "fallback_encoding",
 )
+TABLE_FLAGS = ("kg_share", "rollover", "seed_entities", "tables")
+"""How the tables of the skeleton are made for a question."""
 READING_FLAGS = (
     "llm",
     "entity_types",
     "gleanings",
     "terse_replies",
     "rewire",
+    "summaries",
     "llm_tokens",
     "llm_seconds",
     "llm_slots",

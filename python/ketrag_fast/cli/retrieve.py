@@ -38,7 +38,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("--explain", action="store_true", help="say for each passage why it is there")
     group = parser.add_argument_group("how passages are found")
     options.setting(group, "mode", "budget", "top", "deadline", "fill_policy", "oversize_policy", "embedder")
-    options.setting(group, "kg_share", "seed_keywords", "row_count")
+    options.setting(group, *options.TABLE_FLAGS, "seed_keywords", "row_count")
     options.writer(group)
     options.model(parser.add_argument_group("the embedding model"))
     parser.set_defaults(run=run, go_on="run the same command again")

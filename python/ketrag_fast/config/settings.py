@@ -68,7 +68,7 @@ class Settings:
         300_000, "vectors of a model from which auto searches with hnswlib", low=1, high=2**32 - 1
     )
     knn_ann_from: int = _setting(
-        300_000, "chunks from which auto makes the KNN graph with hnswlib", low=1, high=2**32 - 1
+        500_000, "chunks from which auto makes the KNN graph with hnswlib", low=1, high=2**32 - 1
     )
     words: Literal["own", "published"] = _setting(
         "own",
@@ -99,6 +99,11 @@ class Settings:
     terse_replies: bool = _setting(True, "a model replies in arrays, which cost fewer tokens than objects")
     rewire: Literal["all", "mention"] = _setting(
         "all", "an entity leads to all units of its chunks, or to those that name it where one does"
+    )
+    summaries: Literal["joined", "model"] = _setting(
+        "joined",
+        "descriptions that several chunks give: their lines joined by a fixed rule, or condensed by the model"
+        " that reads",
     )
     llm_tokens: int = _setting(2048, "tokens of one reply, at most", low=16, high=1_000_000)
     seed: int = _setting(42, "of everything that is drawn by chance", low=0, high=2**64 - 1)
@@ -134,9 +139,22 @@ class Settings:
         low=0.0,
         high=1.0,
     )
-    rollover: bool = _setting(
-        False,
-        "the skeleton gets what the texts leave of the budget, and the sources what its tables leave",
+    rollover: Literal["texts", "none", "graph"] = _setting(
+        "texts",
+        "who gets what the other half of ket or hybrid leaves of the budget: the texts, which then repeat no"
+        " source; nobody, as in the paper; or the graph, as in the published code",
+        concerns="query",
+    )
+    seed_entities: int = _setting(
+        10,
+        "entities nearest to the question that the tables begin with",
+        concerns="query",
+        low=1,
+        high=10_000,
+    )
+    tables: Literal["own", "published"] = _setting(
+        "own",
+        "the skeleton's tables: fixed columns and each source once, or as the published code prints them",
         concerns="query",
     )
     top: int | None = _setting(None, "passages of a context, at most", concerns="query", low=0)

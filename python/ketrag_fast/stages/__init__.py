@@ -3,6 +3,7 @@
 from ketrag_fast.stages import (
     core,
     entities,
+    entity_search,
     keyword_search,
     keywords,
     knn,
@@ -28,6 +29,7 @@ STAGES = (
     replies.STAGE,
     skeleton.STAGE,
     entities.STAGE,
+    entity_search.STAGE,
 )
 
 __all__ = ["STAGES"]

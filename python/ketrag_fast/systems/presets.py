@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-_LOW_COST = {"cut": "windows", "chunk_tokens": 1200, "overlap": 0, "knn_k": 2}
+_LOW_COST = {"cut": "windows", "chunk_tokens": 1200, "overlap": 0, "knn_k": 2, "rollover": "none"}
 _HIGH_PERFORMANCE = {**_LOW_COST, "chunk_tokens": 150}
 
 _SOLUTIONS: Mapping[str, Mapping[str, Any]] = {
@@ -45,6 +45,9 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "knn_zero": True,
         "seed_keywords": 1000,
         "row_count": "whole",
+        "rollover": "graph",
+        "seed_entities": 20,
+        "tables": "published",
         "oversize_policy": "drop",
     },
 }

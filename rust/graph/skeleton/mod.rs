@@ -93,6 +93,68 @@ pub struct Skeleton {
     pub loops: u64,
 }
 
+/// What the rows of the tables of entities and relations are printed from.
+#[derive(Debug, Clone, Copy)]
+pub struct PrintedRows<'a> {
+    pub names: Strings<'a>,
+    pub descriptions: Strings<'a>,
+    pub ranks: &'a [u32],
+    pub sources: &'a [u32],
+    pub targets: &'a [u32],
+    pub relation_descriptions: Strings<'a>,
+    pub weights: &'a [f64],
+    pub relation_ranks: &'a [u32],
+}
+
+impl PrintedRows<'_> {
+    /// Tokens of each entity's whole row, and of each relation's without the links and the line end.
+    pub fn tokens(
+        &self,
+        encoding: Encoding,
+        threads: usize,
+        progress: &Progress,
+    ) -> Result<(Vec<u32>, Vec<u32>)> {
+        self.check()?;
+        let (names, described, told) = (self.names, self.descriptions, self.relation_descriptions);
+        let entities = counts(names.len(), encoding, threads, progress, |row, e| {
+            push_entity(row, e as u32, names.get(e), described.get(e), self.ranks[e]);
+        })?;
+        let relations = counts(told.len(), encoding, threads, progress, |row, r| {
+            let cells = RelationCells {
+                id: r as u32,
+                source: names.get(self.sources[r] as usize),
+                target: names.get(self.targets[r] as usize),
+                description: told.get(r),
+                weight: self.weights[r],
+                rank: self.relation_ranks[r],
+            };
+            push_relation(row, cells);
+            row.push('|');
+        })?;
+        Ok((entities, relations))
+    }
+
+    fn check(&self) -> Result<()> {
+        let (entities, relations) = (self.names.len(), self.relation_descriptions.len());
+        for (name, length, wanted) in [
+            ("descriptions", self.descriptions.len(), entities),
+            ("ranks", self.ranks.len(), entities),
+            ("sources", self.sources.len(), relations),
+            ("targets", self.targets.len(), relations),
+            ("weights", self.weights.len(), relations),
+            ("relation ranks", self.relation_ranks.len(), relations),
+        ] {
+            if length != wanted {
+                return Err(Error::input(format!("there are {length} {name}, not {wanted}")));
+            }
+        }
+        match self.sources.iter().chain(self.targets).find(|&&end| end as usize >= entities) {
+            Some(end) => Err(Error::input(format!("a relation ends in entity {end} of {entities}"))),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Folds all replies.
 pub fn fold(
     replies: &Replies<'_>,
@@ -118,24 +180,19 @@ pub fn fold(
         found.pairs.iter().map(|p| ranks[p[0] as usize].saturating_add(ranks[p[1] as usize])).collect();
     let tied = mentions::tie(replies.chunks, &found, units, options.rewire, threads, progress)?;
     let names = found.names.strings();
+    let (sources, targets): (Vec<u32>, Vec<u32>) = found.pairs.iter().map(|p| (p[0], p[1])).unzip();
     // A view checks the whole text: once, not for each row.
-    let (described, told) = (descriptions.view(), relation_descriptions.view());
-    let row_tokens = counts(entities, options.encoding, threads, progress, |row, e| {
-        push_entity(row, e as u32, names.get(e), described.get(e), ranks[e]);
-    })?;
-    let relation_row_tokens = counts(relations, options.encoding, threads, progress, |row, r| {
-        let [source, target] = found.pairs[r];
-        let cells = RelationCells {
-            id: r as u32,
-            source: names.get(source as usize),
-            target: names.get(target as usize),
-            description: told.get(r),
-            weight: found.weights[r],
-            rank: relation_ranks[r],
-        };
-        push_relation(row, cells);
-        row.push('|');
-    })?;
+    let printed = PrintedRows {
+        names,
+        descriptions: descriptions.view(),
+        ranks: &ranks,
+        sources: &sources,
+        targets: &targets,
+        relation_descriptions: relation_descriptions.view(),
+        weights: &found.weights,
+        relation_ranks: &relation_ranks,
+    };
+    let (row_tokens, relation_row_tokens) = printed.tokens(options.encoding, threads, progress)?;
     let chunks_of = |row: &u32| replies.chunks[*row as usize];
     let columns = units.units.len() - 1;
     Ok(Skeleton {
@@ -145,8 +202,8 @@ pub fn fold(
         chunks: by_owner(found.entity_rows.iter().map(|(e, r)| (*e, chunks_of(r))), entities, columns),
         units: tied.entity_units,
         row_tokens,
-        sources: found.pairs.iter().map(|p| p[0]).collect(),
-        targets: found.pairs.iter().map(|p| p[1]).collect(),
+        sources,
+        targets,
         relation_ranks,
         relation_chunks: by_owner(
             found.relation_rows.iter().map(|(e, r)| (*e, chunks_of(r))),
