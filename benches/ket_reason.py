@@ -1,7 +1,8 @@
-"""Why `ket` covers less than `keyword` at a large budget, and what two remedies bring (benches/skeleton.py).
+"""Why the paper's `ket` covers less than `keyword` at a large budget, and what brings it nearer (skeleton.py).
 
-The remedies are put together here from the product's own parts, since the product does not have them: the
-tables of mode `skeleton` at the graph's share, then KET-RAG's text channel at what it is given.
+`rollover = texts` does two things at once. Here each is done alone, put together from the product's own parts:
+the tables of mode `skeleton` at the graph's share, then KET-RAG's text channel at what it is given. The index
+is to be open with `rollover = none`.
 """
 
 from __future__ import annotations

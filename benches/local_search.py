@@ -2,7 +2,7 @@
 
 Caveats first. One machine, medians after a warm-up; a question's vector is given, so its embedding is not
 counted. 8,000 chunks of random words, a skeleton of 20,000 entities and 40,000 relations of random ends (by a
-power law, so that some entities are hubs), vectors of 384 random dimensions.
+power law, so that some entities are hubs), vectors of 256 dimensions of the built-in space.
 """
 
 from __future__ import annotations

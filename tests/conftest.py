@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ketrag_fast.backends.http import is_loopback
 from tests.support.parts import part
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,6 +23,11 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+_connect = socket.socket.connect
+_connect_ex = socket.socket.connect_ex
+_getaddrinfo = socket.getaddrinfo
+
+
 def _closed(*_: Any, **__: Any) -> Any:
     raise AssertionError("a test tried to open a network connection")
 
@@ -32,6 +38,31 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket.socket, "connect", _closed)
     monkeypatch.setattr(socket.socket, "connect_ex", _closed)
     monkeypatch.setattr(socket, "getaddrinfo", _closed)
+
+
+@pytest.fixture
+def loopback(no_network: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opens this machine's own addresses, and nothing else."""
+
+    def require(host: Any) -> None:
+        if not (isinstance(host, str) and is_loopback(host)):
+            raise AssertionError(f"a test tried to reach {host!r}")
+
+    def connect(self: socket.socket, address: Any) -> Any:
+        require(address[0])
+        return _connect(self, address)
+
+    def connect_ex(self: socket.socket, address: Any) -> Any:
+        require(address[0])
+        return _connect_ex(self, address)
+
+    def getaddrinfo(host: Any, *rest: Any, **named: Any) -> Any:
+        require(host)
+        return _getaddrinfo(host, *rest, **named)
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    monkeypatch.setattr(socket.socket, "connect_ex", connect_ex)
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
 
 
 @pytest.fixture(scope="session")

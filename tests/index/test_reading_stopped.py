@@ -19,9 +19,7 @@ from ketrag_fast import Event, Index, Settings
 from ketrag_fast.errors import Cancelled
 from tests.process import POLAR, command, start
 from tests.support.chat_rules import ChatEndpoint, read_by_rules
-from tests.unit.backends.conftest import loopback
 
-__all__ = ["loopback"]
 pytestmark = pytest.mark.usefixtures("loopback")
 
 ARTICLES = 16

@@ -73,6 +73,8 @@ def predict(sources: Sources, settings: Settings, wish: Wish) -> Estimate:
     if calls.note is not None:
         notes.append(calls.note)
         seconds = None
+    if whole.summaries == "model" and calls is not NO_CALLS:
+        notes.append("without the calls that condense descriptions (summaries = model): replies decide them")
     if not timing:
         notes.append(f"{whole.embedder} was not asked, as that may cost money: --spend times it on a sample")
         seconds = None

@@ -50,6 +50,8 @@ class Outcome:
     pending: list[Chunk] = field(default_factory=list)
     whole: Mapping[str, float] = field(default_factory=dict)
     """Calls, tokens and seconds of all these chunks, whichever build asked: what the skeleton costs alone."""
+    summaries: tuple[int, int] | None = None
+    """Descriptions that a model condensed, and those that it was to; None where none is asked to."""
     stopped: str | None = None
     """The limit that ended the reading, `limit_seconds` or `limit_usd`."""
 
@@ -58,6 +60,8 @@ class Outcome:
         names = ("core", "read", "hits", "asked", "tokens_in", "tokens_out", "tokens_shared", "barren")
         counts = {name: getattr(self, name) for name in names}
         left = {"failed": len(self.failed), "pending": len(self.pending), "whole": dict(self.whole)}
+        if self.summaries is not None:
+            left["summaries"] = {"made": self.summaries[0], "wanted": self.summaries[1]}
         return {**counts, **left, "seconds": round(self.seconds, 3), "stopped": self.stopped}
 
 
@@ -137,7 +141,7 @@ class Reading:
             if self.expired:
                 self.outcome.stopped = "limit_seconds"
                 return
-            with self.journal.together():
+            with self.journal.transaction():
                 for talk in todo[start : start + _BATCH]:
                     found = local.extract(talk.chunk)
                     if found is None:

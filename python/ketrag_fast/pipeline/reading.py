@@ -131,6 +131,12 @@ def warnings(reading: Reading | None, plan: Plan, base: Generation | None) -> li
         why = {"limit_seconds": "the time was up", "limit_usd": "the limit in USD was reached"}
         reason = f": {why[outcome.stopped]}" if outcome.stopped else ""
         told.append(f"{count}{reason}; `ketrag index --llm {reader.spec}` reads them, and nothing twice")
+    made, wanted = outcome.summaries or (0, 0)
+    if made < wanted:
+        told.append(
+            f"{wanted - made:,} of {wanted:,} descriptions are joined by rule for want of a usable summary; "
+            f"`ketrag index --llm {reader.spec}` asks for those that were not asked yet"
+        )
     if outcome.read and outcome.barren == outcome.read:
         told.append(f"{reader.spec} found no entity in any of {outcome.read:,} chunks")
     replaced = _replaced(base, reader.key, outcome.read) if plan.asks or plan.partial else None

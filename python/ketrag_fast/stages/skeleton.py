@@ -2,14 +2,71 @@
 
 from __future__ import annotations
 
+import hashlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 from ketrag_fast import _core
 from ketrag_fast.config import Settings
+from ketrag_fast.errors import ConfigError, InternalError
+from ketrag_fast.extraction.summaries import Described, Summaries
+from ketrag_fast.kernels.text import pack, unpack
 from ketrag_fast.pipeline.stage import Outputs, Stage, StageContext, StageInputs
-from ketrag_fast.stages.rows import strings
+from ketrag_fast.stages.rows import strings, strings_out
+
+JOINED = 500
+"""Tokens of a description that is joined by rule."""
+_EVERYTHING = 2**62
+
+
+def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
+    """Where a model condenses descriptions: has it write what is not kept, and stands for all that is."""
+    if settings.summaries == "joined":
+        return ""
+    wanted, summaries = _wanted(inputs, settings, context)
+    summaries.write([one for one, _ in wanted], context.report)
+    if context.reading is not None:
+        made = sum(1 for one, _ in wanted if one.summary is not None)
+        context.reading.outcome.summaries = made, len(wanted)
+    state = hashlib.blake2b(digest_size=32)
+    for one, _ in wanted:
+        state.update(repr((one.about, one.summary)).encode("utf-8", "replace"))
+    return state.hexdigest()
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """A function of the replies and of the texts that they are about, whatever came when."""
+    made = dict(_fold(inputs, settings, context, JOINED))
+    if settings.summaries == "joined":
+        return made
+    wanted, _ = _wanted(inputs, settings, context)
+    for column in ("entity", "relation"):
+        texts = unpack(*strings(made, f"{column}_description"))
+        for one, (kind, place) in wanted:
+            if kind == column and one.summary is not None:
+                texts[place] = one.summary
+        made |= strings_out(f"{column}_description", pack(texts))
+    made["entity_row_tokens"], made["relation_row_tokens"] = _core.skeleton_row_tokens(
+        strings(made, "entity_name"),
+        strings(made, "entity_description"),
+        made["entity_rank"],
+        made["relation_source"],
+        made["relation_target"],
+        strings(made, "relation_description"),
+        made["relation_weight"],
+        made["relation_rank"],
+        settings.encoding,
+        threads=context.threads,
+    )
+    told = [sum(1 for one, _ in wanted if one.summary is not None), len(wanted)]
+    return made | {"summaries": np.array(told, np.uint64)}
+
+
+def _fold(
+    inputs: StageInputs, settings: Settings, context: StageContext, tokens: int
+) -> dict[str, NDArray[Any]]:
     replies, units = inputs["replies"], inputs["units"]
     return _core.fold_skeleton(
         replies["reply_chunk"],
@@ -27,17 +84,48 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         units["unit_span"],
         settings.encoding,
         rewire=settings.rewire,
+        description_tokens=tokens,
         threads=context.threads,
         report=context.report,
     )
 
 
+def _wanted(
+    inputs: StageInputs, settings: Settings, context: StageContext
+) -> tuple[list[tuple[Described, tuple[str, int]]], Summaries]:
+    """Whatever has two lines or more, with what is kept about it, and its place."""
+    if context.reading is None:
+        raise InternalError("nobody reads the chunks in this build")
+    reader = context.reading.reader
+    if not reader.grounded:
+        raise ConfigError(
+            f"summaries = model needs a language model that reads the chunks; {reader.spec} is none",
+            hint="leave --summaries out, or name a model: --llm llama-cpp:PATH.gguf or openai:MODEL@URL",
+        )
+    folded = _fold(inputs, settings, context, _EVERYTHING)
+    names = unpack(*strings(folded, "entity_name"))
+    ends = zip(folded["relation_source"].tolist(), folded["relation_target"].tolist(), strict=True)
+    found = []
+    for place, text in enumerate(unpack(*strings(folded, "entity_description"))):
+        if "\n" in text:
+            found.append((Described((names[place],), tuple(text.split("\n"))), ("entity", place)))
+    relations = zip(unpack(*strings(folded, "relation_description")), ends, strict=True)
+    for place, (text, (a, b)) in enumerate(relations):
+        if "\n" in text:
+            about = (names[a], names[b])
+            found.append((Described(about, tuple(text.split("\n"))), ("relation", place)))
+    summaries = Summaries(context.reading)
+    summaries.recall([one for one, _ in found])
+    return found, summaries
+
+
 STAGE = Stage(
     "skeleton",
-    version=1,
+    version=2,
     needs=("units", "replies"),
-    settings=("encoding", "rewire"),
+    settings=("encoding", "rewire", "summaries"),
     run=run,
     unit="chunks",
+    look=look,
     read=True,
 )

@@ -1,0 +1,183 @@
+"""Descriptions condensed by the model that reads: asked once, kept, and done without."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ketrag_fast import Index, Settings
+from ketrag_fast.errors import ConfigError
+from ketrag_fast.extraction.journal import Row
+from ketrag_fast.extraction.summaries import INPUT, Described
+from ketrag_fast.kernels.text import count_tokens, unpack
+from tests.process import POLAR, command
+from tests.support.chat import Chat
+from tests.support.chat_rules import read_by_rules
+
+pytestmark = pytest.mark.usefixtures("loopback")
+_LINE = re.compile(r"^- (.*)$", re.MULTILINE)
+
+
+def words(request: dict[str, Any]) -> str:
+    return "\n".join(message["content"] for message in request["messages"])
+
+
+def is_summary(request: dict[str, Any]) -> bool:
+    return '{"summary": "..."}' in words(request)
+
+
+def told(about: str, lines: list[str]) -> str:
+    return f"{about} in {len(lines)} lines of which the first is {lines[0][:20]}".strip()
+
+
+def answer(request: dict[str, Any]) -> str:
+    prompt = words(request)
+    if not is_summary(request):
+        return read_by_rules(prompt)
+    about = prompt.split(":\n- ", 1)[0].rsplit("\n", 1)[-1]
+    return json.dumps({"summary": told(about, _LINE.findall(prompt))})
+
+
+@pytest.fixture(scope="module")
+def docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("docs")
+    for path in sorted((POLAR / "articles").iterdir())[:24]:
+        shutil.copy(path, folder)
+    return folder
+
+
+@pytest.fixture
+def server() -> Iterator[Chat]:
+    with Chat(answer) as chat:
+        yield chat
+
+
+def build(docs: Path, place: Path, spec: str | None, **settings: Any) -> Index:
+    named = {} if spec is None else {"llm": spec}
+    return Index.build(docs, place, settings=Settings(core_ratio=1.0, **named, **settings))
+
+
+def skeleton(index: Index) -> tuple[dict[str, str], list[str]]:
+    arrays = index.arrays()["skeleton"]
+    names = unpack(arrays["entity_name_blob"], arrays["entity_name_offsets"])
+    described = unpack(arrays["entity_description_blob"], arrays["entity_description_offsets"])
+    ends = zip(arrays["relation_source"].tolist(), arrays["relation_target"].tolist(), strict=True)
+    relations = unpack(arrays["relation_description_blob"], arrays["relation_description_offsets"])
+    every = [f"{names[a]}|{names[b]}|{text}" for (a, b), text in zip(ends, relations, strict=True)]
+    return dict(zip(names, described, strict=True)), every
+
+
+def test_what_chunks_say_several_times_is_condensed_once(docs: Path, server: Chat, tmp_path: Path) -> None:
+    spec = f"openai:mini@{server.url}"
+    with build(docs, tmp_path / "joined", spec) as plain:
+        joined, _ = skeleton(plain)
+    assert not any(map(is_summary, server.requests))
+    server.requests.clear()
+    with build(docs, tmp_path / "model", spec, summaries="model") as index:
+        made, relations = skeleton(index)
+        several = {name for name, text in joined.items() if "\n" in text}
+        assert len(several) > 5 and made.keys() == joined.keys()
+        for name, text in made.items():
+            lines = sorted(joined[name].split("\n"), key=str.encode)
+            assert text == (told(name, lines) if name in several else joined[name])
+        assert any(" in 2 lines of which" in text for text in relations)
+        asked = sum(map(is_summary, server.requests))
+        report = index.report
+        assert report is not None and report.extraction is not None
+        assert report.extraction["summaries"] == {"made": asked, "wanted": asked}
+        arrays = index.arrays()["skeleton"]
+        rows = [
+            f"{n}|{name}|{text}|{rank}\n"
+            for n, ((name, text), rank) in enumerate(
+                zip(made.items(), arrays["entity_rank"].tolist(), strict=True)
+            )
+        ]
+        assert np.array_equal(arrays["entity_row_tokens"], count_tokens(rows))
+        digest = index.digest
+        context = index.retrieve("Who led the expedition?", mode="skeleton", budget=3000)
+        assert context.tokens == sum(section.tokens for section in context.sections) <= 3000
+    server.requests.clear()
+    for named in (spec, None):  # nothing is asked again, and without the model nothing is lost
+        with build(docs, tmp_path / "model", named, summaries="model") as again:
+            assert again.digest == digest and again.report is not None and not again.report.changed
+    assert not server.requests
+    with build(docs, tmp_path / "model", None, summaries="joined") as back:
+        assert skeleton(back)[0] == joined and not server.requests
+
+
+def test_useless_summaries_leave_the_joined_lines_and_say_so(docs: Path, tmp_path: Path) -> None:
+    def useless(request: dict[str, Any]) -> str:
+        return '{"summary": ""}' if is_summary(request) else read_by_rules(words(request))
+
+    with Chat(useless) as server:
+        spec = f"openai:mini@{server.url}"
+        with build(docs, tmp_path / "plain", spec) as plain:
+            joined = skeleton(plain)
+        with build(docs, tmp_path / "useless", spec, summaries="model") as index:
+            assert skeleton(index) == joined
+            report = index.report
+            assert report is not None and report.extraction is not None
+            wanted = report.extraction["summaries"]["wanted"]
+            assert report.extraction["summaries"]["made"] == 0 < wanted
+            assert any("joined by rule" in warning for warning in report.warnings)
+        asked = sum(map(is_summary, server.requests))
+        assert asked == 2 * wanted
+        build(docs, tmp_path / "useless", spec, summaries="model").close()
+        assert sum(map(is_summary, server.requests)) == asked
+
+
+@pytest.mark.parametrize("llm", ["heuristic", "none"])
+def test_rules_write_no_summaries(docs: Path, tmp_path: Path, llm: str) -> None:
+    if llm == "none":  # nothing reads, so there is nothing to condense
+        build(docs, tmp_path / "i", llm, summaries="model").close()
+        return
+    with pytest.raises(ConfigError, match="summaries = model needs a language model"):
+        build(docs, tmp_path / "i", llm, summaries="model")
+
+
+def test_llama_cpp_writes_them(docs: Path, tiny_gguf: Path, tmp_path: Path) -> None:
+    """Random weights say nothing sensible, but they say it in the form that was asked for."""
+    (tmp_path / "docs").mkdir()
+    shutil.copy(sorted(docs.iterdir())[0], tmp_path / "docs")
+    done = command(
+        "index",
+        "docs",
+        "--llm",
+        f"llama-cpp:{tiny_gguf}",
+        "--summaries",
+        "model",
+        "--llm-tokens",
+        "60",
+        "--on-barren",
+        "continue",
+        "--json",
+        cwd=tmp_path,
+    )
+    assert done.code in (0, 3), done.err
+    found = json.loads(done.out)["extraction"]["summaries"]
+    assert 0 <= found["made"] <= found["wanted"]
+
+
+def test_many_lines_go_in_batches_and_none_is_left_out() -> None:
+    lines = [f"line {n} " + "word " * 300 for n in range(40)]
+    one = Described(("A",), tuple(lines))
+    seen: list[str] = []
+    made: list[str] = []
+    while (batch := one.batch(made)) is not None:
+        assert batch == sorted(batch, key=str.encode)
+        assert len(batch) > 1 and count_tokens(batch).sum() <= INPUT + 400
+        assert not made or made[-1] in batch
+        seen += [line for line in batch if line not in made]
+        made.append(f"summary {len(made)}")
+        row = Row(len(made) - 1, 1, "", "stop", None, "clean", 0, 0, made[-1])
+        one.rows.append(row)
+        assert one.made == made
+    assert sorted(seen) == sorted(lines) and len(made) > 2
+    assert one.summary == made[-1] and one.next() is None
