@@ -18,9 +18,25 @@ RUNS = (
     ("cooccurrence.py",),
     ("pagerank.py",),
     ("tokenisation.py",),
-    ("builtin_embedder.py",),
     ("heuristic.py",),
+    ("fold.py",),
+    ("local_search.py",),
+    ("skeleton.py",),
+    ("skeleton_partial.py",),
 )
+WITH_MODEL = (
+    ("encoder.py", "{model}", "--all"),
+    ("encoder_peers.py", "{model}"),
+    ("encoder_build.py", "{model}"),
+    ("embedding.py", "--model", "{model}"),
+    ("rebuild.py", "--embedder", "sentence-transformers:{model}"),
+    ("ann.py", "--knn"),
+    ("skeleton.py", "--embedder", "native:{model}"),
+    ("estimates.py", "--embedder", "native:{model}", "--sets", "musique-train100"),
+)
+"""With a model's folder and the extras `embed` and `ann`; another forty minutes."""
+WITH_LLM = (("extraction_speed.py", "--chunks", "8"),)
+"""With the extra `llm`: it makes its own models of random weights; ten minutes."""
 
 PREFACE = """# Benchmarks
 
@@ -30,7 +46,8 @@ question is one point of coverage, and differences below two or three points are
 of the built-in vectors were chosen on musique-train100 and hotpotqa-train100, so their rows there are those of
 development sets. Generated text is harder than real text for some kernels and easier for others.
 
-`make bench` writes this page anew. It needs the question sets in `$KETRAG_DATA` and the extra `bench`.
+`make bench` writes this page anew, as far as no model is needed; `python benches/all.py --model FOLDER --llm` adds the
+rest (extras `embed`, `ann`, `llm`; FOLDER is all-MiniLM-L6-v2's). It needs the question sets in `$KETRAG_DATA`.
 """
 
 
@@ -38,16 +55,22 @@ def main() -> int:
     """Prints the report; a benchmark that fails is named, and the rest go on."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", help="comma-separated names, such as coverage,build")
+    parser.add_argument("--model", help="folder of a sentence-transformers model: adds what needs one")
+    parser.add_argument("--llm", action="store_true", help="adds what needs llama-cpp-python")
     args = parser.parse_args()
+    runs = RUNS + (WITH_MODEL if args.model else ()) + (WITH_LLM if args.llm else ())
     wanted = set(args.only.split(",")) if args.only else None
     print(PREFACE, flush=True)
     failed = 0
-    for script, *options in RUNS:
+    for script, *given in runs:
+        options = [option.format(model=args.model) for option in given]
         if wanted is not None and script.removesuffix(".py") not in wanted:
             continue
-        print(f"<!-- python benches/{' '.join([script, *options])} -->", flush=True)
+        shown = " ".join([script, *(option.format(model="FOLDER") for option in given)])
+        print(f"<!-- python benches/{shown} -->", flush=True)
         done = subprocess.run([sys.executable, str(HERE / script), *options], text=True, capture_output=True)
-        print(done.stdout.replace("\n# ", "\n## ").replace("# ", "## ", 1) if done.stdout else "", flush=True)
+        text = done.stdout.replace(args.model, "FOLDER") if args.model else done.stdout
+        print(text.replace("\n# ", "\n## ").replace("# ", "## ", 1), flush=True)
         if done.returncode:
             failed += 1
             print(f"`{script}` failed: {done.stderr.strip().splitlines()[-1:]}", flush=True)

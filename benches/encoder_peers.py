@@ -144,7 +144,7 @@ def main() -> None:
     args = parser.parse_args()
     os.environ["HF_HUB_OFFLINE"] = "1"
     native = Encoder.open(args.folder)
-    header("The native encoder and its peers", (__doc__ or "").split("\n\n")[1:2])
+    header("The native encoder and its peers", [" ".join((__doc__ or "").split("\n\n")[1].split())])
     cores = os.cpu_count() or 1
     passages, sentences = texts_of(require_data("musique-train100"))
     rows = []

@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("--replies", type=int, default=100_000)
     parser.add_argument("--runs", type=int, default=3)
     chosen = parser.parse_args()
-    header("Fold of replies into a skeleton", (__doc__ or "").split("\n\n")[1:2])
+    header("Fold of replies into a skeleton", [" ".join((__doc__ or "").split("\n\n")[1].split())])
     base = recorded()
     texts, names, sources, targets, said = [], [], [], [], []
     entity_ends, relation_ends = [0], [0]

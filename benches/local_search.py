@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=12_000)
     parser.add_argument("--questions", type=int, default=100)
     args = parser.parse_args()
-    header("Local search and ket retrieval", (__doc__ or "").split("\n\n")[1:2])
+    header("Local search and ket retrieval", [" ".join((__doc__ or "").split("\n\n")[1].split())])
     draw = np.random.default_rng(7)
     words = [f"w{i}" for i in range(20_000)]
     picks = (len(words) * draw.random((args.chunks, 120)) ** 3).astype(int)

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from common import header, table
 from ketrag_fast.kernels import graphs
 
 
@@ -68,14 +69,16 @@ def ranks(n: int, degree: int, repeat: int) -> None:
         ("igraph PRPACK", lambda: graph.pagerank(damping=0.85)),
         ("networkx", lambda: list(networkx.pagerank(nx_graph, alpha=0.85).values())),
     ]
-    print(f"\nPageRank, {n:,} nodes, {len(both):,} directed edges (median of {repeat})")
-    print(f"{'':26}{'seconds':>10}{'times ours':>12}{'L1 distance to ours':>22}")
-    print(f"{'ketrag_fast, all threads':26}{base:10.4f}{1.0:12.1f}{0.0:22.1e}")
-    print(f"{'ketrag_fast, 1 thread':26}{one:10.4f}{one / base:12.1f}{0.0:22.1e}")
+    print(f"PageRank, {n:,} nodes, {len(both):,} directed edges (median of {repeat}):\n")
+    rows: list[list[Any]] = [
+        ["ketrag_fast, all threads", base, "1.0", "0"],
+        ["ketrag_fast, 1 thread", one, f"{one / base:.1f}", "0"],
+    ]
     for name, work in peers:
         seconds, result = timed(work, max(1, repeat // 3))
         distance = np.abs(np.asarray(result) - ours).sum()
-        print(f"{name:26}{seconds:10.4f}{seconds / base:12.1f}{distance:22.1e}")
+        rows.append([name, seconds, f"{seconds / base:.1f}", f"{distance:.1e}"])
+    table(["", "seconds", "times ours", "L1 distance to ours"], rows)
 
 
 def turned(units: int, per_unit: int, words: int, repeat: int) -> None:
@@ -95,13 +98,10 @@ def turned(units: int, per_unit: int, words: int, repeat: int) -> None:
     )
     peer, want = timed(matrix.tocsc, repeat)
     assert np.array_equal(want.indices.astype(np.uint32), got.indices)
-    print(f"\nTranspose, {units:,} units, {len(indices):,} postings, {words:,} words (median of {repeat})")
-    for name, seconds in (
-        ("ketrag_fast, all threads", base),
-        ("ketrag_fast, 1 thread", one),
-        ("scipy csr->csc", peer),
-    ):
-        print(f"{name:26}{seconds:10.4f}{seconds / base:12.1f}")
+    print(f"Transpose, {units:,} units, {len(indices):,} postings, {words:,} words (median of {repeat}):\n")
+    found = (("ketrag_fast, all threads", base), ("ketrag_fast, 1 thread", one), ("scipy csr->csc", peer))
+    rows = [[name, seconds, f"{seconds / base:.1f}"] for name, seconds in found]
+    table(["", "seconds", "times ours"], rows)
 
 
 def main() -> None:
@@ -115,7 +115,7 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=500_000)
     parser.add_argument("--repeat", type=int, default=5)
     chosen = parser.parse_args()
-    print((__doc__ or "").split("\n", 2)[2])
+    header("PageRank and the transpose", [" ".join((__doc__ or "").split("\n\n")[1].split())])
     for n in chosen.nodes:
         ranks(n, chosen.degree, chosen.repeat)
     turned(chosen.units, chosen.words_per_unit, chosen.words, chosen.repeat)

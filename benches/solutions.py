@@ -130,6 +130,16 @@ def report(
             )
             for share in SHARES
         ]
+    # The product's own rule: the texts get what the skeleton leaves, and print no source again.
+    rows += [
+        Configuration(
+            f"{name}{suffix}, rollover texts",
+            {"system": f"{name}{suffix}", "rollover": "texts", "llm": llm},
+        )
+        for suffix in ("-150", "")
+        for name in ("hybrid-rag", "ket-rag-p")
+        if name in names
+    ]
     # The product's own units: about 200 tokens, cut at sentence ends.
     rows.append(Configuration("walk", {"system": "walk"}))
     if "ket-rag-p" in names:

@@ -82,8 +82,8 @@ def test_local_against_api(place: Path, tiny_gguf: Path, server: LlamaServer) ->
     assert "What the graphs have in common" in page
 
 
-def _estimate(place: Path, llm: str, *more: str) -> dict[str, Any]:
-    code, out, err = ketrag("estimate", "set", "--llm", llm, *LIMITS, *more, "--json", cwd=place)
+def _estimate(place: Path, llm: str, *more: str, of: str = "set") -> dict[str, Any]:
+    code, out, err = ketrag("estimate", of, "--llm", llm, *LIMITS, *more, "--json", cwd=place)
     assert code == 0, err
     found: dict[str, Any] = json.loads(out)
     return found
@@ -100,7 +100,14 @@ def test_an_estimate_times_the_model_and_learns_from_the_build(place: Path, tiny
     rows = {row["name"]: row for row in report["estimate"]}
     assert rows["core_chunks"]["off_percent"] == 0
     assert abs(rows["tokens_in"]["off_percent"]) < 15
-    again = _estimate(place, llm, "-i", "idx")
+    same = _estimate(place, llm, "-i", "idx")
+    assert (same["calls"], same["tokens_in"], same["core_chunks"]) == (0, 0, report["usage"]["core_chunks"])
+    (place / "other").mkdir()
+    for line in (place / "set" / "corpus.jsonl").read_text("utf-8").splitlines():
+        row = json.loads(line)
+        with (place / "other" / "corpus.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row | {"_id": f"other {row['_id']}"}) + "\n")
+    again = _estimate(place, llm, "-i", "idx", of="other")
     assert again["basis"]["tokens_in"] == "from the last build"
     for name in ("calls", "tokens_in", "tokens_out"):
         assert again[name] == pytest.approx(report["usage"][name], rel=0.15), name

@@ -92,6 +92,7 @@ def test_what_chunks_say_several_times_is_condensed_once(docs: Path, server: Cha
         report = index.report
         assert report is not None and report.extraction is not None
         assert report.extraction["summaries"] == {"made": asked, "wanted": asked}
+        assert report.extraction["whole"]["calls"] == asked + report.extraction["core"]
         arrays = index.arrays()["skeleton"]
         rows = [
             f"{n}|{name}|{text}|{rank}\n"

@@ -48,6 +48,11 @@ def past(path: Path, settings: Mapping[str, Any]) -> Past | None:
     return next((build for build in found if _embedded(build) >= 0.9 * most), None)
 
 
+def contents(path: Path) -> frozenset[str]:
+    """The documents that an index holds, by the hashes of their contents; none where there is no index."""
+    return frozenset(_rows(path, "SELECT content FROM documents"))
+
+
 def _embedded(build: Past) -> float:
     return build.usage.embedding_tokens / max(build.usage.characters, 1)
 

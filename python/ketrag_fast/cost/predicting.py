@@ -19,7 +19,7 @@ from ketrag_fast.cost.bill import bill
 from ketrag_fast.cost.calls import NO_CALLS, Calls, reckon
 from ketrag_fast.cost.estimate import COUNTED, PAST, SAMPLED, Estimate
 from ketrag_fast.cost.growth import bytes_at, chunks_at, seconds_at
-from ketrag_fast.cost.history import Past, past
+from ketrag_fast.cost.history import Past, contents, past
 from ketrag_fast.cost.measure import Sample, measure
 from ketrag_fast.cost.prices import Prices
 from ketrag_fast.cost.survey import Survey, survey
@@ -53,12 +53,14 @@ def predict(sources: Sources, settings: Settings, wish: Wish) -> Estimate:
     parse_spec(whole.llm)
     local = parse(whole.embedder)[0] != "openai"
     timing = local or wish.spend
-    found = survey(read_only(sources, whole), wish.sample, _CHARACTERS, whole.seed)
+    before = past(wish.index, build_settings(whole)) if wish.index is not None else None
+    # What an index of the same kind holds is kept: its vectors and replies cost nothing again.
+    held = contents(wish.index) if wish.index is not None and before is not None else frozenset()
+    found = survey(read_only(sources, whole), wish.sample, _CHARACTERS, whole.seed, held)
     samples = measure(found.sample, _plain(asked, BUILTIN), wish.progress)
     last = samples[-1]
     chunks = _chunks(found, last)
     core = min(chunks, math.ceil(whole.core_ratio * chunks - 1e-9))
-    before = past(wish.index, build_settings(whole)) if wish.index is not None else None
     calls = _calls(last, whole, wish, before)
     model = None
     if whole.embedder != BUILTIN and timing and before is None and found.documents:
@@ -67,8 +69,14 @@ def predict(sources: Sources, settings: Settings, wish: Wish) -> Estimate:
     stages = work.stages()
     seconds: float | None = math.fsum(stages.values()) + work.around()
     notes = []
+    asked_now = math.ceil(core * found.fresh - 1e-9)
+    if found.known:
+        notes.append(
+            f"{found.known:,} of {found.documents:,} documents are in the index already: what is kept of "
+            "them (vectors, replies) is not counted again"
+        )
     if calls.seconds is not None and core and calls.seconds:
-        stages["language model"] = calls.seconds * core * (1 + whole.gleanings)
+        stages["language model"] = calls.seconds * asked_now * (1 + whole.gleanings)
         seconds = (seconds or 0.0) + stages["language model"]
     if calls.note is not None:
         notes.append(calls.note)
@@ -78,12 +86,12 @@ def predict(sources: Sources, settings: Settings, wish: Wish) -> Estimate:
     if not timing:
         notes.append(f"{whole.embedder} was not asked, as that may cost money: --spend times it on a sample")
         seconds = None
-    number = core * (1 + whole.gleanings) if calls is not NO_CALLS else 0
+    number = asked_now * (1 + whole.gleanings) if calls is not NO_CALLS else 0
     sent, said = _with_gleanings(calls, whole.gleanings)
     usage = Usage(
         calls=number,
-        tokens_in=round(core * sent),
-        tokens_out=round(core * said),
+        tokens_in=round(asked_now * sent),
+        tokens_out=round(asked_now * said),
         embedding_tokens=work.embedding_tokens(),
     )
     basis = {
@@ -155,7 +163,7 @@ class _Work:
         if self.before is not None:
             grown = self._grown(took)
             if self.settings.embedder != BUILTIN:
-                grown["vectors"] = self._share
+                grown["vectors"] = self._share * self.found.fresh
             own = ((name, s) for name, s in self.before.stages.items() if name not in _OF_LLM)
             return {name: seconds * grown.get(name, self._share) for name, seconds in own}
         found = seconds_at(self.found.characters, self._sizes, took)
@@ -176,7 +184,7 @@ class _Work:
         if self.settings.embedder == BUILTIN:
             return 0
         if self.before is not None and self.before.usage.embedding_tokens:
-            return round(self.before.usage.embedding_tokens * self._share)
+            return round(self.before.usage.embedding_tokens * self._share * self.found.fresh)
         last = self.samples[-1]
         if self.model is not None:
             each = self.model.tokens_per_byte

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ketrag_fast.storage.tables import content_of
 from ketrag_fast.types import Document, Failure
 
 
@@ -21,6 +22,14 @@ class Survey:
     failures: int
     sample: tuple[Document, ...]
     lengths: NDArray[np.int64]
+    known: int = 0
+    known_characters: int = 0
+    """Of these documents, those that an index holds already as they are."""
+
+    @property
+    def fresh(self) -> float:
+        """The share of the characters that is new."""
+        return 1.0 - self.known_characters / self.characters if self.characters else 1.0
 
     @property
     def whole(self) -> bool:
@@ -34,22 +43,31 @@ class Survey:
         return self.characters / own if own else 1.0
 
 
-def survey(items: Iterable[Document | Failure], most: int, characters: int, seed: int) -> Survey:
+def survey(
+    items: Iterable[Document | Failure],
+    most: int,
+    characters: int,
+    seed: int,
+    held: Container[str] = frozenset(),
+) -> Survey:
     """Reads all, keeps at most `most` documents and about `characters` characters of them.
 
     Every document has the same chance (reservoir sampling); equal for equal documents and seed. A document
-    that alone is longer than the sample may be is cut.
+    that alone is longer than the sample may be is cut. `held` are the contents that an index has already.
     """
     chance = random.Random(seed)  # noqa: S311 - a sample, not a secret
     kept: list[tuple[int, Document]] = []
     lengths: list[int] = []
-    failures = 0
+    failures = known = known_characters = 0
     for item in items:
         if isinstance(item, Failure):
             failures += 1
             continue
         place = len(lengths)
         lengths.append(len(item.text))
+        if held and content_of(item) in held:
+            known += 1
+            known_characters += len(item.text)
         if len(item.text) > characters:
             item = Document(item.id, item.text[:characters], item.title, item.metadata)
         if len(kept) < most:
@@ -67,4 +85,5 @@ def survey(items: Iterable[Document | Failure], most: int, characters: int, seed
         sample.append(entry)
         room -= len(entry[1].text)
     chosen = tuple(document for _, document in sorted(sample, key=lambda entry: entry[0]))
-    return Survey(len(lengths), sum(lengths), failures, chosen, np.asarray(lengths, np.int64))
+    total = np.asarray(lengths, np.int64)
+    return Survey(len(lengths), sum(lengths), failures, chosen, total, known, known_characters)

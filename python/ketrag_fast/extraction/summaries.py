@@ -146,6 +146,13 @@ class Summaries:
                 hint="the same command goes on",
             )
 
+    def account(self, wanted: Sequence[Described]) -> None:
+        """Counts these summaries, and what they cost in whatever build, with the reading's outcome."""
+        outcome = self._reading.outcome
+        outcome.summaries = sum(1 for one in wanted if one.summary is not None), len(wanted)
+        spent = self._reading.journal.totals(self._reading.number, [self._name(one) for one in wanted])
+        outcome.whole = {name: outcome.whole.get(name, 0) + value for name, value in spent.items()}
+
     def _name(self, one: Described) -> bytes:
         return chunk_hash("summary", self._mark, *one.about, "", *one.lines)
 

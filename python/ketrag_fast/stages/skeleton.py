@@ -26,10 +26,9 @@ def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
     if settings.summaries == "joined":
         return ""
     wanted, summaries = _wanted(inputs, settings, context)
-    summaries.write([one for one, _ in wanted], context.report)
-    if context.reading is not None:
-        made = sum(1 for one, _ in wanted if one.summary is not None)
-        context.reading.outcome.summaries = made, len(wanted)
+    every = [one for one, _ in wanted]
+    summaries.write(every, context.report)
+    summaries.account(every)
     state = hashlib.blake2b(digest_size=32)
     for one, _ in wanted:
         state.update(repr((one.about, one.summary)).encode("utf-8", "replace"))

@@ -14,6 +14,7 @@ from ketrag_fast import Index, Settings
 from ketrag_fast.backends.ann import choose, stored
 from ketrag_fast.backends.embedders.vectors import write_vectors
 from ketrag_fast.errors import BackendMissing, Cancelled, IndexDamaged
+from ketrag_fast.kernels.text import unpack
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.types import Document
@@ -177,3 +178,38 @@ def test_a_stop_while_the_graph_is_built_leaves_nothing_behind(
     assert not [path for path in (tmp_path / "i" / "work").iterdir() if path.suffix == ".hnsw"]
     with Index.build(documents, tmp_path / "i", settings=settings) as index:
         assert index.stats()["search"]["units"]["kind"] == "hnsw"
+
+
+def test_entities_have_a_graph_where_there_is_a_skeleton(tmp_path: Path) -> None:
+    """Modes with tables find by it what the scan finds, and `ket` and `hybrid` ask two graphs at once."""
+    said = [f"Captain Ann{n} of Port{n % 50} sailed the Ship{n % 90} to Cape{n % 40}." for n in range(300)]
+    documents = [Document(f"d{n}", text) for n, text in enumerate(said)]
+    with Index.build(
+        documents, tmp_path / "plain", settings=Settings(llm="heuristic", core_ratio=1.0)
+    ) as plain:
+        skeleton = plain.arrays()["skeleton"]
+        columns = [
+            unpack(skeleton[f"entity_{name}_blob"], skeleton[f"entity_{name}_offsets"])
+            for name in ("name", "description")
+        ]
+    entities = [f"{name}:{text}" if text else name for name, text in zip(*columns, strict=True)]
+    every = list(dict.fromkeys([*said, *entities, *asked()]))
+    draw = np.random.Generator(np.random.PCG64(5))
+    rows = (
+        draw.standard_normal((len(every), 16))
+        + 2 * draw.standard_normal((20, 16))[np.arange(len(every)) % 20]
+    )
+    write_vectors(tmp_path / "vectors", every, rows.astype(np.float32))
+    common = {"embedder": f"vectors:{tmp_path / 'vectors'}", "llm": "heuristic", "core_ratio": 1.0}
+
+    def make(name: str, **settings: Any) -> Index:
+        return Index.build(documents, tmp_path / name, settings=Settings(**common, **settings))
+
+    with make("scan", ann="exact") as scan, make("graph", ann="hnsw") as graph:
+        assert scan.stats()["search"]["entities"]["kind"] == "exact"
+        assert graph.stats()["search"]["entities"]["kind"] == "hnsw"
+        assert graph.stats()["search"]["entities"]["count"] == len(entities) > 200
+        for mode in ("skeleton", "ket", "hybrid"):
+            one, two = (index.retrieve_many(asked(), mode=mode, budget=600) for index in (scan, graph))
+            assert np.mean([a.text == b.text for a, b in zip(one, two, strict=True)]) >= 0.9, mode
+            assert graph.retrieve(asked()[0], mode=mode, budget=600).text == two[0].text

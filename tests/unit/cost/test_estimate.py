@@ -117,10 +117,28 @@ def test_tokens_of_a_model_are_told_and_then_known(tmp_path: Path) -> None:
     real = report.usage.embedding_tokens
     assert real > 0
     assert _within(estimate.embedding_tokens, real, 15)
-    again = predict(documents, settings, Wish(sample=90, index=path))
+    others = [Document(f"other {d.id}", d.text, d.title) for d in documents]
+    again = predict(others, settings, Wish(sample=90, index=path))
     assert again.basis["seconds"] == "from the last build"
     assert again.embedding_tokens == real
     assert again.seconds == pytest.approx(report.seconds, rel=0.01)
+
+
+def test_what_the_index_holds_is_not_counted_again(tmp_path: Path) -> None:
+    documents = [Document(d.id, d.text[:600].rsplit(".", 1)[0] + ".", d.title) for d in _documents(300)]
+    settings = Settings(embedder=_brought(tmp_path / "v", documents), chunk_tokens=2000)
+    path = tmp_path / "i"
+    Index.build(documents[::2], path, settings=settings).close()
+    changed = [Document(d.id, d.text, f"{d.title} now") for d in documents[:2]]
+    some = predict([*changed, *documents[2:]], settings, Wish(sample=90, index=path))
+    assert any("149 of 300 documents are in the index already" in note for note in some.notes)
+    with Index.build(documents, path, settings=settings) as index:
+        report = index.report
+    assert report is not None
+    assert _within(some.embedding_tokens, report.usage.embedding_tokens, 15)
+    nothing = predict(documents, settings, Wish(sample=90, index=path))
+    assert nothing.embedding_tokens == 0
+    assert nothing.chunks == report.usage.chunks
 
 
 def test_an_index_remembers_whole_builds_of_the_same_kind_alone(tmp_path: Path) -> None:
