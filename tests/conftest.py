@@ -8,6 +8,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from ketrag_fast.backends.http import is_loopback
@@ -22,6 +23,10 @@ DATA = Path(os.environ.get("KETRAG_DATA") or SHARED / "data")
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+
+# How long an example takes says more of the machine's other work than of the code.
+hypothesis.settings.register_profile("ketrag", deadline=None)
+hypothesis.settings.load_profile("ketrag")
 
 _connect = socket.socket.connect
 _connect_ex = socket.socket.connect_ex
