@@ -13,12 +13,12 @@ import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
 from typing import Any, Final, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
+from ketrag_fast.backends.patience import Patience
 from ketrag_fast.errors import BackendError, ConfigError, NetworkForbidden
 
 _PASSING: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
@@ -60,15 +60,6 @@ class _PassingError(Exception):
     def __init__(self, message: str, wait: float | None = None) -> None:
         super().__init__(message)
         self.wait = wait
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long to try: attempts, the first pause in seconds (doubled each time), seconds for one reply."""
-
-    attempts: int = 6
-    pause: float = 0.5
-    timeout: float = 120.0
 
 
 def endpoint(url: str, *, offline: bool) -> SplitResult:

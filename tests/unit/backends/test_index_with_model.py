@@ -138,7 +138,7 @@ def test_a_model_that_is_gone_is_done_without_in_auto_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ketrag_fast.backends.embedders import openai
-    from ketrag_fast.backends.http import Patience
+    from ketrag_fast.backends.patience import Patience
 
     with Endpoint(words_encoder()) as server:
         Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server)).close()

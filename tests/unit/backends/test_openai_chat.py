@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from ketrag_fast.backends.http import Patience
 from ketrag_fast.backends.llms.openai import OpenAIModel
 from ketrag_fast.backends.llms.protocol import Limits, Prompt, Reply
 from ketrag_fast.backends.llms.registry import ModelOptions, open_model
+from ketrag_fast.backends.patience import Patience
 from ketrag_fast.backends.spending import Account, LimitReachedError
 from ketrag_fast.errors import BackendError, ConfigError, NetworkForbidden
 from ketrag_fast.extraction.parse import parse_reply

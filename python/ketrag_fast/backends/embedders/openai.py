@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 from ketrag_fast.backends.embedders.fingerprint import of_endpoint
 from ketrag_fast.backends.embedders.protocol import Engine, Role, Streamed, checked, excerpt
 from ketrag_fast.backends.embedders.windows import average
-from ketrag_fast.backends.http import Client, Patience, TooLongError, endpoint
+from ketrag_fast.backends.http import Client, TooLongError, endpoint
 from ketrag_fast.backends.openai import LETTERS, WEIGHT, key_for, parts_of, weight
+from ketrag_fast.backends.patience import Patience
 from ketrag_fast.backends.spending import Account
 from ketrag_fast.errors import BackendError, Cancelled, ConfigError
 

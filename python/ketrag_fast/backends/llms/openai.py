@@ -18,7 +18,6 @@ from typing import Final
 
 from ketrag_fast.backends.http import (
     Client,
-    Patience,
     RefusedError,
     TooLongError,
     UnreachableError,
@@ -39,6 +38,7 @@ from ketrag_fast.backends.llms.openai_messages import (
 from ketrag_fast.backends.llms.protocol import Cancel, Finish, Identity, Limits, Prompt, Reply
 from ketrag_fast.backends.llms.registry import ModelOptions
 from ketrag_fast.backends.openai import key_for, parts_of, weight
+from ketrag_fast.backends.patience import Patience
 from ketrag_fast.backends.spending import Account, LimitReachedError
 from ketrag_fast.errors import BackendError, Cancelled
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Final, cast
 
-from ketrag_fast.backends.http import Patience
 from ketrag_fast.backends.llms.protocol import LanguageModel
+from ketrag_fast.backends.patience import Patience
 from ketrag_fast.backends.spending import Account
 from ketrag_fast.errors import ConfigError
 
