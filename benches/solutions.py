@@ -160,7 +160,8 @@ def report(
     base = {outcome.name: outcome for outcome in outcomes}
     cells = []
     for outcome in outcomes:
-        rival = base.get("text-rag-150" if outcome.name.endswith("-150") else "text-rag")
+        short = outcome.name.partition(",")[0].endswith("-150")
+        rival = base.get("text-rag-150" if short else "text-rag")
         cells.append([outcome.name, *(cell(outcome, rival, budget) for budget in budgets), units(outcome)])
     table(["solution", *(f"coverage at {budget:,}" for budget in budgets), "chunks / units / core"], cells)
     for outcome in outcomes:
