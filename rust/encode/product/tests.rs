@@ -93,3 +93,38 @@ fn a_short_input_is_refused() {
         layer.run::<crate::encode::simd::plain::Portable, false>(2, &[0.0; 7], Then::Added(&mut [0.0; 8]))
     }
 }
+
+/// Appends the bits of a layer's sums on one machine to `all`.
+fn bits<M: Machine, const LOW: bool>(rows: usize, outputs: usize, inputs: usize, all: &Results) {
+    let layout = Layout::of::<M>(LOW);
+    // Padded alike for every machine: by 16.
+    let (n, k) = (outputs.next_multiple_of(16), inputs.next_multiple_of(16));
+    let mut weights = numbers(8, n * k);
+    weights.iter_mut().skip(outputs * k).for_each(|x| *x = 0.0);
+    let layer = Linear::new(layout, &weights, &numbers(9, n), n, k);
+    let input = operands(&numbers(10, rows * k), k, k, LOW);
+    let mut out = vec![0.0; rows * n];
+    // SAFETY: the machine has the instructions.
+    unsafe { M::linear::<LOW>(&layer, rows, &input, Then::Added(&mut out)) };
+    let out = out.iter().map(|x| x.to_bits()).collect();
+    all.borrow_mut().push((std::any::type_name::<M>(), LOW, out));
+}
+
+type Results = std::cell::RefCell<Vec<(&'static str, bool, Vec<u32>)>>;
+
+#[test]
+fn sums_have_the_same_bits_on_every_machine() {
+    for (rows, outputs, inputs) in [(1, 16, 16), (7, 130, 65), (13, 200, 384)] {
+        let all = Results::default();
+        on_each_machine!(bits, rows, outputs, inputs, &all);
+        let all = all.into_inner();
+        for low in [false, true] {
+            // Plain lanes round each product of two f32, the others do not.
+            let mut same = all.iter().filter(|a| a.1 == low && (low || !a.0.contains("Plain")));
+            let Some(first) = same.next() else { continue };
+            for other in same {
+                assert!(other.2 == first.2, "{} and {} differ", other.0, first.0);
+            }
+        }
+    }
+}

@@ -132,3 +132,56 @@ fn functions_are_close_to_the_exact_ones() {
     x.resize(x.len().next_multiple_of(16), 0.5);
     on_each_machine!(functions, &x);
 }
+
+/// Pairs of bf16 of all magnitudes between 2^-40 and 2^40, as words.
+fn wide_pairs(seed: u64, n: usize) -> Vec<f32> {
+    let (x, e) = (numbers(seed, 2 * n), numbers(seed + 1000, 2 * n));
+    let wide: Vec<f32> = x.iter().zip(&e).map(|(x, e)| x * (e * 40.0).round().exp2()).collect();
+    wide.chunks_exact(2).map(|pair| word(pair[0], pair[1])).collect()
+}
+
+fn bf16_bits<S: Lanes, const LOW: bool>(seed: u64) {
+    let (a, b) = (wide_pairs(seed, 64), wide_pairs(seed + 1, 64));
+    let start = numbers(seed + 2, 64);
+    // Products of bf16 are exact in f32, so that each of the two sums is rounded once everywhere.
+    let half = |w: f32, upper: bool| {
+        f32::from_bits(if upper { w.to_bits() & 0xffff_0000 } else { w.to_bits() << 16 })
+    };
+    let want: Vec<u32> = (0..64)
+        .map(|i| {
+            let first = half(a[i], true) * half(b[i], true) + start[i];
+            (half(a[i], false) * half(b[i], false) + first).to_bits()
+        })
+        .collect();
+    let mut got = vec![0.0f32; 64];
+    // Every kind of remainder: ties, just beside ties, and the carry into the exponent.
+    let mut x: Vec<f32> = a.iter().map(|w| f32::from_bits(w.to_bits().wrapping_mul(0x9e37_79b9))).collect();
+    for (i, x) in x.iter_mut().enumerate() {
+        let tail = [0x8000u32, 0x7fff, 0x8001, 0xffff, 0, 1, 0x18000, 0x1ffff][i % 8];
+        let bits = (b[i].to_bits() & 0xfffe_0000) | tail;
+        if !x.is_normal() || i / 8 % 2 == 0 {
+            *x = f32::from_bits(bits);
+        }
+        if !x.is_normal() {
+            *x = 1.0;
+        }
+    }
+    let mut halves = [0u16; 64];
+    // SAFETY: the machine has the instructions; all have 64 elements.
+    unsafe {
+        for i in (0..64).step_by(S::N) {
+            let load = |p: &[f32]| S::load(p.as_ptr().add(i));
+            S::store(got.as_mut_ptr().add(i), S::dot2(load(&start), load(&a), load(&b)));
+            S::store_low(halves.as_mut_ptr().add(i), load(&x));
+        }
+    }
+    assert_eq!(got.iter().map(|x| x.to_bits()).collect::<Vec<_>>(), want);
+    assert_eq!(halves.to_vec(), x.iter().map(|&x| low(x)).collect::<Vec<_>>());
+}
+
+#[test]
+fn bf16_has_the_same_bits_on_every_machine() {
+    for seed in 0..40 {
+        on_each_machine!(bf16_bits, seed * 7);
+    }
+}
