@@ -196,12 +196,13 @@ def _stages(outcome: Outcome) -> plots.Bar:
 
 def _merged(parts: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
     """What takes little time everywhere is one colour: there are only so many that differ."""
-    groups = {"units": "words", "words": "words", "links": "words", "knn": "graph", "core": "graph"}
+    groups = {"units": "words", "links": "words", "knn": "graph", "core": "graph"}
+    groups |= dict.fromkeys(("unit_search", "keyword_search", "entity_search"), "search graphs")
     found: dict[str, float] = {}
     for name, seconds in parts:
         key = groups.get(name, name)
         found[key] = found.get(key, 0.0) + seconds
-    return list(found.items())
+    return [(name, seconds) for name, seconds in found.items() if name != "search graphs" or seconds >= 0.01]
 
 
 def _overlaps(report: Report) -> Iterator[str]:
