@@ -5,7 +5,6 @@ Killed at any moment, nothing that arrived is lost; stopped by a limit, what is 
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from ketrag_fast.backends.llms.protocol import Limits, Prompt, Reply
 from ketrag_fast.backends.spending import LimitReachedError
 from ketrag_fast.errors import BackendError, Cancelled
 from ketrag_fast.extraction.barren import Watch
+from ketrag_fast.extraction.calls import Calls
 from ketrag_fast.extraction.journal import Journal, Row
 from ketrag_fast.extraction.parse import PARSER
 from ketrag_fast.extraction.reader import Chunk, Reader, dumps
@@ -25,10 +25,7 @@ from ketrag_fast.progress import Limited, Meter
 
 LEAST_ROOM: Final = 128
 """Tokens that a reply must have room for; with less it would hold no whole record."""
-ERRORS: Final = 10
-"""Calls in a row that fail before the build stops: the endpoint is gone."""
 _BATCH: Final = 500
-_TICK: Final = 0.2
 _TOLD: Final = 3
 
 
@@ -196,12 +193,9 @@ class _Asking:
         self._more: deque[int] = deque()
         self._narrow: list[tuple[Prompt, int]] = []
         self._turns: dict[int, tuple[int, int]] = {}
-        self._errors = 0
-        self._done = 0
+        self._calls = Calls(reading, report, len(todo))
         self._empty = 0
         self._started = time.monotonic()
-        self._ticked = 0.0
-        self._thread = threading.get_ident()
         fertile = any(row.entities for talk in talks for row in talk.rows)
         self._watch = None
         if reading.on_barren == "stop":
@@ -212,14 +206,14 @@ class _Asking:
 
     def run(self) -> None:
         """Until all is read, or something says stop."""
-        report, total = self._report, len(self._talks)
+        report = self._report
         try:
-            report(0, total)
-            while not self._stop():
+            self._calls.tell()
+            while not self._calls.stop():
                 self._stream(self._prompts(), self._reader.limits)
                 narrow, self._narrow = self._narrow, []
                 for prompt, room in narrow:
-                    if self._stop():
+                    if self._calls.stop():
                         break
                     self._squeezed(prompt, room)
                 if not self._more and not narrow:
@@ -237,17 +231,6 @@ class _Asking:
                 "stopped while reading the chunks; what was read is kept",
                 hint="the same command goes on; with --publish-partial it publishes what was read",
             )
-
-    def _stop(self) -> bool:
-        """Whether to ask nothing more; also keeps the progress line alive while a model computes."""
-        if self._reading.expired:
-            self._outcome.stopped = "limit_seconds"
-            return True
-        now = time.monotonic()
-        if now - self._ticked >= _TICK and threading.get_ident() == self._thread:
-            self._ticked = now
-            self._report(self._done, len(self._talks))
-        return self._report.stopped
 
     def _prompts(self) -> Iterator[Prompt]:
         model = self._reader.model
@@ -271,8 +254,8 @@ class _Asking:
     def _stream(self, prompts: Iterator[Prompt], limits: Limits) -> None:
         model = self._reader.model
         assert model is not None  # noqa: S101 - the caller looked
-        replies = model.replies(prompts, limits, self._stop)
-        with closing(replies):  # type: ignore[type-var]  # generators can be closed, and all of these are
+        replies = model.replies(prompts, limits, self._calls.stop)
+        with closing(replies):
             for reply in replies:
                 self._take(reply)
 
@@ -297,30 +280,20 @@ class _Asking:
         self._reading.journal.put(self._reading.number, talk.name, row, reply)
         talk.rows.append(row)
         talk.here[turn] += 1 if called else 2
-        if called:
-            self._outcome.asked += 1
-        self._outcome.tokens_in += reply.tokens_in
-        self._outcome.tokens_out += reply.tokens_out
-        self._outcome.tokens_shared += reply.tokens_shared
         if talk.next() is not None:
             self._more.append(reply.number)
         else:
             self._settled(talk)
-        self._errors = self._errors + 1 if called and reply.finish == "error" else 0
-        if self._errors >= ERRORS:
-            raise BackendError(
-                f"{self._reader.spec}: {ERRORS} calls in a row failed; the last said: {reply.error}",
-                hint="what was read is kept: mend the endpoint and run the same command again",
-            )
+        self._calls.count(reply, called=called)
 
     def _settled(self, talk: Talk) -> None:
-        self._done += 1
+        self._calls.done += 1
         last = talk.last
         if last is not None and self._watch is not None:
             self._watch.see(last)
         self._empty += last is None or last.entities == 0
         seconds = max(time.monotonic() - self._started, 1e-9)
-        if self._done >= _TOLD:
+        if self._calls.done >= _TOLD:
             speed = f"{self._outcome.tokens_out / seconds:,.1f} tokens/s"
-            self._report.note = f"{speed}, {self._empty / self._done:.0%} without entities"
-        self._report(self._done, len(self._talks))
+            self._report.note = f"{speed}, {self._empty / self._calls.done:.0%} without entities"
+        self._calls.tell()

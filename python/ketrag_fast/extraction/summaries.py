@@ -12,19 +12,20 @@ import hashlib
 import json
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from ketrag_fast.backends.llms.protocol import LanguageModel, Limits, Prompt, Reply
 from ketrag_fast.backends.spending import LimitReachedError
-from ketrag_fast.errors import BackendError, Cancelled
+from ketrag_fast.errors import Cancelled
+from ketrag_fast.extraction.calls import Calls
 from ketrag_fast.extraction.clean import MAX_DESCRIPTION, clean
 from ketrag_fast.extraction.journal import Row, chunk_hash
 from ketrag_fast.extraction.options import PromptOptions
 from ketrag_fast.extraction.repair import read_json
-from ketrag_fast.extraction.run import ERRORS, Reading
+from ketrag_fast.extraction.run import LEAST_ROOM, Reading
 from ketrag_fast.extraction.talk import ATTEMPTS
 from ketrag_fast.kernels.text import count_tokens
 from ketrag_fast.progress import Meter
@@ -45,7 +46,6 @@ _SCHEMA: Final = {
     "required": ["summary"],
     "additionalProperties": False,
 }
-_TICK: Final = 0.2
 
 
 @dataclass
@@ -158,38 +158,49 @@ class Summaries:
 
 
 class _Asking:
+    """The driver of one model over the descriptions that lack a summary."""
+
     def __init__(
         self,
         reading: Reading,
         model: LanguageModel,
         todo: Sequence[Described],
         report: Meter,
-        name: Any,
+        name: Callable[[Described], bytes],
     ) -> None:
-        self._reading, self._model, self._todo, self._report, self._name = reading, model, todo, report, name
+        self._reading, self._model, self._todo, self._name = reading, model, todo, name
+        self._calls = Calls(reading, report, len(todo))
         self._queue = deque(range(len(todo)))
         self._turns: dict[int, tuple[int, int]] = {}
-        self._done = 0
-        self._errors = 0
-        self._ticked = 0.0
 
     def run(self) -> None:
         limits = Limits(OUTPUT + OUTPUT // 4, self._reading.reader.limits.seconds, _SCHEMA)
-        while self._queue and not self._stop():
-            replies = self._model.replies(self._prompts(), limits, self._stop)
-            with closing(replies):  # type: ignore[type-var]  # generators can be closed, and all of these are
-                for reply in replies:
-                    self._take(reply)
+        started = time.monotonic()
+        try:
+            while self._queue and not self._calls.stop():
+                replies = self._model.replies(self._prompts(), limits, self._calls.stop)
+                with closing(replies):
+                    for reply in replies:
+                        self._take(reply)
+        finally:
+            self._reading.outcome.seconds += time.monotonic() - started
 
     def _prompts(self) -> Iterator[Prompt]:
         while self._queue:
             number = self._queue.popleft()
             wanted = self._todo[number].next()
-            if wanted is not None:
-                self._turns[number] = wanted
-                yield self._todo[number].prompt(number, self._reading.reader.options)
+            if wanted is None:
+                continue
+            self._turns[number] = wanted
+            prompt = self._todo[number].prompt(number, self._reading.reader.options)
+            room = self._model.room(prompt)
+            if room is not None and room < LEAST_ROOM:  # one description too long is no dead endpoint
+                why = "the lines do not fit the model's context"
+                self._take(Reply(number, "", "error", error=why), called=False)
+                continue
+            yield prompt
 
-    def _take(self, reply: Reply) -> None:
+    def _take(self, reply: Reply, *, called: bool = True) -> None:
         if reply.finish == "cancelled" or reply.number not in self._turns:
             return
         one = self._todo[reply.number]
@@ -199,33 +210,13 @@ class _Asking:
         row = Row(turn, attempt, reply.text, reply.finish, reply.error, verdict, 0, 0, said)
         self._reading.journal.put(self._reading.number, self._name(one), row, reply)
         one.rows.append(row)
-        one.here[turn] += 1
-        outcome = self._reading.outcome
-        outcome.asked += 1
-        outcome.tokens_in += reply.tokens_in
-        outcome.tokens_out += reply.tokens_out
-        outcome.tokens_shared += reply.tokens_shared
-        self._errors = self._errors + 1 if reply.finish == "error" else 0
-        if self._errors >= ERRORS:
-            raise BackendError(
-                f"{self._reading.reader.spec}: {ERRORS} calls in a row failed; the last said: {reply.error}",
-                hint="what was written is kept: mend the endpoint and run the same command again",
-            )
+        one.here[turn] += 1 if called else ATTEMPTS
         if one.next() is not None:
             self._queue.append(reply.number)
         else:
-            self._done += 1
-            self._report(self._done, len(self._todo))
-
-    def _stop(self) -> bool:
-        if self._reading.expired:
-            self._reading.outcome.stopped = "limit_seconds"
-            return True
-        now = time.monotonic()
-        if now - self._ticked >= _TICK:
-            self._ticked = now
-            self._report(self._done, len(self._todo))
-        return self._report.stopped
+            self._calls.done += 1
+            self._calls.tell()
+        self._calls.count(reply, called=called)
 
 
 def _said(reply: Reply) -> str:

@@ -9,7 +9,7 @@ with several, sums may round differently with the company in the batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
@@ -132,7 +132,7 @@ class LlamaCppModel:
 
     def replies(
         self, prompts: Iterable[Prompt], limits: Limits, cancel: Cancel | None = None
-    ) -> Iterator[Reply]:
+    ) -> Generator[Reply, None, None]:
         """See `LanguageModel`. Raises ConfigError where no grammar can be made of the schema."""
         for event in self._events(prompts, limits, cancel, pieces=False):
             if isinstance(event, Reply):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from itertools import islice
@@ -106,7 +106,7 @@ class OpenAIModel:
 
     def replies(
         self, prompts: Iterable[Prompt], limits: Limits, cancel: Cancel | None = None
-    ) -> Iterator[Reply]:
+    ) -> Generator[Reply, None, None]:
         """See the protocol. LimitReachedError once the next request might cost too much: what is under way
         then is still waited for and yielded before it is raised.
         """

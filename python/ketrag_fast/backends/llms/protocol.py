@@ -7,7 +7,7 @@ is reached) is raised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -95,7 +95,7 @@ class LanguageModel(Protocol):
 
     def replies(
         self, prompts: Iterable[Prompt], limits: Limits, cancel: Cancel | None = None
-    ) -> Iterator[Reply]:
+    ) -> Generator[Reply, None, None]:
         """One reply for each prompt, as they finish, in any order. `prompts` is read as slots get free.
 
         Once `cancel` says so, what is under way ends as "cancelled", no further prompt is read, and the
