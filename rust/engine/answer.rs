@@ -1,6 +1,6 @@
 //! From a question to printed contexts: rank once, fill each budget.
 
-use super::combined::{combine, Skeletal};
+use super::combined::{combine, TableOptions};
 use super::modes::{self, Mode, Scratch};
 use super::Engine;
 use crate::error::{Error, Result};
@@ -35,7 +35,7 @@ pub struct Request<'a> {
     pub most_seeds: Option<usize>,
     /// Rows are counted as a whole and printed as the published code does, where it prints that mode.
     pub published: bool,
-    pub skeletal: Skeletal,
+    pub tables: TableOptions,
 }
 
 /// One table of a context: its bytes in the text, and the channel that filled it.

@@ -27,7 +27,7 @@ pub enum Rollover {
 
 /// How the tables of the skeleton are made.
 #[derive(Debug, Clone, Copy)]
-pub struct Skeletal {
+pub struct TableOptions {
     /// The graph's share of the budget, where a mode has two channels.
     pub share: f64,
     pub rollover: Rollover,
@@ -37,7 +37,7 @@ pub struct Skeletal {
     pub published: bool,
 }
 
-impl Default for Skeletal {
+impl Default for TableOptions {
     fn default() -> Self {
         Self { share: 0.4, rollover: Rollover::default(), entities: 10, published: false }
     }
@@ -74,7 +74,7 @@ pub fn combine(
         return Ok(out);
     }
     let alone = matches!(request.mode, Mode::Skeleton | Mode::MsGraph);
-    let share = if alone { 1.0 } else { request.skeletal.share };
+    let share = if alone { 1.0 } else { request.tables.share };
     let (mut graph_budget, mut text_budget) = split_budget(budget, share)?;
     let empty = need(parts.skeleton.as_ref())?.graph.entities() == 0;
     if empty {
@@ -83,7 +83,7 @@ pub fn combine(
             (graph_budget, text_budget) = (0, budget);
         }
     }
-    let rollover = request.skeletal.rollover;
+    let rollover = request.tables.rollover;
     let most = request.top.unwrap_or(usize::MAX);
     if rollover == Rollover::Graph && graph_budget > 0 && text_budget > 0 {
         let texts = texts(engine, request, &query, text_budget, (most, &[]), scratch, progress)?;
@@ -131,7 +131,7 @@ fn graph(
     let parts = engine.parts();
     let skeleton = need(parts.skeleton.as_ref())?;
     let (vectors, codes) = (need(skeleton.vectors)?, skeleton.codes.as_ref());
-    let (count, published) = (request.skeletal.entities, request.skeletal.published);
+    let (count, published) = (request.tables.entities, request.tables.published);
     let count = count.min(vectors.len());
     let nearest = match request.near.entities.filter(|near| near.len() >= count) {
         Some(near) => {

@@ -8,7 +8,7 @@ mod parts;
 
 pub use answer::{Near, Reply, Request, Section};
 pub use arrays::Arrays;
-pub use combined::{Rollover, Skeletal};
+pub use combined::{Rollover, TableOptions};
 pub use modes::{Mode, Scratch};
 pub use parts::{Parts, Place};
 

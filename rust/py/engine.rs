@@ -2,7 +2,7 @@
 
 use super::arrays::{matrix, slice};
 use super::door::{long, quick, to_python, wrong};
-use crate::engine::{Arrays, Engine, Mode, Near, Reply, Request, Rollover, Section, Skeletal};
+use crate::engine::{Arrays, Engine, Mode, Near, Reply, Request, Rollover, Section, TableOptions};
 use crate::error::Result;
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
@@ -49,20 +49,20 @@ struct Options {
     deadline: Duration,
     most_seeds: Option<usize>,
     published: bool,
-    skeletal: Skeletal,
+    tables: TableOptions,
 }
 
 /// (share of the budget, rollover, entities, published tables)
-type SkeletalIn<'a> = (f64, &'a str, usize, bool);
+type TableOptionsIn<'a> = (f64, &'a str, usize, bool);
 
-fn skeletal((share, rollover, entities, published): SkeletalIn<'_>) -> PyResult<Skeletal> {
+fn table_options((share, rollover, entities, published): TableOptionsIn<'_>) -> PyResult<TableOptions> {
     let rollover = match rollover {
         "none" => Rollover::None,
         "texts" => Rollover::Texts,
         "graph" => Rollover::Graph,
         other => return Err(wrong(format!("rollover must be none, texts or graph, not {other:?}"))),
     };
-    Ok(Skeletal { share, rollover, entities, published })
+    Ok(TableOptions { share, rollover, entities, published })
 }
 
 impl Options {
@@ -75,7 +75,7 @@ impl Options {
         truncate: bool,
         deadline: Option<f64>,
         (most_seeds, published): (Option<usize>, bool),
-        tables: SkeletalIn<'_>,
+        tables: TableOptionsIn<'_>,
     ) -> PyResult<Self> {
         let deadline = match deadline {
             None => AGES,
@@ -90,7 +90,7 @@ impl Options {
             deadline: deadline.min(AGES),
             most_seeds,
             published,
-            skeletal: skeletal(tables)?,
+            tables: table_options(tables)?,
         })
     }
 }
@@ -115,7 +115,7 @@ impl Searcher {
             oversize: o.oversize,
             most_seeds: o.most_seeds,
             published: o.published,
-            skeletal: o.skeletal,
+            tables: o.tables,
         };
         let reply = self.engine.answer(&request, &Progress::with_deadline(started + o.deadline))?;
         Ok((reply, started.elapsed().as_secs_f64() * 1000.0))
