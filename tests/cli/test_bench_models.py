@@ -136,3 +136,19 @@ def test_a_sweep_reads_no_chunk_twice_and_tells_each_point_its_own(place: Path, 
     assert len(server.requests) - before <= whole["calls"] + 4  # and some to ask what is served
     assert 0 < quarter["tokens_in"] < half["tokens_in"] < whole["tokens_in"]
     assert quarter["calls"] < half["calls"] < whole["calls"]
+
+
+def test_systems_are_judged_by_the_answers_of_a_model(place: Path, server: LlamaServer) -> None:
+    """Random weights answer nothing sensible: their answers are asked for, kept, and scored all the same."""
+    before = len(server.requests)
+    llm = f"openai:{MODEL}@{server.url}"
+    argv = ("bench", "systems", "set", "--systems", "text-rag,keyword-rag", "--budget", "300")
+    code, out, err = ketrag(*argv, "--answer-with", llm, "--html", "answers.html", "--json", cwd=place)
+    assert code == 0, err
+    asked = [path for path, _ in server.requests[before:] if path.endswith("/chat/completions")]
+    assert len(asked) >= 2
+    rows = [row for configuration in json.loads(out)["configurations"] for row in configuration["rows"]]
+    assert len(rows) == 2
+    for row in rows:
+        assert 0.0 <= row["em"] <= row["f1"] <= 1.0
+    assert "EM" in (place / "answers.html").read_text("utf-8")
