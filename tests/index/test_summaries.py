@@ -15,7 +15,7 @@ import pytest
 from ketrag_fast import Index, Settings
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.extraction.journal import Row
-from ketrag_fast.extraction.summaries import INPUT, Described
+from ketrag_fast.extraction.summaries import INPUT, described
 from ketrag_fast.kernels.text import count_tokens, unpack
 from tests.process import POLAR, command
 from tests.support.chat import Chat
@@ -168,7 +168,7 @@ def test_llama_cpp_writes_them(docs: Path, tiny_gguf: Path, tmp_path: Path) -> N
 
 def test_many_lines_go_in_batches_and_none_is_left_out() -> None:
     lines = [f"line {n} " + "word " * 300 for n in range(40)]
-    one = Described(("A",), tuple(lines))
+    (one,) = described([(("A",), lines)])
     seen: list[str] = []
     made: list[str] = []
     while (batch := one.batch(made)) is not None:

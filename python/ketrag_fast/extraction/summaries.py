@@ -15,6 +15,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 from ketrag_fast.backends.llms.protocol import LanguageModel, Limits, Prompt, Reply
@@ -50,17 +51,16 @@ _SCHEMA: Final = {
 
 @dataclass
 class Described:
-    """What is to be condensed. `about`: the name, or both names of a relation."""
+    """What is to be condensed. `about`: the name, or both names of a relation; `lines` ascend by their
+    bytes, `sizes` are their tokens.
+    """
 
     about: tuple[str, ...]
     lines: tuple[str, ...]
+    sizes: tuple[int, ...]
     rows: list[Row] = field(default_factory=list)
     here: Counter[int] = field(default_factory=Counter)
     """Calls of this build, by turn."""
-
-    def __post_init__(self) -> None:
-        self.lines = tuple(sorted(self.lines, key=str.encode))
-        self._sizes = count_tokens(self.lines).tolist()
 
     @property
     def made(self) -> list[str]:
@@ -70,11 +70,11 @@ class Described:
 
     def batch(self, made: Sequence[str]) -> list[str] | None:
         """The lines of the call after those that gave `made`; None where all lines are told."""
-        rest = list(zip(self.lines, self._sizes, strict=True))[::-1]
+        rest = list(zip(self.lines, self.sizes, strict=True))[::-1]
         partial: str | None = None
         for summary in (*made, None):
             taken = [] if partial is None else [partial]
-            used = sum(count_tokens(taken).tolist()) if taken else 0
+            used = int(count_tokens(taken)[0]) if taken and rest else 0
             while rest and (len(taken) < 2 or used + rest[-1][1] <= INPUT):
                 line, size = rest.pop()
                 taken.append(line)
@@ -105,6 +105,16 @@ class Described:
         """The call for the next batch."""
         lines = "\n".join(f"- {line}" for line in self.batch(self.made) or ())
         return Prompt(number, _instructions(options), f"{' and '.join(self.about)}:\n{lines}")
+
+
+def described(items: Sequence[tuple[tuple[str, ...], Sequence[str]]]) -> list[Described]:
+    """(about, lines) of each. The tokens of all lines are counted in one go: there may be a million."""
+    ordered = [sorted(lines, key=str.encode) for _, lines in items]
+    sizes = iter(count_tokens([line for lines in ordered for line in lines]).tolist())
+    return [
+        Described(about, tuple(lines), tuple(islice(sizes, len(lines))))
+        for (about, _), lines in zip(items, ordered, strict=True)
+    ]
 
 
 def _instructions(options: PromptOptions) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ketrag_fast import _core
 from ketrag_fast.config import Settings
 from ketrag_fast.errors import ConfigError, InternalError
-from ketrag_fast.extraction.summaries import Described, Summaries
+from ketrag_fast.extraction.summaries import Described, Summaries, described
 from ketrag_fast.kernels.text import pack, unpack
 from ketrag_fast.pipeline.stage import Outputs, Stage, StageContext, StageInputs
 from ketrag_fast.stages.rows import strings, strings_out
@@ -104,18 +104,20 @@ def _wanted(
     folded = _fold(inputs, settings, context, _EVERYTHING)
     names = unpack(*strings(folded, "entity_name"))
     ends = zip(folded["relation_source"].tolist(), folded["relation_target"].tolist(), strict=True)
-    found = []
+    items: list[tuple[tuple[str, ...], list[str]]] = []
+    places: list[tuple[str, int]] = []
     for place, text in enumerate(unpack(*strings(folded, "entity_description"))):
         if "\n" in text:
-            found.append((Described((names[place],), tuple(text.split("\n"))), ("entity", place)))
+            items.append(((names[place],), text.split("\n")))
+            places.append(("entity", place))
     relations = zip(unpack(*strings(folded, "relation_description")), ends, strict=True)
     for place, (text, (a, b)) in enumerate(relations):
         if "\n" in text:
-            about = (names[a], names[b])
-            found.append((Described(about, tuple(text.split("\n"))), ("relation", place)))
-    summaries = Summaries(context.reading)
-    summaries.recall([one for one, _ in found])
-    return found, summaries
+            items.append(((names[a], names[b]), text.split("\n")))
+            places.append(("relation", place))
+    every, summaries = described(items), Summaries(context.reading)
+    summaries.recall(every)
+    return list(zip(every, places, strict=True)), summaries
 
 
 STAGE = Stage(

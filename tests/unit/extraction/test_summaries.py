@@ -13,7 +13,7 @@ from ketrag_fast.errors import BackendError, Cancelled
 from ketrag_fast.extraction.calls import Calls
 from ketrag_fast.extraction.journal import Journal
 from ketrag_fast.extraction.run import Reading
-from ketrag_fast.extraction.summaries import Described, Summaries
+from ketrag_fast.extraction.summaries import Described, Summaries, described
 from ketrag_fast.progress import Event, Meter
 from tests.support.scripted_model import Scripted, reader
 
@@ -25,7 +25,7 @@ def said(prompt: Prompt) -> str:
 
 
 def wanted() -> list[Described]:
-    return [Described((f"N{n}",), (f"line a of {n}", f"line b of {n}")) for n in range(COUNT)]
+    return described([((f"N{n}",), [f"line b of {n}", f"line a of {n}"]) for n in range(COUNT)])
 
 
 @pytest.fixture
