@@ -2,7 +2,7 @@
 //!
 //! Everything but [`py`] compiles and is tested without Python. Layers: `error`, `progress` and
 //! `parallel` below; `text`, `sparse` and `store` on them; then `rank`, `search`, `embed` and
-//! `graph`; `engine` above all of these, and `py` last. A lower layer never names an upper one.
+//! `graph`; `generation` views an opened index; `engine` above all of these, and `py` last. A lower layer never names an upper one.
 
 pub mod error;
 pub mod parallel;
@@ -19,6 +19,7 @@ pub mod search;
 pub mod store;
 
 pub mod engine;
+pub mod generation;
 
 #[cfg(feature = "python")]
 mod py;

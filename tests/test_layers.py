@@ -90,7 +90,8 @@ RUST_PARTS: dict[str, set[str]] = {
     # Sentence embeddings from a model's folder: texts in, vectors out, and mapped files.
     "encode": R1 | {"store"},
     # On top, beside nothing: whole questions over whole generations.
-    "engine": R1 | {"rank", "search", "graph", "embed", "store"},
+    "generation": R1 | {"rank", "search", "graph", "embed", "store"},
+    "engine": R1 | {"rank", "search", "graph", "embed", "store", "generation"},
 }
 
 

@@ -1,18 +1,15 @@
 //! One opened generation: its arrays, checked once, and the modes that rank its units.
 
 mod answer;
-mod arrays;
 mod combined;
 mod modes;
-mod parts;
 
 pub use answer::{Near, Reply, Request, Section};
-pub use arrays::Arrays;
 pub use combined::{Rollover, TableOptions};
 pub use modes::{Mode, Scratch};
-pub use parts::{Parts, Place};
 
 use crate::error::Result;
+use crate::generation::{Arrays, Parts};
 use crate::progress::Progress;
 use crate::search::local::Tables;
 use crate::search::render::{Renderer, Style};

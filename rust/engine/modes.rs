@@ -1,8 +1,8 @@
 //! The ways to rank units for a question.
 
 use super::answer::Request;
-use super::parts::Parts;
 use crate::error::{Error, Result};
+use crate::generation::Parts;
 use crate::progress::Progress;
 use crate::rank::{bm25, walk};
 use crate::search::simd::Level;

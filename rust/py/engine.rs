@@ -2,8 +2,9 @@
 
 use super::arrays::{matrix, slice};
 use super::door::{long, quick, to_python, wrong};
-use crate::engine::{Arrays, Engine, Mode, Near, Reply, Request, Rollover, Section, TableOptions};
+use crate::engine::{Engine, Mode, Near, Reply, Request, Rollover, Section, TableOptions};
 use crate::error::Result;
+use crate::generation::Arrays;
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
 use crate::search::fill::{FillPolicy, OversizePolicy};
