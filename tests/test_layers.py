@@ -17,7 +17,7 @@ P0 = {"errors", "types", "progress", "config"}
 P1 = {"storage", "backends", "extraction"}
 P2 = {"stages", "channels"}
 KERNELS = {"_core", "kernels"}
-LOWER = P0 | P1 | P2 | KERNELS | {"systems"}
+LOWER = P0 | P1 | P2 | KERNELS | {"declarations", "systems"}
 
 # Each part of the package, and the parts that it may import besides itself.
 PARTS: dict[str, set[str]] = {
@@ -32,11 +32,13 @@ PARTS: dict[str, set[str]] = {
     "extraction": P0 | KERNELS | {"storage", "backends"},
     # From a context to an answer: it asks models and knows no index.
     "asking": P0 | {"backends"},
-    "stages": P0 | P1 | KERNELS | {"pipeline.stage"},
+    # What a system says about itself: no work, and no system by name.
+    "declarations": P0 | P1,
+    "stages": P0 | P1 | KERNELS | {"declarations"},
     "channels": P0 | P1 | KERNELS,
-    "systems": P0 | P1 | P2 | KERNELS,
+    "systems": P0 | P1 | P2 | KERNELS | {"declarations"},
     "pipeline": LOWER,
-    "statistics": P0 | KERNELS | {"storage", "pipeline.known", "backends.ann"},
+    "statistics": LOWER | {"pipeline"},
     "explain": P0 | KERNELS | {"storage"},
     # What a person looks at: reads a generation, never builds one.
     "inspection": P0 | KERNELS | {"storage"},
@@ -47,10 +49,11 @@ PARTS: dict[str, set[str]] = {
     # A judge of answers is a language model.
     "eval": P0 | {"index", "kernels", "backends.llms", "asking.prompt"},
     # Prices and bills know no index; a prediction builds a sample with one, by the readers of a build.
-    "cost": P0 | {"index", "storage", "backends", "extraction", "pipeline", "systems.presets", "kernels"},
+    "cost": P0 | {"index", "storage", "backends", "extraction", "pipeline", "systems.registry", "kernels"},
     # Whole builds side by side: it stands on everything that a user can reach, and computes nothing itself.
     "comparison": P0
-    | {"index", "eval", "cost", "systems.presets", "pipeline.ingest", "backends.llms.registry"},
+    | {"index", "eval", "cost", "systems.registry", "pipeline.ingest", "pipeline.planning"}
+    | {"backends.llms.registry"},
     # The command asks for the index; its settings are told by two tables that hold no work.
     # `ketrag models` is about models, `ketrag recording` about another tool's results: no index in sight.
     "cli": P0
@@ -59,7 +62,7 @@ PARTS: dict[str, set[str]] = {
         "eval",
         "cost",
         "comparison",
-        "systems.presets",
+        "systems.registry",
         "pipeline.known",
         "_core.__version__",
         "backends.embedders",
@@ -164,8 +167,8 @@ def test_rust_uses(path: Path) -> None:
     ("part", "name", "good"),
     [
         ("storage", "errors.IndexDamaged", True),
-        ("storage", "pipeline.stage.Stage", False),
-        ("config", "systems.presets.PRESETS", False),
+        ("storage", "declarations.stage.Stage", False),
+        ("config", "systems.registry.registry", False),
         ("stages", "stages.embed.run", False),
         ("cli", "storage.layout.Layout", False),
         ("eval", "cli.main.main", False),

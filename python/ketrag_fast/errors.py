@@ -125,6 +125,18 @@ class Cancelled(KetragError):
     code = "cancelled"
 
 
+class StageError(KetragError):
+    """A stage of a build made arrays that are not as it declares them."""
+
+    code = "stage"
+
+
+class ExtensionError(KetragError):
+    """A system that another package brings cannot be used, or gave what makes no sense."""
+
+    code = "extension"
+
+
 class InternalError(KetragError):
     """A defect of this package; please report it."""
 

@@ -72,14 +72,14 @@ class Index:
         Raises Cancelled when `progress` returned False, DocumentError, ConfigError, IndexLocked,
         StorageFull, ReadOnly, ModelMismatch.
         """
+        from ketrag_fast.pipeline.planning import stages_for
         from ketrag_fast.pipeline.runner import build
-        from ketrag_fast.stages import STAGES
 
         asked = settings if settings is not None else Settings()
         report = build(
             path,
             sources,
-            STAGES,
+            stages_for,
             asked,
             progress=progress,
             replace=replace,
@@ -106,15 +106,15 @@ class Index:
 
         Raises as `build`, and IndexMissing.
         """
+        from ketrag_fast.pipeline.planning import stages_for
         from ketrag_fast.pipeline.reembed import reembed
-        from ketrag_fast.stages import STAGES
 
         given = settings.given if settings is not None else {}
         kept = {"embedder", *names("query", "run")}
         asked = Settings(**{name: value for name, value in given.items() if name in kept})
         if embedder is not None:
             asked = asked.having(embedder=embedder)
-        report = reembed(path, STAGES, asked, progress=progress)
+        report = reembed(path, stages_for, asked, progress=progress)
         return cls(Path(path), asked, report)
 
     @classmethod

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import get_args, get_type_hints
 
-from ketrag_fast.config import FIELDS, Settings
-from ketrag_fast.systems.presets import PRESETS
+from ketrag_fast.config import catalogue
+from ketrag_fast.systems.registry import registry
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 
@@ -16,22 +15,20 @@ def shown(value: object) -> str:
 
 
 def table() -> str:
-    lines = ["| setting | default | values | concerns | what it is |", "|---|---|---|---|---|"]
-    types = get_type_hints(Settings)
-    for name, spec in FIELDS.items():
-        meta = spec.metadata
-        low, high = meta["low"], meta["high"]
-        values = [str(option) for option in get_args(types[name]) if isinstance(option, str)]
+    lines = ["| setting | default | values | concerns | whose | what it is |", "|---|---|---|---|---|---|"]
+    for name, spec in catalogue().items():
+        low, high = spec.low, spec.high
         bounds = f"{low:,} to {high:,}" if high is not None else f"from {low}" if low is not None else ""
-        concern = meta["concerns"] + (", rebuild" if meta["rebuild"] else "")
-        cells = (f"`{name}`", f"`{shown(spec.default)}`", ", ".join(values) or bounds, concern, meta["help"])
+        concern = spec.concerns + (", rebuild" if spec.rebuild else "")
+        values = ", ".join(spec.choices) or bounds
+        cells = (f"`{name}`", f"`{shown(spec.default)}`", values, concern, spec.owner, spec.help)
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
 def presets() -> str:
     lines = ["| system | sets |", "|---|---|"]
-    for system, row in PRESETS.items():
+    for system, row in registry().presets.items():
         values = ", ".join(f"{name} = {shown(value)}" for name, value in row.items())
         lines.append(f"| `{system}` | {values or 'nothing: the defaults'} |")
     return "\n".join(lines)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ketrag_fast import Index
+from ketrag_fast import Index, Settings
 from ketrag_fast.errors import (
     ConfigError,
     DeadlineExceeded,
@@ -27,7 +27,7 @@ QUESTION = "Which ship did Amundsen sail to the Ross Ice Shelf, and who built he
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("questions")
-    Index.build(POLAR / "articles", folder / ".ketrag").close()
+    Index.build(POLAR / "articles", folder / ".ketrag", settings=Settings(modes="all")).close()
     return folder
 
 

@@ -15,7 +15,7 @@ from ketrag_fast.kernels import local_search, pack, quantise
 from ketrag_fast.kernels.skeleton import LocalContext
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.systems.presets import PRESETS
+from ketrag_fast.systems.registry import registry
 
 FOLDER = DATA / "musique-train100" / "graphrag-local-search"
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"{FOLDER} is not here")
@@ -136,7 +136,7 @@ def test_a_question_to_an_index_gets_the_published_tables(searcher: _core.Search
     queries = np.load(FOLDER / "vectors.npz")["queries"].astype(np.float32)
     contexts = lines("contexts.jsonl")
     names = list(dict.fromkeys(context["query"] for context in contexts))
-    preset = PRESETS["parity"]
+    preset = registry().presets["parity"]
     for context in contexts:
         vector = queries[names.index(context["query"])]
         _, printed, _, _ = searcher.answer(

@@ -8,22 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.cli import options, output
 from ketrag_fast.cli.retrieve import for_people, place_of
-from ketrag_fast.config import FIELDS
 from ketrag_fast.errors import ConfigError, EmptyQuery
 
 if TYPE_CHECKING:
     from ketrag_fast.types import Answer
-
-_RETRIEVAL = (
-    "mode",
-    "budget",
-    "top",
-    *options.TABLE_FLAGS,
-    "deadline",
-    "fill_policy",
-    "oversize_policy",
-    "embedder",
-)
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -31,15 +19,14 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "ask",
         parents=[shared],
-        help="answer a question, with citations",
         description="Retrieves the context of a question and has a language model answer from it, with "
         "numbered citations of its passages. Without a model the passages are printed.",
     )
     parser.add_argument("question", metavar="QUESTION")
-    group = parser.add_argument_group("how passages are found")
-    options.setting(group, *(name for name in _RETRIEVAL if name in FIELDS))
+    options.topic(parser, "how passages are found", "query")
     answering = parser.add_argument_group("the language model")
     options.writer(answering)
+    options.setting(answering, "embedder")
     answering.add_argument(
         "--answer-tokens",
         type=int,
@@ -51,7 +38,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "--answer-seconds", type=float, default=300.0, metavar="X", help="seconds it may take (default 300)"
     )
     options.setting(answering, "llm_context", "llm_usd_per_million", "llm_usd_per_million_out")
-    options.model(parser.add_argument_group("the embedding model"))
+    options.model(parser)
     parser.set_defaults(run=run, go_on="run the same command again")
 
 

@@ -27,7 +27,6 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declares the command."""
     parser = commands.add_parser(
         "bench",
-        help="compare builds, systems or settings on one data set",
         description="Runs the same documents and questions through several configurations and prints one "
         "report: what each build takes, what its graph holds, what it scores, and where they differ.",
     )
@@ -75,10 +74,10 @@ def _kind(kinds: Any, shared: argparse.ArgumentParser, name: str, text: str) -> 
     parser.add_argument("--html", metavar="FILE", help="write the report as one page with plots")
     parser.add_argument("--keep", metavar="FOLDER", help="keep the indexes there, and go on from them")
     parser.add_argument("--prices", metavar="FILE", help="price table (default ./prices.toml if it is there)")
-    group = parser.add_argument_group("what all configurations have, unless they say otherwise")
-    options.setting(group, *options.BUILD_FLAGS, "top", "fill_policy", "oversize_policy", "writer")
-    options.reading(parser.add_argument_group("what reads the core chunks"))
-    options.model(parser.add_argument_group("the embedding model"))
+    every = "what all configurations have, unless they say otherwise"
+    options.topic(parser, every, "build", "query", "writing", but=("mode", "budget"))
+    options.reading(parser, "what reads the core chunks")
+    options.model(parser)
     go_on = "with --keep FOLDER the same command goes on from what is finished"
     parser.set_defaults(run=run, go_on=go_on)
     return parser
@@ -168,7 +167,7 @@ def _list(name: str, text: str) -> list[Any]:
     found = []
     for part in text.split(","):
         try:
-            value = getattr(Settings(**{name: parse(name, part)}), name)
+            value = Settings(**{name: parse(name, part)}).value(name)
         except ConfigError as error:
             raise ConfigError(f"--{name} {text!r}: {error.message}", hint=error.hint) from None
         if value not in found:

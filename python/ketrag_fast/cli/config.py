@@ -6,12 +6,12 @@ import argparse
 from typing import Any
 
 from ketrag_fast.cli import options, output
-from ketrag_fast.config import FIELDS, names, resolve
+from ketrag_fast.config import catalogue, names, resolve
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declares the command."""
-    parser = commands.add_parser("config", help="the settings and where they come from")
+    parser = commands.add_parser("config")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     show = actions.add_parser(
         "show",
@@ -26,14 +26,14 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
     from ketrag_fast.pipeline.known import stored_settings
-    from ketrag_fast.systems.presets import PRESETS
+    from ketrag_fast.systems.registry import registry
 
     path, origin = options.index_path(args)
     flag, environment, file = options.asked(args)
     resolved = resolve(
-        flags=flag, environment=environment, file=file, index=stored_settings(path), presets=PRESETS
+        flags=flag, environment=environment, file=file, index=stored_settings(path), presets=registry().table
     )
-    values = {name: getattr(resolved.settings, name) for name in names()}
+    values = {name: resolved.settings.value(name) for name in names()}
     if args.json:
         settings = {name: {"value": v, "origin": resolved.origins[name]} for name, v in values.items()}
         about = {"path": str(path), "origin": origin}
@@ -47,8 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _flags() -> tuple[str, ...]:
-    shared = ("threads", "verify", "offline")
-    return tuple(name for name in FIELDS if name not in shared)
+    return tuple(name for name, spec in catalogue().items() if spec.topic != "common")
 
 
 def _shown(value: Any) -> str:

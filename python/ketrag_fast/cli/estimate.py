@@ -15,7 +15,6 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "estimate",
         parents=[shared],
-        help="tokens, calls, USD and hours of a build, before anything is spent",
         description="Reads the documents, builds a sample of them in a temporary folder, and says what the "
         "whole will take. A model on this machine is timed on a few chunks; an endpoint is only asked with "
         "--spend. With -i DIR the builds that DIR remembers are learnt from, and the estimate is kept there: "
@@ -28,9 +27,9 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "--spend", action="store_true", help="allow calls of an endpoint, which may cost money"
     )
     parser.add_argument("--prices", metavar="FILE", help="price table (default ./prices.toml if it is there)")
-    options.setting(parser.add_argument_group("what would be built"), *options.BUILD_FLAGS)
-    options.reading(parser.add_argument_group("what reads the core chunks"))
-    options.model(parser.add_argument_group("the embedding model"))
+    options.topic(parser, "what would be built", "build")
+    options.reading(parser, "what reads the core chunks")
+    options.model(parser)
     parser.set_defaults(run=run, go_on="run the same command again; nothing was built")
 
 

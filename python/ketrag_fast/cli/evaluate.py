@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.cli import options, output
 from ketrag_fast.cli.index import report_of
-from ketrag_fast.config import FIELDS, Settings, parse
+from ketrag_fast.config import Settings, catalogue, parse
 from ketrag_fast.errors import ConfigError, DocumentError
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from ketrag_fast.eval.run import Answerer
     from ketrag_fast.index import Index
 
-_MODES = "bm25,text,fused,knng,keyword,walk"
-_OF_SKELETONS = ("skeleton", "ket", "ms-graph", "hybrid")
 _BUDGETS = "12000,6000,3000"
 
 
@@ -30,7 +28,6 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "eval",
         parents=[shared],
-        help="score retrieval on a data set",
         description="Scores a data set: a row for each mode and budget. DATASET is a folder in BEIR layout "
         "(corpus.jsonl, queries.jsonl, qrels.tsv), or a file of MuSiQue, HotpotQA or 2WikiMultihopQA as its "
         "authors publish it. Without -i it is indexed in a temporary folder with the options given.",
@@ -39,7 +36,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mode",
         metavar="MODES",
-        help=f"a list (default {_MODES}, and with a skeleton {','.join(_OF_SKELETONS)})",
+        help="a list (default: those that an index serves unasked, or that the one of -i serves)",
     )
     parser.add_argument("--budget", metavar="TOKENS", help=f"a list (default {_BUDGETS})")
     parser.add_argument(
@@ -75,17 +72,14 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         help="all passages in one document, in an order shuffled with SEED, as the published KET-RAG code "
         "has it",
     )
-    group = parser.add_argument_group("how passages are found")
-    options.setting(group, "top", "fill_policy", "oversize_policy", *options.TABLE_FLAGS)
-    options.setting(group, "seed_keywords", "row_count")
-    options.setting(parser.add_argument_group("what is built without -i"), *options.BUILD_FLAGS)
+    options.topic(parser, "how passages are found", "query", but=("mode", "budget", "deadline"))
+    options.topic(parser, "what is built without -i", "build")
     options.reading(
-        parser.add_argument_group(
-            "the skeleton: what reads the core chunks without -i",
-            "A language model that --llm names also writes the passages of mode hyde, with -i too.",
-        )
+        parser,
+        "the skeleton: what reads the core chunks without -i",
+        "A language model that --llm names also writes the passages of mode hyde, with -i too.",
     )
-    options.model(parser.add_argument_group("the embedding model"))
+    options.model(parser)
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
@@ -111,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
             output.warn(warning)
     with _index(args, dataset) as index:
         if args.mode is None and args.compare is None:
-            modes += [mode for mode in _OF_SKELETONS if mode in index.modes]
+            modes = [mode for mode in index.modes if not _asks_a_model(mode)]
         if args.answers == "":
             from ketrag_fast.eval.asked import Asked
 
@@ -154,7 +148,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _modes(args: argparse.Namespace) -> list[str]:
-    given = args.mode or (",".join(args.compare) if args.compare else _MODES)
+    given = args.mode or (",".join(args.compare) if args.compare else "auto")
     modes = [Settings(mode=parse("mode", text)).mode for text in given.split(",")]
     if args.compare:
         lacking = [mode for mode in args.compare if mode not in modes]
@@ -164,6 +158,12 @@ def _modes(args: argparse.Namespace) -> list[str]:
                 hint="with a DATASET, --compare names two modes; without one, two saved runs",
             )
     return list(dict.fromkeys(modes))
+
+
+def _asks_a_model(mode: str) -> bool:
+    from ketrag_fast.systems.registry import registry
+
+    return registry().recipes[mode].rewrite is not None
 
 
 def _budgets(text: str) -> list[int]:
@@ -336,7 +336,7 @@ def _index(args: argparse.Namespace, dataset: DataSet) -> Iterator[Index]:
     if args.index is not None:
         flags = options.flags(args)
         llm = flags.pop("llm", None)
-        given = [name for name in flags if FIELDS[name].metadata["concerns"] == "build"]
+        given = [name for name in flags if catalogue()[name].concerns == "build"]
         if given:
             flag = given[0].replace("_", "-")
             raise ConfigError(f"--{flag} says how to build, but -i names an index that is built")
@@ -353,6 +353,8 @@ def _index(args: argparse.Namespace, dataset: DataSet) -> Iterator[Index]:
     import tempfile
 
     settings = options.build_settings_of(args)
+    if "modes" not in settings.given:  # what is scored is built, and no more
+        settings = settings.having(modes=_modes(args))
     if settings.on_error == "stop":
         raise ConfigError("on_error: a data set is indexed with skip")
     with tempfile.TemporaryDirectory(prefix="ketrag-", ignore_cleanup_errors=True) as folder:

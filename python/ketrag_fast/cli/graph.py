@@ -20,7 +20,6 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "graph",
         parents=[shared],
-        help="an entity, its relations and the sentences they come from",
         description="Shows what the skeleton knows of an entity. Case does not matter; near names are named.",
     )
     parser.add_argument("entity", metavar="ENTITY", help="its name")

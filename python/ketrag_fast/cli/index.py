@@ -27,7 +27,6 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "index",
         parents=[shared],
-        help="build the index, or bring it up to date with its sources",
         description="Reads files, folders, globs or .jsonl files (.txt .md .rst .csv .tsv .jsonl) and builds "
         "the index. Sources accumulate: without any, those that the index has are read again.",
     )
@@ -39,15 +38,15 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         action="store_true",
         help="ask no language model; publish what the last one has read so far",
     )
-    options.setting(parser.add_argument_group("what is built"), *options.BUILD_FLAGS)
-    options.setting(parser.add_argument_group("how it runs"), "on_error", "limit_seconds")
-    options.model(parser.add_argument_group("the embedding model"))
-    about = parser.add_argument_group(
+    options.topic(parser, "what is built", "build")
+    options.topic(parser, "how it runs", "running")
+    options.model(parser)
+    options.reading(
+        parser,
         "the skeleton: what reads the core chunks",
         "Replies are kept: a chunk is read once, whatever else changes. Without --llm the index keeps the "
         "skeleton that it has; `--rebuild --llm none` leaves it out.",
     )
-    options.reading(about)
     parser.set_defaults(run=run, go_on=_GO_ON)
 
 

@@ -6,24 +6,27 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from typing import Final
 
-from ketrag_fast.cli import (
-    ask,
-    bench,
-    config,
-    estimate,
-    evaluate,
-    graph,
-    index,
-    models,
-    options,
-    output,
-    recording,
-    reembed,
-    retrieve,
-    stats,
-)
+from ketrag_fast.cli import output
 from ketrag_fast.errors import KetragError
+
+COMMANDS: Final = {
+    "index": ("index", "build the index, or bring it up to date with its sources"),
+    "reembed": ("reembed", "give the index the vectors of another model"),
+    "retrieve": ("retrieve", "print the context for a question"),
+    "ask": ("ask", "answer a question, with citations"),
+    "eval": ("evaluate", "score retrieval on a data set"),
+    "estimate": ("estimate", "tokens, calls, USD and hours of a build, before anything is spent"),
+    "bench": ("bench", "compare builds, systems or settings on one data set"),
+    "graph": ("graph", "an entity, its relations and the sentences they come from"),
+    "stats": ("stats", "what the index holds"),
+    "models": ("models", "embedding models found on this machine"),
+    "recording": ("recording", "turn another tool's extraction into a recording"),
+    "config": ("config", "the settings and where they come from"),
+}
+"""Each command with its module and what it does. Only the module of the command that runs is imported."""
 
 _EPILOG = """exit codes: 0 done, 1 failed, 2 wrong usage, 3 done in part (failures are listed),
 4 index missing, damaged or lacking what is needed, 5 network not allowed, 130 interrupted"""
@@ -39,8 +42,8 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+def parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
+    """The command line; where the words are given, with the options of the command among them alone."""
     top = argparse.ArgumentParser(
         prog="ketrag",
         description="Graph indexes for retrieval, built and queried on this machine.",
@@ -49,29 +52,24 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action=_Version, nargs=0, help="print the version")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    shared = options.common()
-    for command in (
-        index,
-        reembed,
-        retrieve,
-        ask,
-        evaluate,
-        estimate,
-        bench,
-        graph,
-        stats,
-        models,
-        recording,
-        config,
-    ):
-        command.add(commands, shared)
+    chosen = next((word for word in argv if word in COMMANDS), None) if argv is not None else None
+    for name, (module, text) in COMMANDS.items():
+        if (
+            argv is not None and name != chosen
+        ):  # its options would take long to declare, and are not asked for
+            commands.add_parser(name, help=text)
+            continue
+        from ketrag_fast.cli import options
+
+        import_module(f"ketrag_fast.cli.{module}").add(commands, options.common())
     return top
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
     output.prepare()
-    args = parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else list(argv)
+    args = parser(words).parse_args(words)
     try:
         code: int = args.run(args)
         sys.stdout.flush()

@@ -20,7 +20,6 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "models",
         parents=[shared],
-        help="embedding models found on this machine",
         description="Lists the embedding models on this machine, or checks one: loads, embeds, times it.",
         epilog=_BRING,
         formatter_class=argparse.RawDescriptionHelpFormatter,

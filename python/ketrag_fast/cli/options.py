@@ -5,61 +5,26 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ketrag_fast.config import FIELDS, Settings, from_environment, from_file, names, parse
+from ketrag_fast.config import (
+    Setting,
+    Settings,
+    catalogue,
+    from_environment,
+    from_file,
+    names,
+    of_topic,
+    parse,
+)
+from ketrag_fast.config.catalogue import systems
+from ketrag_fast.config.fields import Topic
 
 if TYPE_CHECKING:
     from ketrag_fast.progress import Callback, Kind
 
-BUILD_FLAGS = (
-    "system",
-    "embedder",
-    "chunk_tokens",
-    "overlap",
-    "split_level",
-    "cut",
-    "encoding",
-    "language",
-    "core_ratio",
-    "core_selection",
-    "knn_k",
-    "max_df_ratio",
-    "builtin_dim",
-    "keyword_norm",
-    "ann",
-    "ann_from",
-    "knn_ann_from",
-    "words",
-    "keyword_mean",
-    "core_unit",
-    "core_rounding",
-    "core_rank",
-    "knn_repeats",
-    "knn_zero",
-    "nltk_data",
-    "seed",
-    "fallback_encoding",
-)
-TABLE_FLAGS = ("kg_share", "rollover", "seed_entities", "tables")
-"""How the tables of the skeleton are made for a question."""
-READING_FLAGS = (
-    "llm",
-    "entity_types",
-    "gleanings",
-    "terse_replies",
-    "rewire",
-    "summaries",
-    "llm_tokens",
-    "llm_seconds",
-    "llm_slots",
-    "llm_context",
-    "llm_usd_per_million",
-    "llm_usd_per_million_out",
-    "on_barren",
-    "record",
-)
 _METAVARS = {int: "N", float: "X"}
 
 
@@ -80,14 +45,7 @@ def common() -> argparse.ArgumentParser:
         default="auto",
         help="how progress is shown on stderr (auto: a bar on a terminal)",
     )
-    setting(group, "threads", "verify")
-    group.add_argument(
-        "--offline",
-        dest="set_offline",
-        action="store_const",
-        const="true",
-        help=FIELDS["offline"].metadata["help"],
-    )
+    setting(group, *of_topic("common"))
     loudness = group.add_mutually_exclusive_group()
     loudness.add_argument("-q", "--quiet", action="store_true", help="say nothing on stderr but errors")
     loudness.add_argument("-v", "--verbose", action="store_true", help="say more on stderr")
@@ -95,52 +53,58 @@ def common() -> argparse.ArgumentParser:
 
 
 def setting(group: Any, *wanted: str) -> None:
-    """One flag for each setting, with its help and default."""
+    """One flag for each setting, with its help, its choices and its default."""
     for name in wanted:
-        spec = FIELDS[name]
-        default = "none" if spec.default is None else spec.default
-        group.add_argument(
-            "--" + name.replace("_", "-"),
-            dest=f"set_{name}",
-            metavar=_METAVARS.get(type(spec.default), "VALUE"),
-            help=f"{spec.metadata['help']} (default {default})",
-        )
+        spec = catalogue()[name]
+        flag, dest = "--" + name.replace("_", "-"), f"set_{name}"
+        if spec.types == (bool,) and spec.concerns == "run":
+            group.add_argument(flag, dest=dest, action="store_const", const="true", help=spec.help)
+            continue
+        metavar = next((_METAVARS[kind] for kind in spec.types if kind in _METAVARS), "VALUE")
+        group.add_argument(flag, dest=dest, metavar=metavar, help=_help(spec))
 
 
-def model(group: Any) -> None:
+def _help(spec: Setting) -> str:
+    listed = spec.choices or systems().listed.get(spec.name, ())
+    default = "none" if spec.default is None else str(spec.default).lower()
+    if spec.types != (bool,):
+        default = "none" if spec.default is None else str(spec.default)
+    choices = f": {', '.join(listed)}" if listed else ""
+    return f"{spec.help}{choices} (default {default})".replace("%", "%%")
+
+
+def topic(parser: argparse.ArgumentParser, title: str, *topics: Topic, but: Collection[str] = ()) -> None:
+    """The options of some topics: the shared ones under `title`, then those of each system."""
+    groups: dict[str, Any] = {}
+    for name in of_topic(*topics):
+        if name in but:
+            continue
+        owner = catalogue()[name].owner
+        if owner not in groups:
+            groups[owner] = parser.add_argument_group(f"{title} ({owner})" if owner else title)
+        setting(groups[owner], name)
+
+
+def model(parser: argparse.ArgumentParser) -> None:
     """How an embedding model is found and computes."""
-    setting(group, "precision", "device", "limit_usd", "usd_per_million")
-    group.add_argument(
-        "--allow-download",
-        dest="set_allow_download",
-        action="store_const",
-        const="true",
-        help=FIELDS["allow_download"].metadata["help"],
-    )
+    topic(parser, "the embedding model", "embedding")
 
 
-def reading(group: Any) -> None:
+def reading(parser: argparse.ArgumentParser, title: str, text: str | None = None) -> None:
     """What reads the core chunks, and how."""
-    setting(group, *READING_FLAGS)
-    group.add_argument(
-        "--retry-failed",
-        dest="set_retry_failed",
-        action="store_const",
-        const="true",
-        help=FIELDS["retry_failed"].metadata["help"],
-    )
+    group = parser.add_argument_group(title, text)
+    setting(group, *of_topic("reading"))
 
 
 def writer(group: Any) -> None:
-    """The model that mode hyde asks."""
-    group.add_argument(
-        "--llm", dest="set_writer", metavar="SPEC", help=FIELDS["writer"].metadata["help"] + " (default none)"
-    )
+    """The model that answers, and that mode hyde asks."""
+    text = catalogue()["writer"].help
+    group.add_argument("--llm", dest="set_writer", metavar="SPEC", help=f"{text} (default none)")
 
 
 def flags(args: argparse.Namespace) -> dict[str, Any]:
     """The settings given as flags."""
-    given = {name: getattr(args, f"set_{name}", None) for name in FIELDS}
+    given = {name: getattr(args, f"set_{name}", None) for name in catalogue()}
     return {name: parse(name, text) for name, text in given.items() if text is not None}
 
 

@@ -14,7 +14,6 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "recording",
         parents=[shared],
-        help="turn another tool's extraction into a recording",
         description="Writes a recording, for `ketrag index --llm replay:FILE`, of another tool's extraction.",
     )
     parser.add_argument(

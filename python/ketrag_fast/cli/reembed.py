@@ -13,7 +13,6 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "reembed",
         parents=[shared],
-        help="give the index the vectors of another model",
         description="Makes all vectors anew beside those that the index has, with what depends on them, and "
         "switches at once when they are complete; until then questions are answered from the old ones. "
         "Documents are taken from the index, not from their sources. Run it again after an interruption "
@@ -21,7 +20,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     options.setting(parser, "embedder")
     options.setting(parser.add_argument_group("how it runs"), "limit_seconds")
-    options.model(parser.add_argument_group("the embedding model"))
+    options.model(parser)
     parser.set_defaults(run=run, go_on="what is embedded is kept: run the same command again")
 
 

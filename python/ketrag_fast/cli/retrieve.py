@@ -27,7 +27,6 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "retrieve",
         parents=[shared],
-        help="print the context for a question",
         description="Prints the context for one question with its sources; "
         "with --queries one JSON line for each.",
     )
@@ -36,11 +35,11 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "--queries", metavar="FILE", help="a .jsonl of {_id, text}; - answers standard input line by line"
     )
     parser.add_argument("--explain", action="store_true", help="say for each passage why it is there")
-    group = parser.add_argument_group("how passages are found")
-    options.setting(group, "mode", "budget", "top", "deadline", "fill_policy", "oversize_policy", "embedder")
-    options.setting(group, *options.TABLE_FLAGS, "seed_keywords", "row_count")
+    options.topic(parser, "how passages are found", "query")
+    group = parser.add_argument_group("the models")
+    options.setting(group, "embedder")
     options.writer(group)
-    options.model(parser.add_argument_group("the embedding model"))
+    options.model(parser)
     parser.set_defaults(run=run, go_on="run the same command again")
 
 

@@ -14,7 +14,6 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "stats",
         parents=[shared],
-        help="what the index holds",
         description="Prints counts, sizes, times, failures, the generation and the digest of an index.",
     )
     parser.set_defaults(run=run, go_on="run the same command again")

@@ -20,10 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ketrag_fast.config import FIELDS, Settings, names, parse, resolve
-from ketrag_fast.config.settings import known
+from ketrag_fast.config import Settings, catalogue, known, names, parse, resolve
 from ketrag_fast.errors import ConfigError
-from ketrag_fast.systems.presets import PRESETS
+from ketrag_fast.systems.registry import registry
 
 MOST: Final = 100
 """Configurations in one report."""
@@ -40,19 +39,24 @@ class Configuration:
     def resolved(self, common: Settings) -> Settings:
         """All its settings, each given: `common` counts where the configuration is silent."""
         asked = Settings(**{**common.given, **self.settings})
-        return resolve(flags=asked.given, presets=PRESETS).settings
+        return resolve(flags=asked.given, presets=registry().table).settings
 
-    def to_build(self, common: Settings) -> Settings:
-        """The same for a build: every build setting is given, so that nothing is left to an older index."""
+    def to_build(self, common: Settings, modes: Sequence[str] = ()) -> Settings:
+        """The same for a build: every build setting is given, so that nothing is left to an older index.
+
+        Built is what its `modes` need; where it names none, what these do, else what its own mode does.
+        """
         whole = self.resolved(common)
         asked = Settings(**{**common.given, **self.settings})
-        building = {name: getattr(whole, name) for name in names("build", "read")}
+        building = {name: whole.value(name) for name in names("build", "read")}
+        if "modes" not in asked.given:
+            building["modes"] = ",".join(modes or [whole.mode])
         return Settings(**{**asked.given, **building})
 
 
 def units_of(settings: Settings) -> tuple[Any, ...]:
     """What decides which earlier work can be kept at all: embedder, units, encoding."""
-    return tuple(getattr(settings, name) for name, spec in FIELDS.items() if spec.metadata["rebuild"])
+    return tuple(settings.value(name) for name, spec in catalogue().items() if spec.rebuild)
 
 
 def from_file(path: str | Path) -> list[Configuration]:
@@ -98,10 +102,7 @@ def from_systems(systems: Iterable[str]) -> list[Configuration]:
     """One row for each preset."""
     found = []
     for system in systems:
-        if system not in PRESETS:
-            raise ConfigError(
-                f"there is no system {system!r}", hint="the systems are " + ", ".join(sorted(PRESETS))
-            )
+        _ = registry().table[system]  # raises where there is none
         found.append(Configuration(system, {"system": system}))
     return checked(found)
 
@@ -126,7 +127,7 @@ def checked(found: Sequence[Configuration]) -> list[Configuration]:
 def _settings(values: Mapping[str, Any], where: str) -> dict[str, Any]:
     found = {known(name, f" (in {where})"): value for name, value in values.items()}
     for name in found:
-        if FIELDS[name].metadata["concerns"] == "run":
+        if catalogue()[name].concerns == "run":
             raise ConfigError(
                 f"{where}: {name} changes no result, so there is nothing to compare",
                 hint=f"give it once for all: --{name.replace('_', '-')}",

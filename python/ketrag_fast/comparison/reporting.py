@@ -11,7 +11,7 @@ from ketrag_fast.comparison.overlap import overlaps
 from ketrag_fast.comparison.running import Bench
 from ketrag_fast.comparison.sweep import order
 from ketrag_fast.eval.provenance import describe
-from ketrag_fast.systems.presets import PRESETS
+from ketrag_fast.systems.registry import registry
 
 _PAIRS = 12
 """Configurations whose graphs are compared, each with each."""
@@ -20,7 +20,7 @@ _PAIRS = 12
 def systems_named(text: str) -> list[str]:
     """`all`, or a list with commas."""
     if text.strip() == "all":
-        return list(PRESETS)
+        return list(registry().presets)
     return [name.strip() for name in text.split(",") if name.strip()]
 
 

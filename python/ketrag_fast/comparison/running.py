@@ -22,6 +22,7 @@ from ketrag_fast.eval import Collected, DataSet, collect
 from ketrag_fast.eval.run import Answerer
 from ketrag_fast.index import Index
 from ketrag_fast.pipeline.ingest import read_only
+from ketrag_fast.pipeline.planning import embedding_stages
 from ketrag_fast.progress import Callback
 from ketrag_fast.types import BuildReport, Document, Usage
 
@@ -73,7 +74,7 @@ class Bench:
             except KetragError as error:
                 self.tell(f"  not run: {error.message}")
                 whole = self.common.having(**configuration.settings)
-                told = {name: getattr(whole, name) for name in whole.given}
+                told = whole.given
                 found[place] = Outcome(
                     configuration.name, told, configuration.varied, error.message, error.hint
                 )
@@ -81,7 +82,7 @@ class Bench:
 
     def one(self, configuration: Configuration) -> Outcome:
         """Builds and scores one. Raises what the build raises."""
-        settings = configuration.to_build(self.common)
+        settings = configuration.to_build(self.common, self.modes)
         units = units_of(settings)
         path = self.folder / (_folder_name(configuration.name) if self.apart else "shared")
         first = self.apart or self._before is None
@@ -141,16 +142,18 @@ class Bench:
         # Reading, checking and publishing happen in every build; the stages may have run in an earlier one.
         around = max(report.seconds - sum(s.seconds for s in report.stages if s.how == "ran"), 0.0)
         measured = True
-        size = embedded_bytes(stages)
-        ran = next((s for s in report.stages if s.name == "vectors"), None)
-        if settings.embedder != "builtin" and ran is not None:
+        size = embedded_bytes(stages, stages.keys())
+        embedding = embedding_stages()
+        took = sum(seconds[name] for name in embedding & seconds.keys())
+        ran = any(s.name in embedding and s.how == "ran" for s in report.stages)
+        if settings.embedder != "builtin" and embedding & seconds.keys():
             rate = self._rates.get(settings.embedder)
-            if rate is None and ran.how == "ran" and usage.embedding_tokens:
-                self._rates[settings.embedder] = rate_of(usage.embedding_tokens, ran.seconds, size)
+            if rate is None and ran and usage.embedding_tokens:
+                self._rates[settings.embedder] = rate_of(usage.embedding_tokens, took, size)
             elif rate is not None and not self.apart:
                 measured = False
                 tokens = max(usage.embedding_tokens, rate.tokens(size))
-                seconds["vectors"] = max(ran.seconds, tokens * rate.seconds_per_token)
+                seconds["vectors"] += max(tokens * rate.seconds_per_token - took, 0.0)
                 usage = replace(usage, embedding_tokens=tokens)
         return Cost(
             seconds=sum(seconds.values()) + around + self._reading,
@@ -159,7 +162,7 @@ class Bench:
             tokens_in=usage.tokens_in,
             tokens_out=usage.tokens_out,
             embedding_tokens=usage.embedding_tokens,
-            bill=bill(usage, self.prices, str(getattr(settings, "llm", "none")), settings.embedder),
+            bill=bill(usage, self.prices, settings.llm, settings.embedder),
             bytes=int(stats["bytes"]),
             memory=usage.memory,
             measured=measured,

@@ -7,8 +7,7 @@ from itertools import product
 from typing import Any
 
 from ketrag_fast.comparison.configurations import MOST, Configuration, checked, units_of
-from ketrag_fast.config import FIELDS, Settings, parse
-from ketrag_fast.config.settings import known
+from ketrag_fast.config import Settings, catalogue, known, parse
 from ketrag_fast.errors import ConfigError
 
 
@@ -18,7 +17,7 @@ def parse_vary(text: str) -> tuple[str, list[Any]]:
     if not equals:
         raise ConfigError(f"--vary {text!r} is no SETTING=VALUE,VALUE", hint="as in core_ratio=0.2,0.4,0.8")
     name = known(key, " (in --vary)")
-    if FIELDS[name].metadata["concerns"] in ("run", "read"):
+    if catalogue()[name].concerns in ("run", "read"):
         raise ConfigError(f"--vary {name}: it changes no result that is scored")
     if name == "mode":
         raise ConfigError("--vary mode: name the modes with --mode", hint="--mode text,keyword,walk")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ketrag_fast.config.settings import FIELDS, Settings, known, names, parse
+from ketrag_fast.config.catalogue import catalogue, known, names, parse
+from ketrag_fast.config.settings import Settings
 from ketrag_fast.errors import ConfigError
 
 PREFIX = "KETRAG_"
@@ -31,7 +32,7 @@ class Resolved:
     @property
     def needs_rebuild(self) -> tuple[str, ...]:
         """Changed settings that throw all earlier work away."""
-        return tuple(name for name, _, _ in self.differences if FIELDS[name].metadata["rebuild"])
+        return tuple(name for name, _, _ in self.differences if catalogue()[name].rebuild)
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
@@ -68,7 +69,7 @@ def from_file(path: Path | None) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in table.items():
         name = known(key, f" (in {wanted})")
-        optional = FIELDS[name].default is None
+        optional = catalogue()[name].default is None
         found[name] = None if optional and value in ("", "none") else value
     return found
 
@@ -110,30 +111,24 @@ def resolve(
     for name in names():
         origin, source = next(((o, s) for o, s in layers if name in s), ("default", {}))
         origins[name] = origin
-        values[name] = source[name] if name in source else FIELDS[name].default
+        values[name] = source[name] if name in source else catalogue()[name].default
     values["system"] = system
     settings = Settings(**values)
     differences: tuple[tuple[str, Any, Any], ...] = ()
     if index:
         differences = tuple(
-            (name, index[name], getattr(settings, name))
+            (name, index[name], settings.value(name))
             for name in names("build")
-            if name in index and index[name] != getattr(settings, name)
+            if name in index and index[name] != settings.value(name)
         )
     return Resolved(settings, origins, differences)
 
 
 def _preset(system: Any, presets: Presets | None) -> Mapping[str, Any]:
-    if presets is None:
-        return {}
-    if system not in presets:
-        raise ConfigError(
-            f"system: there is no system {system!r}", hint="the systems are " + ", ".join(sorted(presets))
-        )
-    return presets[system]
+    return {} if presets is None else presets[system]
 
 
 def build_settings(settings: Settings) -> dict[str, Any]:
     """What an index remembers of the settings it was built with."""
     kept = set(names("build", "read"))
-    return {spec.name: getattr(settings, spec.name) for spec in fields(settings) if spec.name in kept}
+    return {name: settings.value(name) for name in names() if name in kept}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,18 +28,21 @@ def rate_of(tokens: int, seconds: float, size: int) -> Rate:
     return Rate(tokens / max(size, 1), seconds / max(tokens, 1))
 
 
-def embedded_bytes(stages: Stages) -> int:
-    """Bytes of all texts that are embedded: units and chunks with their titles, sentences, titles."""
-    units, words = stages.get("units"), stages.get("words")
+def embedded_bytes(stages: Stages, made: Collection[str]) -> int:
+    """Bytes of all texts that are embedded by the stages `made`: units and chunks with their titles,
+    sentences, titles, entities.
+    """
+    units = stages.get("units")
     if units is None or "unit_texts_offsets" not in units:
         return 0
     titles = np.diff(units["document_titles_offsets"].astype(np.int64))
-    total = (
-        int(units["unit_texts_offsets"][-1]) + int(titles[units["unit_document"]].sum()) + int(titles.sum())
-    )
-    own = units["sent_bytes"][units["sent_title"] == 0].astype(np.int64)
-    total += int((own[:, 1] - own[:, 0]).sum())
-    if words is not None and "chunk_words_indptr" in words:
+    total = 0
+    if "vectors" in made:
+        total += int(units["unit_texts_offsets"][-1]) + int(titles[units["unit_document"]].sum())
+    if "sentence_vectors" in made:
+        own = units["sent_bytes"][units["sent_title"] == 0].astype(np.int64)
+        total += int((own[:, 1] - own[:, 0]).sum()) + int(titles.sum())
+    if "chunk_vectors" in made and len(units["chunk_document"]) != len(units["unit_chunk"]):
         spans = units["chunk_bytes"].astype(np.int64)
         total += int((spans[:, 1] - spans[:, 0]).sum()) + int(titles[units["chunk_document"]].sum())
     entities = stages.get("skeleton")

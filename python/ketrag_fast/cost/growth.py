@@ -9,21 +9,25 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-KNN_POWER: Final = 1.7
-"""Of the seconds of the KNN graph: every chunk against every other, in blocks."""
 _STEEPEST: Final = 1.15
 
 
 def seconds_at(
-    characters: int, sizes: Sequence[int], took: Sequence[Mapping[str, float]]
+    characters: int,
+    sizes: Sequence[int],
+    took: Sequence[Mapping[str, float]],
+    powers: Mapping[str, float],
 ) -> dict[str, float]:
-    """Seconds of each stage at that size: a fixed part and one that grows, from one or two samples."""
+    """Seconds of each stage at that size: a fixed part and one that grows, from one or two samples.
+
+    `powers` are those that the stages declare, where their time does not grow as the text does.
+    """
     found = {}
     for stage, last in took[-1].items():
         if characters == sizes[-1]:
             found[stage] = last
-        elif stage == "knn":
-            found[stage] = last * (characters / max(sizes[-1], 1)) ** KNN_POWER
+        elif powers.get(stage, 1.0) != 1.0:
+            found[stage] = last * (characters / max(sizes[-1], 1)) ** powers[stage]
         else:
             found[stage] = _affine(characters, sizes, [part.get(stage, 0.0) for part in took])
     return found

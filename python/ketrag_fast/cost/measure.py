@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from ketrag_fast.config import Settings
 from ketrag_fast.cost.disk import folder_size
 from ketrag_fast.cost.embedded import embedded_bytes
 from ketrag_fast.index import Index
+from ketrag_fast.pipeline.planning import stages_for
+from ketrag_fast.pipeline.runner import build
 from ketrag_fast.progress import Callback
 from ketrag_fast.types import Document
 
@@ -49,18 +52,30 @@ class Sample:
     """Of the same chunks, in the index's encoding."""
 
 
-def measure(documents: Sequence[Document], settings: Settings, progress: Callback | None) -> list[Sample]:
-    """The smaller sample first; one alone where there is too little to split."""
+def measure(
+    documents: Sequence[Document],
+    settings: Settings,
+    progress: Callback | None,
+    whole: Settings | None = None,
+) -> list[Sample]:
+    """The smaller sample first; one alone where there is too little to split.
+
+    `whole` are the settings of the build that is estimated, where the sample's differ: with them a model
+    embeds other texts than the built-in vectors need, and something may read the core chunks.
+    """
     parts = [documents[::_SMALL], documents] if len(documents) >= 2 * _SMALL else [documents]
-    return [_built(part, settings, progress) for part in parts]
+    return [_built(part, settings, progress, whole or settings) for part in parts]
 
 
-def _built(documents: Sequence[Document], settings: Settings, progress: Callback | None) -> Sample:
+def _built(
+    documents: Sequence[Document], settings: Settings, progress: Callback | None, whole: Settings
+) -> Sample:
+    reads = whole.llm != "none"
+    extra = ("core", "words") if reads else ("words",)
     with tempfile.TemporaryDirectory(prefix="ketrag-", ignore_cleanup_errors=True) as name:
         path = Path(name) / "index"
-        with Index.build(list(documents), path, settings=settings, progress=progress) as index:
-            report = index.report
-            assert report is not None  # noqa: S101 - it was just built
+        report = build(path, list(documents), partial(stages_for, extra=extra), settings, progress=progress)
+        with Index.open(path, settings=Settings(verify="sizes")) as index:
             counts = index.stats()["counts"]
             arrays = index.arrays()
             chunks, tokens = _core_chunks(arrays, documents)
@@ -75,8 +90,8 @@ def _built(documents: Sequence[Document], settings: Settings, progress: Callback
                 folder_bytes=folder_size(path),
                 embedding_tokens=report.usage.embedding_tokens,
                 memory=report.usage.memory,
-                dimension=int(arrays["vectors"]["unit_vectors"].shape[1]),
-                embedded_bytes=embedded_bytes(arrays),
+                dimension=int(index.stats()["backends"]["dimension"] or 0),
+                embedded_bytes=embedded_bytes(arrays, {stage.name for stage in stages_for(whole, reads)}),
                 per_document=np.bincount(arrays["units"]["chunk_document"], minlength=len(documents)),
                 lengths=np.array([len(document.text) for document in documents], np.int64),
                 chunks=chunks,
@@ -87,7 +102,9 @@ def _built(documents: Sequence[Document], settings: Settings, progress: Callback
 def _core_chunks(
     arrays: Mapping[str, Mapping[str, Any]], documents: Sequence[Document]
 ) -> tuple[tuple[tuple[str, str], ...], tuple[int, ...]]:
-    units, order = arrays["units"], arrays["core"]["core"]
+    units = arrays["units"]
+    ranked = next((stage["core"] for stage in arrays.values() if "core" in stage), None)
+    order = np.arange(len(units["chunk_document"])) if ranked is None else ranked
     found = []
     for chunk in order.tolist():
         document = documents[int(units["chunk_document"][chunk])]

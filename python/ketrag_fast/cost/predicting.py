@@ -25,13 +25,13 @@ from ketrag_fast.cost.prices import Prices
 from ketrag_fast.cost.survey import Survey, survey
 from ketrag_fast.cost.vectors import Pace, pace, stored_bytes
 from ketrag_fast.pipeline.ingest import Sources, read_only
+from ketrag_fast.pipeline.planning import embedding_stages, stages_for
 from ketrag_fast.progress import Callback
-from ketrag_fast.systems.presets import PRESETS
+from ketrag_fast.systems.registry import registry
 from ketrag_fast.types import Usage
 
 _CHARACTERS: Final = 1_500_000
 """Of the sample, which is built with the built-in vectors in a few seconds."""
-_OF_LLM: Final = ("replies",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Wish:
 def predict(sources: Sources, settings: Settings, wish: Wish) -> Estimate:
     """The estimate for a build of `sources` with `settings`. Writes nothing but a temporary folder."""
     asked = _asked(settings, wish.index)
-    whole = resolve(flags=asked.given, presets=PRESETS).settings
+    whole = resolve(flags=asked.given, presets=registry().table).settings
     parse_spec(whole.llm)
     local = parse(whole.embedder)[0] != "openai"
     timing = local or wish.spend
@@ -57,10 +57,10 @@ def predict(sources: Sources, settings: Settings, wish: Wish) -> Estimate:
     # What an index of the same kind holds is kept: its vectors and replies cost nothing again.
     held = contents(wish.index) if wish.index is not None and before is not None else frozenset()
     found = survey(read_only(sources, whole), wish.sample, _CHARACTERS, whole.seed, held)
-    samples = measure(found.sample, _plain(asked, BUILTIN), wish.progress)
+    samples = measure(found.sample, _plain(asked, BUILTIN), wish.progress, whole)
     last = samples[-1]
     chunks = _chunks(found, last)
-    core = min(chunks, math.ceil(whole.core_ratio * chunks - 1e-9))
+    core = min(chunks, math.ceil(whole.core_ratio * chunks - 1e-9)) if whole.llm != "none" else 0
     calls = _calls(last, whole, wish, before)
     model = None
     if whole.embedder != BUILTIN and timing and before is None and found.documents:
@@ -154,8 +154,8 @@ class _Work:
     def _grown(self, took: Sequence[Mapping[str, float]]) -> dict[str, float]:
         """How many times longer each stage takes now than in the last whole build, by the samples."""
         assert self.before is not None  # noqa: S101 - the callers looked
-        now = seconds_at(self.found.characters, self._sizes, took)
-        then = seconds_at(self.before.usage.characters, self._sizes, took)
+        now = seconds_at(self.found.characters, self._sizes, took, _powers())
+        then = seconds_at(self.before.usage.characters, self._sizes, took, _powers())
         return {name: seconds / then[name] for name, seconds in now.items() if then[name] > 0}
 
     def stages(self) -> dict[str, float]:
@@ -163,12 +163,12 @@ class _Work:
         if self.before is not None:
             grown = self._grown(took)
             if self.settings.embedder != BUILTIN:
-                grown["vectors"] = self._share * self.found.fresh
-            own = ((name, s) for name, s in self.before.stages.items() if name not in _OF_LLM)
+                grown |= dict.fromkeys(embedding_stages(), self._share * self.found.fresh)
+            own = ((name, s) for name, s in self.before.stages.items() if name not in _asked_of_models())
             return {name: seconds * grown.get(name, self._share) for name, seconds in own}
-        found = seconds_at(self.found.characters, self._sizes, took)
+        found = seconds_at(self.found.characters, self._sizes, took, _powers())
         if self.settings.embedder != BUILTIN:
-            found.pop("vectors", None)
+            found = {name: seconds for name, seconds in found.items() if name not in embedding_stages()}
         if self.model is not None:
             found["vectors"] = self.model.seconds(self.embedding_tokens())
         return found
@@ -178,7 +178,7 @@ class _Work:
         if self.before is not None:
             known = max(self.before.seconds - math.fsum(self.before.stages.values()), 0.0)
             return known * self._grown(took).get("around", self._share)
-        return seconds_at(self.found.characters, self._sizes, took)["around"]
+        return seconds_at(self.found.characters, self._sizes, took, _powers())["around"]
 
     def embedding_tokens(self) -> int:
         if self.settings.embedder == BUILTIN:
@@ -211,8 +211,10 @@ class _Work:
         if self.model is not None:
             numbers = [{name: int(n) for name, n in s.counts.items()} for s in self.samples]
             counts = bytes_at(self.found.characters, self._sizes, numbers)  # words grow as their bytes do
-            apart = self.settings.split_level > 0
-            found |= stored_bytes(counts, apart, self.model.dimension)
+            made = {stage.name for stage in stages_for(self.settings, self.settings.llm != "none")}
+            if not self.settings.split_level:
+                made.discard("chunk_vectors")
+            found |= stored_bytes(counts, made, self.model.dimension)
         return found
 
     def memory(self) -> int | None:
@@ -229,6 +231,15 @@ class _Work:
         return round(peak + min(max(slope, 1.0), 3.0) * max(self._held() - size, 0))
 
 
+def _powers() -> dict[str, float]:
+    return {stage.name: stage.growth for stage in registry().stages}
+
+
+def _asked_of_models() -> frozenset[str]:
+    """The stages whose time is that of a language model: they look at what is kept, and have it read."""
+    return frozenset(stage.name for stage in registry().stages if stage.reads and stage.look is not None)
+
+
 def _asked(settings: Settings, index: Path | None) -> Settings:
     """What the index that is to be built has already counts where nothing else was said."""
     from ketrag_fast.pipeline.known import stored_settings
@@ -236,7 +247,7 @@ def _asked(settings: Settings, index: Path | None) -> Settings:
     stored = stored_settings(index) if index is not None else None
     if stored is None:
         return settings
-    resolved = resolve(flags=settings.given, index=stored, presets=PRESETS).settings
+    resolved = resolve(flags=settings.given, index=stored, presets=registry().table).settings
     return Settings(**{**settings.given, **build_settings(resolved)})
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ketrag_fast.config import Settings
 from ketrag_fast.cost.measure import measure
+from ketrag_fast.pipeline.planning import embedding_stages
 from ketrag_fast.progress import Callback
 from ketrag_fast.types import Document
 
@@ -48,7 +49,8 @@ def pace(documents: Sequence[Document], settings: Settings, progress: Callback |
         room -= len(document.text)
     samples = measure(chosen, settings, progress)
     first, last = samples[0], samples[-1]
-    took = [sample.seconds.get("vectors", 0.0) for sample in (first, last)]
+    embedding = embedding_stages()
+    took = [sum(s for name, s in sample.seconds.items() if name in embedding) for sample in (first, last)]
     more = last.embedding_tokens - first.embedding_tokens
     each = (took[1] - took[0]) / more if more > 0 else 0.0
     even = took[1] / max(last.embedding_tokens, 1)
@@ -59,18 +61,19 @@ def pace(documents: Sequence[Document], settings: Settings, progress: Callback |
     return Pace(last.dimension, tokens, each, fixed, last.memory)
 
 
-def stored_bytes(counts: Mapping[str, float], chunks_apart: bool, dimension: int) -> dict[str, int]:
-    """Bytes of the stages `vectors` and `keywords` with vectors of a model, and of the cache.
+def stored_bytes(counts: Mapping[str, float], made: Collection[str], dimension: int) -> dict[str, int]:
+    """Bytes of the stages `made` that hold vectors of a model, and of the cache.
 
     Units and keywords have a one-byte copy beside; sentences, titles and chunks have vectors alone.
     """
     searched = dimension * (_VECTOR_BYTES + _CODE_BYTES) + _EXTRA_BYTES
     plain = dimension * _VECTOR_BYTES
-    chunks = counts["chunks"] if chunks_apart else 0.0
-    texts = counts["subchunks"] + counts["sentences"] + counts["documents"] + chunks
-    vectors = counts["subchunks"] * searched + (texts - counts["subchunks"]) * plain
-    return {
-        "vectors": round(vectors),
-        "keywords": round(counts["keywords"] * searched),
-        "cache": round(texts * (plain + _KEPT_BYTES)),
+    rows = {
+        "vectors": (counts["subchunks"], searched),
+        "chunk_vectors": (counts["chunks"], plain),
+        "sentence_vectors": (counts["sentences"] + counts["documents"], plain),
+        "keywords": (counts["keywords"], searched),
     }
+    found = {name: round(count * each) for name, (count, each) in rows.items() if name in made}
+    texts = sum(count for name, (count, _) in rows.items() if name in made and name != "keywords")
+    return {**found, "cache": round(texts * (plain + _KEPT_BYTES))}

@@ -8,12 +8,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from ketrag_fast.config import FIELDS, Settings, resolve
+from ketrag_fast.config import Settings, catalogue, resolve
 from ketrag_fast.errors import ConfigError, IndexDamaged, ModelMismatch
+from ketrag_fast.pipeline.planning import modes_of
 from ketrag_fast.storage.generation import MANIFEST, Generation, current_number
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.manifest import read_manifest
-from ketrag_fast.systems.presets import PRESETS
+from ketrag_fast.storage.manifest import Manifest, read_manifest
+from ketrag_fast.systems.registry import registry
 from ketrag_fast.types import Failure
 
 
@@ -24,10 +25,15 @@ def stored_settings(path: Path) -> Mapping[str, Any] | None:
     numbers = [number] if number is not None else list(reversed(layout.generations()))
     for candidate in numbers:
         try:
-            return read_manifest(layout.generation(candidate) / MANIFEST).settings
+            return settings_of(read_manifest(layout.generation(candidate) / MANIFEST))
         except IndexDamaged:
             continue
     return None
+
+
+def settings_of(manifest: Manifest) -> Mapping[str, Any]:
+    """The build settings of a generation, with those that its version did not know yet."""
+    return {**manifest.settings, "modes": modes_of(manifest)}
 
 
 def stored_failures(path: Path) -> list[Failure]:
@@ -72,7 +78,7 @@ def reading_settings(given: Settings, generation: Generation) -> Settings:
 
     Raises ModelMismatch if another embedder was given, ConfigError for another build setting.
     """
-    resolved = resolve(flags=given.given, index=generation.manifest.settings, presets=PRESETS)
+    resolved = resolve(flags=given.given, index=settings_of(generation.manifest), presets=registry().table)
     for name, old, new in resolved.differences:
         if name == "llm":
             continue  # who answers need not be who has read
@@ -89,5 +95,5 @@ def reading_settings(given: Settings, generation: Generation) -> Settings:
                 hint=f"leave {name} to the index, or build it anew: ketrag index --rebuild",
             )
     moved = {name for name, _, _ in resolved.differences if name in ("embedder", "llm")}
-    kept = {n: v for n, v in generation.manifest.settings.items() if n in FIELDS and n not in moved}
+    kept = {n: v for n, v in settings_of(generation.manifest).items() if n in catalogue() and n not in moved}
     return resolved.settings.having(**kept)

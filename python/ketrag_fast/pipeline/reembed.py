@@ -15,11 +15,19 @@ from pathlib import Path
 from ketrag_fast.backends.embedders.fingerprint import Identity, require_same
 from ketrag_fast.backends.embedders.source import VectorSource
 from ketrag_fast.config import Settings, build_settings, names
+from ketrag_fast.declarations.stage import Stage
 from ketrag_fast.errors import IndexMissing, ModelMismatch
 from ketrag_fast.pipeline.ingest import as_they_are
+from ketrag_fast.pipeline.planning import Planner
 from ketrag_fast.pipeline.reading import opened, plan
-from ketrag_fast.pipeline.runner import Build, remember, settings_for, source_of, stored_identity
-from ketrag_fast.pipeline.stage import Stage
+from ketrag_fast.pipeline.runner import (
+    Build,
+    planned_stages,
+    remember,
+    settings_for,
+    source_of,
+    stored_identity,
+)
 from ketrag_fast.progress import Callback, Limited
 from ketrag_fast.storage.durable import discard_folder
 from ketrag_fast.storage.generation import current_number, make_current, newest_whole, prune
@@ -31,7 +39,7 @@ from ketrag_fast.types import BuildReport
 
 def reembed(
     path: str | os.PathLike[str],
-    stages: Sequence[Stage],
+    stages: Sequence[Stage] | Planner,
     settings: Settings,
     *,
     progress: Callback | None = None,
@@ -63,14 +71,15 @@ def reembed(
                 source_of(resolved.settings, layout) as source,
                 opened(resolved.settings, layout, reads, callback) as reading,
             ):
+                planned = planned_stages(stages, resolved.settings, reading is not None)
                 anew: frozenset[str] = frozenset()
                 if source is not None:
                     if source.renew():
                         _drop_unfinished(layout)
                     if _changed(stored_identity(base), source):
-                        anew = depending(stages, "embedder")
+                        anew = depending(planned, "embedder", resolved.settings)
                 work = Build(layout, tables, resolved, base, anew, callback, start, source, reads, reading)
-                report = work.run(stages, as_they_are(tables))
+                report = work.run(planned, as_they_are(tables))
             with tables.transaction():
                 tables.set_settings(build_settings(resolved.settings))
             remember(tables, report)
@@ -78,12 +87,14 @@ def reembed(
     return report
 
 
-def depending(stages: Iterable[Stage], setting: str) -> frozenset[str]:
+def depending(stages: Iterable[Stage], setting: str, settings: Settings) -> frozenset[str]:
     """The stages that read a setting, and those that need them."""
     found: set[str] = set()
+    slots: set[str] = set()
     for stage in stages:  # each comes after what it needs
-        if setting in stage.settings or found.intersection(stage.needs):
+        if setting in stage.settings or slots.intersection(stage.needed(settings)):
             found.add(stage.name)
+            slots.add(stage.slot)
     return frozenset(found)
 
 

@@ -19,10 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.config import Resolved, Settings, build_settings, resolve
-from ketrag_fast.errors import Cancelled, ConfigError, IndexDamaged, ModelMismatch
-from ketrag_fast.pipeline.ingest import Ingested, Sources, ingest
-from ketrag_fast.pipeline.reading import Plan, failures, identity, opened, plan, warnings
-from ketrag_fast.pipeline.stage import (
+from ketrag_fast.declarations.arrays import Sizes, check, measured
+from ketrag_fast.declarations.stage import (
     DOCUMENTS,
     Documents,
     Stage,
@@ -31,9 +29,15 @@ from ketrag_fast.pipeline.stage import (
     check_order,
     fingerprint_of,
 )
+from ketrag_fast.errors import Cancelled, ConfigError, IndexDamaged, ModelMismatch
+from ketrag_fast.pipeline.ingest import Ingested, Sources, ingest
+from ketrag_fast.pipeline.known import settings_of
+from ketrag_fast.pipeline.notes import note
+from ketrag_fast.pipeline.planning import Planner
+from ketrag_fast.pipeline.reading import Plan, failures, identity, opened, plan, warnings
 from ketrag_fast.pipeline.usage import usage_of, without_graphs
 from ketrag_fast.progress import Callback, Limited, Meter
-from ketrag_fast.storage.arrays import Arrays, write_arrays
+from ketrag_fast.storage.arrays import Arrays, RawFile, write_arrays
 from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.durable import discard_folder, move_folder, remove_folder, sync_folder, write_json
 from ketrag_fast.storage.faults import writing
@@ -50,7 +54,7 @@ from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.manifest import STAGE_SCHEMA, StageRecord, content_digest, read_json
 from ketrag_fast.storage.tables import Tables
-from ketrag_fast.systems.presets import PRESETS, note
+from ketrag_fast.systems.registry import registry
 from ketrag_fast.types import BuildReport, StageReport
 
 if TYPE_CHECKING:
@@ -65,7 +69,7 @@ SERVES = "the old generation serves until then"
 def build(
     path: str | os.PathLike[str],
     sources: Sources,
-    stages: Sequence[Stage],
+    stages: Sequence[Stage] | Planner,
     settings: Settings | None = None,
     *,
     progress: Callback | None = None,
@@ -75,6 +79,7 @@ def build(
 ) -> BuildReport:
     """Builds the index at `path`, or brings it up to date with its sources.
 
+    `stages` are those to run, or a function that plans them from the settings (`planning.stages_for`).
     `settings` counts as far as it was given; the rest is what the index has, then the system's, then
     the defaults. `replace` makes `sources` the only ones. `rebuild` runs every stage again and allows
     another embedder or other units. `partial` asks no language model and publishes what the last one has
@@ -103,12 +108,21 @@ def build(
                 opened(resolved.settings, layout, reads, callback) as reading,
             ):
                 _require_same_model(base, source, rebuild)
-                anew = frozenset(stage.name for stage in stages) if rebuild else frozenset()
+                planned = planned_stages(stages, resolved.settings, reading is not None)
+                anew = frozenset(stage.name for stage in planned) if rebuild else frozenset()
                 work = Build(layout, tables, resolved, base, anew, callback, start, source, reads, reading)
-                report = work.run(stages, read)
+                report = work.run(planned, read)
             remember(tables, report)
         prune(layout)
     return report
+
+
+def planned_stages(stages: Sequence[Stage] | Planner, settings: Settings, reads: bool) -> Sequence[Stage]:
+    """The stages of one build; ConfigError where their order cannot be."""
+    planned = stages(settings, reads) if callable(stages) else stages
+    wanted = [stage for stage in planned if reads or not stage.reads]
+    check_order(wanted, settings)
+    return wanted
 
 
 @dataclass(frozen=True)
@@ -131,25 +145,31 @@ class Build:
         """Runs what is new and publishes a generation, unless nothing is."""
         settings = self.resolved.settings
         model = self.source.fingerprint if self.source is not None else None
-        wanted = [stage for stage in stages if not stage.read or self.reading is not None]
-        check_order(wanted)
         found = {DOCUMENTS: read.fingerprint}
         documents = Documents(self.tables)
         done: dict[str, tuple[Path, StageRecord]] = {}
         outputs: dict[str, Arrays] = {}
-        for stage in wanted:
+        sizes: Sizes = {}
+        for stage in stages:
             meter = Meter(stage.name, self.callback, stage.unit)
             context = StageContext(meter, settings.threads, self.source, self.reading, self.layout.work)
-            needed = {need: outputs[need] for need in stage.needs if need != DOCUMENTS}
-            inputs = StageInputs(needed, documents if DOCUMENTS in stage.needs else None)
+            needs = stage.needed(settings)
+            needed = {need: outputs[need] for need in needs if need != DOCUMENTS}
+            inputs = StageInputs(needed, documents if DOCUMENTS in needs else None)
             own = fingerprint_of(stage, settings, found, model)
             begin = time.monotonic()
-            if stage.look is not None:
-                own = text_digest([own, stage.look(inputs, settings, context)])
-            folder, record = self._stage(stage, own, inputs, context, begin)
-            found[stage.name] = own if stage.look is None else content_digest([record])
+            looked = stage.looked(inputs, settings, context)
+            more = [looked] if looked is not None else []
+            variant = stage.varied(inputs, settings, context)
+            if more or variant:
+                own = text_digest([own, *more, *([variant] if variant else [])])
+            folder, record = self._stage(stage, own, inputs, context, begin, sizes)
+            if stage.arrays is not None:
+                shapes = {name: file.shape for name, file in record.files.items()}
+                measured(stage.arrays, shapes, sizes, stage.name)
+            found[stage.slot] = own if looked is None else content_digest([record])
             done[stage.name] = folder, record
-            outputs[stage.name] = Arrays(folder, record.files)
+            outputs[stage.slot] = Arrays(folder, record.files)
             if self.reports[-1].how == "ran" and meter.finish() is False:
                 raise Cancelled(f"stopped after the stage {stage.name}")
         self._list_failures(read)
@@ -191,7 +211,13 @@ class Build:
                 self.tables.set_failures(read.failures)
 
     def _stage(
-        self, stage: Stage, fingerprint: str, inputs: StageInputs, context: StageContext, begin: float
+        self,
+        stage: Stage,
+        fingerprint: str,
+        inputs: StageInputs,
+        context: StageContext,
+        begin: float,
+        sizes: Sizes,
     ) -> tuple[Path, StageRecord]:
         reused = None if stage.name in self.anew else self._from_base(stage, fingerprint)
         if reused is not None:
@@ -200,8 +226,11 @@ class Build:
         resumed = _finished(folder, stage, fingerprint)
         if resumed is not None:
             return self._done("resumed", folder, resumed)
-        outputs = stage.run(inputs, self.resolved.settings, context)
+        outputs = stage.make(inputs, self.resolved.settings, context)
         context.check()
+        if stage.arrays is not None:
+            arrays = {name: made for name, made in outputs.items() if not isinstance(made, RawFile)}
+            check(stage.arrays, arrays, sizes, stage.name)
         aside = folder.with_name(f"{folder.name}.tmp")
         with writing(self.layout.root):
             remove_folder(aside)
@@ -240,7 +269,7 @@ class Build:
         changed: bool,
     ) -> BuildReport:
         told = list(read.warnings)
-        about = note(self.resolved.settings.system, skeleton=self.reading is not None)
+        about = note(self.resolved.settings, reads=self.reading is not None)
         if about is not None:
             told.append(about)
         told += without_graphs(
@@ -316,8 +345,8 @@ def _only_moved(base: Generation, settings: Settings) -> bool:
 
 def settings_for(base: Generation | None, settings: Settings, rebuild: bool) -> Resolved:
     """All settings; with `rebuild` also those may change that throw earlier work away."""
-    stored = base.manifest.settings if base else None
-    resolved = resolve(flags=settings.given, index=stored, presets=PRESETS)
+    stored = settings_of(base.manifest) if base else None
+    resolved = resolve(flags=settings.given, index=stored, presets=registry().table)
     heavy = resolved.needs_rebuild
     if base is not None and "embedder" in heavy and _only_moved(base, resolved.settings):
         heavy = tuple(name for name in heavy if name != "embedder")

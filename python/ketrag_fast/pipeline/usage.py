@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ketrag_fast.backends.ann.choose import advice
 from ketrag_fast.config import Settings
+from ketrag_fast.pipeline.planning import sizes_of
 from ketrag_fast.storage.manifest import StageRecord
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.types import Usage
@@ -28,11 +29,12 @@ def usage_of(
     """
     read = reading.outcome if reading is not None and reading.reader.model is not None else None
     tally = source.model.tally if source is not None else None
+    sizes = sizes_of(stages)
     return Usage(
         documents=tables.count(),
         characters=tables.characters(),
-        chunks=_rows(stages, "units", "chunk_document"),
-        core_chunks=_rows(stages, "core", "core"),
+        chunks=sizes.get("chunks", 0),
+        core_chunks=sizes.get("core_chunks", 0),
         calls=read.asked if read is not None else 0,
         tokens_in=read.tokens_in if read is not None else 0,
         tokens_out=read.tokens_out if read is not None else 0,
@@ -43,22 +45,14 @@ def usage_of(
     )
 
 
-def _rows(stages: Mapping[str, StageRecord], stage: str, array: str) -> int:
-    record = stages.get(stage)
-    file = record.files.get(array) if record is not None else None
-    return file.shape[0] if file is not None else 0
-
-
 def without_graphs(settings: Settings, stages: Mapping[str, StageRecord], model: bool) -> list[str]:
     """A word where `auto` would have taken hnswlib, had it been there."""
-    questions = {
-        "passages": _rows(stages, "vectors", "unit_vectors"),
-        "keywords": _rows(stages, "keywords", "vectors"),
-    }
-    chunks = {"chunks": _rows(stages, "units", "chunk_document")}
+    sizes = sizes_of(stages)
+    vectors = {"passages": sizes.get("units", 0), "keywords": sizes.get("keyword_nodes", 0)}
+    nodes = {"chunks": sizes.get("knn_nodes", 0)}
     words = (
-        advice(questions if model else {}, settings.ann, settings.ann_from),
-        advice(chunks, settings.ann, settings.knn_ann_from),
+        advice(vectors if model else {}, settings.ann, settings.ann_from),
+        advice(nodes, settings.ann, int(settings.value("knn_ann_from"))),
     )
     return [word for word in words if word is not None]
 

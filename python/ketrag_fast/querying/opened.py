@@ -54,7 +54,7 @@ def load(path: Path, asked: Settings, models: Models | None = None) -> Opened:
     generation = open_current(Layout(path), full=asked.verify == "full")
     settings = reading_settings(asked, generation)
     files = {
-        f"{stage}.{name}": str(file)
+        f"{_IN_CORE.get(stage, stage)}.{name}": str(file)
         for stage, arrays in generation.stages.items()
         for name, file in arrays.arrays()
     }
@@ -88,6 +88,9 @@ def _questions(generation: Generation, settings: Settings) -> Questions | None:
 
     return Questions(stored, settings)
 
+
+_IN_CORE = {"chunk_vectors": "vectors", "sentence_vectors": "vectors"}
+"""Stages whose arrays stood in another one before: the core knows them by the old name."""
 
 _GRAPHS = {
     "units": ("unit_search", "vectors", "unit_vectors"),

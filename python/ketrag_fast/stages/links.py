@@ -6,7 +6,7 @@ import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.config import Settings
-from ketrag_fast.pipeline.stage import Outputs, Stage, StageContext, StageInputs
+from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
 from ketrag_fast.stages.rows import offsets_of, strings
 
 
@@ -27,6 +27,3 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         threads=context.threads,
         report=context.report,
     )
-
-
-STAGE = Stage("links", version=1, needs=("documents", "units"), settings=(), run=run, unit="units")

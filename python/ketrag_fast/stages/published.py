@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.backends.nltk_data import NltkData
+from ketrag_fast.declarations.stage import StageContext
 from ketrag_fast.kernels.text import pack
-from ketrag_fast.pipeline.stage import StageContext
 from ketrag_fast.stages.rows import csr_out, strings_out
 
 Arrays = dict[str, NDArray[Any]]

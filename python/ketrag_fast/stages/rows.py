@@ -50,3 +50,10 @@ def take_rows(rows: tuple[U64, U32], wanted: NDArray[np.int64]) -> tuple[U64, U3
 def offsets_of(owners: U32, count: int) -> U64:
     """For owner ids that never fall: where each owner's run begins; count + 1 offsets."""
     return np.searchsorted(owners, np.arange(count + 1)).astype(np.uint64)
+
+
+def whole_chunks(units: Arrays) -> bool:
+    """Whether every unit is a whole chunk, in order."""
+    owner = units["unit_chunk"]
+    same = len(owner) == len(units["chunk_document"]) and np.array_equal(owner, np.arange(len(owner)))
+    return same and np.array_equal(units["unit_bytes"], units["chunk_bytes"])

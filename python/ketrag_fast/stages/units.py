@@ -6,7 +6,7 @@ import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.config import Settings
-from ketrag_fast.pipeline.stage import Outputs, Stage, StageContext, StageInputs
+from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
 from ketrag_fast.stages.rows import offsets_of, strings_out
 
 
@@ -46,13 +46,3 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         "sent_bytes": cut["sent_span"],
         "sent_title": cut["sent_title"].astype(np.uint8),
     }
-
-
-STAGE = Stage(
-    "units",
-    version=1,
-    needs=("documents",),
-    settings=("cut", "chunk_tokens", "overlap", "split_level", "encoding"),
-    run=run,
-    unit="documents",
-)

@@ -1,26 +1,40 @@
-"""Vectors of units, chunks and sentences: from a model, or from the space fitted on the corpus itself."""
+"""Vectors of units, chunks and sentences: from a model, or from the space fitted on the corpus itself.
+
+Each in a stage of its own, so that a build embeds what its modes need and no more. A sentence's vector is
+that of the sentence alone; a unit and a chunk have their document's title before them (specs 0.9).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.config import Settings
-from ketrag_fast.pipeline.stage import Outputs, Stage, StageContext, StageInputs
-from ketrag_fast.stages.rows import U8, U64, csr, strings
+from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
+from ketrag_fast.stages.rows import U8, U32, U64, csr, strings, whole_chunks
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Packed = tuple[U8, U64]
+Part = tuple[Packed | None, U32 | None, Packed]
+"""Titles, the document of each text, and the texts."""
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """`basis` makes a question's vector; the codes are an eight-bit copy that preselects."""
+    """Of the units. `basis` makes a question's vector; the codes are an eight-bit copy that preselects."""
     if context.model is not None:
-        return _from_model(inputs, settings, context)
+        units = inputs["units"]
+        titled: Part = (
+            strings(units, "document_titles"),
+            units["unit_document"],
+            strings(units, "unit_texts"),
+        )
+        return _searchable(_embedded({"unit_vectors": titled}, context)["unit_vectors"], context)
     words = inputs["words"]
     indptr, indices = csr(words, "unit_words")
     count = len(words["vocabulary_offsets"]) - 1
@@ -34,19 +48,58 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         threads=context.threads,
         report=context.report,
     )
-    units = _core.embed_rows(basis, indptr, indices, words["unit_counts"], threads=context.threads)
-    outputs: dict[str, NDArray[Any]] = {"basis": basis, **_searchable(units, context)}
-    if "keyword_texts_offsets" in words:
-        indptr, indices = csr(words, "keyword_text_words")
-        once = np.ones(len(indices), np.uint32)
-        outputs["keyword_text_vectors"] = _core.embed_rows(
-            basis, indptr, indices, once, threads=context.threads
-        )
-    if settings.core_unit == "chunk" and "chunk_words_indptr" in words:
-        indptr, indices = csr(words, "chunk_words")
-        once = np.ones(len(indices), np.uint32)
-        outputs["chunk_vectors"] = _core.embed_rows(basis, indptr, indices, once, threads=context.threads)
-    return outputs
+    vectors = _core.embed_rows(basis, indptr, indices, words["unit_counts"], threads=context.threads)
+    return {"basis": basis, **_searchable(vectors, context)}
+
+
+def chunks(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+    """Of the chunks, where these are not the units themselves."""
+    units = inputs["units"]
+    if whole_chunks(units):
+        return {}
+    if context.model is None:
+        return {"chunk_vectors": _by_words(inputs, "chunk_words", context)}
+    owner = units["chunk_document"]
+    texts = _core.slice_strings(inputs.documents.packed("text"), owner, units["chunk_bytes"])
+    return _embedded({"chunk_vectors": (strings(units, "document_titles"), owner, texts)}, context)
+
+
+def sentences(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+    """Of the sentences, in the order of `sent_words`: those of the texts, then each title once.
+
+    With the published words only their own sentences are embedded, as published; the walk then goes by
+    words alone. In the fitted space sentences are cheap and only needed for a while, so they are not kept.
+    """
+    if context.model is None:
+        return {}
+    if settings.words == "published":
+        own = strings(inputs["words"], "keyword_texts")
+        return _embedded({"keyword_text_vectors": (None, None, own)}, context)
+    units = inputs["units"]
+    rows = np.flatnonzero(units["sent_title"] == 0)
+    owner = units["chunk_document"][units["sent_chunk"]]
+    titled = np.unique(owner[units["sent_title"] != 0])
+    texts = inputs.documents.packed("text")
+    parts: dict[str, Part] = {
+        "walk_sentence_vectors": (
+            None,
+            None,
+            _core.slice_strings(texts, owner[rows], units["sent_bytes"][rows]),
+        ),
+        "title_sentence_vectors": (
+            None,
+            None,
+            _core.take_strings(strings(units, "document_titles"), titled),
+        ),
+    }
+    return _embedded(parts, context)
+
+
+def _by_words(inputs: StageInputs, name: str, context: StageContext) -> NDArray[np.float32]:
+    """In the fitted space, each word once."""
+    indptr, indices = csr(inputs["words"], name)
+    once = np.ones(len(indices), np.uint32)
+    return _core.embed_rows(inputs["vectors"]["basis"], indptr, indices, once, threads=context.threads)
 
 
 def _searchable(units: NDArray[np.float32], context: StageContext) -> dict[str, NDArray[Any]]:
@@ -54,30 +107,8 @@ def _searchable(units: NDArray[np.float32], context: StageContext) -> dict[str, 
     return {"unit_vectors": units, "unit_codes": codes, "unit_scale": scale, "unit_residual": residual}
 
 
-def _from_model(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """One pass of the model over everything, so that progress has one total (specs 0.9: the title precedes).
-
-    A sentence's vector is that of the sentence alone; a title is a sentence of its own, once in its
-    document, for keywords. The order is that of `sent_words`: all sentences, then the titles. With the
-    published words only their own sentences are embedded, as published; the walk then goes by words alone.
-    """
-    units, words = inputs["units"], inputs["words"]
-    titles, texts = strings(units, "document_titles"), inputs.documents.packed("text")
-    own = np.flatnonzero(units["sent_title"] == 0)
-    owner = units["chunk_document"][units["sent_chunk"]]
-    titled = np.unique(owner[units["sent_title"] != 0])
-    parts: dict[str, tuple[Packed | None, NDArray[np.uint32] | None, Packed]] = {
-        "unit_vectors": (titles, units["unit_document"], strings(units, "unit_texts"))
-    }
-    if "keyword_texts_offsets" in words:
-        parts["keyword_text_vectors"] = (None, None, strings(words, "keyword_texts"))
-    else:
-        sentences = _core.slice_strings(texts, owner[own], units["sent_bytes"][own])
-        parts["walk_sentence_vectors"] = (None, None, sentences)
-        parts["title_sentence_vectors"] = (None, None, _core.take_strings(titles, titled))
-    if settings.core_unit == "chunk" and "chunk_words_indptr" in words:
-        chunks = _core.slice_strings(texts, units["chunk_document"], units["chunk_bytes"])
-        parts["chunk_vectors"] = (titles, units["chunk_document"], chunks)
+def _embedded(parts: Mapping[str, Part], context: StageContext) -> dict[str, NDArray[Any]]:
+    """The vectors of each part, in one pass of the model, so that progress has one total."""
     counts = [len(packed[1]) - 1 for _, _, packed in parts.values()]
     model = context.model
     assert model is not None  # noqa: S101 - the caller looked
@@ -86,11 +117,10 @@ def _from_model(inputs: StageInputs, settings: Settings, context: StageContext) 
     stream = (text for head, of, packed in parts.values() for text in _texts(head, of, packed))
     every = model.embed(stream, sum(counts), chars, context.report)
     cuts = np.cumsum([0, *counts])
-    rows = {name: every[start:end] for name, (start, end) in zip(parts, pairwise(cuts), strict=True)}
-    return {**rows, **_searchable(rows["unit_vectors"], context)}
+    return {name: every[start:end] for name, (start, end) in zip(parts, pairwise(cuts), strict=True)}
 
 
-def _texts(titles: Packed | None, owner: NDArray[np.uint32] | None, packed: Packed) -> Iterator[str]:
+def _texts(titles: Packed | None, owner: U32 | None, packed: Packed) -> Iterator[str]:
     """Each text, after its document's title where there is one; decoded one at a time."""
     heads = list(_decoded(titles)) if titles is not None else []
     for number, text in enumerate(_decoded(packed)):
@@ -102,13 +132,3 @@ def _decoded(packed: Packed) -> Iterator[str]:
     blob, offsets = packed
     for start, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
         yield blob[start:end].tobytes().decode("utf-8")
-
-
-STAGE = Stage(
-    "vectors",
-    version=2,
-    needs=("documents", "units", "words"),
-    settings=("embedder", "builtin_dim", "seed", "core_unit"),
-    run=run,
-    unit="steps",
-)

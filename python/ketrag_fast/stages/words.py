@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -12,10 +11,10 @@ from numpy.typing import NDArray
 from ketrag_fast import _core
 from ketrag_fast.backends.nltk_data import digest, load
 from ketrag_fast.config import Settings
+from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
 from ketrag_fast.kernels.text import Packed, unpack
-from ketrag_fast.pipeline.stage import Outputs, Stage, StageContext, StageInputs
 from ketrag_fast.stages.published import cooccurrence, keywords
-from ketrag_fast.stages.rows import csr_out, strings, strings_out, take_rows
+from ketrag_fast.stages.rows import csr_out, strings, strings_out, take_rows, whole_chunks
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
@@ -58,7 +57,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         **csr_out("word_units", _core.transpose(*unit_words, count, threads=context.threads)),
         **csr_out("sent_words", sent_words),
         # Of a chunk that is a unit the words and the vector are the unit's own: once is enough.
-        **({} if _whole(units) else csr_out("chunk_words", found["chunk_words"])),
+        **({} if whole_chunks(units) else csr_out("chunk_words", found["chunk_words"])),
         **published,
     }
 
@@ -66,13 +65,6 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
     """NLTK's data are no part of the index: other data are other words, though the folder is the same."""
     return digest(settings.nltk_data) if settings.words == "published" else "own"
-
-
-def _whole(units: Mapping[str, NDArray[Any]]) -> bool:
-    """Whether every unit is a whole chunk, in order."""
-    owner = units["unit_chunk"]
-    same = len(owner) == len(units["chunk_document"]) and np.array_equal(owner, np.arange(len(owner)))
-    return same and np.array_equal(units["unit_bytes"], units["chunk_bytes"])
 
 
 def _published(inputs: StageInputs, settings: Settings, context: StageContext) -> dict[str, NDArray[Any]]:
@@ -106,14 +98,3 @@ def _known_words(
 def _titled(titles: list[str], owner: NDArray[np.uint32], texts: list[str]) -> list[str]:
     heads = (titles[document] for document in owner.tolist())
     return [f"{head}\n{text}" if head else text for head, text in zip(heads, texts, strict=True)]
-
-
-STAGE = Stage(
-    "words",
-    version=2,
-    needs=("documents", "units"),
-    settings=("language", "words", "core_unit"),
-    run=run,
-    unit="chunks",
-    look=look,
-)

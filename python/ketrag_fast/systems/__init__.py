@@ -1,1 +1,1 @@
-"""Systems: named recipes. Without a part of its own, a system is a row of `presets`."""
+"""The systems: each a module that says everything about itself. `registry` knows which there are."""

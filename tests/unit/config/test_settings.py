@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from ketrag_fast.config import (
-    FIELDS,
     Settings,
     build_settings,
+    catalogue,
     from_environment,
     from_file,
     names,
@@ -17,7 +17,7 @@ from ketrag_fast.config import (
     resolve,
 )
 from ketrag_fast.errors import ConfigError
-from ketrag_fast.systems.presets import PRESETS
+from ketrag_fast.systems.registry import registry
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_each_source_goes_before_the_next() -> None:
 
 
 def test_a_system_fills_what_nobody_names() -> None:
-    found = resolve(flags={"system": "ket-rag-p"}, file={"chunk_tokens": 600}, presets=PRESETS)
+    found = resolve(flags={"system": "ket-rag-p"}, file={"chunk_tokens": 600}, presets=registry().table)
     assert (found.settings.chunk_tokens, found.settings.split_level, found.settings.cut) == (
         600,
         3,
@@ -92,13 +92,13 @@ def test_a_system_fills_what_nobody_names() -> None:
 
 def test_a_new_system_goes_before_the_index_and_the_same_one_does_not() -> None:
     index = build_settings(Settings(chunk_tokens=300, knn_k=7, seed=1))
-    found = resolve(flags={"system": "ket-rag-p"}, index=index, presets=PRESETS)
+    found = resolve(flags={"system": "ket-rag-p"}, index=index, presets=registry().table)
     assert (found.settings.chunk_tokens, found.settings.knn_k, found.settings.seed) == (1200, 2, 1)
     assert found.needs_rebuild == ("chunk_tokens", "split_level", "cut")
     index = build_settings(found.settings) | {"chunk_tokens": 600}
-    same = resolve(flags={"system": "ket-rag-p"}, index=index, presets=PRESETS)
+    same = resolve(flags={"system": "ket-rag-p"}, index=index, presets=registry().table)
     assert (same.settings.chunk_tokens, same.differences) == (600, ())
-    back = resolve(flags={"system": "default"}, index=index, presets=PRESETS)
+    back = resolve(flags={"system": "default"}, index=index, presets=registry().table)
     assert (back.settings.chunk_tokens, back.settings.cut, back.settings.seed) == (200, "sentences", 1)
 
 
@@ -150,20 +150,20 @@ def test_given_survives_copies() -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_every_setting_parses_its_own_default(name: str) -> None:
-    default = FIELDS[name].default
+    default = catalogue()[name].default
     assert parse(name, "" if default is None else str(default)) == default
-    assert FIELDS[name].metadata["help"]
+    assert catalogue()[name].help
 
 
-@pytest.mark.parametrize("system", sorted(PRESETS))
+@pytest.mark.parametrize("system", sorted(registry().presets))
 def test_every_preset_is_possible(system: str) -> None:
-    found = resolve(flags={"system": system}, presets=PRESETS)
+    found = resolve(flags={"system": system}, presets=registry().table)
     assert found.settings.system == system
-    for name, value in PRESETS[system].items():
+    for name, value in registry().presets[system].items():
         assert getattr(found.settings, name) == value
 
 
 def test_unknown_system() -> None:
     with pytest.raises(ConfigError, match="there is no system 'x'") as caught:
-        resolve(flags={"system": "x"}, presets=PRESETS)
+        resolve(flags={"system": "x"}, presets=registry().table)
     assert "ket-rag-p" in (caught.value.hint or "")

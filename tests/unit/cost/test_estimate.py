@@ -211,11 +211,13 @@ def test_an_endpoint_is_not_asked_and_that_is_said(tmp_path: Path) -> None:
 
 def test_growth() -> None:
     sizes = [100, 300]
-    assert seconds_at(300, sizes, [{"a": 1.0}, {"a": 2.0}]) == {"a": 2.0}
-    assert seconds_at(900, sizes, [{"a": 1.0}, {"a": 2.0}])["a"] == pytest.approx(5.0)
+    assert seconds_at(300, sizes, [{"a": 1.0}, {"a": 2.0}], {}) == {"a": 2.0}
+    assert seconds_at(900, sizes, [{"a": 1.0}, {"a": 2.0}], {})["a"] == pytest.approx(5.0)
     # noise: the larger sample was not slower, yet more text is never free
-    assert seconds_at(900, sizes, [{"a": 2.0}, {"a": 2.0}])["a"] == pytest.approx(4.0)
-    assert seconds_at(3000, sizes, [{"knn": 0.1}, {"knn": 1.0}])["knn"] == pytest.approx(10**1.7)
+    assert seconds_at(900, sizes, [{"a": 2.0}, {"a": 2.0}], {})["a"] == pytest.approx(4.0)
+    assert seconds_at(3000, sizes, [{"knn": 0.1}, {"knn": 1.0}], {"knn": 1.7})["knn"] == pytest.approx(
+        10**1.7
+    )
     assert bytes_at(900, sizes, [{"a": 100}, {"a": 300}]) == {"a": 900}
     assert bytes_at(900, sizes, [{"a": 100}, {"a": 173}])["a"] == pytest.approx(300, rel=0.02)
     lengths = np.array([50, 60, 70, 80, 90, 100, 110, 120])

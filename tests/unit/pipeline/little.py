@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from ketrag_fast.config import Settings
+from ketrag_fast.declarations.stage import DOCUMENTS, Outputs, Stage, StageContext, StageInputs
 from ketrag_fast.pipeline.runner import build
-from ketrag_fast.pipeline.stage import DOCUMENTS, Outputs, Stage, StageContext, StageInputs
 
 RAN: list[str] = []
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from ketrag_fast.config import Settings
+from ketrag_fast.declarations.stage import Stage, check_order, fingerprint_of
 from ketrag_fast.errors import (
     Cancelled,
     ConfigError,
@@ -24,7 +25,6 @@ from ketrag_fast.errors import (
 )
 from ketrag_fast.pipeline.known import stored_failures, stored_settings
 from ketrag_fast.pipeline.runner import build
-from ketrag_fast.pipeline.stage import Stage, check_order, fingerprint_of
 from ketrag_fast.progress import Event
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
@@ -371,9 +371,9 @@ def test_fingerprints_chain() -> None:
     assert prints(documents="e")["histogram"] != base["histogram"]
     assert prints(version=2)["histogram"] != base["histogram"]
     with pytest.raises(ConfigError, match="needs words"):
-        check_order([little.HISTOGRAM])
+        check_order([little.HISTOGRAM], Settings())
     with pytest.raises(ConfigError, match="twice"):
-        check_order([little.WORDS, little.WORDS])
+        check_order([little.WORDS, little.WORDS], Settings())
 
 
 def test_a_stage_sees_only_what_it_declared(paths: Paths) -> None:

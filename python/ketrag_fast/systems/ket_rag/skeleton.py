@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.config import Settings
+from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
 from ketrag_fast.errors import ConfigError, InternalError
 from ketrag_fast.extraction.summaries import Described, Summaries, described
 from ketrag_fast.kernels.text import pack, unpack
-from ketrag_fast.pipeline.stage import Outputs, Stage, StageContext, StageInputs
 from ketrag_fast.stages.rows import strings, strings_out
+from ketrag_fast.systems.ket_rag.settings import KetRagSettings
 
 JOINED = 500
 """Tokens of a description that is joined by rule."""
@@ -82,7 +83,7 @@ def _fold(
         strings(units, "unit_texts"),
         units["unit_span"],
         settings.encoding,
-        rewire=settings.rewire,
+        rewire=settings.of(KetRagSettings).rewire,
         description_tokens=tokens,
         threads=context.threads,
         report=context.report,
@@ -118,15 +119,3 @@ def _wanted(
     every, summaries = described(items), Summaries(context.reading)
     summaries.recall(every)
     return list(zip(every, places, strict=True)), summaries
-
-
-STAGE = Stage(
-    "skeleton",
-    version=2,
-    needs=("units", "replies"),
-    settings=("encoding", "rewire", "summaries"),
-    run=run,
-    unit="chunks",
-    look=look,
-    read=True,
-)

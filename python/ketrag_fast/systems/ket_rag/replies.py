@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.config import Settings
+from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
 from ketrag_fast.errors import InternalError
 from ketrag_fast.extraction.parse import PARSER
 from ketrag_fast.extraction.reader import Chunk
 from ketrag_fast.extraction.recorder import write
 from ketrag_fast.extraction.run import Reading
 from ketrag_fast.kernels.text import pack, unpack
-from ketrag_fast.pipeline.stage import Outputs, Stage, StageContext, StageInputs
 from ketrag_fast.stages.rows import strings, strings_out
 
 
@@ -121,14 +121,3 @@ def _reading(context: StageContext) -> Reading:
 
 _ENTITY = ("entity_name", "entity_type", "entity_description")
 _RELATION = ("relation_source", "relation_target", "relation_description")
-
-STAGE = Stage(
-    "replies",
-    version=1,
-    needs=("documents", "units", "core"),
-    settings=(),
-    run=run,
-    unit="chunks",
-    look=look,
-    read=True,
-)

@@ -6,8 +6,8 @@ import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.config import Settings
+from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
 from ketrag_fast.kernels.text import pack, unpack
-from ketrag_fast.pipeline.stage import Outputs, Stage, StageContext, StageInputs
 from ketrag_fast.stages.rows import F32, U8, U32, U64, strings
 
 
@@ -49,14 +49,3 @@ def word_rows(
     pairs, repeats = np.unique(owner * max(len(number), 1) + ids[ids >= 0], return_counts=True)
     out = np.searchsorted(pairs, np.arange(count + 1) * max(len(number), 1)).astype(np.uint64)
     return out, (pairs % max(len(number), 1)).astype(np.uint32), repeats.astype(np.uint32)
-
-
-STAGE = Stage(
-    "entities",
-    version=2,
-    needs=("words", "vectors", "skeleton"),
-    settings=("embedder", "language"),
-    run=run,
-    unit="entities",
-    read=True,
-)

@@ -9,34 +9,37 @@ from ketrag_fast import _core
 from ketrag_fast.backends.ann.choose import choose, installed
 from ketrag_fast.backends.ann.neighbours import nearest_rows
 from ketrag_fast.config import Settings
-from ketrag_fast.pipeline.stage import Outputs, Stage, StageContext, StageInputs
+from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
+from ketrag_fast.stages.proposals import kind
 from ketrag_fast.stages.rows import csr, csr_out
+from ketrag_fast.systems.ket_rag.settings import KetRagSettings
 
 NONE = np.uint32(0xFFFFFFFF)
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """An odd neighbour is semantic; what is a lexical neighbour is no semantic one as well."""
-    words, vectors = inputs["words"], inputs["vectors"]
+    own = settings.of(KetRagSettings)
+    words = inputs["words"]
     of_units = settings.core_unit == "subchunk"
     name = "chunk_words" if "chunk_words_indptr" in words and not of_units else "unit_words"
     count = len(words["vocabulary_offsets"]) - 1
     if settings.words == "published":
         name, count = "cooc", int(words["cooc_count"][0])
-    nodes = vectors["unit_vectors"] if of_units else vectors.get("chunk_vectors", vectors["unit_vectors"])
-    lexical_k = settings.knn_k // 2
+    nodes = _nodes(inputs, of_units)
+    lexical_k = own.knn_k // 2
     lexical, shared = _core.cooccurrence_knn(
         *csr(words, name),
         count,
         lexical_k,
-        max_df_ratio=settings.max_df_ratio,
-        allow_zero=settings.knn_zero,
+        max_df_ratio=own.max_df_ratio,
+        allow_zero=own.knn_zero,
         threads=context.threads,
         report=context.report,
     )
-    semantic_k = settings.knn_k - lexical_k
-    exclude = None if settings.knn_repeats else _rows(lexical)
-    if choose(len(nodes), settings.ann, settings.knn_ann_from, installed()) == "hnsw":
+    semantic_k = own.knn_k - lexical_k
+    exclude = None if own.knn_repeats else _rows(lexical)
+    if choose(len(nodes), settings.ann, own.knn_ann_from, installed()) == "hnsw":
         semantic, similarity = nearest_rows(
             nodes,
             semantic_k,
@@ -61,6 +64,20 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     }
 
 
+def kind_of_graph(inputs: StageInputs, settings: Settings, _: StageContext) -> str:
+    """What decides beside the settings: whether hnswlib is there, where it would be taken."""
+    nodes = _nodes(inputs, settings.core_unit == "subchunk")
+    return kind(len(nodes), settings, settings.of(KetRagSettings).knn_ann_from)
+
+
+def _nodes(inputs: StageInputs, of_units: bool) -> NDArray[np.float32]:
+    units: NDArray[np.float32] = inputs["vectors"]["unit_vectors"]
+    if of_units or "chunk_vectors" not in inputs:
+        return units
+    found: NDArray[np.float32] = inputs["chunk_vectors"].get("chunk_vectors", units)
+    return found
+
+
 def _over_units(inputs: StageInputs, of_units: bool) -> bool:
     """Whether the nodes are units that are not chunks."""
     units = inputs["units"]
@@ -74,23 +91,3 @@ def _rows(neighbours: NDArray[np.uint32]) -> tuple[NDArray[np.uint64], NDArray[n
     indptr = np.zeros(len(ordered) + 1, np.uint64)
     np.cumsum(present.sum(axis=1), out=indptr[1:])
     return indptr, ordered[present]
-
-
-STAGE = Stage(
-    "knn",
-    version=1,
-    needs=("units", "words", "vectors"),
-    settings=(
-        "knn_k",
-        "max_df_ratio",
-        "core_unit",
-        "words",
-        "knn_repeats",
-        "knn_zero",
-        "ann",
-        "knn_ann_from",
-        "seed",
-    ),
-    run=run,
-    unit="chunks",
-)

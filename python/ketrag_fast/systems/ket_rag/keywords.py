@@ -7,24 +7,25 @@ from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.config import Settings
+from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
 from ketrag_fast.errors import InternalError
-from ketrag_fast.pipeline.stage import Outputs, Stage, StageContext, StageInputs
-from ketrag_fast.stages.rows import U32, U64, Arrays, csr
+from ketrag_fast.stages.rows import U32, U64, csr
+from ketrag_fast.systems.ket_rag.settings import KetRagSettings
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """Sentence vectors of the fitted space are cheap and only needed here, so they are not kept."""
     words, vectors = inputs["words"], inputs["vectors"]
     if settings.words == "published":
-        rows, sentences = _published(words, vectors, settings)
+        rows, sentences = _published(inputs, settings, context)
     else:
         indptr, indices = csr(words, "sent_words")
         if "basis" in vectors:
             once = np.ones(len(indices), np.uint32)
             sentences = _core.embed_rows(vectors["basis"], indptr, indices, once, threads=context.threads)
         else:
-            own = [vectors["walk_sentence_vectors"], vectors["title_sentence_vectors"]]
-            sentences = np.concatenate(own)
+            own = inputs["sentence_vectors"]
+            sentences = np.concatenate([own["walk_sentence_vectors"], own["title_sentence_vectors"]])
         if len(sentences) != len(indptr) - 1:
             raise InternalError(f"{len(sentences)} sentence vectors for {len(indptr) - 1} sentences")
         count = len(words["vocabulary_offsets"]) - 1
@@ -32,7 +33,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     means = _core.keyword_means(
         *rows,
         sentences,
-        unit=settings.keyword_norm == "unit",
+        unit=settings.of(KetRagSettings).keyword_norm == "unit",
         threads=context.threads,
         report=context.report,
     )
@@ -46,24 +47,20 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 
 def _published(
-    words: Arrays, vectors: Arrays, settings: Settings
+    inputs: StageInputs, settings: Settings, context: StageContext
 ) -> tuple[tuple[U64, U32], NDArray[np.float32]]:
     """The keywords' sentences and their vectors; one row for each occurrence where these are counted."""
+    words, vectors = inputs["words"], inputs["vectors"]
     indptr, indices = csr(words, "keyword_sentences")
-    sentences: NDArray[np.float32] = vectors["keyword_text_vectors"]
-    if settings.keyword_mean == "sentences":
+    if "basis" in vectors:
+        own = csr(words, "keyword_text_words")
+        once = np.ones(len(own[1]), np.uint32)
+        sentences = _core.embed_rows(vectors["basis"], *own, once, threads=context.threads)
+    else:
+        sentences = inputs["sentence_vectors"]["keyword_text_vectors"]
+    if settings.of(KetRagSettings).keyword_mean == "sentences":
         return (indptr, indices), sentences
     counts = words["keyword_counts"]
     ends = np.concatenate([np.zeros(1, np.uint64), np.cumsum(counts, dtype=np.uint64)])
     flat = np.repeat(indices, counts)
     return (ends[indptr.astype(np.int64)], np.arange(len(flat), dtype=np.uint32)), sentences[flat]
-
-
-STAGE = Stage(
-    "keywords",
-    version=1,
-    needs=("words", "vectors"),
-    settings=("keyword_norm", "keyword_mean", "words"),
-    run=run,
-    unit="keywords",
-)

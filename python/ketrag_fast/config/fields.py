@@ -1,0 +1,157 @@
+"""How a setting is declared: a field of a dataclass with its default, help, bounds, and whom it concerns.
+
+`concerns`: "build" settings decide what the index holds and enter the fingerprints of the stages that
+name them; "read" settings decide how documents are read (their effect shows in the documents' own
+hashes); "query" settings are used for each question; "run" settings change nothing in any result.
+`rebuild` marks a build setting whose change throws all earlier work away, so it must be asked for.
+`topic` says beside which options of the command it stands.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from ketrag_fast.errors import ConfigError
+
+Concern = Literal["build", "read", "query", "run"]
+Topic = Literal["build", "reading", "query", "embedding", "writing", "running", "common"]
+
+_TOPICS: dict[Concern, Topic] = {"build": "build", "read": "build", "query": "query", "run": "running"}
+_BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True)
+_BOOLEANS |= dict.fromkeys(("0", "false", "no", "off"), False)
+_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", type(None): "none"}
+
+
+def setting(
+    default: Any,
+    text: str,
+    *,
+    concerns: Concern = "build",
+    low: float | None = None,
+    high: float | None = None,
+    rebuild: bool = False,
+    topic: Topic | None = None,
+    choices: tuple[str, ...] = (),
+) -> Any:
+    """A field of a settings class; its annotation is its type. `choices` are for texts that others extend."""
+    meta = {
+        "help": text,
+        "concerns": concerns,
+        "low": low,
+        "high": high,
+        "rebuild": rebuild,
+        "topic": topic or _TOPICS[concerns],
+        "choices": choices,
+    }
+    return field(default=default, metadata=meta)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One declared setting. `types` are those that a value may have; `choices` the texts, where these are
+    counted; `owner` is the system that declares it, or "" for those that all share.
+    """
+
+    name: str
+    types: tuple[type, ...]
+    default: Any
+    help: str
+    concerns: Concern
+    low: float | None
+    high: float | None
+    rebuild: bool
+    topic: Topic
+    choices: tuple[str, ...]
+    owner: str
+
+    def expected(self) -> str:
+        """What a value must be, in words."""
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        text = " or ".join(_WORDS[kind] for kind in self.types)
+        if self.low is not None and self.high is not None:
+            text += f" from {self.low} to {self.high}"
+        elif self.low is not None:
+            text += f" from {self.low} up"
+        return text
+
+    def check(self, value: Any) -> None:
+        """ConfigError unless `value` has the type and lies within the bounds."""
+        if value == "" and isinstance(value, str):
+            raise ConfigError(f"{self.name} is empty", hint=f"give {self.expected()}")
+        if not (self._fits(value) and self._in_range(value)):
+            raise ConfigError(f"{self.name}: {value!r} is not {self.expected()}")
+
+    def parse(self, text: str) -> Any:
+        """The value that it gets from text (a flag, an environment variable)."""
+        plain = text.strip()
+        if type(None) in self.types and plain.lower() in ("", "none"):
+            return None
+        if not plain:
+            raise ConfigError(f"{self.name} is empty", hint=f"unset it or give a value: {self.expected()}")
+        wanted = next(kind for kind in self.types if kind is not type(None))
+        try:
+            if wanted is bool:
+                return _BOOLEANS[plain.lower()]
+            if wanted in (int, float):
+                return wanted(plain)
+        except (KeyError, ValueError):
+            raise ConfigError(f"{self.name}: {text!r} is not {self.expected()}") from None
+        return plain
+
+    def _fits(self, value: Any) -> bool:
+        if self.choices:
+            return isinstance(value, str) and value in self.choices
+        if value is None:
+            return type(None) in self.types
+        if isinstance(value, bool):
+            return bool in self.types
+        if float in self.types:
+            return isinstance(value, (int, float))
+        return isinstance(value, self.types)
+
+    def _in_range(self, value: Any) -> bool:
+        if value is None or isinstance(value, (str, bool)):
+            return True
+        above = self.low is None or value >= self.low
+        return math.isfinite(value) and above and (self.high is None or value <= self.high)
+
+    def extended(self, more: Iterable[str]) -> Setting:
+        """The same with further choices."""
+        return replace(self, choices=tuple(dict.fromkeys((*self.choices, *more))))
+
+
+def declared(cls: type, owner: str = "") -> tuple[Setting, ...]:
+    """The settings of a class, in its order. ConfigError where a field is not made by `setting`."""
+    hints = get_type_hints(cls)
+    return tuple(
+        _read(spec.name, spec.default, spec.metadata, hints[spec.name], owner) for spec in fields(cls)
+    )
+
+
+def _read(name: str, default: Any, meta: Any, hint: Any, owner: str) -> Setting:
+    if "concerns" not in meta:
+        raise ConfigError(f"{owner}: the field {name} is not declared with setting(...)")
+    literal = get_origin(hint) is Literal
+    types = (str,) if literal else tuple(get_args(hint)) or (hint,)
+    if not set(types) <= _WORDS.keys():
+        raise ConfigError(f"{owner}: the setting {name} must be a text, a number or true/false, not {hint}")
+    found = Setting(
+        name=name,
+        types=types,
+        default=default,
+        help=meta["help"],
+        concerns=meta["concerns"],
+        low=meta["low"],
+        high=meta["high"],
+        rebuild=meta["rebuild"],
+        topic=meta["topic"],
+        choices=tuple(get_args(hint)) if literal else meta["choices"],
+        owner=owner,
+    )
+    if not found.choices:
+        found.check(default)
+    return found

@@ -1,0 +1,167 @@
+"""The arrays of a stage, declared once: type, shape, and what the values may be.
+
+A shape is made of numbers and of named sizes: `array("u64", "units+1")` has one value more than there
+are units, whatever their number, and two arrays that name the same size must agree about it. What reads
+arrays (the check on writing, statistics, reports) reads these declarations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ketrag_fast.errors import StageError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_TYPES: Final = {
+    "u8": "|u1",
+    "i8": "|i1",
+    "u32": "<u4",
+    "u64": "<u8",
+    "i64": "<i8",
+    "f32": "<f4",
+    "f64": "<f8",
+    "bool": "|b1",
+}
+_SIZE: Final = re.compile(r"([a-z_]+)(?:\+(\d+))?")
+ANY: Final = "*"
+"""A length that nothing else depends on."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySpec:
+    """One array. `below` names a size that every value stays under; `rising` values never fall; an
+    `optional` array may be missing.
+    """
+
+    kind: str
+    shape: tuple[str | int, ...]
+    below: str | None = None
+    rising: bool = False
+    optional: bool = False
+
+
+Arrays = Mapping[str, ArraySpec]
+Sizes = dict[str, int]
+
+
+def array(
+    kind: str, *shape: str | int, below: str | None = None, rising: bool = False, optional: bool = False
+) -> ArraySpec:
+    """An array of `u8 i8 u32 u64 i64 f32 f64 bool` with that shape: sizes by name, numbers, or `ANY`."""
+    if kind not in _TYPES:
+        raise StageError(f"{kind!r} is no type of arrays", hint="one of " + ", ".join(_TYPES))
+    for size in shape:
+        if isinstance(size, str) and size != ANY and not _SIZE.fullmatch(size):
+            raise StageError(f"{size!r} is no size", hint='a name, a name with "+1", a number, or "*"')
+    return ArraySpec(kind, shape, below, rising, optional)
+
+
+def strings(name: str, rows: str, *, optional: bool = False) -> dict[str, ArraySpec]:
+    """`NAME_blob` (UTF-8) and `NAME_offsets` (one more than there are rows)."""
+    return {
+        f"{name}_blob": array("u8", ANY, optional=optional),
+        f"{name}_offsets": array("u64", f"{rows}+1", rising=True, optional=optional),
+    }
+
+
+def graph(name: str, rows: str, columns: str, *, optional: bool = False) -> dict[str, ArraySpec]:
+    """`NAME_indptr` and `NAME_indices`: compressed sparse rows of ids below the number of columns."""
+    return {
+        f"{name}_indptr": array("u64", f"{rows}+1", rising=True, optional=optional),
+        f"{name}_indices": array("u32", ANY, below=columns, optional=optional),
+    }
+
+
+def codes(name: str, rows: str, *, optional: bool = False) -> dict[str, ArraySpec]:
+    """The eight-bit copy of some vectors: codes, their scale, and the error that bounds a score."""
+    return {
+        f"{name}_codes": array("i8", rows, ANY, optional=optional),
+        f"{name}_scale": array("f32", rows, optional=optional),
+        f"{name}_residual": array("f32", rows, optional=optional),
+    }
+
+
+def measured(specs: Arrays, shapes: Mapping[str, tuple[int, ...]], sizes: Sizes, stage: str) -> None:
+    """Adds the sizes that these arrays have to `sizes`. StageError where two arrays disagree about one."""
+    for name, spec in specs.items():
+        shape = shapes.get(name)
+        if shape is None:
+            continue
+        if len(shape) != len(spec.shape):
+            raise StageError(
+                f"{stage}.{name} has {len(shape)} dimensions where {len(spec.shape)} are declared"
+            )
+        for wanted, found in zip(spec.shape, shape, strict=True):
+            _bind(f"{stage}.{name}", wanted, found, sizes)
+
+
+def check(specs: Arrays, arrays: Mapping[str, NDArray[Any]], sizes: Sizes, stage: str) -> None:
+    """StageError, with the array's name, unless the arrays are as they were declared.
+
+    `sizes` has those of the stages before, and gains those of this one.
+    """
+    unknown = sorted(arrays.keys() - specs.keys())
+    if unknown:
+        raise StageError(
+            f"{stage}.{unknown[0]} is made but not declared", hint="add it to the stage's arrays"
+        )
+    for name, spec in specs.items():
+        made = arrays.get(name)
+        if made is None:
+            if not spec.optional:
+                raise StageError(f"{stage}.{name} is declared but was not made")
+            continue
+        if made.dtype.newbyteorder("<").str != _TYPES[spec.kind]:
+            raise StageError(f"{stage}.{name} holds {made.dtype}, and {spec.kind} is declared")
+    measured(specs, {name: made.shape for name, made in arrays.items()}, sizes, stage)
+    for name, spec in specs.items():
+        if name in arrays:
+            _check_values(f"{stage}.{name}", spec, arrays[name], sizes)
+
+
+def _bind(where: str, wanted: str | int, found: int, sizes: Sizes) -> None:
+    if wanted == ANY:
+        return
+    if isinstance(wanted, int):
+        expected = wanted
+    else:
+        match = _SIZE.fullmatch(wanted)
+        assert match is not None  # noqa: S101 - `array` looked
+        more = int(match[2] or 0)
+        expected = sizes.setdefault(match[1], found - more) + more
+    if found != expected or expected < 0:
+        raise StageError(f"{where} has {found:,} rows or columns where {wanted} is {expected:,}")
+
+
+def _check_values(where: str, spec: ArraySpec, made: NDArray[Any], sizes: Sizes) -> None:
+    import numpy as np
+
+    if not made.size:
+        return
+    if spec.below is not None:
+        limit = _limit(where, spec.below, sizes)
+        most = int(made.max())
+        if most >= limit:
+            raise StageError(f"{where} holds {most:,}, which is not below {spec.below} ({limit:,})")
+    if spec.rising and bool((made[1:] < made[:-1]).any()):
+        raise StageError(f"{where} falls somewhere, and is declared as rising")
+    if made.dtype.kind == "f" and not bool(np.isfinite(made).all()):
+        raise StageError(f"{where} holds a number that is not finite")
+
+
+def _limit(where: str, name: str, sizes: Sizes) -> int:
+    try:
+        return sizes[name]
+    except KeyError:
+        raise StageError(f"{where} is bounded by {name}, a size that no array has") from None
+
+
+def each(*groups: Arrays) -> Iterator[tuple[str, ArraySpec]]:
+    """All arrays of some groups, in order."""
+    for group in groups:
+        yield from group.items()

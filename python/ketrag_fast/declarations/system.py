@@ -1,0 +1,127 @@
+"""What a system is: settings, stages, channels, recipes and presets under one published name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from ketrag_fast.declarations.arrays import Sizes
+from ketrag_fast.declarations.stage import Needs, Stage
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ketrag_fast.config import Settings
+
+    Ids = NDArray[np.uint32]
+    Scores = NDArray[np.float64]
+    StageArrays = Mapping[str, Mapping[str, NDArray[Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One question as a channel sees it.
+
+    `keywords` are its words as the word index has them, with repetitions; `vector` (float32, one row of the
+    index's dimension, of unit length) is None where the channel asked for none; `wanted` is how many units
+    can be printed at the most; `deadline` the seconds that are left, None without a limit.
+    """
+
+    question: str
+    keywords: tuple[str, ...]
+    vector: NDArray[np.float32] | None
+    wanted: int
+    budget: int
+    settings: Settings
+    deadline: float | None = None
+
+
+Rank = Callable[[Query, "StageArrays"], "tuple[Ids, Scores]"]
+"""From a question and the index's arrays to unit ids, best first, and their scores (as many, no NaN)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """Ranks units for one question. Without a `rank` of its own it is the core's channel of that name.
+
+    `needs` are the stages whose arrays it reads, or a function of the settings that names them. `vector`
+    says whether it goes by the question's vector: "no", "model" (where the index has a model, and by words
+    alone elsewhere), or "yes". `searches` are the lists of vectors that it looks through from end to end
+    (units, keywords, entities): where these are very many, hnswlib proposes. `settings` are the settings of
+    a question that it reads.
+    """
+
+    name: str
+    needs: Needs
+    help: str
+    rank: Rank | str | None = None
+    vector: Literal["no", "model", "yes"] = "no"
+    searches: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+
+    def needed(self, settings: Settings) -> tuple[str, ...]:
+        """What it needs under these settings."""
+        return self.needs(settings) if callable(self.needs) else self.needs
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A channel's part of the budget: a number, the setting that holds it, or the rest."""
+
+    channel: str
+    of: float | str = 1.0
+
+
+REST = "rest"
+"""The share of the last channel: what the others have not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How channels share a budget; the name under which a system lists it is a mode.
+
+    `join` is "shares" (each prints within its own) or "fuse" (one list, by reciprocal rank). `rollover` names
+    the setting that says who gets what is left. `rewrite` ("module:function") makes the text that is ranked
+    by from the question, with a language model. `automatic` is its place among the modes that `auto` tries
+    (0 first), None where it is never taken by itself; `usual` recipes are built without being asked for.
+    """
+
+    shares: tuple[Share, ...]
+    help: str
+    join: Literal["shares", "fuse"] = "shares"
+    rollover: str | None = None
+    rewrite: str | None = None
+    automatic: int | None = None
+    usual: bool = False
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """Their names, in the order of the context."""
+        return tuple(share.channel for share in self.shares)
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """All that one system is. Nothing outside its module names it.
+
+    `settings` is a frozen dataclass of `setting(...)` fields. `choices` adds values to settings that are open
+    for it (`core_selection`). `presets` are rows of settings under the names that `--system` takes. `check`
+    raises ConfigError where settings do not go together. `describe` gives rows for `ketrag stats` from the
+    sizes of the arrays. `inspect` ("module:function": generation, name) answers `ketrag graph NAME`, or
+    returns None where it does not know the name.
+    """
+
+    name: str
+    source: str
+    help: str
+    settings: type | None = None
+    stages: tuple[Stage, ...] = ()
+    channels: tuple[Channel, ...] = ()
+    recipes: Mapping[str, Recipe] = field(default_factory=dict)
+    presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    check: Callable[[Settings], None] | None = None
+    describe: Callable[[Sizes], Mapping[str, Any]] | None = None
+    inspect: str | None = None

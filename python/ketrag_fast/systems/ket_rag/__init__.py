@@ -1,0 +1,339 @@
+"""KET-RAG (Huang, Zhang, Xiao 2025) with every solution that its paper compares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ketrag_fast.declarations.arrays import ANY, Sizes, array, codes, graph, strings
+from ketrag_fast.declarations.stage import DOCUMENTS, Stage
+from ketrag_fast.declarations.system import REST, Channel, Recipe, Share, System
+from ketrag_fast.stages import CHUNK_VECTORS, SENTENCE_VECTORS, UNITS, VECTORS, WORDS, has_model, search_over
+from ketrag_fast.systems.ket_rag.settings import KetRagSettings, check
+
+if TYPE_CHECKING:
+    from ketrag_fast.config import Settings
+
+_HERE = "ketrag_fast.systems.ket_rag"
+
+
+def _of_keywords(settings: Settings) -> tuple[str, ...]:
+    """A model's vectors of sentences are kept; those of the fitted space are made on the way."""
+    return ("words", "vectors", "sentence_vectors") if has_model(settings) else ("words", "vectors")
+
+
+def _of_knn(settings: Settings) -> tuple[str, ...]:
+    """Of a chunk that is a unit the vector is the unit's own."""
+    apart = ("chunk_vectors",) if settings.split_level else ()
+    return ("units", "words", "vectors", *apart)
+
+
+KEYWORDS = Stage(
+    "keywords",
+    version=1,
+    needs=_of_keywords,
+    settings=("keyword_norm", "keyword_mean", "words"),
+    run=f"{_HERE}.keywords:run",
+    unit="keywords",
+    arrays={"vectors": array("f32", "keyword_nodes", "dimension"), **codes("keyword", "keyword_nodes")},
+    seconds=lambda size: 5e-5 * size.get("units", 0),
+)
+
+KNN = Stage(
+    "knn",
+    version=1,
+    needs=_of_knn,
+    settings=(
+        "knn_k",
+        "max_df_ratio",
+        "core_unit",
+        "words",
+        "knn_repeats",
+        "knn_zero",
+        "ann",
+        "knn_ann_from",
+        "seed",
+    ),
+    run=f"{_HERE}.knn:run",
+    unit="chunks",
+    variant=f"{_HERE}.knn:kind_of_graph",
+    arrays={
+        "lexical": array("u32", "knn_nodes", ANY),
+        "lexical_counts": array("u32", "knn_nodes", ANY),
+        "semantic": array("u32", "knn_nodes", ANY),
+        "semantic_scores": array("f64", "knn_nodes", ANY),
+        **graph("graph", "knn_nodes", "knn_nodes", optional=True),
+        **graph("unit_graph", "knn_nodes", "knn_nodes", optional=True),
+    },
+    edges={"knn": ("graph_indices", 2)},
+    seconds=lambda size: 3e-11 * size.get("chunks", 0) ** 2 * size.get("dimension", 256),
+    growth=1.7,
+)
+
+_CORE = ("core_ratio", "core_selection", "core_unit", "core_rounding", "core_rank", "seed")
+_CORE_ARRAYS = {
+    "core": array("u32", "core_chunks", below="chunks"),
+    "core_units": array("u32", "core_units", below="units", optional=True),
+}
+
+CORE = Stage(
+    "core",
+    version=1,
+    needs=("units", "knn"),
+    settings=_CORE,
+    run=f"{_HERE}.core:run",
+    unit="steps",
+    provides="core",
+    chosen_by=("core_selection", "pagerank"),
+    arrays={**_CORE_ARRAYS, "pagerank": array("f64", "knn_nodes")},
+    counts={"core_chunks": "core_chunks"},
+)
+
+CORE_UNIFORM = Stage(
+    "core_uniform",
+    version=1,
+    needs=("units",),
+    settings=_CORE,
+    run=f"{_HERE}.core:uniform",
+    unit="chunks",
+    provides="core",
+    chosen_by=("core_selection", "uniform"),
+    arrays=_CORE_ARRAYS,
+    counts={"core_chunks": "core_chunks"},
+)
+
+REPLIES = Stage(
+    "replies",
+    version=1,
+    needs=(DOCUMENTS, "units", "core"),
+    settings=(),
+    run=f"{_HERE}.replies:run",
+    unit="chunks",
+    look=f"{_HERE}.replies:look",
+    reads=True,
+    arrays={
+        "reply_chunk": array("u32", "read_chunks", below="chunks", rising=True),
+        "reply_entities_indptr": array("u64", "read_chunks+1", rising=True),
+        "reply_relations_indptr": array("u64", "read_chunks+1", rising=True),
+        **strings("entity_name", "entity_records"),
+        **strings("entity_type", "entity_records"),
+        **strings("entity_description", "entity_records"),
+        **strings("relation_source", "relation_records"),
+        **strings("relation_target", "relation_records"),
+        **strings("relation_description", "relation_records"),
+        "relation_strength": array("f64", "relation_records"),
+        "reply_failed": array("u32", "failed_chunks", below="chunks"),
+        "reply_pending": array("u32", "pending_chunks", below="chunks"),
+        "reply_dropped": array("u64", 1),
+    },
+)
+
+SKELETON = Stage(
+    "skeleton",
+    version=2,
+    needs=("units", "replies"),
+    settings=("encoding", "rewire", "summaries"),
+    run=f"{_HERE}.skeleton:run",
+    unit="chunks",
+    look=f"{_HERE}.skeleton:look",
+    reads=True,
+    arrays={
+        **strings("entity_name", "entities"),
+        **strings("entity_type", "entities"),
+        **strings("entity_description", "entities"),
+        "entity_rank": array("u32", "entities"),
+        "entity_row_tokens": array("u32", "entities"),
+        **graph("entity_chunks", "entities", "chunks"),
+        **graph("entity_units", "entities", "units"),
+        "relation_source": array("u32", "relations", below="entities"),
+        "relation_target": array("u32", "relations", below="entities"),
+        **strings("relation_description", "relations"),
+        "relation_weight": array("f64", "relations"),
+        "relation_rank": array("u32", "relations"),
+        "relation_row_tokens": array("u32", "relations"),
+        **graph("relation_chunks", "relations", "chunks"),
+        **graph("relation_units", "relations", "units"),
+        "mention_entity": array("u32", "mentions", below="entities"),
+        "mention_unit": array("u32", "mentions", below="units"),
+        "mention_start": array("u32", "mentions"),
+        "mention_end": array("u32", "mentions"),
+        "fold_dropped": array("u64", ANY),
+        "summaries": array("u64", 2, optional=True),
+    },
+    counts={"entities": "entities", "relations": "relations"},
+    edges={
+        "relation": ("relation_source", 1),
+        "entity_unit": ("entity_units_indices", 1),
+        "relation_unit": ("relation_units_indices", 1),
+        "entity_mention": ("mention_entity", 1),
+    },
+)
+
+
+def _of_entities(settings: Settings) -> tuple[str, ...]:
+    return ("vectors", "skeleton") if has_model(settings) else ("words", "vectors", "skeleton")
+
+
+ENTITIES = Stage(
+    "entities",
+    version=2,
+    needs=_of_entities,
+    settings=("embedder", "language"),
+    run=f"{_HERE}.entities:run",
+    unit="entities",
+    reads=True,
+    arrays={"entity_vectors": array("f32", "entities", "dimension"), **codes("entity", "entities")},
+)
+
+
+def _of_knng(settings: Settings) -> tuple[str, ...]:
+    return ("knn", *_of_knn(settings))
+
+
+KEYWORD_SEARCH = search_over("keywords", "keywords", "vectors", "keyword_search")
+ENTITY_SEARCH = search_over("entities", "entities", "entity_vectors", "entity_search", reads=True)
+
+CHANNELS = (
+    Channel(
+        "knng",
+        needs=_of_knng,
+        help="the nearest chunks, each followed by its neighbours in the KNN graph",
+        vector="yes",
+    ),
+    Channel(
+        "keyword",
+        needs=("units", "words", "vectors", "unit_search", "keywords", "keyword_search"),
+        help="the nearest keywords bring in their units, up to twice the budget; the best of these by vector",
+        vector="yes",
+        searches=("keywords",),
+        settings=("seed_keywords", "row_count"),
+    ),
+    Channel(
+        "skeleton",
+        needs=("units", "vectors", "skeleton", "entities", "entity_search"),
+        help="the entities nearest to the question: a table of them, of their relations, and their units",
+        vector="yes",
+        searches=("entities",),
+        settings=("seed_entities", "tables"),
+    ),
+)
+
+RECIPES = {
+    "knng": Recipe((Share("knng"),), "the nearest chunks, each followed by its neighbours in the KNN graph"),
+    "keyword": Recipe(
+        (Share("keyword"),),
+        "the nearest keywords bring in their units, up to twice the budget; the best of these by vector are "
+        "printed",
+        usual=True,
+    ),
+    "skeleton": Recipe(
+        (Share("skeleton"),),
+        "the entities nearest to the question: a table of them, of their relations, and the units that they "
+        "lead to",
+        rollover="rollover",
+        usual=True,
+    ),
+    "ket": Recipe(
+        (Share("skeleton", of="kg_share"), Share("keyword", of=REST)),
+        "`skeleton` within its share of the budget, then `keyword` with the rest",
+        rollover="rollover",
+        usual=True,
+    ),
+    "ms-graph": Recipe(
+        (Share("skeleton"),),
+        "`skeleton`, under the name that papers use for a skeleton of all chunks (`--system ms-graph-rag`)",
+        rollover="rollover",
+        usual=True,
+    ),
+    "hybrid": Recipe(
+        (Share("skeleton", of="kg_share"), Share("text", of=REST)),
+        "`skeleton` within its share of the budget, then units by vectors",
+        rollover="rollover",
+        usual=True,
+    ),
+}
+
+_LOW_COST: Mapping[str, Any] = {
+    "cut": "windows",
+    "chunk_tokens": 1200,
+    "overlap": 0,
+    "knn_k": 2,
+    "rollover": "none",
+}
+_HIGH_PERFORMANCE = {**_LOW_COST, "chunk_tokens": 150}
+
+_SOLUTIONS: Mapping[str, Mapping[str, Any]] = {
+    "ket-rag-p": {"split_level": 3, "core_ratio": 0.8, "core_selection": "pagerank", "mode": "ket"},
+    "ket-rag-u": {"split_level": 3, "core_ratio": 0.8, "core_selection": "uniform", "mode": "ket"},
+    "skeleton-rag": {"split_level": 3, "core_ratio": 0.8, "core_selection": "pagerank", "mode": "skeleton"},
+    "ms-graph-rag": {"split_level": 0, "core_ratio": 1.0, "mode": "ms-graph"},
+    "hybrid-rag": {"split_level": 0, "core_ratio": 1.0, "mode": "hybrid", "kg_share": 0.5},
+    "keyword-rag": {"split_level": 0, "core_ratio": 0.0, "mode": "keyword"},
+    "text-rag": {"split_level": 0, "core_ratio": 0.0, "mode": "text"},
+    "knng-rag": {"split_level": 0, "core_ratio": 0.0, "mode": "knng"},
+    "hyde": {"split_level": 0, "core_ratio": 0.0, "mode": "hyde"},
+}
+"""What a solution sets beside the sizes of its chunks, in the low-cost setting of the paper (chunks of 1,200
+tokens, in 8 pieces where chunks are split) and in the high-performance one (`-150`: 150 tokens, whole).
+"""
+
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    **{name: {**_LOW_COST, **own} for name, own in _SOLUTIONS.items()},
+    **{f"{name}-150": {**_HIGH_PERFORMANCE, **own, "split_level": 0} for name, own in _SOLUTIONS.items()},
+    "parity": {
+        **_LOW_COST,
+        **_SOLUTIONS["ket-rag-p"],
+        "overlap": 100,
+        "words": "published",
+        "keyword_mean": "occurrences",
+        "core_unit": "subchunk",
+        "core_rounding": "down",
+        "core_rank": "networkx",
+        "knn_repeats": True,
+        "knn_zero": True,
+        "seed_keywords": 1000,
+        "row_count": "whole",
+        "rollover": "graph",
+        "seed_entities": 20,
+        "tables": "published",
+        "oversize_policy": "drop",
+    },
+}
+
+
+def describe(sizes: Sizes) -> Mapping[str, Any]:
+    """Rows of `ketrag stats`: what was read for the skeleton."""
+    if "read_chunks" not in sizes:
+        return {}
+    names = ("read_chunks", "failed_chunks", "pending_chunks", "entity_records", "relation_records")
+    return {name: sizes.get(name, 0) for name in names}
+
+
+SYSTEM = System(
+    name="ket-rag",
+    source="Huang, Zhang, Xiao 2025: KET-RAG, sections 4 and 5; the settings named -150 are its Table 3",
+    help="a skeleton of entities from the core chunks, and a graph of keywords and units from all of them",
+    settings=KetRagSettings,
+    stages=(
+        UNITS,
+        WORDS,
+        VECTORS,
+        CHUNK_VECTORS,
+        SENTENCE_VECTORS,
+        KEYWORDS,
+        KEYWORD_SEARCH,
+        KNN,
+        CORE,
+        CORE_UNIFORM,
+        REPLIES,
+        SKELETON,
+        ENTITIES,
+        ENTITY_SEARCH,
+    ),
+    channels=CHANNELS,
+    recipes=RECIPES,
+    presets=PRESETS,
+    check=check,
+    describe=describe,
+    inspect="ketrag_fast.inspection:found_entity",
+)

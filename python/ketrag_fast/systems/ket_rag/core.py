@@ -1,0 +1,58 @@
+"""PageRank over the KNN graph and the core chunks (KET-RAG, Alg. 3 lines 6-8; 10-ketrag 1.2 step 6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast import _core
+from ketrag_fast.config import Settings
+from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
+from ketrag_fast.stages.rows import csr
+from ketrag_fast.systems.ket_rag.settings import KetRagSettings
+
+
+def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+    """`core` holds the chunks in order of importance: the order in which a language model reads them.
+
+    With `core_unit` = subchunk the choice is among units (`core_units`, in that order); a chunk is core if
+    one of its units is, and is read whole, at the place of the first.
+    """
+    own = settings.of(KetRagSettings)
+    knn = inputs["knn"]
+    name = "unit_graph" if "unit_graph_indptr" in knn else "graph"
+    scores = _core.pagerank(
+        *csr(knn, name),
+        until="networkx" if own.core_rank == "networkx" else "tolerance",
+        threads=context.threads,
+        report=context.report,
+    )
+    core = _core.select_ranked(scores, core_count(len(scores), settings))
+    return {"pagerank": np.asarray(scores), **chosen(core, inputs, settings)}
+
+
+def uniform(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+    """The same by chance (KET-RAG-U): no graph is needed."""
+    units = inputs["units"]
+    nodes = "unit_chunk" if settings.core_unit == "subchunk" else "chunk_document"
+    count = len(units[nodes])
+    return chosen(
+        _core.select_uniform(count, core_count(count, settings), settings.seed, "core"), inputs, settings
+    )
+
+
+def core_count(nodes: int, settings: Settings) -> int:
+    """How many of so many nodes are core."""
+    if settings.of(KetRagSettings).core_rounding == "down":
+        return int(nodes * settings.core_ratio)
+    return _core.core_count(nodes, settings.core_ratio)
+
+
+def chosen(core: NDArray[np.uint32], inputs: StageInputs, settings: Settings) -> dict[str, NDArray[Any]]:
+    """The chosen nodes as core chunks."""
+    if settings.core_unit != "subchunk":
+        return {"core": np.asarray(core)}
+    chunks = inputs["units"]["unit_chunk"][core]
+    return {"core": np.asarray(list(dict.fromkeys(chunks.tolist())), np.uint32), "core_units": core}

@@ -1,0 +1,44 @@
+"""Plain retrieval: by words, by vectors, by both, and by a passage that a model writes."""
+
+from __future__ import annotations
+
+from ketrag_fast.declarations.system import Channel, Recipe, Share, System
+from ketrag_fast.stages import LINKS, UNIT_SEARCH, UNITS, VECTORS, WORDS
+
+SYSTEM = System(
+    name="plain",
+    source="BM25: Robertson, Zaragoza 2009; fusion: Cormack, Clarke, Buettcher 2009; HyDE: Gao et al. 2023",
+    help="the rankings that everything else is compared with",
+    stages=(UNITS, WORDS, LINKS, VECTORS, UNIT_SEARCH),
+    channels=(
+        Channel("bm25", needs=("units", "links"), help="units that share rare words with the question"),
+        Channel(
+            "text",
+            needs=("units", "vectors", "unit_search"),
+            help="units nearest to the question's vector",
+            vector="yes",
+            searches=("units",),
+            settings=("row_count",),
+        ),
+    ),
+    recipes={
+        "bm25": Recipe(
+            (Share("bm25"),), "units that share rare words with the question", automatic=2, usual=True
+        ),
+        "text": Recipe((Share("text"),), "units nearest to the question's vector", automatic=3, usual=True),
+        "fused": Recipe(
+            (Share("bm25"), Share("text")),
+            "both lists, joined by reciprocal rank",
+            join="fuse",
+            automatic=1,
+            usual=True,
+        ),
+        "hyde": Recipe(
+            (Share("text"),),
+            "`text`, for the vector of a passage that a language model writes in answer to the question",
+            rewrite="ketrag_fast.querying.rewriting:hyde",
+            usual=True,
+        ),
+    },
+    presets={"default": {}},
+)

@@ -1,0 +1,43 @@
+"""The walk: multi-hop ranking with no language model, this project's own (specs 25-walk)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ketrag_fast.declarations.system import Channel, Recipe, Share, System
+from ketrag_fast.stages import LINKS, SENTENCE_VECTORS, UNITS, VECTORS, WORDS, has_model
+
+if TYPE_CHECKING:
+    from ketrag_fast.config import Settings
+
+
+def _needs(settings: Settings) -> tuple[str, ...]:
+    """The space fitted on the corpus does not help the walk, so that only a model's vectors are needed."""
+    links = ("units", "links")
+    return (*links, "vectors", "sentence_vectors") if has_model(settings) else links
+
+
+SYSTEM = System(
+    name="walk",
+    source="docs/modes.md",
+    help="from the units that match to those that share with them what the question does not name",
+    stages=(UNITS, WORDS, LINKS, VECTORS, SENTENCE_VECTORS),
+    channels=(
+        Channel(
+            "walk",
+            needs=_needs,
+            help="several hops over shared keywords, names and subjects",
+            vector="model",
+        ),
+    ),
+    recipes={
+        "walk": Recipe(
+            (Share("walk"),),
+            "several hops: from the units that match to those that share keywords, names and subjects with "
+            "them",
+            automatic=0,
+            usual=True,
+        )
+    },
+    presets={"walk": {"mode": "walk"}},
+)
