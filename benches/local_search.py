@@ -17,6 +17,7 @@ import numpy as np
 
 from common import header, table
 from ketrag_fast import Document, Index, Settings, _core, kernels
+from ketrag_fast.querying.recipes import request_of
 
 
 def main() -> None:
@@ -57,11 +58,12 @@ def main() -> None:
         queries = kernels.normalise(draw.standard_normal((args.questions, dim)).astype(np.float32))
         rows = []
         for mode in ("skeleton", "ket", "hybrid", "keyword"):
-            searcher.answer("warm", queries[0], mode, [args.budget])
+            request = request_of(Settings(), mode, [args.budget])
+            searcher.answer(request, "warm", vector=queries[0])
             took = []
             for query in queries:
                 started = time.perf_counter()
-                searcher.answer("asked", query, mode, [args.budget])
+                searcher.answer(request, "asked", vector=query)
                 took.append(1000 * (time.perf_counter() - started))
             cuts = statistics.quantiles(took, n=20)
             rows.append([mode, statistics.median(took), cuts[-1]])

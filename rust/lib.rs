@@ -2,7 +2,8 @@
 //!
 //! Everything but [`py`] compiles and is tested without Python. Layers: `error`, `progress` and
 //! `parallel` below; `text`, `sparse` and `store` on them; then `rank`, `search`, `embed` and
-//! `graph`; `generation` views an opened index; `engine` above all of these, and `py` last. A lower layer never names an upper one.
+//! `graph`; `generation` views an opened index, `channels` find what it holds for a question, `assemble`
+//! makes contexts of what they find, and `py` is last. A lower layer never names an upper one.
 
 pub mod error;
 pub mod parallel;
@@ -18,7 +19,8 @@ pub mod rank;
 pub mod search;
 pub mod store;
 
-pub mod engine;
+pub mod assemble;
+pub mod channels;
 pub mod generation;
 
 #[cfg(feature = "python")]

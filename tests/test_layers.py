@@ -94,7 +94,9 @@ RUST_PARTS: dict[str, set[str]] = {
     "encode": R1 | {"store"},
     # On top, beside nothing: whole questions over whole generations.
     "generation": R1 | {"rank", "search", "graph", "embed", "store"},
-    "engine": R1 | {"rank", "search", "graph", "embed", "store", "generation"},
+    "channels": R1 | {"rank", "search", "generation"},
+    # From recipes to contexts, by channels of any kind.
+    "assemble": R1 | {"search", "generation", "channels"},
 }
 
 

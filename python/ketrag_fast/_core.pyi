@@ -22,7 +22,10 @@ _Report = Callable[[int, int], bool | None] | None
 
 __all__ = [
     "Encoder",
+    "Printed",
     "Punkt",
+    "Reply",
+    "Request",
     "Searcher",
     "__version__",
     "bipartite",
@@ -75,16 +78,65 @@ __all__ = [
 
 __version__: str
 
-# One opened generation (rust/py/engine.rs).
+# One opened generation (rust/py/searcher.rs, request.rs, reply.rs).
 
-# (name, channel, tokens, start, end) of a table; start and end are bytes of the text
-_Table = tuple[str, str, int, int, int]
-# (text, tokens, unit ids, tokens of each row, bytes of each row's text, scores, tables)
-_Printed = tuple[str, int, _U32, _U64, list[tuple[int, int]], _F64, list[_Table]]
-# (reason, a context for each budget, milliseconds, whether an empty skeleton gave its share away)
-_Reply = tuple[str | None, list[_Printed], float, bool]
+# (name, channel, tokens, start, end) of a section; start and end are bytes of the text
+_Section = tuple[str, str, int, int, int]
 # (chunk, document, title, start, end, text)
 _Place = tuple[int, str, str, int, int, str]
+# (ids, scores), best first
+_Ranking = tuple[_U32, _F64]
+
+@final
+class Request:
+    def __new__(
+        cls,
+        mode: str,
+        shares: Sequence[tuple[str, float]],
+        budgets: Sequence[int],
+        *,
+        join: str = "shares",
+        rollover: str = "none",
+        options: dict[str, bool | int | float | str | None] | None = None,
+        top: int | None = None,
+        skip: bool = False,
+        truncate: bool = True,
+        deadline: float | None = None,
+    ) -> Request: ...
+    @property
+    def mode(self) -> str: ...
+    @property
+    def budgets(self) -> list[int]: ...
+    @property
+    def top(self) -> int | None: ...
+
+@final
+class Printed:
+    @property
+    def text(self) -> str: ...
+    @property
+    def tokens(self) -> int: ...
+    @property
+    def units(self) -> _U32: ...
+    @property
+    def row_tokens(self) -> _U64: ...
+    @property
+    def spans(self) -> list[tuple[int, int]]: ...
+    @property
+    def scores(self) -> _F64: ...
+    @property
+    def sections(self) -> list[_Section]: ...
+
+@final
+class Reply:
+    @property
+    def reason(self) -> str | None: ...
+    @property
+    def contexts(self) -> list[Printed]: ...
+    @property
+    def milliseconds(self) -> float: ...
+    @property
+    def empty_channels(self) -> list[str]: ...
 
 @final
 class Searcher:
@@ -93,50 +145,28 @@ class Searcher:
     def missing(self) -> dict[str, str | None]: ...
     def answer(
         self,
+        request: Request,
         question: str,
-        vector: _F32 | None,
-        mode: str,
-        budgets: Sequence[int],
         *,
-        near: _U32 | None = None,
-        near_entities: _U32 | None = None,
-        top: int | None = None,
-        skip: bool = False,
-        truncate: bool = True,
-        deadline: float | None = None,
-        most_seeds: int | None = None,
-        published: bool = False,
-        kg_share: float = 0.4,
-        rollover: str = "texts",
-        seed_entities: int = 10,
-        published_tables: bool = False,
-    ) -> _Reply: ...
+        vector: _F32 | None = None,
+        near: dict[str, _U32] | None = None,
+        given: dict[str, _Ranking] | None = None,
+    ) -> Reply: ...
     def answer_many(
         self,
+        request: Request,
         questions: Sequence[str],
-        vectors: _F32 | None,
-        mode: str,
-        budgets: Sequence[int],
         *,
-        near: _U32 | None = None,
-        near_entities: _U32 | None = None,
-        top: int | None = None,
-        skip: bool = False,
-        truncate: bool = True,
-        deadline: float | None = None,
-        most_seeds: int | None = None,
-        published: bool = False,
-        kg_share: float = 0.4,
-        rollover: str = "texts",
-        seed_entities: int = 10,
-        published_tables: bool = False,
+        vectors: _F32 | None = None,
+        near: dict[str, _U32] | None = None,
+        given: dict[str, Sequence[_Ranking]] | None = None,
         threads: int = 0,
         report: _Report = None,
-    ) -> list[_Reply]: ...
+    ) -> list[Reply]: ...
     def places(self, units: Sequence[int], lengths: Sequence[int]) -> list[_Place]: ...
 
+# Stored files (rust/py/files.rs).
 def hash_file(path: str | PathLike[str]) -> str: ...
-def lexical_keywords(text: str) -> list[str]: ...
 
 # Packed strings (rust/py/strings.rs).
 def take_strings(strings: _Strings, ids: _U32) -> _Strings: ...
@@ -284,6 +314,7 @@ class _Vocabulary(TypedDict):
 def tokenise(
     texts: _Strings, stop: str = "english", threads: int = 0, *, report: _Report = None
 ) -> tuple[_Strings, _U64, _U64]: ...
+def lexical_keywords(text: str) -> list[str]: ...
 def stop_words(language: str = "english") -> tuple[list[str], str]: ...
 def count_tokens(
     texts: _Strings, encoding: str = "cl100k_base", threads: int = 0, *, report: _Report = None

@@ -12,10 +12,9 @@ from ketrag_fast.config import Settings, names
 from ketrag_fast.errors import InputError
 from ketrag_fast.querying.asked import (
     bounded,
+    bounded_request,
     chosen_mode,
-    options_of,
     question_text,
-    ranking,
     with_near,
     with_vectors,
 )
@@ -216,14 +215,14 @@ class Index:
         """
         opened = self._opened
         chosen = chosen_mode(opened, mode)
-        options = options_of(opened.settings, top, deadline)
         budgets = [bounded(opened.settings.budget if budget is None else budget)]
+        request = bounded_request(opened.settings, chosen, budgets, top, deadline)
         text = question_text(question, None)
         asked = with_vectors(opened, [text], chosen, wanted=opened.settings.mode if mode is None else mode)
-        asked = with_near(opened, asked, chosen, budgets, options)
+        asked = with_near(opened, asked, chosen, request)
         vector = None if asked.vectors is None else asked.vectors[0]
-        options |= {name: ids[0] for name, ids in asked.near.items()}
-        reply = opened.searcher.answer(asked.texts[0], vector, ranking(chosen), budgets, **options)
+        near = {name: ids[0] for name, ids in asked.near.items()}
+        reply = opened.searcher.answer(request, asked.texts[0], vector=vector, near=near)
         return contexts_of(opened, question, chosen, budgets, reply, explain, asked)[0]
 
     def retrieve_many(
@@ -267,15 +266,14 @@ class Index:
         """
         opened = self._opened
         chosen = chosen_mode(opened, mode)
-        options = options_of(opened.settings, top, deadline)
         sizes = [bounded(budget) for budget in budgets]
+        request = bounded_request(opened.settings, chosen, sizes, top, deadline)
         texts = [question_text(question, i) for i, question in enumerate(questions)]
         workers = opened.settings.threads if threads is None else threads
         asked = with_vectors(opened, texts, chosen, wanted=opened.settings.mode if mode is None else mode)
-        asked = with_near(opened, asked, chosen, sizes, options, workers)
-        options |= asked.near
+        asked = with_near(opened, asked, chosen, request, workers)
         replies = opened.searcher.answer_many(
-            asked.texts, asked.vectors, ranking(chosen), sizes, threads=workers, **options
+            request, asked.texts, vectors=asked.vectors, near=dict(asked.near), threads=workers
         )
         return [
             contexts_of(opened, question, chosen, sizes, reply, explain, asked)

@@ -28,6 +28,11 @@ type LocalOut<'py> = (
     Bound<'py, PyArray1<u64>>,
 );
 
+/// The arrays of packed strings, which are checked with the interpreter released.
+fn text<'a>(packed: &'a Packed<'_>) -> PyResult<(&'a [u8], &'a [u64])> {
+    Ok((slice(&packed.0, "blob")?, slice(&packed.1, "offsets")?))
+}
+
 /// `entities` is (names, descriptions, ranks, units, row tokens), `relations` (sources, targets,
 /// descriptions, weights, ranks, units, row tokens), `units` (texts, tokens).
 #[pyfunction]
@@ -57,11 +62,8 @@ fn local_search<'py>(
     encoding: &str,
 ) -> PyResult<LocalOut<'py>> {
     let encoding = Encoding::by_name(encoding).map_err(to_python)?;
-    let text = |p: &'_ Packed<'py>| -> PyResult<(Vec<u8>, Vec<u64>)> {
-        Ok((slice(&p.0, "blob")?.to_vec(), slice(&p.1, "offsets")?.to_vec()))
-    };
-    let (names, said, told) = (text(&entities.0)?, text(&entities.1)?, text(&relations.2)?);
-    let texts = text(&units.0)?;
+    let (names, descriptions) = (text(&entities.0)?, text(&entities.1)?);
+    let (relation_descriptions, texts) = (text(&relations.2)?, text(&units.0)?);
     let ranks = slice(&entities.2, "entity ranks")?;
     let entity_units = (slice(&entities.3 .0, "indptr")?, slice(&entities.3 .1, "indices")?);
     let row_tokens = slice(&entities.4, "entity row tokens")?;
@@ -82,20 +84,20 @@ fn local_search<'py>(
     let found = quick(py, || {
         let n = unit_tokens.len();
         let graph = EntityGraph::new(SkeletonArrays {
-            names: Strings::new(&names.0, &names.1)?,
-            descriptions: Strings::new(&said.0, &said.1)?,
+            names: Strings::new(names.0, names.1)?,
+            descriptions: Strings::new(descriptions.0, descriptions.1)?,
             ranks,
             units: CsrView::new(entity_units.0, entity_units.1, n)?,
             row_tokens,
             sources,
             targets,
-            relation_descriptions: Strings::new(&told.0, &told.1)?,
+            relation_descriptions: Strings::new(relation_descriptions.0, relation_descriptions.1)?,
             weights,
             relation_ranks,
             relation_units: CsrView::new(relation_units.0, relation_units.1, n)?,
             relation_row_tokens,
         })?;
-        let units = Units::new(Strings::new(&texts.0, &texts.1)?, None, unit_tokens)?;
+        let units = Units::new(Strings::new(texts.0, texts.1)?, None, unit_tokens)?;
         let tables = Tables::new(encoding, published);
         tables.search(&graph, &units, selected, budget, options, &Progress::none())
     })?;

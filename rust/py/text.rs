@@ -8,6 +8,7 @@ use crate::progress::Progress;
 use crate::text::bpe::{count_many, Encoding};
 use crate::text::corpus::{build_corpus, Corpus, CorpusSettings};
 use crate::text::cut::Cut;
+use crate::text::lexical::Lexer;
 use crate::text::sentences::Splitter;
 use crate::text::stopwords::StopWords;
 use crate::text::strings::{Strings, StringsBuf};
@@ -277,7 +278,18 @@ fn vocabulary<'py>(
     Ok(out)
 }
 
+/// The words of a text as the walk and BM25 see them, with repetitions.
+#[pyfunction]
+fn lexical_keywords(text: &str) -> Vec<String> {
+    let mut lexer = Lexer::default();
+    lexer.read(text);
+    let mut words = Vec::new();
+    lexer.keywords(|word| words.push(word.to_owned()));
+    words
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(lexical_keywords, m)?)?;
     m.add_function(wrap_pyfunction!(tokenise, m)?)?;
     m.add_function(wrap_pyfunction!(stop_words, m)?)?;
     m.add_function(wrap_pyfunction!(count_tokens, m)?)?;

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ketrag_fast import Index, _core
-from ketrag_fast.errors import InputError
+from ketrag_fast import Index, Settings, _core
 from ketrag_fast.kernels import split_budget
 from ketrag_fast.kernels.text import count_tokens
+from ketrag_fast.querying.recipes import request_of
 from ketrag_fast.reference.skeleton import Entity, Relation, Reply
 from tests.process import POLAR
 from tests.support.skeleton_index import searcher_with_skeleton
@@ -51,12 +51,13 @@ def asked(
     budget: int,
     *,
     share: float = 0.4,
-    rollover: str = "none",
+    rollover: Any = "none",
     **more: Any,
-) -> _core._Printed:
-    reply = searcher.answer(QUESTION, None, mode, [budget], kg_share=share, rollover=rollover, **more)
-    assert reply[0] is None
-    return reply[1][0]
+) -> _core.Printed:
+    settings = Settings(kg_share=share, rollover=rollover, **more)
+    reply = searcher.answer(request_of(settings, mode, [budget]), QUESTION)
+    assert reply.reason is None
+    return reply.contexts[0]
 
 
 @pytest.mark.parametrize(
@@ -73,13 +74,14 @@ def asked(
 def test_tables_and_budgets(
     searcher: _core.Searcher, mode: str, tables: list[str], budget: int, rollover: str
 ) -> None:
-    text, tokens, units, row_tokens, spans, scores, printed = asked(searcher, mode, budget, rollover=rollover)
+    found = asked(searcher, mode, budget, rollover=rollover)
+    tokens, units, spans, printed = found.tokens, found.units, found.spans, found.sections
     assert tokens == sum(table[2] for table in printed) <= budget
     names = [table[0] for table in printed]
     assert names == tables if budget >= 1000 else [name for name in tables if name in names] == names
-    whole = text.encode()
+    whole = found.text.encode()
     assert [whole[end : end + 2] for _, _, _, _, end in printed[:-1]] == [b"\n\n"] * (len(printed) - 1)
-    assert len(units) == len(row_tokens) == len(spans) == len(scores)
+    assert len(units) == len(found.row_tokens) == len(spans) == len(found.scores)
     places = searcher.places(units.tolist(), [b - a for a, b in spans])
     for (a, b), place in zip(spans, places, strict=True):
         assert whole[a:b].decode() == place[5]
@@ -93,7 +95,7 @@ def test_tables_and_budgets(
 
 
 def test_the_words_of_the_tables(searcher: _core.Searcher) -> None:
-    text = asked(searcher, "ket", 4000)[0]
+    text = asked(searcher, "ket", 4000).text
     assert text.startswith("-----Entities-----\nid|entity|description|number of relationships\n")
     assert "\n\n\n-----Relationships-----\nid|source|target|description|weight|rank|links\n" in text
     assert "|ROALD AMUNDSEN|ROSS ICE SHELF|Amundsen landed on the Ross Ice Shelf|40.0|" in text
@@ -104,9 +106,9 @@ def test_the_words_of_the_tables(searcher: _core.Searcher) -> None:
 @pytest.mark.parametrize(("share", "names"), [(0.0, ["text"]), (1.0, GRAPH)])
 def test_a_share_of_all_or_nothing(searcher: _core.Searcher, share: float, names: list[str]) -> None:
     printed = asked(searcher, "ket", 4000, share=share)
-    assert [table[0] for table in printed[6]] == names
+    assert [table[0] for table in printed.sections] == names
     twin = asked(searcher, "keyword" if share == 0.0 else "skeleton", 4000)
-    assert printed[0] == twin[0]
+    assert printed.text == twin.text
 
 
 @pytest.mark.parametrize("mode", ["ket", "hybrid"])
@@ -114,35 +116,36 @@ def test_a_share_of_all_or_nothing(searcher: _core.Searcher, share: float, names
 def test_rollover_wastes_less(searcher: _core.Searcher, mode: str, rollover: str) -> None:
     """The half that comes first is as it is without; the other has what that leaves."""
     plain, rolled = asked(searcher, mode, 2000), asked(searcher, mode, 2000, rollover=rollover)
-    assert 2000 >= rolled[1] >= plain[1] + (rollover == "texts")
+    assert 2000 >= rolled.tokens >= plain.tokens + (rollover == "texts")
     first = GRAPH if rollover == "texts" else ["text"]
-    tables = [[table[2:3] for table in found[6] if table[0] in first] for found in (plain, rolled)]
+    tables = [[table[2:3] for table in found.sections if table[0] in first] for found in (plain, rolled)]
     assert tables[0] == tables[1]
 
 
 def test_texts_print_no_source_again(searcher: _core.Searcher) -> None:
     """What stands in the tables' sources is left out, and nothing else: the order of the rest stays."""
-    _, _, units, _, spans, _, printed = asked(searcher, "ket", 4000, rollover="texts")
+    found = asked(searcher, "ket", 4000, rollover="texts")
+    units, spans, printed = found.units, found.spans, found.sections
     begin = next(table[3] for table in printed if table[0] == "text")
     sources = {unit for unit, span in zip(units.tolist(), spans, strict=True) if span[0] < begin}
     texts = [unit for unit, span in zip(units.tolist(), spans, strict=True) if span[0] >= begin]
     assert sources and texts and not sources & set(texts)
     room = 4000 - sum(table[2] for table in printed if table[1] == "kg") - 1
-    alone = [unit for unit in asked(searcher, "keyword", room)[2].tolist() if unit not in sources]
+    alone = [unit for unit in asked(searcher, "keyword", room).units.tolist() if unit not in sources]
     assert texts[: len(alone)] == alone
 
 
 def test_skeleton_alone_gives_its_sources_what_the_tables_leave(searcher: _core.Searcher) -> None:
     plain, rolled = asked(searcher, "skeleton", 1500), asked(searcher, "skeleton", 1500, rollover="texts")
-    assert rolled[1] > plain[1]
-    assert rolled[2].tolist()[: len(plain[2])] == plain[2].tolist()
+    assert rolled.tokens > plain.tokens
+    assert rolled.units.tolist()[: len(plain.units)] == plain.units.tolist()
 
 
 def test_more_entities_begin_more_tables(searcher: _core.Searcher) -> None:
     def entities(count: int) -> int:
-        text, *_, printed = asked(searcher, "skeleton", 12_000, seed_entities=count)
-        _, _, _, a, b = printed[0]
-        return text.encode()[a:b].decode().strip().count("\n") - 1
+        found = asked(searcher, "skeleton", 12_000, seed_entities=count)
+        _, _, _, a, b = found.sections[0]
+        return found.text.encode()[a:b].decode().strip().count("\n") - 1
 
     assert [entities(count) for count in (1, 5, 10, 20)] == [1, 5, 10, 20]
 
@@ -154,29 +157,24 @@ def test_published_tables(searcher: _core.Searcher) -> None:
     for budget in (300, 1000, 4000, 12_000):
         for mode in ("skeleton", "ket"):
             for rollover in ("none", "graph"):
-                text, tokens, *_ = asked(searcher, mode, budget, rollover=rollover, published_tables=True)
-                assert count_tokens([text])[0] <= budget and tokens <= budget
-    own, published = (asked(searcher, "skeleton", 4000, published_tables=flag)[0] for flag in (False, True))
+                found = asked(searcher, mode, budget, rollover=rollover, tables="published")
+                assert count_tokens([found.text])[0] <= budget and found.tokens <= budget
+    own, published = (asked(searcher, "skeleton", 4000, tables=made).text for made in ("own", "published"))
     assert own != published and published.startswith("-----Entities-----\n")
-
-
-def test_rollover_has_three_values(searcher: _core.Searcher) -> None:
-    with pytest.raises(InputError, match="none, texts or graph"):
-        asked(searcher, "ket", 100, rollover="all")
 
 
 def test_an_empty_skeleton_gives_its_share_away(index: Path, tmp_path: Path) -> None:
     searcher = searcher_with_skeleton(index / "index", tmp_path, [])
-    reason, contexts, _, no_skeleton = searcher.answer(QUESTION, None, "ket", [4000])
-    assert (reason, no_skeleton) == (None, True)
-    assert contexts[0][0] == asked(searcher, "keyword", 4000)[0]
-    alone = searcher.answer(QUESTION, None, "skeleton", [4000])
-    assert alone[1][0][0] == ""
+    reply = searcher.answer(request_of(Settings(), "ket", [4000]), QUESTION)
+    assert (reply.reason, reply.empty_channels) == (None, ["skeleton"])
+    assert reply.contexts[0].text == asked(searcher, "keyword", 4000).text
+    alone = searcher.answer(request_of(Settings(), "skeleton", [4000]), QUESTION)
+    assert (alone.contexts[0].text, alone.empty_channels) == ("", ["skeleton"])
 
 
 def test_a_question_that_matches_nothing(searcher: _core.Searcher) -> None:
-    reason, contexts, _, _ = searcher.answer("zzxqy", None, "ket", [4000])
-    assert (reason, contexts[0][0]) == ("no_match", "")
+    reply = searcher.answer(request_of(Settings(), "ket", [4000]), "zzxqy")
+    assert (reply.reason, reply.contexts[0].text) == ("no_match", "")
 
 
 def test_what_is_missing_is_named(index: Path) -> None:

@@ -13,6 +13,7 @@ from tests.conftest import DATA
 from ketrag_fast import Document, Index, Settings, _core
 from ketrag_fast.kernels import local_search, pack, quantise
 from ketrag_fast.kernels.skeleton import LocalContext
+from ketrag_fast.querying.recipes import request_of
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.registry import registry
@@ -137,21 +138,15 @@ def test_a_question_to_an_index_gets_the_published_tables(searcher: _core.Search
     contexts = lines("contexts.jsonl")
     names = list(dict.fromkeys(context["query"] for context in contexts))
     preset = registry().presets["parity"]
+    named = {name: preset[name] for name in ("rollover", "seed_entities", "tables")}
+    settings = Settings(**named, oversize_policy="drop")
     for context in contexts:
         vector = queries[names.index(context["query"])]
-        _, printed, _, _ = searcher.answer(
-            "asked",
-            vector,
-            "skeleton",
-            [context["budget"]],
-            rollover=preset["rollover"],
-            seed_entities=preset["seed_entities"],
-            published_tables=preset["tables"] == "published",
-            truncate=False,
-        )
-        text, tokens, units, *_ = printed[0]
+        request = request_of(settings, "skeleton", [context["budget"]])
+        printed = searcher.answer(request, "asked", vector=vector).contexts[0]
+        text, tokens = printed.text, printed.tokens
         assert tokens == context["tokens"] <= context["budget"]
-        assert units.tolist() == context["sources"]
+        assert printed.units.tolist() == context["sources"]
         if context is contexts[0]:
             assert text == (FOLDER / "sample-context.txt").read_text("utf-8")
         for table, title in (("entities", "Entities"), ("relationships", "Relationships")):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ketrag_fast import _core
 from ketrag_fast.config import Settings
 from ketrag_fast.errors import (
     BackendError,
@@ -17,6 +18,7 @@ from ketrag_fast.errors import (
     NetworkForbidden,
 )
 from ketrag_fast.querying.opened import Opened
+from ketrag_fast.querying.recipes import RECIPES, request_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,23 +90,20 @@ def _require_writer(opened: Opened) -> None:
         )
 
 
-def options_of(settings: Settings, top: int | None, deadline: float | None) -> dict[str, Any]:
-    """The core's options for a question, from the settings and from what the call gives."""
+def bounded_request(
+    settings: Settings, chosen: str, budgets: Sequence[int], top: int | None, deadline: float | None
+) -> _core.Request:
+    """What the core is asked for, from the settings and from what the call gives."""
     if top is not None and top < 0:
         raise ConfigError(f"top: {top} is negative")
     most = settings.top if top is None else top
-    return {
-        "top": None if most is None else min(most, _ENDLESS),
-        "skip": settings.fill_policy == "skip_and_continue",
-        "truncate": settings.oversize_policy == "truncate",
-        "deadline": settings.deadline if deadline is None else deadline,
-        "most_seeds": settings.seed_keywords,
-        "published": settings.row_count == "whole",
-        "kg_share": settings.kg_share,
-        "rollover": settings.rollover,
-        "seed_entities": settings.seed_entities,
-        "published_tables": settings.tables == "published",
-    }
+    return request_of(
+        settings,
+        ranking(chosen),
+        budgets,
+        top=None if most is None else min(most, _ENDLESS),
+        deadline=settings.deadline if deadline is None else deadline,
+    )
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,7 @@ class Asked:
     milliseconds: float = 0.0
     warnings: tuple[str, ...] = ()
     near: Mapping[str, NDArray[np.uint32]] = field(default_factory=dict)
-    """The core's options with the ids that hnswlib found near each vector; without them all are looked at."""
+    """By list, the ids that hnswlib found near each vector; without them all are looked at."""
 
 
 def with_vectors(opened: Opened, texts: list[str], chosen: str, wanted: str) -> Asked:
@@ -147,52 +146,36 @@ def with_vectors(opened: Opened, texts: list[str], chosen: str, wanted: str) -> 
     return Asked(texts, vectors, writing + taken, told)
 
 
-def with_near(
-    opened: Opened,
-    asked: Asked,
-    chosen: str,
-    budgets: Sequence[int],
-    options: Mapping[str, Any],
-    threads: int = 0,
-) -> Asked:
+def with_near(opened: Opened, asked: Asked, chosen: str, request: _core.Request, threads: int = 0) -> Asked:
     """Adds what hnswlib proposes. It may propose too little: the core then looks at all vectors."""
-    if asked.vectors is None or not budgets:
+    if asked.vectors is None or not request.budgets:
         return asked
     near: dict[str, NDArray[np.uint32]] = {}
     words = asked.warnings
-    for name in _SEARCHED.get(ranking(chosen), ()):
+    for name in RECIPES[ranking(chosen)].lists:
         graph = opened.graphs.get(name)
         if graph is None:
             continue
-        rows = _rows(name, opened, max(budgets), options)
+        rows = _rows(name, opened, max(request.budgets), request.top)
         found = graph.candidates(asked.vectors, rows, threads)
         if found is not None:
-            near["near_entities" if name == "entities" else "near"] = found
+            near[name] = found
         if graph.missing is not None and graph.missing not in words:
             words = (*words, graph.missing)
     return replace(asked, near=near, warnings=words)
 
 
-def _rows(name: str, opened: Opened, budget: int, options: Mapping[str, Any]) -> int:
+def _rows(name: str, opened: Opened, budget: int, top: int | None) -> int:
     if name == "keywords":
         return _SEEDS
     if name == "entities":
-        return max(_LEAST_RANKED, 2 * int(options["seed_entities"]))
-    rows, top = max(_LEAST_RANKED, budget // _USUAL_TOKENS), options["top"]
+        return max(_LEAST_RANKED, 2 * opened.settings.seed_entities)
+    rows = max(_LEAST_RANKED, budget // _USUAL_TOKENS)
     rows = min(rows, len(opened.searcher)) if top is None else min(rows, top)
     return 2 * max(rows, 1)
 
 
-_SEARCHED = {
-    "text": ("units",),
-    "keyword": ("keywords",),
-    "ket": ("keywords", "entities"),
-    "hybrid": ("units", "entities"),
-    "skeleton": ("entities",),
-    "ms-graph": ("entities",),
-}
-"""Which lists of vectors a mode searches from end to end."""
 _LEAST_RANKED, _USUAL_TOKENS = 64, 40
-"""As the core ranks at first (rust/engine/answer.rs)."""
+"""As the core ranks at first (rust/channels/print.rs)."""
 _SEEDS = 256
 """Keywords that a budget of 12,000 tokens uses."""

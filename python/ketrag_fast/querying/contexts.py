@@ -17,22 +17,21 @@ def contexts_of(
     question: str,
     mode: str,
     budgets: Sequence[int],
-    reply: _core._Reply,
+    reply: _core.Reply,
     explain: bool,
     asked: Asked,
 ) -> list[Context]:
     """A context for each budget, from the core's reply to one question. Passages are made when looked at."""
-    reason, printed, milliseconds, no_skeleton = reply
+    no_skeleton = "skeleton" in reply.empty_channels
     warnings = (*asked.warnings, _NO_SKELETON) if no_skeleton else asked.warnings
     contexts = []
-    for budget, row in zip(budgets, printed, strict=True):
-        text, tokens = row[0], row[1]
+    for budget, printed in zip(budgets, reply.contexts, strict=True):
 
-        def passages(row: _core._Printed = row) -> Sequence[Passage]:
-            found = _passages(opened, mode, row)
+        def passages(printed: _core.Printed = printed) -> Sequence[Passage]:
+            found = _passages(opened, mode, printed)
             return [replace(p, why=why(question, p)) for p in found] if explain else found
 
-        nothing = None if text else reason or "budget_too_small"
+        nothing = None if printed.text else reply.reason or "budget_too_small"
         if budget == 0 and nothing == "no_match":  # no budget says nothing about the question
             nothing = "budget_too_small"
         contexts.append(
@@ -40,12 +39,12 @@ def contexts_of(
                 question=question,
                 mode=mode,
                 budget=budget,
-                tokens=tokens,
-                text=text,
+                tokens=printed.tokens,
+                text=printed.text,
                 passages=Lazy(passages),
-                sections=_sections(text, row[6]),
+                sections=_sections(printed),
                 reason=nothing,
-                timings_ms={"embed": asked.milliseconds, "search": milliseconds},
+                timings_ms={"embed": asked.milliseconds, "search": reply.milliseconds},
                 generation=opened.generation.number,
                 warnings=warnings,
             )
@@ -56,20 +55,22 @@ def contexts_of(
 _NO_SKELETON = "the skeleton is empty: its share of the budget went to the texts"
 
 
-def _sections(text: str, tables: list[_core._Table]) -> tuple[Section, ...]:
-    if len(tables) == 1:
-        return (Section(tables[0][0], tables[0][2], text),)
+def _sections(printed: _core.Printed) -> tuple[Section, ...]:
+    sections, text = printed.sections, printed.text
+    if len(sections) == 1:
+        return (Section(sections[0][0], sections[0][2], text),)
     whole = text.encode()  # the core counts bytes
-    return tuple(Section(name, tokens, whole[a:b].decode()) for name, _, tokens, a, b in tables)
+    return tuple(Section(name, tokens, whole[a:b].decode()) for name, _, tokens, a, b in sections)
 
 
-def _passages(opened: Opened, mode: str, row: _core._Printed) -> list[Passage]:
-    _, _, units, tokens, spans, scores, tables = row
+def _passages(opened: Opened, mode: str, printed: _core.Printed) -> list[Passage]:
+    sections, spans = printed.sections, printed.spans
     split = opened.generation.manifest.settings.get("split_level", 0) != 0
     kind = "subchunk" if split else "chunk"
-    # A row belongs to the last table that begins before it.
-    channels = [next(t[1] for t in reversed(tables) if t[3] <= start) for start, _ in spans]
-    places = opened.searcher.places(units.tolist(), [end - start for start, end in spans])
+    # A row belongs to the last section that begins before it.
+    channels = [next(s[1] for s in reversed(sections) if s[3] <= start) for start, _ in spans]
+    units = printed.units.tolist()
+    places = opened.searcher.places(units, [end - start for start, end in spans])
     return [
         Passage(
             rank=rank,
@@ -82,10 +83,18 @@ def _passages(opened: Opened, mode: str, row: _core._Printed) -> list[Passage]:
             end=end,
             score=score,
             tokens=cost,
-            channel=mode if len(tables) == 1 and tables[0][1] == ranking(mode) else channel,
+            channel=mode if len(sections) == 1 and sections[0][1] == ranking(mode) else channel,
             text=text,
         )
         for rank, (unit, cost, score, channel, (chunk, document, title, start, end, text)) in enumerate(
-            zip(units.tolist(), tokens.tolist(), scores.tolist(), channels, places, strict=True), 1
+            zip(
+                units,
+                printed.row_tokens.tolist(),
+                printed.scores.tolist(),
+                channels,
+                places,
+                strict=True,
+            ),
+            1,
         )
     ]

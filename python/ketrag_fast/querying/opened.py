@@ -14,6 +14,7 @@ from ketrag_fast.config import Settings
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.hyde import Hyde, writer_of
 from ketrag_fast.pipeline.known import reading_settings
+from ketrag_fast.querying.recipes import missing_of
 from ketrag_fast.storage.generation import Generation, open_current
 from ketrag_fast.storage.layout import Layout
 
@@ -71,7 +72,7 @@ def load(path: Path, asked: Settings, models: Models | None = None) -> Opened:
         generation,
         searcher,
         settings,
-        searcher.missing(),
+        missing_of(searcher.missing()),
         _questions(generation, settings),
         writer_of(settings, lent),
         lent,

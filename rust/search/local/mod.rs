@@ -16,23 +16,26 @@ use rows::push_entity;
 
 /// How the tables are made.
 #[derive(Debug, Clone, Copy)]
-pub struct Options {
+pub struct Options<'a> {
     /// Relations that lead out of the prefix, for each entity of it, at most.
     pub relations_per_entity: usize,
     /// Sources, at most.
     pub most_sources: usize,
     /// What the tables of entities and relations leave goes to the sources.
     pub rollover: bool,
+    /// Units that are no sources any more, strictly ascending.
+    pub without: &'a [u32],
     pub policy: FillPolicy,
     pub oversize: OversizePolicy,
 }
 
-impl Default for Options {
+impl Default for Options<'_> {
     fn default() -> Self {
         Self {
             relations_per_entity: 10,
             most_sources: usize::MAX,
             rollover: false,
+            without: &[],
             policy: FillPolicy::default(),
             oversize: OversizePolicy::default(),
         }
@@ -90,7 +93,7 @@ impl<C: Count + Clone> Tables<C> {
         units: &Units<'_>,
         selected: &[u32],
         budget: u64,
-        options: Options,
+        options: Options<'_>,
         progress: &Progress,
     ) -> Result<LocalContext> {
         if let Some(&unknown) = selected.iter().find(|&&e| e as usize >= graph.entities()) {
@@ -111,8 +114,12 @@ impl<C: Count + Clone> Tables<C> {
         self.print_relations(&mut context, graph, &grown);
         let room = if options.rollover { budget - context.tokens } else { half };
         let repeat = self.published;
-        let order = sources::order(graph, selected, units.tokens(), room, repeat);
-        let ids: Vec<u32> = order.iter().take(options.most_sources).map(|source| source.0).collect();
+        let cost = |&u: &u32| units.tokens().get(u as usize).map_or(0, |&tokens| u64::from(tokens));
+        let enough = room + options.without.iter().map(cost).sum::<u64>();
+        let order = sources::order(graph, selected, units.tokens(), enough, repeat);
+        let fresh = |source: &&(u32, usize)| options.without.binary_search(&source.0).is_err();
+        let ids: Vec<u32> =
+            order.iter().filter(fresh).take(options.most_sources).map(|source| source.0).collect();
         let printed = self.sources.render(units, &ids, room, options.policy, options.oversize)?;
         if !printed.text.is_empty() {
             if self.published {
@@ -140,7 +147,7 @@ impl<C: Count + Clone> Tables<C> {
         graph: &EntityGraph<'_>,
         selected: &[u32],
         budget: u64,
-        options: Options,
+        options: Options<'_>,
     ) {
         let Some(room) = budget.checked_sub(self.entities) else { return };
         let row = |entity: u32| {

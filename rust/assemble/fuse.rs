@@ -1,0 +1,55 @@
+//! The join `fuse`: one list, made of the channels' lists by reciprocal rank. Each has the same voice,
+//! whatever its share; a channel without a share has none.
+
+use super::join::{Join, Task};
+use super::recipe::Recipe;
+use crate::channels::{print_ranked, Channel, List, Options, Printed, Room, Scratch};
+use crate::error::Result;
+use crate::progress::Progress;
+use crate::search::knng::fuse;
+use crate::search::render::Style;
+
+/// Lists that are fused reach at least so deep.
+const DEPTH: usize = 1000;
+/// The constant of reciprocal-rank fusion (Cormack, Clarke, Buettcher 2009).
+const CONSTANT: f64 = 60.0;
+
+pub struct Fuse;
+
+impl Join for Fuse {
+    fn name(&self) -> &'static str {
+        "fuse"
+    }
+
+    fn check(&self, _recipe: &Recipe, channel: &dyn Channel, options: &Options) -> Result<()> {
+        channel.check(options, true)
+    }
+
+    fn print(&self, task: &Task<'_>, scratch: &mut Scratch, progress: &Progress) -> Result<Vec<Printed>> {
+        let voices: Vec<&dyn Channel> = task
+            .channels
+            .iter()
+            .zip(task.recipe.shares())
+            .filter(|(_, share)| share.part > 0.0)
+            .map(|(channel, _)| *channel)
+            .collect();
+        let each_budget = voices.iter().any(|channel| channel.depends_on_budget());
+        let list = List { channel: task.recipe.name(), style: Style::Cited, each_budget };
+        let room =
+            Room { budgets: task.budgets, units: task.most, without: &[], alone: true, rollover: false };
+        print_ranked(task.query, &room, list, progress, &mut |wanted, budget| {
+            let depth = wanted.max(DEPTH);
+            let lists = voices
+                .iter()
+                .map(|channel| {
+                    let ranked = channel.rank(task.query, depth, budget, scratch, progress)?;
+                    Ok(ranked.iter().map(|s| s.id).collect())
+                })
+                .collect::<Result<Vec<Vec<u32>>>>()?;
+            let lists: Vec<&[u32]> = lists.iter().map(Vec::as_slice).collect();
+            let mut fused = fuse(&lists, CONSTANT)?;
+            fused.truncate(wanted);
+            Ok(fused)
+        })
+    }
+}

@@ -1,0 +1,16 @@
+//! From a recipe to printed contexts: which channels, how they share a budget, and how they are joined.
+//! No channel is known by name here.
+
+mod fuse;
+mod join;
+mod recipe;
+mod request;
+mod searcher;
+mod shares;
+
+pub use recipe::Share;
+pub use request::Request;
+pub use searcher::{Reply, Searcher};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,60 @@
+//! What is asked of an index, apart from the question: checked once, used for many.
+
+use super::fuse::Fuse;
+use super::join::Join;
+use super::recipe::{Recipe, Rollover, Share};
+use super::shares::Shares;
+use crate::channels::{find, Options};
+use crate::error::{Error, Result};
+use crate::search::fill::{FillPolicy, OversizePolicy};
+
+/// All joins. A new one is a file with a [`Join`] and an entry here.
+static JOINS: &[&dyn Join] = &[&Shares, &Fuse];
+
+pub struct Request {
+    pub(super) recipe: Recipe,
+    pub(super) join: &'static dyn Join,
+    pub(super) budgets: Vec<u64>,
+    pub(super) options: Options,
+    /// At most so many units.
+    pub(super) top: Option<usize>,
+    pub(super) policy: (FillPolicy, OversizePolicy),
+}
+
+impl Request {
+    /// Whatever can be known to be wrong without an index is refused.
+    pub fn new(
+        mode: String,
+        shares: Vec<Share>,
+        (join, rollover): (&str, &str),
+        budgets: Vec<u64>,
+        options: Options,
+        top: Option<usize>,
+        policy: (FillPolicy, OversizePolicy),
+    ) -> Result<Self> {
+        let join = by_name(join)?;
+        let recipe = Recipe::new(mode, shares, Rollover::by_name(rollover)?)?;
+        for channel in recipe.shares().iter().filter_map(|share| find(&share.channel)) {
+            join.check(&recipe, channel, &options)?;
+        }
+        Ok(Self { recipe, join, budgets, options, top, policy })
+    }
+
+    pub fn mode(&self) -> &str {
+        self.recipe.name()
+    }
+
+    pub fn budgets(&self) -> &[u64] {
+        &self.budgets
+    }
+
+    pub fn top(&self) -> Option<usize> {
+        self.top
+    }
+}
+
+fn by_name(name: &str) -> Result<&'static dyn Join> {
+    let names: Vec<&str> = JOINS.iter().map(|join| join.name()).collect();
+    let found = JOINS.iter().copied().find(|join| join.name() == name);
+    found.ok_or_else(|| Error::input(format!("join must be {}, not {name:?}", names.join(" or "))))
+}

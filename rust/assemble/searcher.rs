@@ -1,0 +1,153 @@
+//! One opened generation that answers questions.
+
+use super::join::Task;
+use super::request::Request;
+use crate::channels::{find, Channel, Given, Printed, Printers, Query, Question, Scratch, CHANNELS};
+use crate::error::{Error, Result};
+use crate::generation::{Arrays, Parts};
+use crate::progress::Progress;
+use crate::text::bpe::Encoding;
+use self_cell::self_cell;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+self_cell!(
+    /// The mapped arrays together with the views into them.
+    struct Opened {
+        owner: Arrays,
+        #[covariant]
+        dependent: Parts,
+    }
+);
+
+/// What a question gets.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Reply {
+    /// Why there is nothing: `empty_index` or `no_match`.
+    pub reason: Option<&'static str>,
+    /// One for each budget, in order.
+    pub contexts: Vec<Printed>,
+    /// Channels that the index holds nothing for, so that others had their share.
+    pub empty_channels: Vec<String>,
+}
+
+/// Safe to share between threads: each question borrows a scratch of its own from a pool.
+pub struct Searcher {
+    opened: Opened,
+    printers: Printers,
+    scratch: Mutex<Vec<Scratch>>,
+}
+
+impl Searcher {
+    /// Checks every array that a channel reads. `encoding` is what budgets are counted in.
+    pub fn open(arrays: Arrays, encoding: Encoding, language: &str) -> Result<Self> {
+        Ok(Self {
+            opened: Opened::try_new(arrays, |arrays| Parts::new(arrays, language))?,
+            printers: Printers::new(encoding),
+            scratch: Mutex::default(),
+        })
+    }
+
+    pub fn parts(&self) -> &Parts<'_> {
+        self.opened.borrow_dependent()
+    }
+
+    /// For each channel what this generation lacks for it.
+    pub fn missing(&self) -> BTreeMap<&'static str, Option<&'static str>> {
+        CHANNELS.iter().map(|channel| (channel.name(), channel.missing(self.parts()))).collect()
+    }
+
+    /// Prints a context for each budget of the request.
+    pub fn answer(&self, request: &Request, question: Question<'_>, progress: &Progress) -> Result<Reply> {
+        let mut scratch = self.lend();
+        let reply = self.answer_with(request, question, &mut scratch, progress);
+        self.give_back(scratch);
+        reply
+    }
+
+    fn answer_with(
+        &self,
+        request: &Request,
+        question: Question<'_>,
+        scratch: &mut Scratch,
+        progress: &Progress,
+    ) -> Result<Reply> {
+        let parts = self.parts();
+        let given = self.given(request, question)?;
+        if parts.is_empty() {
+            let contexts = vec![Printed::default(); request.budgets.len()];
+            return Ok(Reply { reason: Some("empty_index"), contexts, ..Reply::default() });
+        }
+        let recipe = &request.recipe;
+        let channels = self.channels(request, &given)?;
+        let query =
+            Query::new(recipe.name(), question, parts, &self.printers, &request.options, request.policy);
+        let task = Task {
+            query: &query,
+            recipe,
+            channels: &channels,
+            budgets: &request.budgets,
+            most: request.top.unwrap_or(usize::MAX),
+        };
+        let contexts = request.join.print(&task, scratch, progress)?;
+        let mut reply = Reply { contexts, ..Reply::default() };
+        if reply.contexts.iter().any(|context| context.no_match) {
+            reply.reason = Some("no_match");
+            return Ok(reply);
+        }
+        for (i, channel) in channels.iter().enumerate() {
+            let asked = || request.budgets.iter().any(|&budget| recipe.sizes(budget)[i] > 0);
+            if channel.is_empty(parts)? && asked() {
+                reply.empty_channels.push(channel.name().to_owned());
+            }
+        }
+        Ok(reply)
+    }
+
+    /// The rankings that the recipe uses, checked.
+    fn given<'a>(&self, request: &Request, question: Question<'a>) -> Result<Vec<Given<'a>>> {
+        let used = |name: &str| request.recipe.shares().iter().any(|share| share.channel == name);
+        let rankings = question.given.iter().filter(|ranking| used(ranking.channel));
+        rankings.map(|&ranking| Given::new(ranking, self.parts().len())).collect()
+    }
+
+    /// The channels of the recipe's shares.
+    fn channels<'a>(&self, request: &Request, given: &'a [Given<'_>]) -> Result<Vec<&'a dyn Channel>> {
+        let mode = request.recipe.name();
+        let mut channels: Vec<&'a dyn Channel> = Vec::with_capacity(request.recipe.shares().len());
+        for share in request.recipe.shares() {
+            let name = share.channel.as_str();
+            let ranking = given.iter().find(|given| given.name() == name);
+            let channel: &'a dyn Channel = match (find(name), ranking) {
+                (Some(channel), None) => channel,
+                (None, Some(given)) => given,
+                (Some(_), Some(_)) => {
+                    return Err(Error::input(format!(
+                        "a ranking is given for channel {name}, which ranks by itself: give it another name"
+                    )))
+                }
+                (None, None) => {
+                    let known: Vec<&str> = CHANNELS.iter().map(|channel| channel.name()).collect();
+                    return Err(Error::input(format!(
+                        "mode {mode}: there is no channel {name:?}, and no ranking is given for it; \
+                         the channels are {}",
+                        known.join(", ")
+                    )));
+                }
+            };
+            if let Some(missing) = channel.missing(self.parts()) {
+                return Err(Error::input(format!("mode {mode} needs {missing}")));
+            }
+            channels.push(channel);
+        }
+        Ok(channels)
+    }
+
+    fn lend(&self) -> Scratch {
+        self.scratch.lock().unwrap_or_else(|e| e.into_inner()).pop().unwrap_or_default()
+    }
+
+    fn give_back(&self, scratch: Scratch) {
+        self.scratch.lock().unwrap_or_else(|e| e.into_inner()).push(scratch);
+    }
+}

@@ -1,0 +1,34 @@
+//! Words alone.
+
+use super::channel::Channel;
+use super::query::{need, Query};
+use super::scratch::Scratch;
+use crate::error::Result;
+use crate::generation::Parts;
+use crate::progress::Progress;
+use crate::rank::bm25;
+use crate::sparse::Scored;
+
+pub struct Bm25;
+
+impl Channel for Bm25 {
+    fn name(&self) -> &str {
+        "bm25"
+    }
+
+    fn missing(&self, parts: &Parts<'_>) -> Option<&'static str> {
+        parts.links.is_none().then_some("the word index (stage links)")
+    }
+
+    fn rank(
+        &self,
+        query: &Query<'_>,
+        wanted: usize,
+        _budget: u64,
+        scratch: &mut Scratch,
+        progress: &Progress,
+    ) -> Result<Vec<Scored>> {
+        let links = need(query.parts.links.as_ref())?;
+        bm25::rank(links, query.question.text, wanted, scratch.of(), progress)
+    }
+}

@@ -1,0 +1,44 @@
+//! Text with the neighbours of each hit (KNNG-RAG, 1.6). A chunk that is split stands for all of its units.
+
+use super::channel::Channel;
+use super::query::{need, Query};
+use super::scratch::Scratch;
+use crate::error::Result;
+use crate::generation::Parts;
+use crate::progress::Progress;
+use crate::search::knng;
+use crate::search::simd::Level;
+use crate::sparse::Scored;
+
+pub struct Knng;
+
+impl Channel for Knng {
+    fn name(&self) -> &str {
+        "knng"
+    }
+
+    fn missing(&self, parts: &Parts<'_>) -> Option<&'static str> {
+        let vectors = parts.unit_vectors.is_none().then_some("vectors of the units (stage vectors)");
+        vectors.or(parts.knn.is_none().then_some("the KNN graph (stage knn)"))
+    }
+
+    fn rank(
+        &self,
+        query: &Query<'_>,
+        wanted: usize,
+        budget: u64,
+        scratch: &mut Scratch,
+        _progress: &Progress,
+    ) -> Result<Vec<Scored>> {
+        let (chunks, graph) = (need(query.parts.chunk_vectors)?, need(query.parts.knn)?);
+        let (costs, chunk_units) = (&query.parts.chunk_costs, query.parts.chunk_units);
+        let best = (Level::best(), scratch.of());
+        let order = knng::knng_order(&chunks, None, graph, costs, query.vector()?, budget, best)?;
+        let units = order.iter().flat_map(|visit| {
+            let chunk = visit.unit as usize;
+            let range = chunk_units[chunk] as u32..chunk_units[chunk + 1] as u32;
+            range.map(|id| Scored { id, score: visit.score })
+        });
+        Ok(units.take(wanted).collect())
+    }
+}

@@ -1,0 +1,124 @@
+//! What a channel prints: a section for each budget, from units that are ranked once for all of them.
+
+use super::query::Query;
+use crate::error::Result;
+use crate::progress::Progress;
+use crate::search::render::{Context, Row, Style};
+use crate::sparse::Scored;
+
+/// One table of a context: its bytes in the text, and the channel that filled it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section {
+    pub name: &'static str,
+    pub channel: String,
+    pub tokens: u64,
+    pub start: usize,
+    pub end: usize,
+}
+
+/// What a channel may print.
+#[derive(Debug, Clone, Copy)]
+pub struct Room<'a> {
+    /// One section is printed for each.
+    pub budgets: &'a [u64],
+    /// At most so many units.
+    pub units: usize,
+    /// Units that are printed already, strictly ascending.
+    pub without: &'a [u32],
+    /// The channel has the context to itself.
+    pub alone: bool,
+    /// What a table leaves may go to another table of the channel.
+    pub rollover: bool,
+}
+
+/// A printed section with the score of each row.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Printed {
+    pub context: Context,
+    pub scores: Vec<f64>,
+    pub sections: Vec<Section>,
+    /// Nothing matches the question, whatever the budget.
+    pub no_match: bool,
+}
+
+/// How a ranked list is printed.
+#[derive(Debug, Clone, Copy)]
+pub struct List<'a> {
+    pub channel: &'a str,
+    pub style: Style,
+    /// The ranking depends on the budget.
+    pub each_budget: bool,
+}
+
+/// Units ranked at first: enough for most budgets. Most units cost more than this many tokens.
+const LEAST_RANKED: u64 = 64;
+const USUAL_TOKENS: u64 = 40;
+
+/// The units that `rank(wanted, budget)` finds, printed for each budget. It is called again with a larger
+/// `wanted` until the list reaches beyond the budget.
+pub fn print_ranked(
+    query: &Query<'_>,
+    room: &Room<'_>,
+    list: List<'_>,
+    progress: &Progress,
+    rank: &mut dyn FnMut(usize, u64) -> Result<Vec<Scored>>,
+) -> Result<Vec<Printed>> {
+    if !list.each_budget {
+        return one_ranking(query, room, room.budgets, list, progress, rank);
+    }
+    let mut all = Vec::with_capacity(room.budgets.len());
+    for budget in room.budgets.chunks(1) {
+        all.extend(one_ranking(query, room, budget, list, progress, rank)?);
+    }
+    Ok(all)
+}
+
+fn one_ranking(
+    query: &Query<'_>,
+    room: &Room<'_>,
+    budgets: &[u64],
+    list: List<'_>,
+    progress: &Progress,
+    rank: &mut dyn FnMut(usize, u64) -> Result<Vec<Scored>>,
+) -> Result<Vec<Printed>> {
+    let parts = query.parts;
+    let renderer = query.printers.rows(list.style)?;
+    let largest = budgets.iter().copied().max().unwrap_or(0);
+    let most = room.units.min(parts.len().saturating_sub(room.without.len()));
+    let mut wanted = (largest / USUAL_TOKENS).max(LEAST_RANKED).min(most as u64) as usize;
+    loop {
+        progress.check()?;
+        let asked = wanted + room.without.len();
+        let mut ranked = rank(asked, largest)?;
+        // Where the budget makes the pool, no budget at all says nothing about the question.
+        let no_match = ranked.is_empty() && most > 0 && largest > 0;
+        let exhausted = ranked.len() < asked;
+        ranked.retain(|s| room.without.binary_search(&s.id).is_err());
+        ranked.truncate(wanted);
+        let ids: Vec<u32> = ranked.iter().map(|s| s.id).collect();
+        let printed = budgets
+            .iter()
+            .map(|&budget| renderer.render(&parts.units, &ids, budget, query.policy, query.oversize))
+            .collect::<Result<Vec<_>>>()?;
+        // A list that was used up although more units exist is made anew, longer.
+        let used_up = printed.iter().any(|context| context.rows.len() == ranked.len());
+        if wanted < most && !exhausted && used_up {
+            wanted = wanted.saturating_mul(8).min(most);
+            continue;
+        }
+        let section = |context| with_scores(context, &ranked, list.channel, room.alone, no_match);
+        return Ok(printed.into_iter().map(section).collect());
+    }
+}
+
+fn with_scores(context: Context, ranked: &[Scored], channel: &str, alone: bool, no_match: bool) -> Printed {
+    // Rows keep the order of the ranking, so one pass finds their scores.
+    let mut rest = ranked.iter();
+    let score = |row: &Row| rest.find(|s| s.id == row.unit).map_or(f64::NAN, |s| s.score);
+    let scores = context.rows.iter().map(score).collect();
+    let (tokens, end) = (context.tokens, context.text.len());
+    let name = if alone { "sources" } else { "text" };
+    let whole = Section { name, channel: channel.to_owned(), tokens, start: 0, end };
+    let sections = if end == 0 { Vec::new() } else { vec![whole] };
+    Printed { context, scores, sections, no_match }
+}

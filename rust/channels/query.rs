@@ -1,0 +1,127 @@
+//! One question as a channel sees it.
+
+use super::options::Options;
+use crate::error::{Error, Result};
+use crate::generation::Parts;
+use crate::search::fill::{FillPolicy, OversizePolicy};
+use crate::search::local::Tables;
+use crate::search::render::{Renderer, Style};
+use crate::text::bpe::Encoding;
+use std::cell::OnceCell;
+
+/// Prints rows and tables under one encoding; kept between questions, because it counts marks once.
+pub struct Printers {
+    cited: Renderer<Encoding>,
+    ket: Renderer<Encoding>,
+    published: Renderer<Encoding>,
+    tables: Tables<Encoding>,
+    published_tables: Tables<Encoding>,
+}
+
+impl Printers {
+    pub fn new(encoding: Encoding) -> Self {
+        Self {
+            cited: Renderer::new(encoding, Style::Cited),
+            ket: Renderer::new(encoding, Style::Ket),
+            published: Renderer::new(encoding, Style::Published),
+            tables: Tables::new(encoding, false),
+            published_tables: Tables::new(encoding, true),
+        }
+    }
+
+    /// The printer of ranked units. Styles of sources belong to the tables.
+    pub fn rows(&self, style: Style) -> Result<&Renderer<Encoding>> {
+        match style {
+            Style::Cited => Ok(&self.cited),
+            Style::Ket => Ok(&self.ket),
+            Style::Published => Ok(&self.published),
+            Style::Sources | Style::PublishedSources => {
+                Err(Error::Internal("sources are printed with their tables".into()))
+            }
+        }
+    }
+
+    pub fn tables(&self, published: bool) -> &Tables<Encoding> {
+        if published {
+            &self.published_tables
+        } else {
+            &self.tables
+        }
+    }
+}
+
+/// Units, best first, ranked by a function of the caller under the name of the channel it stands for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ranking<'a> {
+    pub channel: &'a str,
+    pub ids: &'a [u32],
+    pub scores: &'a [f64],
+}
+
+/// What a caller knows about a question. Lists are few: they are looked through.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Question<'a> {
+    pub text: &'a str,
+    /// The question's vector from the index's embedder; `None` where that is the built-in one.
+    pub vector: Option<&'a [f32]>,
+    /// What approximate searches found near the vector in the list of a name, strictly ascending. It is
+    /// scored exactly; where it does not suffice, everything is.
+    pub near: &'a [(&'a str, &'a [u32])],
+    /// Rankings that were made outside.
+    pub given: &'a [Ranking<'a>],
+}
+
+/// A question to one index, with all that its channels need for it.
+pub struct Query<'a> {
+    /// The mode's name, for messages.
+    pub mode: &'a str,
+    pub question: Question<'a>,
+    pub parts: &'a Parts<'a>,
+    pub printers: &'a Printers,
+    pub options: &'a Options,
+    pub policy: FillPolicy,
+    pub oversize: OversizePolicy,
+    fitted: OnceCell<Vec<f32>>,
+}
+
+impl<'a> Query<'a> {
+    pub fn new(
+        mode: &'a str,
+        question: Question<'a>,
+        parts: &'a Parts<'a>,
+        printers: &'a Printers,
+        options: &'a Options,
+        (policy, oversize): (FillPolicy, OversizePolicy),
+    ) -> Self {
+        Self { mode, question, parts, printers, options, policy, oversize, fitted: OnceCell::new() }
+    }
+
+    /// The question's vector: the caller's, or that of the space fitted on the corpus.
+    pub fn vector(&self) -> Result<&[f32]> {
+        if let Some(vector) = self.question.vector {
+            return Ok(vector);
+        }
+        if let Some(vector) = self.fitted.get() {
+            return Ok(vector);
+        }
+        let space = self.parts.space.as_ref();
+        let missing = || Error::input(format!("mode {} needs the question's vector", self.mode));
+        let vector = space.ok_or_else(missing)?.embed(self.question.text)?;
+        Ok(self.fitted.get_or_init(|| vector))
+    }
+
+    /// What an approximate search found in the list `name`.
+    pub fn near(&self, name: &str) -> Option<&'a [u32]> {
+        self.question.near.iter().find(|near| near.0 == name).map(|near| near.1)
+    }
+}
+
+/// A zero vector is similar to nothing: there is no match, never the first ids (specs 0.6).
+pub fn silent(vector: &[f32]) -> bool {
+    vector.iter().all(|&x| x == 0.0)
+}
+
+/// A part that was looked for before the channel ran.
+pub fn need<T>(part: Option<T>) -> Result<T> {
+    part.ok_or_else(|| Error::Internal("a channel ran without a part that it needs".into()))
+}

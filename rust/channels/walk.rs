@@ -1,0 +1,46 @@
+//! Several hops over shared keywords, names and subjects.
+
+use super::channel::Channel;
+use super::query::{need, Query};
+use super::scratch::Scratch;
+use crate::error::Result;
+use crate::generation::Parts;
+use crate::progress::Progress;
+use crate::rank::walk;
+use crate::sparse::Scored;
+
+pub struct Walk;
+
+impl Channel for Walk {
+    fn name(&self) -> &str {
+        "walk"
+    }
+
+    fn missing(&self, parts: &Parts<'_>) -> Option<&'static str> {
+        parts.links.is_none().then_some("the word index (stage links)")
+    }
+
+    fn rank(
+        &self,
+        query: &Query<'_>,
+        wanted: usize,
+        _budget: u64,
+        scratch: &mut Scratch,
+        progress: &Progress,
+    ) -> Result<Vec<Scored>> {
+        let links = need(query.parts.links.as_ref())?;
+        let (units, sentences) = (query.parts.unit_vectors, query.parts.sentence_vectors);
+        // The space fitted on the corpus does not help the walk (25-walk): it then runs without.
+        let dense = match (query.question.vector, units, sentences) {
+            (Some(query), Some(units), Some(sentences)) => Some(walk::Dense {
+                unit_vectors: units.rows(0..units.len()),
+                sentence_vectors: sentences.rows(0..sentences.len()),
+                dim: units.dim(),
+                query,
+            }),
+            _ => None,
+        };
+        let options = walk::Options::default();
+        walk::rank(links, dense, query.question.text, wanted, options, scratch.of(), progress)
+    }
+}

@@ -1,0 +1,177 @@
+//! The face of one opened generation: questions in, contexts out, the interpreter released between.
+
+use super::arrays::{matrix, slice};
+use super::door::{long, quick, wrong};
+use super::reply::PyReply;
+use super::request::PyRequest;
+use crate::assemble::{Reply, Searcher};
+use crate::channels::{Question, Ranking};
+use crate::error::Result;
+use crate::generation::Arrays;
+use crate::parallel::map_ranges;
+use crate::progress::Progress;
+use crate::text::bpe::Encoding;
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// An opened generation. See `ketrag_fast.index.Index` for the friendly form.
+#[pyclass(frozen, name = "Searcher", module = "ketrag_fast._core")]
+struct PySearcher {
+    inner: Searcher,
+}
+
+/// (ids, scores), best first
+type RankingIn<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, f64>);
+/// (chunk, document, title, start, end, text) of a row
+type PlaceOut<'a> = (u32, &'a str, &'a str, u32, u32, &'a str);
+
+fn ranking<'a>(channel: &'a str, given: &'a RankingIn<'_>) -> PyResult<Ranking<'a>> {
+    let name = |what| format!("the {what} of the ranking of channel {channel}");
+    let (ids, scores) = (slice(&given.0, &name("ids"))?, slice(&given.1, &name("scores"))?);
+    Ok(Ranking { channel, ids, scores })
+}
+
+impl PySearcher {
+    /// One question, timed.
+    fn ask(&self, request: &PyRequest, question: Question<'_>) -> Result<(Reply, f64)> {
+        let started = Instant::now();
+        let progress = Progress::with_deadline(started + request.deadline);
+        let reply = self.inner.answer(&request.inner, question, &progress)?;
+        Ok((reply, started.elapsed().as_secs_f64() * 1000.0))
+    }
+}
+
+#[pymethods]
+impl PySearcher {
+    /// Maps and checks the arrays named `stage.array`, each a `.npy` file.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        files: BTreeMap<String, PathBuf>,
+        encoding: &str,
+        language: &str,
+    ) -> PyResult<Self> {
+        let inner = quick(py, || {
+            let arrays = Arrays::open(files.into_iter().collect())?;
+            Searcher::open(arrays, Encoding::by_name(encoding)?, language)
+        })?;
+        Ok(Self { inner })
+    }
+
+    /// The number of units.
+    fn __len__(&self) -> usize {
+        self.inner.parts().len()
+    }
+
+    /// For each channel what the generation lacks for it, or None.
+    fn missing(&self) -> BTreeMap<&'static str, Option<&'static str>> {
+        self.inner.missing()
+    }
+
+    /// One question on this thread; `vector` is None where the index has the built-in space. `near` are the
+    /// ids that an approximate search found in the lists "units", "keywords" and "entities", `given`
+    /// rankings (ids, scores) for channels that the core does not know.
+    #[pyo3(signature = (request, question, *, vector=None, near=None, given=None))]
+    fn answer<'py>(
+        &self,
+        py: Python<'py>,
+        request: &PyRequest,
+        question: &str,
+        vector: Option<PyReadonlyArray1<'py, f32>>,
+        near: Option<BTreeMap<String, PyReadonlyArray1<'py, u32>>>,
+        given: Option<BTreeMap<String, RankingIn<'py>>>,
+    ) -> PyResult<PyReply> {
+        let (near, given) = (near.unwrap_or_default(), given.unwrap_or_default());
+        let near = near.iter().map(|(list, ids)| Ok((list.as_str(), slice(ids, list)?)));
+        let near: Vec<(&str, &[u32])> = near.collect::<PyResult<_>>()?;
+        let given = given.iter().map(|(channel, given)| ranking(channel, given));
+        let given: Vec<Ranking<'_>> = given.collect::<PyResult<_>>()?;
+        let vector = vector.as_ref().map(|vector| slice(vector, "vector")).transpose()?;
+        let question = Question { text: question, vector, near: &near, given: &given };
+        let (reply, milliseconds) = quick(py, || self.ask(request, question))?;
+        PyReply::new(py, reply, milliseconds)
+    }
+
+    /// Many questions over threads, in order. `vectors` and each array of `near` have one row for each,
+    /// each list of `given` one ranking.
+    #[pyo3(signature = (request, questions, *, vectors=None, near=None, given=None, threads=0, report=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn answer_many<'py>(
+        &self,
+        py: Python<'py>,
+        request: &PyRequest,
+        questions: Vec<String>,
+        vectors: Option<PyReadonlyArray2<'py, f32>>,
+        near: Option<BTreeMap<String, PyReadonlyArray2<'py, u32>>>,
+        given: Option<BTreeMap<String, Vec<RankingIn<'py>>>>,
+        threads: usize,
+        report: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Vec<PyReply>> {
+        let (near, given) = (near.unwrap_or_default(), given.unwrap_or_default());
+        let count = questions.len();
+        let each = |rows: usize, what: &str| match rows == count {
+            true => Ok(()),
+            false => Err(wrong(format!("{what} must have one row for each question"))),
+        };
+        let vectors = vectors.as_ref().map(|vectors| matrix(vectors, "vectors")).transpose()?;
+        if let Some((_, rows, _)) = vectors {
+            each(rows, "vectors")?;
+        }
+        let mut lists: Vec<(&str, &[u32], usize)> = Vec::new();
+        for (list, ids) in &near {
+            let (ids, rows, columns) = matrix(ids, list)?;
+            each(rows, &format!("near {list}"))?;
+            lists.push((list, ids, columns));
+        }
+        let mut rankings: Vec<Vec<Ranking<'_>>> = vec![Vec::new(); count];
+        for (channel, rows) in &given {
+            each(rows.len(), &format!("the rankings of channel {channel}"))?;
+            for (all, row) in rankings.iter_mut().zip(rows) {
+                all.push(ranking(channel, row)?);
+            }
+        }
+        let replies = long(py, report.as_ref(), |progress| {
+            progress.expect(count as u64);
+            map_ranges(count, 4, threads, progress, |range| {
+                range
+                    .map(|i| {
+                        let near: Vec<(&str, &[u32])> =
+                            lists.iter().map(|(list, ids, k)| (*list, &ids[i * k..(i + 1) * k])).collect();
+                        let vector = vectors.map(|(values, _, d)| &values[i * d..(i + 1) * d]);
+                        let given = &rankings[i];
+                        self.ask(request, Question { text: &questions[i], vector, near: &near, given })
+                    })
+                    .collect::<Result<Vec<_>>>()
+            })
+        })?;
+        replies.into_iter().flatten().map(|(reply, taken)| PyReply::new(py, reply, taken)).collect()
+    }
+
+    /// Where units come from. `lengths` (bytes) say how much of each unit's text was printed.
+    fn places(&self, units: Vec<u32>, lengths: Vec<usize>) -> PyResult<Vec<PlaceOut<'_>>> {
+        if units.len() != lengths.len() {
+            return Err(wrong("units and lengths must be equally many"));
+        }
+        let parts = self.inner.parts();
+        units
+            .into_iter()
+            .zip(lengths)
+            .map(|(unit, length)| {
+                let place = parts.place(unit).ok_or_else(|| wrong(format!("there is no unit {unit}")))?;
+                let text = place.text.get(..length).unwrap_or("");
+                let end = match text.len() == place.text.len() {
+                    true => place.end,
+                    false => place.start + text.chars().count() as u32,
+                };
+                Ok((place.chunk, place.document, place.title, place.start, end, text))
+            })
+            .collect()
+    }
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PySearcher>()
+}
