@@ -1,10 +1,11 @@
 //! The compiled core of ketrag-fast: text, graphs, ranks and search on flat arrays.
 //!
-//! Everything but [`py`] compiles and is tested without Python. Layers: `error`, `progress` and
-//! `parallel` below; `text`, `sparse` and `store` on them; then `rank`, `search`, `embed` and
+//! Everything but [`py`] compiles and is tested without Python. Layers: `error`, `guard`,
+//! `progress` and `parallel` below; `text`, `sparse` and `store` on them; then `rank`, `search`, `embed` and
 //! `graph`; `generation` views an opened index; `engine` above all of these, and `py` last. A lower layer never names an upper one.
 
 pub mod error;
+pub mod guard;
 pub mod parallel;
 pub mod progress;
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ketrag_fast.pipeline.known import stored_failures, stored_readings
+from ketrag_fast.storage import reading
 from ketrag_fast.storage.generation import Generation
+from ketrag_fast.storage.layout import Layout
 
 _EDGES = {
     "knn": ("knn", "graph_indices", 2),
@@ -30,7 +31,7 @@ def statistics(generation: Generation, path: Path, modes: Sequence[str]) -> dict
         file = record.files.get(array) if record else None
         return file.shape[0] if file else 0
 
-    failures = stored_failures(path)
+    failures = reading.failures(Layout(path))
     stages = {
         name: {"seconds": record.seconds, "bytes": record.bytes} for name, record in manifest.stages.items()
     }
@@ -93,7 +94,7 @@ def _extraction(
     if "replies" not in generation.stages:
         return None
     about = generation.manifest.models.get("llm", {})
-    spent = stored_readings(path, str(about.get("reader", "")))
+    spent = reading.readings(Layout(path), str(about.get("reader", "")))
     return {
         "fingerprint": about.get("fingerprint"),
         "read": length("replies", "reply_chunk"),

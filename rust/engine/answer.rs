@@ -4,6 +4,7 @@ use super::combined::{combine, TableOptions};
 use super::modes::{self, Mode, Scratch};
 use super::Engine;
 use crate::error::{Error, Result};
+use crate::generation::Parts;
 use crate::progress::Progress;
 use crate::search::fill::{FillPolicy, OversizePolicy};
 use crate::search::render::{Context, Row};
@@ -69,11 +70,11 @@ const USUAL_TOKENS: u64 = 40;
 
 pub fn answer(
     engine: &Engine,
+    parts: &Parts<'_>,
     request: &Request<'_>,
     scratch: &mut Scratch,
     progress: &Progress,
 ) -> Result<Reply> {
-    let parts = engine.parts();
     if parts.is_empty() {
         return Ok(nothing(request, "empty_index"));
     }
@@ -83,7 +84,7 @@ pub fn answer(
     let mut reply = Reply::default();
     if request.mode.is_combined() {
         for &budget in request.budgets {
-            let combined = combine(engine, request, budget, scratch, progress)?;
+            let combined = combine(engine, parts, request, budget, scratch, progress)?;
             if combined.context.text.is_empty() && budget > 0 && combined.silent {
                 reply.reason = Some("no_match");
             }
@@ -94,24 +95,25 @@ pub fn answer(
         }
     } else if request.mode.depends_on_budget() {
         for i in 0..request.budgets.len() {
-            one_ranking(engine, request, &request.budgets[i..=i], scratch, progress, &mut reply)?;
+            one_ranking(engine, parts, request, &request.budgets[i..=i], scratch, progress, &mut reply)?;
         }
     } else {
-        one_ranking(engine, request, request.budgets, scratch, progress, &mut reply)?;
+        one_ranking(engine, parts, request, request.budgets, scratch, progress, &mut reply)?;
     }
     Ok(reply)
 }
 
 /// Ranks once and prints a context for each of `budgets`.
+#[allow(clippy::too_many_arguments)]
 fn one_ranking(
     engine: &Engine,
+    parts: &Parts<'_>,
     request: &Request<'_>,
     budgets: &[u64],
     scratch: &mut Scratch,
     progress: &Progress,
     reply: &mut Reply,
 ) -> Result<()> {
-    let parts = engine.parts();
     let largest = budgets.iter().copied().max().unwrap_or(0);
     let most = request.top.unwrap_or(usize::MAX).min(parts.len());
     let mut wanted = (largest / USUAL_TOKENS).max(LEAST_RANKED).min(most as u64) as usize;
@@ -123,9 +125,10 @@ fn one_ranking(
         }
         let ids: Vec<u32> = ranked.iter().map(|s| s.id).collect();
         let renderer = engine.renderer(request.mode, request.published);
+        let units = parts.units()?;
         let printed = budgets
             .iter()
-            .map(|&budget| renderer.render(&parts.units, &ids, budget, request.policy, request.oversize))
+            .map(|&budget| renderer.render(units, &ids, budget, request.policy, request.oversize))
             .collect::<Result<Vec<_>>>()?;
         // A list that was used up although more units exist is made anew, longer.
         let used_up = printed.iter().any(|context| context.rows.len() == ranked.len());

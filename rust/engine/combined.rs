@@ -5,6 +5,7 @@ use super::answer::{Request, Section};
 use super::modes::{by_vectors, need, pool, question_vector, silent, Mode, Scratch};
 use super::Engine;
 use crate::error::Result;
+use crate::generation::Parts;
 use crate::progress::Progress;
 use crate::search::fill::split_budget;
 use crate::search::local::{LocalContext, Options};
@@ -61,12 +62,12 @@ pub struct Combined {
 /// The context for one budget. Empty where nothing is near the question.
 pub fn combine(
     engine: &Engine,
+    parts: &Parts<'_>,
     request: &Request<'_>,
     budget: u64,
     scratch: &mut Scratch,
     progress: &Progress,
 ) -> Result<Combined> {
-    let parts = engine.parts();
     let query = question_vector(parts, request)?;
     let mut out = Combined::default();
     if silent(&query) {
@@ -76,7 +77,7 @@ pub fn combine(
     let alone = matches!(request.mode, Mode::Skeleton | Mode::MsGraph);
     let share = if alone { 1.0 } else { request.tables.share };
     let (mut graph_budget, mut text_budget) = split_budget(budget, share)?;
-    let empty = need(parts.skeleton.as_ref())?.graph.entities() == 0;
+    let empty = need(parts.skeleton()?)?.graph.entities() == 0;
     if empty {
         out.no_skeleton = graph_budget > 0;
         if !alone {
@@ -86,10 +87,10 @@ pub fn combine(
     let rollover = request.tables.rollover;
     let most = request.top.unwrap_or(usize::MAX);
     if rollover == Rollover::Graph && graph_budget > 0 && text_budget > 0 {
-        let texts = texts(engine, request, &query, text_budget, (most, &[]), scratch, progress)?;
+        let texts = texts(engine, parts, request, &query, text_budget, (most, &[]), scratch, progress)?;
         let used = texts.0.tokens + if texts.0.text.is_empty() { 0 } else { GAP.1 };
         let rows = most.saturating_sub(texts.0.rows.len());
-        let graph = graph(engine, request, &query, (budget - used, rows, false), scratch, progress)?;
+        let graph = graph(engine, parts, request, &query, (budget - used, rows, false), scratch, progress)?;
         out.push_graph(graph);
         out.push_texts(request.mode, texts);
         return Ok(out);
@@ -97,7 +98,7 @@ pub fn combine(
     if graph_budget > 0 && !empty {
         // With no texts after them, the sources are the texts.
         let sources = rollover == Rollover::Texts && text_budget == 0;
-        let graph = graph(engine, request, &query, (graph_budget, most, sources), scratch, progress)?;
+        let graph = graph(engine, parts, request, &query, (graph_budget, most, sources), scratch, progress)?;
         out.push_graph(graph);
     }
     if text_budget == 0 {
@@ -113,7 +114,8 @@ pub fn combine(
         printed.dedup(); // the published tables print a source more than once
     }
     if text_budget > gap {
-        let texts = texts(engine, request, &query, text_budget - gap, (most, &printed), scratch, progress)?;
+        let texts =
+            texts(engine, parts, request, &query, text_budget - gap, (most, &printed), scratch, progress)?;
         out.push_texts(request.mode, texts);
     }
     Ok(out)
@@ -122,14 +124,14 @@ pub fn combine(
 /// The tables around the entities nearest to the question, and those entities.
 fn graph(
     engine: &Engine,
+    parts: &Parts<'_>,
     request: &Request<'_>,
     query: &[f32],
     (budget, most_sources, rollover): (u64, usize, bool),
     scratch: &mut Scratch,
     progress: &Progress,
 ) -> Result<(LocalContext, Vec<Scored>)> {
-    let parts = engine.parts();
-    let skeleton = need(parts.skeleton.as_ref())?;
+    let skeleton = need(parts.skeleton()?)?;
     let (vectors, codes) = (need(skeleton.vectors)?, skeleton.codes.as_ref());
     let (count, published) = (request.tables.entities, request.tables.published);
     let count = count.min(vectors.len());
@@ -154,7 +156,7 @@ fn graph(
     };
     let local = engine.tables(published).search(
         &skeleton.graph,
-        &parts.units,
+        parts.units()?,
         &selected,
         budget,
         options,
@@ -166,6 +168,7 @@ fn graph(
 /// The section of texts without the units `but` (ascending), with the score of each row.
 fn texts(
     engine: &Engine,
+    parts: &Parts<'_>,
     request: &Request<'_>,
     query: &[f32],
     budget: u64,
@@ -173,7 +176,6 @@ fn texts(
     scratch: &mut Scratch,
     progress: &Progress,
 ) -> Result<(Context, Vec<f64>)> {
-    let parts = engine.parts();
     let renderer = engine.renderer(Mode::Keyword, request.published);
     let most = most.min(parts.len() - but.len());
     let free = |s: &Scored| but.binary_search(&s.id).is_err();
@@ -186,12 +188,12 @@ fn texts(
             ranked.truncate(wanted);
             ranked
         } else {
-            let pool = pool(&need(parts.keywords)?, query, budget, request, scratch)?;
+            let pool = pool(&need(parts.keywords()?)?, query, budget, request, scratch)?;
             let ranked = pool.units.iter().map(|p| Scored { id: p.unit, score: p.score });
             ranked.filter(free).take(most).collect()
         };
         let ids: Vec<u32> = ranked.iter().map(|s| s.id).collect();
-        let context = renderer.render(&parts.units, &ids, budget, request.policy, request.oversize)?;
+        let context = renderer.render(parts.units()?, &ids, budget, request.policy, request.oversize)?;
         if request.mode == Mode::Hybrid && wanted < most && context.rows.len() == ranked.len() {
             wanted = wanted.saturating_mul(8).min(most);
             continue;

@@ -1,4 +1,4 @@
-//! One opened generation: its arrays, checked once, and the modes that rank its units.
+//! One opened generation: its arrays, and the modes that rank its units.
 
 mod answer;
 mod combined;
@@ -8,7 +8,7 @@ pub use answer::{Near, Reply, Request, Section};
 pub use combined::{Rollover, TableOptions};
 pub use modes::{Mode, Scratch};
 
-use crate::error::Result;
+use crate::error::{caught, Result};
 use crate::generation::{Arrays, Parts};
 use crate::progress::Progress;
 use crate::search::local::Tables;
@@ -21,7 +21,7 @@ self_cell!(
     /// The mapped arrays together with the views into them.
     struct Opened {
         owner: Arrays,
-        #[covariant]
+        #[not_covariant]
         dependent: Parts,
     }
 );
@@ -39,7 +39,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Checks every array that a mode reads. `encoding` is what budgets are counted in.
+    /// Reads next to nothing: a part is looked at when a question first needs it. `encoding` is what budgets are counted in.
     pub fn open(arrays: Arrays, encoding: Encoding, language: &str) -> Result<Self> {
         Ok(Self {
             opened: Opened::try_new(arrays, |arrays| Parts::new(arrays, language))?,
@@ -52,19 +52,29 @@ impl Engine {
         })
     }
 
-    pub fn parts(&self) -> &Parts<'_> {
-        self.opened.borrow_dependent()
+    /// Calls `work` with the views of the arrays. What it raises (a damaged block) is an error here.
+    pub fn with_parts<T>(&self, work: impl FnOnce(&Parts<'_>) -> Result<T>) -> Result<T> {
+        caught(|| self.opened.with_dependent(|_, parts| work(parts)))
     }
 
     /// What `mode` lacks in this generation, if anything.
     pub fn missing(&self, mode: Mode) -> Option<&'static str> {
-        mode.missing(self.parts())
+        self.opened.with_dependent(|_, parts| mode.missing(parts))
+    }
+
+    /// The number of units.
+    pub fn len(&self) -> usize {
+        self.opened.with_dependent(|_, parts| parts.len())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Ranks the units for one question and prints a context for each budget.
     pub fn answer(&self, request: &Request<'_>, progress: &Progress) -> Result<Reply> {
         let mut scratch = self.lend();
-        let reply = answer::answer(self, request, &mut scratch, progress);
+        let reply = self.with_parts(|parts| answer::answer(self, parts, request, &mut scratch, progress));
         self.give_back(scratch);
         reply
     }

@@ -83,10 +83,10 @@ impl Mode {
 
     /// What the generation lacks for this mode.
     pub fn missing(self, parts: &Parts<'_>) -> Option<&'static str> {
-        let links = parts.links.is_none().then_some("the word index (stage links)");
-        let vectors = parts.unit_vectors.is_none().then_some("vectors of the units (stage vectors)");
-        let keywords = parts.keywords.is_none().then_some("the keyword graph (stage keywords)");
-        let skeleton = parts.skeleton.is_none().then_some("an entity skeleton (index with --llm)");
+        let links = (!parts.has_links()).then_some("the word index (stage links)");
+        let vectors = (!parts.has_vectors()).then_some("vectors of the units (stage vectors)");
+        let keywords = (!parts.has_keywords()).then_some("the keyword graph (stage keywords)");
+        let skeleton = (!parts.has_skeleton()).then_some("an entity skeleton (index with --llm)");
         match self {
             Self::Bm25 | Self::Walk => links,
             Self::Skeleton | Self::MsGraph => skeleton,
@@ -94,7 +94,7 @@ impl Mode {
             Self::Hybrid => skeleton.or(vectors),
             Self::Text => vectors,
             Self::Fused => links.or(vectors),
-            Self::Knng => vectors.or(parts.knn.is_none().then_some("the KNN graph (stage knn)")),
+            Self::Knng => vectors.or((!parts.has_knn()).then_some("the KNN graph (stage knn)")),
             Self::Keyword => vectors.or(keywords),
         }
     }
@@ -141,7 +141,7 @@ pub fn rank(
         Mode::Knng => by_neighbours(parts, &question_vector(parts, request)?, budget, wanted, scratch),
         Mode::Keyword => {
             let query = question_vector(parts, request)?;
-            let channel = need(parts.keywords)?;
+            let channel = need(parts.keywords()?)?;
             let pool = pool(&channel, &query, budget, request, scratch)?;
             Ok(pool.units.iter().take(wanted).map(|p| Scored { id: p.unit, score: p.score }).collect())
         }
@@ -180,7 +180,11 @@ fn by_walk(
     scratch: &mut Scratch,
     progress: &Progress,
 ) -> Result<Vec<Scored>> {
-    let dense = match (request.vector, parts.unit_vectors, parts.sentence_vectors) {
+    let vectors = match request.vector {
+        Some(_) => (parts.unit_vectors()?, parts.sentence_vectors()?),
+        None => (None, None),
+    };
+    let dense = match (request.vector, vectors.0, vectors.1) {
         // The space fitted on the corpus does not help the walk (25-walk): it then runs without.
         (Some(query), Some(units), Some(sentences)) => Some(walk::Dense {
             unit_vectors: units.rows(0..units.len()),
@@ -190,7 +194,7 @@ fn by_walk(
         }),
         _ => None,
     };
-    let links = need(parts.links.as_ref())?;
+    let links = need(parts.links()?)?;
     let options = walk::Options::default();
     walk::rank(links, dense, request.question, wanted, options, &mut scratch.walk, progress)
 }
@@ -203,13 +207,13 @@ fn by_neighbours(
     wanted: usize,
     scratch: &mut Scratch,
 ) -> Result<Vec<Scored>> {
-    let (chunks, graph) = (need(parts.chunk_vectors)?, need(parts.knn)?);
+    let (chunks, graph) = (need(parts.chunk_vectors()?)?, need(parts.knn()?)?);
     let best = (Level::best(), &mut scratch.vectors);
-    let order = knng::knng_order(&chunks, None, graph, &parts.chunk_costs, query, budget, best)?;
+    let order = knng::knng_order(&chunks, None, graph, parts.chunk_costs()?, query, budget, best)?;
+    let all = parts.chunks()?;
     let units = order.iter().flat_map(|visit| {
         let chunk = visit.unit as usize;
-        let range = parts.chunk_units[chunk] as u32..parts.chunk_units[chunk + 1] as u32;
-        range.map(|id| Scored { id, score: visit.score })
+        all.units(chunk).map(|id| Scored { id, score: visit.score })
     });
     Ok(units.take(wanted).collect())
 }
@@ -221,7 +225,7 @@ fn by_words(
     scratch: &mut Scratch,
     progress: &Progress,
 ) -> Result<Vec<Scored>> {
-    bm25::rank(need(parts.links.as_ref())?, request.question, wanted, &mut scratch.bm25, progress)
+    bm25::rank(need(parts.links()?)?, request.question, wanted, &mut scratch.bm25, progress)
 }
 
 /// By vectors, among the units `near` if these are enough.
@@ -235,19 +239,19 @@ pub(super) fn by_vectors(
     if silent(query) {
         return Ok(Vec::new());
     }
-    let units = need(parts.unit_vectors)?;
+    let units = need(parts.unit_vectors()?)?;
     if let Some(near) = near.filter(|near| near.len() >= wanted) {
         units.check_query(query)?;
         Filter::Ids(near).check(units.len())?;
         return Ok(top_k(units.score_many(near, query), wanted));
     }
-    let codes = parts.unit_codes.as_ref();
+    let codes = parts.unit_codes()?;
     vectors::top_k(&units, codes, query, wanted, Filter::All, Level::best(), &mut scratch.vectors)
 }
 
 /// The question's vector: the caller's, or that of the space fitted on the corpus.
 pub(super) fn question_vector(parts: &Parts<'_>, request: &Request<'_>) -> Result<Vec<f32>> {
-    match (request.vector, &parts.space) {
+    match (request.vector, parts.space()?) {
         (Some(vector), _) => Ok(vector.to_vec()),
         (None, Some(space)) => space.embed(request.question),
         (None, None) => {

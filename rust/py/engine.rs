@@ -1,20 +1,19 @@
 //! The face of one opened generation: questions in, contexts out, the interpreter released between.
 
 use super::arrays::{matrix, slice};
-use super::door::{long, quick, to_python, wrong};
+use super::door::{long, of_index, quick, to_python, wrong};
+use super::files::FileIn;
 use crate::engine::{Engine, Mode, Near, Reply, Request, Rollover, Section, TableOptions};
-use crate::error::Result;
-use crate::generation::Arrays;
+use crate::error::{Error, Result};
+use crate::generation::{Arrays, Parts};
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
 use crate::search::fill::{FillPolicy, OversizePolicy};
-use crate::store::file_digest;
 use crate::text::bpe::Encoding;
 use crate::text::lexical::Lexer;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// A deadline so far away that it is none.
@@ -157,28 +156,34 @@ fn reply_out(py: Python<'_>, (reply, milliseconds): (Reply, f64)) -> ReplyOut<'_
 }
 
 /// (chunk, document, title, start, end, text) of a row
-type PlaceOut<'a> = (u32, &'a str, &'a str, u32, u32, &'a str);
+type PlaceOut = (u32, String, String, u32, u32, String);
 
 #[pymethods]
 impl Searcher {
-    /// Maps and checks the arrays named `stage.array`, each a `.npy` file.
+    /// The arrays named `stage.array`, each a `.npy` file, mapped or a path. With `by_blocks` they are
+    /// verified as they are read, else their values are checked when a question first needs them.
     #[new]
+    #[pyo3(signature = (files, encoding, language, *, by_blocks=false))]
     fn new(
         py: Python<'_>,
-        files: BTreeMap<String, PathBuf>,
+        files: BTreeMap<String, FileIn<'_>>,
         encoding: &str,
         language: &str,
+        by_blocks: bool,
     ) -> PyResult<Self> {
+        let files = files.into_iter().map(|(name, file)| Ok((name, file.mapped()?)));
+        let files = files.collect::<Result<Vec<_>>>().map_err(to_python)?;
         let engine = quick(py, || {
-            let arrays = Arrays::open(files.into_iter().collect())?;
+            let arrays = Arrays::new(files, by_blocks);
             Engine::open(arrays, Encoding::by_name(encoding)?, language)
-        })?;
+        })
+        .map_err(|e| of_index(py, e))?;
         Ok(Self { engine })
     }
 
     /// The number of units.
     fn __len__(&self) -> usize {
-        self.engine.parts().len()
+        self.engine.len()
     }
 
     /// For each mode what the generation lacks for it, or None.
@@ -219,7 +224,8 @@ impl Searcher {
             None => None,
         };
         let near = Near { texts: list(&near)?, entities: list(&near_entities)? };
-        Ok(reply_out(py, quick(py, || self.ask(question, (vector, near), &options))?))
+        let reply = quick(py, || self.ask(question, (vector, near), &options));
+        Ok(reply_out(py, reply.map_err(|e| of_index(py, e))?))
     }
 
     /// Many questions over threads, in order. `near` has one row for each.
@@ -270,36 +276,33 @@ impl Searcher {
                     })
                     .collect::<Result<Vec<_>>>()
             })
-        })?;
+        })
+        .map_err(|e| of_index(py, e))?;
         Ok(replies.into_iter().flatten().map(|reply| reply_out(py, reply)).collect())
     }
 
     /// Where units come from. `lengths` (bytes) say how much of each unit's text was printed.
-    fn places(&self, units: Vec<u32>, lengths: Vec<usize>) -> PyResult<Vec<PlaceOut<'_>>> {
+    fn places(&self, py: Python<'_>, units: Vec<u32>, lengths: Vec<usize>) -> PyResult<Vec<PlaceOut>> {
         if units.len() != lengths.len() {
             return Err(wrong("units and lengths must be equally many"));
         }
-        let parts = self.engine.parts();
-        units
-            .into_iter()
-            .zip(lengths)
-            .map(|(unit, length)| {
-                let place = parts.place(unit).ok_or_else(|| wrong(format!("there is no unit {unit}")))?;
-                let text = place.text.get(..length).unwrap_or("");
-                let end = match text.len() == place.text.len() {
-                    true => place.end,
-                    false => place.start + text.chars().count() as u32,
-                };
-                Ok((place.chunk, place.document, place.title, place.start, end, text))
+        let place = |parts: &Parts<'_>, unit: u32, length: usize| {
+            let place = parts.place(unit)?.ok_or_else(|| Error::input(format!("there is no unit {unit}")))?;
+            let text = place.text.get(..length).unwrap_or("");
+            let end = match text.len() == place.text.len() {
+                true => place.end,
+                false => place.start.saturating_add(text.chars().count() as u32),
+            };
+            let (document, title) = (place.document.to_owned(), place.title.to_owned());
+            Ok((place.chunk, document, title, place.start, end, text.to_owned()))
+        };
+        quick(py, || {
+            self.engine.with_parts(|parts| {
+                units.iter().zip(&lengths).map(|(&unit, &length)| place(parts, unit, length)).collect()
             })
-            .collect()
+        })
+        .map_err(|e| of_index(py, e))
     }
-}
-
-/// Lower-case hexadecimal BLAKE3 of a file.
-#[pyfunction]
-fn hash_file(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    quick(py, || file_digest(&path, &Progress::none()))
 }
 
 /// The words of a text as the walk and BM25 see them, with repetitions.
@@ -314,6 +317,5 @@ fn lexical_keywords(text: &str) -> Vec<String> {
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Searcher>()?;
-    m.add_function(wrap_pyfunction!(hash_file, m)?)?;
     m.add_function(wrap_pyfunction!(lexical_keywords, m)?)
 }

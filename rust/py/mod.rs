@@ -6,6 +6,7 @@ mod cooccurrence;
 mod door;
 mod encode;
 mod engine;
+mod files;
 mod local;
 mod published;
 mod rank;
@@ -23,6 +24,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     cooccurrence::register(m)?;
     encode::register(m)?;
     engine::register(m)?;
+    files::register(m)?;
     local::register(m)?;
     published::register(m)?;
     rank::register(m)?;

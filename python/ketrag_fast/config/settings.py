@@ -177,7 +177,9 @@ class Settings:
     )
     deadline: float | None = _setting(None, "seconds that one question may take", concerns="query", low=0)
     threads: int = _setting(0, "cores to use; 0 is all of them", concerns="run", low=0, high=4096)
-    verify: Literal["full", "sizes"] = _setting("full", "what is checked on opening", concerns="run")
+    verify: Literal["full", "blocks", "sizes"] = _setting(
+        "blocks", "checksums: all on opening, of each block when first read, or none", concerns="run"
+    )
     on_error: Literal["skip", "stop"] = _setting(
         "skip", "whether a document that cannot be read ends the build", concerns="run"
     )
