@@ -321,7 +321,7 @@ class Corpus:
     """An index with the questions of its set."""
 
     def __init__(self, place: Path, settings: Settings, dataset: DataSet) -> None:
-        generation = open_current(Layout(place), full=False)
+        generation = open_current(Layout(place), "sizes")
         stages = generation.stages
         self.dataset = dataset
         self.links = Links(stages)

@@ -1,6 +1,7 @@
 //! The one error type of the core.
 
 use std::fmt;
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -29,6 +30,28 @@ impl Error {
     pub fn damaged(text: impl Into<String>) -> Self {
         Self::Damaged(text.into())
     }
+
+    /// Leaves for the next [`caught`]. For accessors that cannot return an error without costing every
+    /// reader a branch at every row: a block of a mapped file that turns out to be damaged.
+    pub fn raise(self) -> ! {
+        resume_unwind(Box::new(self)) // without the message that a panic prints
+    }
+}
+
+/// What `work` gives; an error that was raised inside of it, and a panic as an internal error.
+pub fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|cause| {
+        let cause = match cause.downcast::<Error>() {
+            Ok(error) => return Err(*error),
+            Err(cause) => cause,
+        };
+        let text = cause
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| cause.downcast_ref::<&str>().copied())
+            .unwrap_or("unknown");
+        Err(Error::Internal(format!("internal error in a kernel, please report it: {text}")))
+    })
 }
 
 impl fmt::Display for Error {
@@ -44,3 +67,17 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_raised_is_caught_and_a_panic_is_an_internal_error() {
+        assert_eq!(caught(|| Ok(3)), Ok(3));
+        assert_eq!(caught::<()>(|| Error::damaged("file").raise()), Err(Error::damaged("file")));
+        let values = [1, 2];
+        let found = caught(|| Ok(values[std::hint::black_box(7)]));
+        assert!(matches!(&found, Err(Error::Internal(text)) if text.contains("index out of bounds")));
+    }
+}

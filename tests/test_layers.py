@@ -75,10 +75,11 @@ PARTS: dict[str, set[str]] = {
 STRANGERS = {"stages", "systems"}
 COMMON = ("stages.rows.", "stages.published.", "stages.proposals.")
 
-R0 = {"error", "ids", "progress", "parallel"}
+R0 = {"error", "guard", "ids", "progress", "parallel"}
 R1 = R0 | {"text", "sparse"}
 RUST_PARTS: dict[str, set[str]] = {
     "error": set(),
+    "guard": {"error"},
     "ids": {"error"},
     "progress": {"error"},
     "parallel": {"error", "progress"},

@@ -4,7 +4,7 @@ Strings cross as (blob: uint8, offsets: uint64): string i is blob[offsets[i]:off
 Compressed rows cross as (indptr: uint64[rows+1], indices: uint32).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, TypedDict, final
 
@@ -22,6 +22,7 @@ _Report = Callable[[int, int], bool | None] | None
 
 __all__ = [
     "Encoder",
+    "MappedFile",
     "Printed",
     "Punkt",
     "Reply",
@@ -49,6 +50,7 @@ __all__ = [
     "knn_graph",
     "knng_order",
     "lexical_keywords",
+    "merge_hashes",
     "links_bm25",
     "links_build",
     "local_search",
@@ -140,7 +142,14 @@ class Reply:
 
 @final
 class Searcher:
-    def __new__(cls, files: dict[str, str], encoding: str, language: str) -> Searcher: ...
+    def __new__(
+        cls,
+        files: Mapping[str, MappedFile | str],
+        encoding: str,
+        language: str,
+        *,
+        by_blocks: bool = False,
+    ) -> Searcher: ...
     def __len__(self) -> int: ...
     def missing(self) -> dict[str, str | None]: ...
     def answer(
@@ -165,8 +174,21 @@ class Searcher:
     ) -> list[Reply]: ...
     def places(self, units: Sequence[int], lengths: Sequence[int]) -> list[_Place]: ...
 
-# Stored files (rust/py/files.rs).
-def hash_file(path: str | PathLike[str]) -> str: ...
+# Files of an index (rust/py/files.rs).
+class MappedFile:
+    def __new__(
+        cls,
+        path: str | PathLike[str],
+        size: int | None = None,
+        digest: str | None = None,
+        tree: tuple[MappedFile, int] | None = None,
+    ) -> MappedFile: ...
+    def __len__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def verify(self, threads: int = 0) -> None: ...
+
+def hash_file(path: str | PathLike[str]) -> tuple[str, bytes]: ...
+def merge_hashes(hashes: bytes, size: int) -> str | None: ...
 
 # Packed strings (rust/py/strings.rs).
 def take_strings(strings: _Strings, ids: _U32) -> _Strings: ...

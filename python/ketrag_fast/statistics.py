@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ketrag_fast.declarations.arrays import Sizes
-from ketrag_fast.pipeline.known import stored_failures, stored_readings
 from ketrag_fast.pipeline.planning import sizes_of
+from ketrag_fast.storage import reading
 from ketrag_fast.storage.generation import Generation
+from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.registry import registry
 
 
@@ -40,7 +41,7 @@ def statistics(generation: Generation, path: Path, modes: Sequence[str]) -> dict
         },
         "bytes": sum(stage["bytes"] for stage in stages.values()),
         "stages": stages,
-        "failures": [failure.to_json() for failure in stored_failures(path)],
+        "failures": [failure.to_json() for failure in reading.failures(Layout(path))],
         "backends": {
             "embedder": manifest.settings.get("embedder"),
             "dimension": sizes.get("dimension"),
@@ -82,7 +83,7 @@ def _extraction(generation: Generation, path: Path, sizes: Sizes) -> dict[str, A
     if "read_chunks" not in sizes:
         return None
     about = generation.manifest.models.get("llm", {})
-    spent = stored_readings(path, str(about.get("reader", "")))
+    spent = reading.readings(Layout(path), str(about.get("reader", "")))
     return {
         "fingerprint": about.get("fingerprint"),
         "read": sizes["read_chunks"],

@@ -25,7 +25,7 @@ impl Join for Fuse {
         channel.check(options, true)
     }
 
-    fn print(&self, task: &Task<'_>, scratch: &mut Scratch, progress: &Progress) -> Result<Vec<Printed>> {
+    fn print(&self, task: &Task<'_, '_>, scratch: &mut Scratch, progress: &Progress) -> Result<Vec<Printed>> {
         let voices: Vec<&dyn Channel> = task
             .channels
             .iter()

@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::progress::Progress;
 
 /// One question to the channels of a recipe.
-pub struct Task<'a> {
-    pub query: &'a Query<'a>,
+pub struct Task<'a, 'p> {
+    pub query: &'a Query<'a, 'p>,
     pub recipe: &'a Recipe,
     /// Those of the recipe's shares, in their order.
     pub channels: &'a [&'a dyn Channel],
@@ -23,5 +23,5 @@ pub trait Join: Sync {
     fn check(&self, recipe: &Recipe, channel: &dyn Channel, options: &Options) -> Result<()>;
 
     /// A context for each of the task's budgets.
-    fn print(&self, task: &Task<'_>, scratch: &mut Scratch, progress: &Progress) -> Result<Vec<Printed>>;
+    fn print(&self, task: &Task<'_, '_>, scratch: &mut Scratch, progress: &Progress) -> Result<Vec<Printed>>;
 }

@@ -3,7 +3,7 @@
 use super::join::Task;
 use super::request::Request;
 use crate::channels::{find, Channel, Given, Printed, Printers, Query, Question, Scratch, CHANNELS};
-use crate::error::{Error, Result};
+use crate::error::{caught, Error, Result};
 use crate::generation::{Arrays, Parts};
 use crate::progress::Progress;
 use crate::text::bpe::Encoding;
@@ -15,7 +15,7 @@ self_cell!(
     /// The mapped arrays together with the views into them.
     struct Opened {
         owner: Arrays,
-        #[covariant]
+        #[not_covariant]
         dependent: Parts,
     }
 );
@@ -39,7 +39,8 @@ pub struct Searcher {
 }
 
 impl Searcher {
-    /// Checks every array that a channel reads. `encoding` is what budgets are counted in.
+    /// Reads next to nothing: a part is looked at when a question first needs it. `encoding` is what budgets
+    /// are counted in.
     pub fn open(arrays: Arrays, encoding: Encoding, language: &str) -> Result<Self> {
         Ok(Self {
             opened: Opened::try_new(arrays, |arrays| Parts::new(arrays, language))?,
@@ -48,38 +49,51 @@ impl Searcher {
         })
     }
 
-    pub fn parts(&self) -> &Parts<'_> {
-        self.opened.borrow_dependent()
+    /// Calls `work` with the views of the arrays. What it raises (a damaged block) is an error here.
+    pub fn with_parts<T>(&self, work: impl FnOnce(&Parts<'_>) -> Result<T>) -> Result<T> {
+        caught(|| self.opened.with_dependent(|_, parts| work(parts)))
+    }
+
+    /// The number of units.
+    pub fn len(&self) -> usize {
+        self.opened.with_dependent(|_, parts| parts.len())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// For each channel what this generation lacks for it.
     pub fn missing(&self) -> BTreeMap<&'static str, Option<&'static str>> {
-        CHANNELS.iter().map(|channel| (channel.name(), channel.missing(self.parts()))).collect()
+        self.opened.with_dependent(|_, parts| {
+            CHANNELS.iter().map(|channel| (channel.name(), channel.missing(parts))).collect()
+        })
     }
 
     /// Prints a context for each budget of the request.
     pub fn answer(&self, request: &Request, question: Question<'_>, progress: &Progress) -> Result<Reply> {
         let mut scratch = self.lend();
-        let reply = self.answer_with(request, question, &mut scratch, progress);
+        let reply =
+            self.with_parts(|parts| self.answer_with(parts, request, question, &mut scratch, progress));
         self.give_back(scratch);
         reply
     }
 
     fn answer_with(
         &self,
+        parts: &Parts<'_>,
         request: &Request,
         question: Question<'_>,
         scratch: &mut Scratch,
         progress: &Progress,
     ) -> Result<Reply> {
-        let parts = self.parts();
-        let given = self.given(request, question)?;
+        let given = given_rankings(parts, request, question)?;
         if parts.is_empty() {
             let contexts = vec![Printed::default(); request.budgets.len()];
             return Ok(Reply { reason: Some("empty_index"), contexts, ..Reply::default() });
         }
         let recipe = &request.recipe;
-        let channels = self.channels(request, &given)?;
+        let channels = chosen_channels(parts, request, &given)?;
         let query =
             Query::new(recipe.name(), question, parts, &self.printers, &request.options, request.policy);
         let task = Task {
@@ -104,45 +118,6 @@ impl Searcher {
         Ok(reply)
     }
 
-    /// The rankings that the recipe uses, checked.
-    fn given<'a>(&self, request: &Request, question: Question<'a>) -> Result<Vec<Given<'a>>> {
-        let used = |name: &str| request.recipe.shares().iter().any(|share| share.channel == name);
-        let rankings = question.given.iter().filter(|ranking| used(ranking.channel));
-        rankings.map(|&ranking| Given::new(ranking, self.parts().len())).collect()
-    }
-
-    /// The channels of the recipe's shares.
-    fn channels<'a>(&self, request: &Request, given: &'a [Given<'_>]) -> Result<Vec<&'a dyn Channel>> {
-        let mode = request.recipe.name();
-        let mut channels: Vec<&'a dyn Channel> = Vec::with_capacity(request.recipe.shares().len());
-        for share in request.recipe.shares() {
-            let name = share.channel.as_str();
-            let ranking = given.iter().find(|given| given.name() == name);
-            let channel: &'a dyn Channel = match (find(name), ranking) {
-                (Some(channel), None) => channel,
-                (None, Some(given)) => given,
-                (Some(_), Some(_)) => {
-                    return Err(Error::input(format!(
-                        "a ranking is given for channel {name}, which ranks by itself: give it another name"
-                    )))
-                }
-                (None, None) => {
-                    let known: Vec<&str> = CHANNELS.iter().map(|channel| channel.name()).collect();
-                    return Err(Error::input(format!(
-                        "mode {mode}: there is no channel {name:?}, and no ranking is given for it; \
-                         the channels are {}",
-                        known.join(", ")
-                    )));
-                }
-            };
-            if let Some(missing) = channel.missing(self.parts()) {
-                return Err(Error::input(format!("mode {mode} needs {missing}")));
-            }
-            channels.push(channel);
-        }
-        Ok(channels)
-    }
-
     fn lend(&self) -> Scratch {
         self.scratch.lock().unwrap_or_else(|e| e.into_inner()).pop().unwrap_or_default()
     }
@@ -150,4 +125,51 @@ impl Searcher {
     fn give_back(&self, scratch: Scratch) {
         self.scratch.lock().unwrap_or_else(|e| e.into_inner()).push(scratch);
     }
+}
+
+/// The rankings that the recipe uses, checked.
+fn given_rankings<'a>(
+    parts: &Parts<'_>,
+    request: &Request,
+    question: Question<'a>,
+) -> Result<Vec<Given<'a>>> {
+    let used = |name: &str| request.recipe.shares().iter().any(|share| share.channel == name);
+    let rankings = question.given.iter().filter(|ranking| used(ranking.channel));
+    rankings.map(|&ranking| Given::new(ranking, parts.len())).collect()
+}
+
+/// The channels of the recipe's shares.
+fn chosen_channels<'a>(
+    parts: &Parts<'_>,
+    request: &Request,
+    given: &'a [Given<'_>],
+) -> Result<Vec<&'a dyn Channel>> {
+    let mode = request.recipe.name();
+    let mut channels: Vec<&'a dyn Channel> = Vec::with_capacity(request.recipe.shares().len());
+    for share in request.recipe.shares() {
+        let name = share.channel.as_str();
+        let ranking = given.iter().find(|given| given.name() == name);
+        let channel: &'a dyn Channel = match (find(name), ranking) {
+            (Some(channel), None) => channel,
+            (None, Some(given)) => given,
+            (Some(_), Some(_)) => {
+                return Err(Error::input(format!(
+                    "a ranking is given for channel {name}, which ranks by itself: give it another name"
+                )))
+            }
+            (None, None) => {
+                let known: Vec<&str> = CHANNELS.iter().map(|channel| channel.name()).collect();
+                return Err(Error::input(format!(
+                    "mode {mode}: there is no channel {name:?}, and no ranking is given for it; \
+                     the channels are {}",
+                    known.join(", ")
+                )));
+            }
+        };
+        if let Some(missing) = channel.missing(parts) {
+            return Err(Error::input(format!("mode {mode} needs {missing}")));
+        }
+        channels.push(channel);
+    }
+    Ok(channels)
 }

@@ -21,7 +21,7 @@ impl Join for Shares {
         channel.check(options, recipe.shares().len() == 1)
     }
 
-    fn print(&self, task: &Task<'_>, scratch: &mut Scratch, progress: &Progress) -> Result<Vec<Printed>> {
+    fn print(&self, task: &Task<'_, '_>, scratch: &mut Scratch, progress: &Progress) -> Result<Vec<Printed>> {
         if let [channel] = task.channels {
             return alone(task, *channel, scratch, progress);
         }
@@ -31,7 +31,7 @@ impl Join for Shares {
 
 /// One channel ranks once for all budgets.
 fn alone(
-    task: &Task<'_>,
+    task: &Task<'_, '_>,
     channel: &dyn Channel,
     scratch: &mut Scratch,
     progress: &Progress,
@@ -43,7 +43,7 @@ fn alone(
     channel.print(task.query, &room, scratch, progress)
 }
 
-fn several(task: &Task<'_>, budget: u64, scratch: &mut Scratch, progress: &Progress) -> Result<Printed> {
+fn several(task: &Task<'_, '_>, budget: u64, scratch: &mut Scratch, progress: &Progress) -> Result<Printed> {
     let sizes = sizes(task, budget)?;
     // Channels in the order in which they are filled.
     let mut filled: Vec<usize> = (0..sizes.len()).filter(|&i| sizes[i] > 0).collect();
@@ -88,7 +88,7 @@ fn several(task: &Task<'_>, budget: u64, scratch: &mut Scratch, progress: &Progr
 }
 
 /// The tokens of each channel. The share of an empty one goes to the last of the others.
-fn sizes(task: &Task<'_>, budget: u64) -> Result<Vec<u64>> {
+fn sizes(task: &Task<'_, '_>, budget: u64) -> Result<Vec<u64>> {
     let mut sizes = task.recipe.sizes(budget);
     let parts = task.query.parts;
     let empty = task.channels.iter().map(|channel| channel.is_empty(parts)).collect::<Result<Vec<bool>>>()?;

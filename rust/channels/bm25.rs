@@ -17,18 +17,18 @@ impl Channel for Bm25 {
     }
 
     fn missing(&self, parts: &Parts<'_>) -> Option<&'static str> {
-        parts.links.is_none().then_some("the word index (stage links)")
+        (!parts.has_links()).then_some("the word index (stage links)")
     }
 
     fn rank(
         &self,
-        query: &Query<'_>,
+        query: &Query<'_, '_>,
         wanted: usize,
         _budget: u64,
         scratch: &mut Scratch,
         progress: &Progress,
     ) -> Result<Vec<Scored>> {
-        let links = need(query.parts.links.as_ref())?;
+        let links = need(query.parts.links()?)?;
         bm25::rank(links, query.question.text, wanted, scratch.of(), progress)
     }
 }

@@ -45,7 +45,7 @@ pub trait Channel: Sync {
     /// nothing matches.
     fn rank(
         &self,
-        _query: &Query<'_>,
+        _query: &Query<'_, '_>,
         _wanted: usize,
         _budget: u64,
         _scratch: &mut Scratch,
@@ -57,7 +57,7 @@ pub trait Channel: Sync {
     /// What it prints for each of the room's budgets.
     fn print(
         &self,
-        query: &Query<'_>,
+        query: &Query<'_, '_>,
         room: &Room<'_>,
         scratch: &mut Scratch,
         progress: &Progress,

@@ -47,7 +47,7 @@ impl Channel for Given<'_> {
     /// The order is the caller's, whatever the scores.
     fn rank(
         &self,
-        _query: &Query<'_>,
+        _query: &Query<'_, '_>,
         wanted: usize,
         _budget: u64,
         _scratch: &mut Scratch,

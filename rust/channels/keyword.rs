@@ -28,8 +28,8 @@ impl Channel for Keyword {
     }
 
     fn missing(&self, parts: &Parts<'_>) -> Option<&'static str> {
-        let vectors = parts.unit_vectors.is_none().then_some("vectors of the units (stage vectors)");
-        vectors.or(parts.keywords.is_none().then_some("the keyword graph (stage keywords)"))
+        let vectors = (!parts.has_vectors()).then_some("vectors of the units (stage vectors)");
+        vectors.or((!parts.has_keywords()).then_some("the keyword graph (stage keywords)"))
     }
 
     fn depends_on_budget(&self) -> bool {
@@ -48,13 +48,13 @@ impl Channel for Keyword {
     /// The pool holds twice the budget. It comes from the keywords near the question if these are enough.
     fn rank(
         &self,
-        query: &Query<'_>,
+        query: &Query<'_, '_>,
         wanted: usize,
         budget: u64,
         scratch: &mut Scratch,
         _progress: &Progress,
     ) -> Result<Vec<Scored>> {
-        let keywords = need(query.parts.keywords)?;
+        let keywords = need(query.parts.keywords()?)?;
         let (vector, most) = (query.vector()?, most_seeds(query.options)?);
         let limit = budget.saturating_mul(2);
         let scratch: &mut PoolScratch = scratch.of();

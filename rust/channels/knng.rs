@@ -18,26 +18,24 @@ impl Channel for Knng {
     }
 
     fn missing(&self, parts: &Parts<'_>) -> Option<&'static str> {
-        let vectors = parts.unit_vectors.is_none().then_some("vectors of the units (stage vectors)");
-        vectors.or(parts.knn.is_none().then_some("the KNN graph (stage knn)"))
+        let vectors = (!parts.has_vectors()).then_some("vectors of the units (stage vectors)");
+        vectors.or((!parts.has_knn()).then_some("the KNN graph (stage knn)"))
     }
 
     fn rank(
         &self,
-        query: &Query<'_>,
+        query: &Query<'_, '_>,
         wanted: usize,
         budget: u64,
         scratch: &mut Scratch,
         _progress: &Progress,
     ) -> Result<Vec<Scored>> {
-        let (chunks, graph) = (need(query.parts.chunk_vectors)?, need(query.parts.knn)?);
-        let (costs, chunk_units) = (&query.parts.chunk_costs, query.parts.chunk_units);
+        let (chunks, graph) = (need(query.parts.chunk_vectors()?)?, need(query.parts.knn()?)?);
+        let (costs, chunks_of) = (query.parts.chunk_costs()?, query.parts.chunks()?);
         let best = (Level::best(), scratch.of());
         let order = knng::knng_order(&chunks, None, graph, costs, query.vector()?, budget, best)?;
         let units = order.iter().flat_map(|visit| {
-            let chunk = visit.unit as usize;
-            let range = chunk_units[chunk] as u32..chunk_units[chunk + 1] as u32;
-            range.map(|id| Scored { id, score: visit.score })
+            chunks_of.units(visit.unit as usize).map(|id| Scored { id, score: visit.score })
         });
         Ok(units.take(wanted).collect())
     }

@@ -57,7 +57,7 @@ const USUAL_TOKENS: u64 = 40;
 /// The units that `rank(wanted, budget)` finds, printed for each budget. It is called again with a larger
 /// `wanted` until the list reaches beyond the budget.
 pub fn print_ranked(
-    query: &Query<'_>,
+    query: &Query<'_, '_>,
     room: &Room<'_>,
     list: List<'_>,
     progress: &Progress,
@@ -74,7 +74,7 @@ pub fn print_ranked(
 }
 
 fn one_ranking(
-    query: &Query<'_>,
+    query: &Query<'_, '_>,
     room: &Room<'_>,
     budgets: &[u64],
     list: List<'_>,
@@ -83,6 +83,7 @@ fn one_ranking(
 ) -> Result<Vec<Printed>> {
     let parts = query.parts;
     let renderer = query.printers.rows(list.style)?;
+    let units = parts.units()?;
     let largest = budgets.iter().copied().max().unwrap_or(0);
     let most = room.units.min(parts.len().saturating_sub(room.without.len()));
     let mut wanted = (largest / USUAL_TOKENS).max(LEAST_RANKED).min(most as u64) as usize;
@@ -98,7 +99,7 @@ fn one_ranking(
         let ids: Vec<u32> = ranked.iter().map(|s| s.id).collect();
         let printed = budgets
             .iter()
-            .map(|&budget| renderer.render(&parts.units, &ids, budget, query.policy, query.oversize))
+            .map(|&budget| renderer.render(units, &ids, budget, query.policy, query.oversize))
             .collect::<Result<Vec<_>>>()?;
         // A list that was used up although more units exist is made anew, longer.
         let used_up = printed.iter().any(|context| context.rows.len() == ranked.len());

@@ -72,11 +72,11 @@ pub struct Question<'a> {
 }
 
 /// A question to one index, with all that its channels need for it.
-pub struct Query<'a> {
+pub struct Query<'a, 'p> {
     /// The mode's name, for messages.
     pub mode: &'a str,
     pub question: Question<'a>,
-    pub parts: &'a Parts<'a>,
+    pub parts: &'a Parts<'p>,
     pub printers: &'a Printers,
     pub options: &'a Options,
     pub policy: FillPolicy,
@@ -84,11 +84,11 @@ pub struct Query<'a> {
     fitted: OnceCell<Vec<f32>>,
 }
 
-impl<'a> Query<'a> {
+impl<'a, 'p> Query<'a, 'p> {
     pub fn new(
         mode: &'a str,
         question: Question<'a>,
-        parts: &'a Parts<'a>,
+        parts: &'a Parts<'p>,
         printers: &'a Printers,
         options: &'a Options,
         (policy, oversize): (FillPolicy, OversizePolicy),
@@ -104,7 +104,7 @@ impl<'a> Query<'a> {
         if let Some(vector) = self.fitted.get() {
             return Ok(vector);
         }
-        let space = self.parts.space.as_ref();
+        let space = self.parts.space()?;
         let missing = || Error::input(format!("mode {} needs the question's vector", self.mode));
         let vector = space.ok_or_else(missing)?.embed(self.question.text)?;
         Ok(self.fitted.get_or_init(|| vector))

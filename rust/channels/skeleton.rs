@@ -38,11 +38,11 @@ impl Channel for Skeleton {
     }
 
     fn missing(&self, parts: &Parts<'_>) -> Option<&'static str> {
-        parts.skeleton.is_none().then_some("an entity skeleton (index with --llm)")
+        (!parts.has_skeleton()).then_some("an entity skeleton (index with --llm)")
     }
 
     fn is_empty(&self, parts: &Parts<'_>) -> Result<bool> {
-        Ok(need(parts.skeleton.as_ref())?.graph.entities() == 0)
+        Ok(need(parts.skeleton()?)?.graph.entities() == 0)
     }
 
     fn check(&self, options: &Options, _alone: bool) -> Result<()> {
@@ -52,13 +52,13 @@ impl Channel for Skeleton {
 
     fn print(
         &self,
-        query: &Query<'_>,
+        query: &Query<'_, '_>,
         room: &Room<'_>,
         scratch: &mut Scratch,
         progress: &Progress,
     ) -> Result<Vec<Printed>> {
-        let skeleton = need(query.parts.skeleton.as_ref())?;
-        let units = &query.parts.units;
+        let skeleton = need(query.parts.skeleton()?)?;
+        let units = query.parts.units()?;
         let vector = query.vector()?;
         let no_match = silent(vector);
         if no_match || skeleton.graph.entities() == 0 {
@@ -87,7 +87,7 @@ impl Channel for Skeleton {
 /// The entities nearest to the question, among those proposed if these are enough.
 fn nearest(
     skeleton: &View<'_>,
-    query: &Query<'_>,
+    query: &Query<'_, '_>,
     vector: &[f32],
     scratch: &mut Scratch,
 ) -> Result<Vec<Scored>> {

@@ -23,7 +23,7 @@ impl Channel for Text {
     }
 
     fn missing(&self, parts: &Parts<'_>) -> Option<&'static str> {
-        parts.unit_vectors.is_none().then_some("vectors of the units (stage vectors)")
+        (!parts.has_vectors()).then_some("vectors of the units (stage vectors)")
     }
 
     /// The published code prints this channel with headers even where it is alone.
@@ -37,13 +37,13 @@ impl Channel for Text {
 
     fn rank(
         &self,
-        query: &Query<'_>,
+        query: &Query<'_, '_>,
         wanted: usize,
         _budget: u64,
         scratch: &mut Scratch,
         _progress: &Progress,
     ) -> Result<Vec<Scored>> {
-        let (units, codes) = (need(query.parts.unit_vectors)?, query.parts.unit_codes.as_ref());
+        let (units, codes) = (need(query.parts.unit_vectors()?)?, query.parts.unit_codes()?);
         let vector = query.vector()?;
         if silent(vector) {
             return Ok(Vec::new());

@@ -17,19 +17,22 @@ impl Channel for Walk {
     }
 
     fn missing(&self, parts: &Parts<'_>) -> Option<&'static str> {
-        parts.links.is_none().then_some("the word index (stage links)")
+        (!parts.has_links()).then_some("the word index (stage links)")
     }
 
     fn rank(
         &self,
-        query: &Query<'_>,
+        query: &Query<'_, '_>,
         wanted: usize,
         _budget: u64,
         scratch: &mut Scratch,
         progress: &Progress,
     ) -> Result<Vec<Scored>> {
-        let links = need(query.parts.links.as_ref())?;
-        let (units, sentences) = (query.parts.unit_vectors, query.parts.sentence_vectors);
+        let links = need(query.parts.links()?)?;
+        let (units, sentences) = match query.question.vector {
+            Some(_) => (query.parts.unit_vectors()?, query.parts.sentence_vectors()?),
+            None => (None, None),
+        };
         // The space fitted on the corpus does not help the walk (25-walk): it then runs without.
         let dense = match (query.question.vector, units, sentences) {
             (Some(query), Some(units), Some(sentences)) => Some(walk::Dense {

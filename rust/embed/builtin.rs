@@ -232,7 +232,7 @@ struct Owned {
 
 impl Owned {
     fn view(&self) -> Sparse<'_> {
-        let pattern = CsrView { indptr: &self.indptr, indices: &self.indices, columns: self.columns };
+        let pattern = CsrView::unchecked(&self.indptr, &self.indices, self.columns);
         Sparse { pattern, values: &self.values }
     }
 }

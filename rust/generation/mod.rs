@@ -1,7 +1,11 @@
-//! One opened generation: its arrays by name, and typed views of them, checked once.
+//! One opened generation: its arrays by name, and typed views of them, made when first needed.
 
 mod arrays;
 mod parts;
+mod skeleton;
+mod space;
 
 pub use arrays::Arrays;
-pub use parts::{Parts, Place, Skeleton, Space};
+pub use parts::{Chunks, Parts, Place};
+pub use skeleton::Skeleton;
+pub use space::Space;

@@ -1,20 +1,18 @@
-//! Typed views of a generation's arrays. The stages that write them name them alike.
+//! Typed views of a generation's arrays, each made when a question first needs it. The stages that write
+//! the arrays name them alike.
 
-use super::arrays::Arrays;
-use crate::embed::builtin::embed_rows;
+use super::arrays::{damaged, Arrays};
+use super::skeleton::Skeleton;
+use super::space::Space;
 use crate::error::{Error, Result};
-use crate::progress::Progress;
-use crate::rank::links_view::{LinksView, Slice};
+use crate::rank::links_view::{LinksView, Slice, Source};
 use crate::search::keyword::KeywordChannel;
-use crate::search::local::graph::{EntityGraph, SkeletonArrays};
 use crate::search::quantised::QuantisedView;
 use crate::search::render::Units;
 use crate::search::vectors::Vectors;
 use crate::sparse::CsrView;
-use crate::text::stopwords::StopWords;
 use crate::text::strings::Strings;
-use crate::text::words::Words;
-use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 /// Where a unit comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,243 +26,364 @@ pub struct Place<'a> {
     pub text: &'a str,
 }
 
-/// The vector space fitted on the corpus: how a question becomes a vector without a model.
-pub struct Space<'a> {
-    basis: &'a [f32],
-    dimension: usize,
-    stop_words: StopWords,
-    vocabulary: Strings<'a>,
+/// Everything a generation holds, as far as it was built. None says that it was not.
+pub struct Parts<'a> {
+    arrays: &'a Arrays,
+    language: String,
+    len: usize,
+    units: OnceLock<Units<'a>>,
+    places: OnceLock<Places<'a>>,
+    chunks: OnceLock<Chunks<'a>>,
+    chunk_costs: OnceLock<Vec<u32>>,
+    links: OnceLock<LinksView<'a>>,
+    space: OnceLock<Space<'a>>,
+    unit_vectors: OnceLock<Vectors<'a>>,
+    chunk_vectors: OnceLock<Vectors<'a>>,
+    sentence_vectors: OnceLock<Vectors<'a>>,
+    unit_codes: OnceLock<QuantisedView<'a>>,
+    keywords: OnceLock<KeywordChannel<'a>>,
+    knn: OnceLock<CsrView<'a>>,
+    skeleton: OnceLock<Skeleton<'a>>,
 }
 
-impl Space<'_> {
-    /// The question's vector; zero where no word of it is known.
-    pub fn embed(&self, question: &str) -> Result<Vec<f32>> {
-        let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
-        Words::new(self.stop_words).for_each_word(question, |word, _| {
-            if let Some(id) = self.vocabulary.position(word) {
-                *counts.entry(id as u32).or_default() += 1;
-            }
-        });
-        let (ids, repeats): (Vec<u32>, Vec<u32>) = counts.into_iter().unzip();
-        let indptr = [0, ids.len() as u64];
-        let row = CsrView { indptr: &indptr, indices: &ids, columns: self.vocabulary.len() };
-        embed_rows(self.basis, self.dimension, row, &repeats, 1, &Progress::none())
+/// The chunk, document and span of each unit.
+struct Places<'a> {
+    texts: Strings<'a>,
+    chunk: &'a [u32],
+    span: &'a [u32],
+    document: &'a [u32],
+    ids: Strings<'a>,
+    titles: Strings<'a>,
+}
+
+/// The units of chunk `c` are `first_unit[c]..first_unit[c + 1]`.
+#[derive(Debug, Clone, Copy)]
+pub struct Chunks<'a> {
+    first_unit: &'a [u64],
+}
+
+impl Chunks<'_> {
+    pub fn len(&self) -> usize {
+        self.first_unit.len() - 1
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn units(&self, chunk: usize) -> std::ops::Range<u32> {
+        self.first_unit[chunk] as u32..self.first_unit[chunk + 1] as u32
     }
 }
 
-/// The skeleton, with the vectors that a question finds its entities by.
-pub struct Skeleton<'a> {
-    pub graph: EntityGraph<'a>,
-    /// None where there is no entity.
-    pub vectors: Option<Vectors<'a>>,
-    pub codes: Option<QuantisedView<'a>>,
+/// The value of a cell, made if this is the first call. Two threads may make it at once: the first stays.
+fn once<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+    match cell.get() {
+        Some(made) => Ok(made),
+        None => {
+            let made = make()?;
+            Ok(cell.get_or_init(|| made))
+        }
+    }
 }
 
-/// Everything a generation holds, as far as it was built.
-pub struct Parts<'a> {
-    pub units: Units<'a>,
-    pub unit_tokens: &'a [u32],
-    pub unit_texts: Strings<'a>,
-    pub unit_chunk: &'a [u32],
-    pub unit_span: &'a [u32],
-    pub unit_document: &'a [u32],
-    /// The units of chunk `c` are `chunk_units[c]..chunk_units[c + 1]`.
-    pub chunk_units: &'a [u64],
-    /// What printing all units of a chunk costs.
-    pub chunk_costs: Vec<u32>,
-    pub document_ids: Strings<'a>,
-    pub document_titles: Strings<'a>,
-    pub links: Option<LinksView<'a>>,
-    pub space: Option<Space<'a>>,
-    pub unit_vectors: Option<Vectors<'a>>,
-    pub unit_codes: Option<QuantisedView<'a>>,
-    /// Differs from `unit_vectors` only where chunks are split.
-    pub chunk_vectors: Option<Vectors<'a>>,
-    pub sentence_vectors: Option<Vectors<'a>>,
-    /// The keyword half of KET-RAG.
-    pub keywords: Option<KeywordChannel<'a>>,
-    pub knn: Option<CsrView<'a>>,
-    pub skeleton: Option<Skeleton<'a>>,
+/// The same for a part that may not have been built.
+fn part<T>(has: bool, cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<Option<&T>> {
+    has.then(|| once(cell, make)).transpose()
 }
 
 impl<'a> Parts<'a> {
     pub fn new(arrays: &'a Arrays, language: &str) -> Result<Self> {
-        let unit_tokens: &[u32] = arrays.values("units.unit_tokens")?;
-        let n = unit_tokens.len();
-        let unit_texts = arrays.strings("units.unit_texts")?;
-        let document_ids = arrays.strings("units.document_ids")?;
-        let document_titles = arrays.strings("units.document_titles")?;
-        let chunk_units: &[u64] = arrays.values("units.chunk_units")?;
-        let chunks = chunk_units.len().saturating_sub(1);
-        let rising = chunk_units.windows(2).all(|w| w[0] <= w[1]);
-        if chunk_units.first() != Some(&0) || chunk_units.last() != Some(&(n as u64)) || !rising {
-            return Err(Error::damaged("units.chunk_units does not cover the units"));
-        }
-        if unit_texts.len() != n || document_titles.len() != document_ids.len() {
-            return Err(Error::damaged("units: the lists of texts and titles do not fit the ids"));
-        }
-        let unit_chunk = arrays.ids("units.unit_chunk", n, chunks)?;
-        let unit_document = arrays.ids("units.unit_document", n, document_ids.len())?;
-        let unit_span = arrays.exactly::<u32>("units.unit_span", 2 * n)?;
-        let links = arrays.has("links.keywords_blob").then(|| links(arrays, n)).transpose()?;
-        let unit_vectors = vectors(arrays, "vectors.unit_vectors", n)?;
-        let chunk_vectors = match arrays.has("vectors.chunk_vectors") {
-            true => vectors(arrays, "vectors.chunk_vectors", chunks)?,
-            false => unit_vectors,
-        };
-        let sentences = links.map_or(0, |l: LinksView<'_>| l.sentence_keywords.rows());
         Ok(Self {
-            units: Units::new(unit_texts, Some((document_titles, unit_document)), unit_tokens)?,
-            unit_tokens,
-            unit_texts,
-            unit_chunk,
-            unit_span,
-            unit_document,
-            chunk_units,
-            chunk_costs: chunk_units
-                .windows(2)
-                .map(|w| {
-                    unit_tokens[w[0] as usize..w[1] as usize].iter().fold(0u32, |a, &b| a.saturating_add(b))
-                })
-                .collect(),
-            document_ids,
-            document_titles,
-            links,
-            space: arrays.has("vectors.basis").then(|| space(arrays, language)).transpose()?,
-            unit_codes: codes(arrays, "vectors.unit")?,
-            unit_vectors,
-            chunk_vectors,
-            sentence_vectors: vectors(arrays, "vectors.walk_sentence_vectors", sentences)?,
-            keywords: arrays
-                .has("keywords.vectors")
-                .then(|| keywords(arrays, unit_vectors, unit_tokens))
-                .transpose()?,
-            knn: arrays
-                .has("knn.graph_indptr")
-                .then(|| arrays.csr("knn.graph", chunks, chunks))
-                .transpose()?,
-            skeleton: arrays.has("entities.entity_vectors").then(|| skeleton(arrays, n)).transpose()?,
+            arrays,
+            language: language.to_owned(),
+            len: arrays.shape("units.unit_tokens")?.0,
+            units: OnceLock::new(),
+            places: OnceLock::new(),
+            chunks: OnceLock::new(),
+            chunk_costs: OnceLock::new(),
+            links: OnceLock::new(),
+            space: OnceLock::new(),
+            unit_vectors: OnceLock::new(),
+            chunk_vectors: OnceLock::new(),
+            sentence_vectors: OnceLock::new(),
+            unit_codes: OnceLock::new(),
+            keywords: OnceLock::new(),
+            knn: OnceLock::new(),
+            skeleton: OnceLock::new(),
         })
     }
 
+    /// The number of units.
     pub fn len(&self) -> usize {
-        self.unit_tokens.len()
+        self.len
     }
 
     pub fn is_empty(&self) -> bool {
-        self.unit_tokens.is_empty()
+        self.len == 0
+    }
+
+    pub fn has_links(&self) -> bool {
+        self.arrays.has("links.keywords_blob")
+    }
+
+    pub fn has_space(&self) -> bool {
+        self.arrays.has("vectors.basis")
+    }
+
+    pub fn has_vectors(&self) -> bool {
+        self.arrays.has("vectors.unit_vectors")
+    }
+
+    pub fn has_keywords(&self) -> bool {
+        self.arrays.has("keywords.vectors")
+    }
+
+    pub fn has_knn(&self) -> bool {
+        self.arrays.has("knn.graph_indptr")
+    }
+
+    pub fn has_skeleton(&self) -> bool {
+        self.arrays.has("entities.entity_vectors")
+    }
+
+    pub fn unit_tokens(&self) -> Result<&'a [u32]> {
+        self.arrays.values("units.unit_tokens")
+    }
+
+    /// What is printed.
+    pub fn units(&self) -> Result<&Units<'a>> {
+        once(&self.units, || {
+            let (places, tokens) = (self.places()?, self.unit_tokens()?);
+            let titles = Some((places.titles, places.document));
+            match self.arrays.by_blocks() {
+                true => Units::stored(places.texts, titles, tokens),
+                false => Units::new(places.texts, titles, tokens),
+            }
+            .map_err(|e| damaged("units", e))
+        })
+    }
+
+    pub fn chunks(&self) -> Result<Chunks<'a>> {
+        once(&self.chunks, || {
+            let first_unit: &[u64] = self.arrays.values("units.chunk_units")?;
+            let rising = self.arrays.by_blocks() || first_unit.windows(2).all(|w| w[0] <= w[1]);
+            let ends = first_unit.first().zip(first_unit.last());
+            if ends != Some((&0, &(self.len as u64))) || !rising {
+                return Err(Error::damaged("units.chunk_units does not cover the units"));
+            }
+            Ok(Chunks { first_unit })
+        })
+        .copied()
+    }
+
+    /// What printing all units of each chunk costs.
+    pub fn chunk_costs(&self) -> Result<&[u32]> {
+        let made = once(&self.chunk_costs, || {
+            let (chunks, tokens) = (self.chunks()?, self.unit_tokens()?);
+            let cost = |chunk: usize| {
+                let units = chunks.units(chunk);
+                tokens[units.start as usize..units.end as usize]
+                    .iter()
+                    .fold(0u32, |a, &b| a.saturating_add(b))
+            };
+            Ok((0..chunks.len()).map(cost).collect())
+        });
+        made.map(Vec::as_slice)
+    }
+
+    pub fn links(&self) -> Result<Option<&LinksView<'a>>> {
+        part(self.has_links(), &self.links, || {
+            let source = LinksSource(self.arrays);
+            let view = match self.arrays.by_blocks() {
+                true => LinksView::stored(&source),
+                false => LinksView::new(|name| source.slice(name)),
+            };
+            let view = view.map_err(|e| damaged("links", e))?;
+            if view.units() != self.len {
+                let (found, wanted) = (view.units(), self.len);
+                return Err(Error::damaged(format!("links cover {found} units, not {wanted}")));
+            }
+            Ok(view)
+        })
+    }
+
+    pub fn space(&self) -> Result<Option<&Space<'a>>> {
+        part(self.has_space(), &self.space, || Space::new(self.arrays, &self.language))
+    }
+
+    pub fn unit_vectors(&self) -> Result<Option<Vectors<'a>>> {
+        let codes = self.unit_codes()?;
+        let made = part(self.has_vectors(), &self.unit_vectors, || {
+            vectors(self.arrays, "vectors.unit_vectors", self.len, codes)
+        });
+        made.map(Option::<&_>::copied)
+    }
+
+    pub fn unit_codes(&self) -> Result<Option<&QuantisedView<'a>>> {
+        let has = self.arrays.has("vectors.unit_codes");
+        part(has, &self.unit_codes, || codes(self.arrays, "vectors.unit"))
+    }
+
+    /// Differs from `unit_vectors` only where chunks are split.
+    pub fn chunk_vectors(&self) -> Result<Option<Vectors<'a>>> {
+        // Of whole chunks the units' vectors serve. The second name is that of older indexes.
+        let own = ["chunk_vectors.chunk_vectors", "vectors.chunk_vectors"];
+        let name = own.into_iter().find(|name| self.arrays.has(name)).unwrap_or("vectors.unit_vectors");
+        let has = self.arrays.has(name);
+        let made = part(has, &self.chunk_vectors, || vectors(self.arrays, name, self.chunks()?.len(), None));
+        made.map(Option::<&_>::copied)
+    }
+
+    pub fn sentence_vectors(&self) -> Result<Option<Vectors<'a>>> {
+        // The second name is that of older indexes.
+        let name = match self.arrays.has("sentence_vectors.walk_sentence_vectors") {
+            true => "sentence_vectors.walk_sentence_vectors",
+            false => "vectors.walk_sentence_vectors",
+        };
+        let made = part(self.arrays.has(name), &self.sentence_vectors, || {
+            let sentences = self.links()?.map_or(0, |links| links.sentence_keywords.rows());
+            vectors(self.arrays, name, sentences, None)
+        });
+        made.map(Option::<&_>::copied)
+    }
+
+    /// The keyword half of KET-RAG.
+    pub fn keywords(&self) -> Result<Option<KeywordChannel<'a>>> {
+        let made = part(self.has_keywords(), &self.keywords, || self.make_keywords());
+        made.map(Option::<&_>::copied)
+    }
+
+    fn make_keywords(&self) -> Result<KeywordChannel<'a>> {
+        let arrays = self.arrays;
+        // Keywords as published are raw tokens, apart from the words that everything else is made of.
+        let (vocabulary, graph) = match arrays.has("words.keyword_vocabulary_blob") {
+            true => ("words.keyword_vocabulary_offsets", "words.keyword_units"),
+            false => ("words.vocabulary_offsets", "words.word_units"),
+        };
+        let words = arrays.shape(vocabulary)?.0.saturating_sub(1);
+        let codes = match arrays.has("keywords.keyword_codes") {
+            true => Some(codes(arrays, "keywords.keyword")?),
+            false => None,
+        };
+        let means = vectors(arrays, "keywords.vectors", words, codes.as_ref())?;
+        let rows = arrays.csr(graph, words, self.len)?;
+        let Some(units) = self.unit_vectors()? else {
+            return Err(Error::damaged("the index has no array vectors.unit_vectors"));
+        };
+        let tokens = self.unit_tokens()?;
+        match arrays.by_blocks() {
+            true => KeywordChannel::stored(means, codes, rows, units, tokens),
+            false => KeywordChannel::new(means, codes, rows, units, tokens),
+        }
+        .map_err(|e| damaged("keywords", e))
+    }
+
+    pub fn knn(&self) -> Result<Option<CsrView<'a>>> {
+        let made = part(self.has_knn(), &self.knn, || {
+            let chunks = self.chunks()?.len();
+            self.arrays.csr("knn.graph", chunks, chunks)
+        });
+        made.map(Option::<&_>::copied)
+    }
+
+    pub fn skeleton(&self) -> Result<Option<&Skeleton<'a>>> {
+        part(self.has_skeleton(), &self.skeleton, || Skeleton::new(self.arrays, self.len))
+    }
+
+    fn places(&self) -> Result<&Places<'a>> {
+        once(&self.places, || {
+            let (arrays, n) = (self.arrays, self.len);
+            let (texts, ids) = (arrays.strings("units.unit_texts")?, arrays.strings("units.document_ids")?);
+            let titles = arrays.strings("units.document_titles")?;
+            if texts.len() != n || titles.len() != ids.len() {
+                return Err(Error::damaged("units: the lists of texts and titles do not fit the ids"));
+            }
+            Ok(Places {
+                texts,
+                chunk: arrays.ids("units.unit_chunk", n, self.chunks()?.len())?,
+                span: arrays.exactly("units.unit_span", 2 * n)?,
+                document: arrays.ids("units.unit_document", n, ids.len())?,
+                ids,
+                titles,
+            })
+        })
     }
 
     /// Where unit `unit` comes from; `None` if there is no such unit.
-    pub fn place(&self, unit: u32) -> Option<Place<'a>> {
-        let u = unit as usize;
-        let document = *self.unit_document.get(u)? as usize;
-        Some(Place {
-            chunk: self.unit_chunk[u],
-            document: self.document_ids.get(document),
-            title: self.document_titles.get(document),
-            start: self.unit_span[2 * u],
-            end: self.unit_span[2 * u + 1],
-            text: self.unit_texts.get(u),
-        })
+    pub fn place(&self, unit: u32) -> Result<Option<Place<'a>>> {
+        let (u, places) = (unit as usize, self.places()?);
+        let Some(&document) = places.document.get(u) else { return Ok(None) };
+        Ok(Some(Place {
+            chunk: places.chunk[u],
+            document: places.ids.get(document as usize),
+            title: places.titles.get(document as usize),
+            start: places.span[2 * u],
+            end: places.span[2 * u + 1],
+            text: places.texts.get(u),
+        }))
     }
 }
 
-fn vectors<'a>(arrays: &'a Arrays, name: &str, rows: usize) -> Result<Option<Vectors<'a>>> {
-    if !arrays.has(name) {
-        return Ok(None);
-    }
-    let (values, dimension) = arrays.matrix::<f32>(name)?;
-    let vectors = Vectors::new(values, dimension).map_err(|e| Error::damaged(format!("{name}: {e}")))?;
-    if vectors.len() != rows {
-        return Err(Error::damaged(format!("{name} has {} rows, not {rows}", vectors.len())));
-    }
-    Ok(Some(vectors))
-}
+struct LinksSource<'a>(&'a Arrays);
 
-fn links(arrays: &Arrays, units: usize) -> Result<LinksView<'_>> {
-    let view = LinksView::new(|name| {
+impl<'a> Source<'a> for LinksSource<'a> {
+    fn slice(&self, name: &str) -> Result<Slice<'a>> {
         let kind = LinksView::kind(name)?;
         let name = format!("links.{name}");
         Ok(match kind {
-            "u8" => Slice::U8(arrays.values(&name)?),
-            "u32" => Slice::U32(arrays.values(&name)?),
-            "u64" => Slice::U64(arrays.values(&name)?),
-            _ => Slice::F64(arrays.values(&name)?),
+            "u8" => Slice::U8(self.0.values(&name)?),
+            "u32" => Slice::U32(self.0.values(&name)?),
+            "u64" => Slice::U64(self.0.values(&name)?),
+            _ => Slice::F64(self.0.values(&name)?),
         })
-    })
-    .map_err(|e| Error::damaged(format!("links: {e}")))?;
-    if view.units() != units {
-        return Err(Error::damaged(format!("links cover {} units, not {units}", view.units())));
     }
-    Ok(view)
+
+    fn strings(&self, name: &str) -> Result<Strings<'a>> {
+        self.0.strings(&format!("links.{name}"))
+    }
+
+    fn rows(&self, name: &str, columns: usize) -> Result<CsrView<'a>> {
+        self.0.rows(&format!("links.{name}"), columns)
+    }
+
+    fn counted_rows(&self, name: &str, columns: usize) -> Result<(CsrView<'a>, &'a [u32])> {
+        self.0.counted_rows(&format!("links.{name}"), columns)
+    }
 }
 
-fn codes<'a>(arrays: &'a Arrays, name: &str) -> Result<Option<QuantisedView<'a>>> {
-    if !arrays.has(&format!("{name}_codes")) {
-        return Ok(None);
+/// With codes a question reads a few of the vectors, and the codes bound their lengths; without, it reads
+/// them all.
+pub(super) fn vectors<'a>(
+    arrays: &'a Arrays,
+    name: &str,
+    rows: usize,
+    codes: Option<&QuantisedView<'a>>,
+) -> Result<Vectors<'a>> {
+    let dimension = arrays.shape(name)?.1;
+    let made = match codes.filter(|_| arrays.by_blocks()) {
+        Some(codes) => {
+            let (values, guard) = arrays.sparse::<f32>(name)?;
+            Vectors::trusted(values, dimension, codes.norm_bound(dimension)).map(|v| v.guarded(guard))
+        }
+        None => Vectors::new(arrays.values(name)?, dimension),
+    };
+    let made = made.map_err(|e| damaged(name, e))?;
+    if made.len() != rows {
+        return Err(Error::damaged(format!("{name} has {} rows, not {rows}", made.len())));
     }
-    let (codes, dimension) = arrays.matrix::<i8>(&format!("{name}_codes"))?;
+    Ok(made)
+}
+
+/// `NAME_codes`, `NAME_scale` and `NAME_residual`. A search reads them all.
+pub(super) fn codes<'a>(arrays: &'a Arrays, name: &str) -> Result<QuantisedView<'a>> {
+    let codes = format!("{name}_codes");
+    let (values, dimension) = (arrays.values(&codes)?, arrays.shape(&codes)?.1);
     let scale = arrays.values(&format!("{name}_scale"))?;
     let residual = arrays.values(&format!("{name}_residual"))?;
-    QuantisedView::new(codes, scale, residual, dimension)
-        .map(Some)
-        .map_err(|e| Error::damaged(format!("{name}_codes: {e}")))
-}
-
-fn space<'a>(arrays: &'a Arrays, language: &str) -> Result<Space<'a>> {
-    let (basis, dimension) = arrays.matrix::<f32>("vectors.basis")?;
-    let vocabulary = arrays.strings("words.vocabulary")?;
-    if basis.len() != vocabulary.len() * dimension || !basis.iter().all(|x| x.is_finite()) {
-        return Err(Error::damaged("vectors.basis does not fit the vocabulary"));
+    match arrays.by_blocks() {
+        true => QuantisedView::stored(values, scale, residual, dimension),
+        false => QuantisedView::new(values, scale, residual, dimension),
     }
-    Ok(Space { basis, dimension, stop_words: StopWords::by_name(language)?, vocabulary })
-}
-
-fn keywords<'a>(
-    arrays: &'a Arrays,
-    units: Option<Vectors<'a>>,
-    unit_tokens: &'a [u32],
-) -> Result<KeywordChannel<'a>> {
-    // Keywords as published are raw tokens, apart from the words that everything else is made of.
-    let (vocabulary, graph) = match arrays.has("words.keyword_vocabulary_blob") {
-        true => ("words.keyword_vocabulary", "words.keyword_units"),
-        false => ("words.vocabulary", "words.word_units"),
-    };
-    let words = arrays.strings(vocabulary)?.len();
-    let means = need(vectors(arrays, "keywords.vectors", words)?, "keywords.vectors")?;
-    let codes = codes(arrays, "keywords.keyword")?;
-    let word_units = arrays.csr(graph, words, unit_tokens.len())?;
-    KeywordChannel::new(means, codes, word_units, need(units, "vectors.unit_vectors")?, unit_tokens)
-        .map_err(|e| Error::damaged(format!("keywords: {e}")))
-}
-
-fn skeleton(arrays: &Arrays, units: usize) -> Result<Skeleton<'_>> {
-    let names = arrays.strings("skeleton.entity_name")?;
-    let sources: &[u32] = arrays.values("skeleton.relation_source")?;
-    let (entities, relations) = (names.len(), sources.len());
-    let graph = EntityGraph::new(SkeletonArrays {
-        names,
-        descriptions: arrays.strings("skeleton.entity_description")?,
-        ranks: arrays.values("skeleton.entity_rank")?,
-        units: arrays.csr("skeleton.entity_units", entities, units)?,
-        row_tokens: arrays.values("skeleton.entity_row_tokens")?,
-        sources,
-        targets: arrays.values("skeleton.relation_target")?,
-        relation_descriptions: arrays.strings("skeleton.relation_description")?,
-        weights: arrays.values("skeleton.relation_weight")?,
-        relation_ranks: arrays.values("skeleton.relation_rank")?,
-        relation_units: arrays.csr("skeleton.relation_units", relations, units)?,
-        relation_row_tokens: arrays.values("skeleton.relation_row_tokens")?,
-    })
-    .map_err(|e| Error::damaged(e.to_string()))?;
-    if entities == 0 {
-        return Ok(Skeleton { graph, vectors: None, codes: None });
-    }
-    let vectors = vectors(arrays, "entities.entity_vectors", entities)?;
-    Ok(Skeleton { graph, vectors, codes: codes(arrays, "entities.entity")? })
-}
-
-fn need<T>(part: Option<T>, name: &str) -> Result<T> {
-    part.ok_or_else(|| Error::damaged(format!("the index has no array {name}")))
+    .map_err(|e| damaged(&codes, e))
 }

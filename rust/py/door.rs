@@ -1,10 +1,9 @@
 //! The one door between Python and the kernels: it releases the interpreter, watches for Ctrl-C,
 //! reports progress, turns a panic into an error, and maps errors to Python's.
 
-use crate::error::{Error, Result};
+use crate::error::{caught, Error, Result};
 use crate::progress::Progress;
 use pyo3::prelude::*;
-use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::time::Duration;
 
@@ -30,20 +29,24 @@ pub fn to_python(error: Error) -> PyErr {
     })
 }
 
-fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|cause| {
-        let text = cause
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| cause.downcast_ref::<&str>().copied())
-            .unwrap_or("unknown");
-        Err(Error::Internal(format!("internal error in a kernel, please report it: {text}")))
-    })
+/// The same error, which says what to do where it is damage of an index and does not say so yet.
+pub fn of_index(py: Python<'_>, error: PyErr) -> PyErr {
+    const REPAIR: &str = "run `ketrag index` again: whatever is damaged is made anew";
+    let hint = || {
+        let value = error.value(py);
+        let damaged = value.getattr("code")?.extract::<String>()? == "index_damaged";
+        if damaged && value.getattr("hint")?.is_none() {
+            value.setattr("hint", REPAIR)?;
+        }
+        PyResult::Ok(())
+    };
+    let _ = hint(); // an error without these attributes is not of this package
+    error
 }
 
 /// A short kernel: runs on this thread with the interpreter released.
 pub fn quick<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
-    py.detach(|| guarded(work)).map_err(to_python)
+    py.detach(|| caught(work)).map_err(to_python)
 }
 
 /// A long kernel: runs on a thread of its own while this one watches for signals and calls
@@ -63,7 +66,7 @@ pub fn long<T: Send>(
             let watched = &progress;
             scope.spawn(move || {
                 // The receiver waits for this value; it cannot be gone.
-                let _ = send.send(guarded(|| work(watched)));
+                let _ = send.send(caught(|| work(watched)));
             });
             loop {
                 match receive.recv_timeout(WATCH) {

@@ -1,20 +1,20 @@
 //! The face of one opened generation: questions in, contexts out, the interpreter released between.
 
 use super::arrays::{matrix, slice};
-use super::door::{long, quick, wrong};
+use super::door::{long, of_index, quick, to_python, wrong};
+use super::files::FileIn;
 use super::reply::PyReply;
 use super::request::PyRequest;
 use crate::assemble::{Reply, Searcher};
 use crate::channels::{Question, Ranking};
-use crate::error::Result;
-use crate::generation::Arrays;
+use crate::error::{Error, Result};
+use crate::generation::{Arrays, Parts};
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
 use crate::text::bpe::Encoding;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Instant;
 
 /// An opened generation. See `ketrag_fast.index.Index` for the friendly form.
@@ -26,7 +26,7 @@ struct PySearcher {
 /// (ids, scores), best first
 type RankingIn<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, f64>);
 /// (chunk, document, title, start, end, text) of a row
-type PlaceOut<'a> = (u32, &'a str, &'a str, u32, u32, &'a str);
+type PlaceOut = (u32, String, String, u32, u32, String);
 
 fn ranking<'a>(channel: &'a str, given: &'a RankingIn<'_>) -> PyResult<Ranking<'a>> {
     let name = |what| format!("the {what} of the ranking of channel {channel}");
@@ -46,24 +46,30 @@ impl PySearcher {
 
 #[pymethods]
 impl PySearcher {
-    /// Maps and checks the arrays named `stage.array`, each a `.npy` file.
+    /// The arrays named `stage.array`, each a `.npy` file, mapped or a path. With `by_blocks` they are
+    /// verified as they are read, else their values are checked when a question first needs them.
     #[new]
+    #[pyo3(signature = (files, encoding, language, *, by_blocks=false))]
     fn new(
         py: Python<'_>,
-        files: BTreeMap<String, PathBuf>,
+        files: BTreeMap<String, FileIn<'_>>,
         encoding: &str,
         language: &str,
+        by_blocks: bool,
     ) -> PyResult<Self> {
+        let files = files.into_iter().map(|(name, file)| Ok((name, file.mapped()?)));
+        let files = files.collect::<Result<Vec<_>>>().map_err(to_python)?;
         let inner = quick(py, || {
-            let arrays = Arrays::open(files.into_iter().collect())?;
+            let arrays = Arrays::new(files, by_blocks);
             Searcher::open(arrays, Encoding::by_name(encoding)?, language)
-        })?;
+        })
+        .map_err(|e| of_index(py, e))?;
         Ok(Self { inner })
     }
 
     /// The number of units.
     fn __len__(&self) -> usize {
-        self.inner.parts().len()
+        self.inner.len()
     }
 
     /// For each channel what the generation lacks for it, or None.
@@ -91,7 +97,8 @@ impl PySearcher {
         let given: Vec<Ranking<'_>> = given.collect::<PyResult<_>>()?;
         let vector = vector.as_ref().map(|vector| slice(vector, "vector")).transpose()?;
         let question = Question { text: question, vector, near: &near, given: &given };
-        let (reply, milliseconds) = quick(py, || self.ask(request, question))?;
+        let reply = quick(py, || self.ask(request, question));
+        let (reply, milliseconds) = reply.map_err(|e| of_index(py, e))?;
         PyReply::new(py, reply, milliseconds)
     }
 
@@ -146,29 +153,32 @@ impl PySearcher {
                     })
                     .collect::<Result<Vec<_>>>()
             })
-        })?;
+        })
+        .map_err(|e| of_index(py, e))?;
         replies.into_iter().flatten().map(|(reply, taken)| PyReply::new(py, reply, taken)).collect()
     }
 
     /// Where units come from. `lengths` (bytes) say how much of each unit's text was printed.
-    fn places(&self, units: Vec<u32>, lengths: Vec<usize>) -> PyResult<Vec<PlaceOut<'_>>> {
+    fn places(&self, py: Python<'_>, units: Vec<u32>, lengths: Vec<usize>) -> PyResult<Vec<PlaceOut>> {
         if units.len() != lengths.len() {
             return Err(wrong("units and lengths must be equally many"));
         }
-        let parts = self.inner.parts();
-        units
-            .into_iter()
-            .zip(lengths)
-            .map(|(unit, length)| {
-                let place = parts.place(unit).ok_or_else(|| wrong(format!("there is no unit {unit}")))?;
-                let text = place.text.get(..length).unwrap_or("");
-                let end = match text.len() == place.text.len() {
-                    true => place.end,
-                    false => place.start + text.chars().count() as u32,
-                };
-                Ok((place.chunk, place.document, place.title, place.start, end, text))
+        let place = |parts: &Parts<'_>, unit: u32, length: usize| {
+            let place = parts.place(unit)?.ok_or_else(|| Error::input(format!("there is no unit {unit}")))?;
+            let text = place.text.get(..length).unwrap_or("");
+            let end = match text.len() == place.text.len() {
+                true => place.end,
+                false => place.start.saturating_add(text.chars().count() as u32),
+            };
+            let (document, title) = (place.document.to_owned(), place.title.to_owned());
+            Ok((place.chunk, document, title, place.start, end, text.to_owned()))
+        };
+        quick(py, || {
+            self.inner.with_parts(|parts| {
+                units.iter().zip(&lengths).map(|(&unit, &length)| place(parts, unit, length)).collect()
             })
-            .collect()
+        })
+        .map_err(|e| of_index(py, e))
     }
 }
 

@@ -96,49 +96,43 @@ pub struct LinksView<'a> {
 }
 
 impl<'a> LinksView<'a> {
-    /// From arrays by name (see [`ARRAYS`]). All that a query relies on is checked: once, at open.
+    /// From arrays by name (see [`ARRAYS`]). All that a query relies on is checked.
     pub fn new(find: impl Fn(&str) -> Result<Slice<'a>>) -> Result<Self> {
+        let view = Self::stored(&Checked(find))?;
+        view.check_values()?;
+        Ok(view)
+    }
+
+    /// From arrays that were checked before they were written: their lengths alone are compared.
+    pub fn stored(source: &impl Source<'a>) -> Result<Self> {
         let wrong = |name: &str, kind: &str| Error::input(format!("{name} must hold {kind} values"));
-        let u8s = |name: &str| match find(name)? {
-            Slice::U8(x) => Ok(x),
-            _ => Err(wrong(name, "u8")),
-        };
-        let u32s = |name: &str| match find(name)? {
+        let u32s = |name: &str| match source.slice(name)? {
             Slice::U32(x) => Ok(x),
             _ => Err(wrong(name, "u32")),
         };
-        let u64s = |name: &str| match find(name)? {
+        let u64s = |name: &str| match source.slice(name)? {
             Slice::U64(x) => Ok(x),
             _ => Err(wrong(name, "u64")),
         };
-        let f64s = |name: &str| match find(name)? {
+        let f64s = |name: &str| match source.slice(name)? {
             Slice::F64(x) => Ok(x),
             _ => Err(wrong(name, "f64")),
         };
-        let named = |name: &str, error: Error| match error {
-            Error::Input(text) => Error::Input(format!("{name}: {text}")),
-            other => other,
-        };
-        let strings = |name: &str| {
-            let (blob, offsets) = (u8s(&format!("{name}_blob"))?, u64s(&format!("{name}_offsets"))?);
-            Strings::new(blob, offsets).map_err(|e| named(name, e))
-        };
-        let rows = |name: &str, columns: usize| {
-            let indptr = u64s(&format!("{name}_indptr"))?;
-            let indices = u32s(&format!("{name}_indices"))?;
-            CsrView::new(indptr, indices, columns).map_err(|e| named(name, e))
-        };
+        let strings = |name: &str| source.strings(name);
+        let rows = |name: &str, columns: usize| source.rows(name, columns);
         let unit_subject = u32s("unit_subject")?;
         let n = unit_subject.len();
         let (keywords, names, subjects) = (strings("keywords")?, strings("names")?, strings("subjects")?);
+        let (unit_keywords, unit_tf) = source.counted_rows("unit_keywords", keywords.len())?;
+        let (keyword_units, keyword_tf) = source.counted_rows("keyword_units", n)?;
         let view = Self {
             keywords,
             names,
             subjects,
-            unit_keywords: rows("unit_keywords", keywords.len())?,
-            unit_tf: u32s("unit_keywords_tf")?,
-            keyword_units: rows("keyword_units", n)?,
-            keyword_tf: u32s("keyword_units_tf")?,
+            unit_keywords,
+            unit_tf,
+            keyword_units,
+            keyword_tf,
             unit_names: rows("unit_names", names.len())?,
             name_units: rows("name_units", n)?,
             unit_subject,
@@ -156,7 +150,7 @@ impl<'a> LinksView<'a> {
             unit_sums: f64s("unit_sums")?,
             keyword_sum: f64s("keyword_sum")?,
         };
-        view.check()?;
+        view.check_lengths()?;
         Ok(view)
     }
 
@@ -166,7 +160,7 @@ impl<'a> LinksView<'a> {
         found.map(|(_, kind)| *kind).ok_or_else(|| Error::input(format!("there is no array {name}")))
     }
 
-    fn check(&self) -> Result<()> {
+    fn check_lengths(&self) -> Result<()> {
         let n = self.units();
         let lengths = [
             ("unit_keywords", self.unit_keywords.rows(), n),
@@ -191,6 +185,10 @@ impl<'a> LinksView<'a> {
         if let Some((name, found, wanted)) = lengths.iter().find(|(_, found, wanted)| found != wanted) {
             return Err(Error::input(format!("{name} has {found} rows or values, not {wanted}")));
         }
+        Ok(())
+    }
+
+    fn check_values(&self) -> Result<()> {
         let known = |&s: &u32| s == NONE || (s as usize) < self.subjects.len();
         if let Some(unit) = self.unit_subject.iter().position(|s| !known(s)) {
             return Err(Error::input(format!("unit_subject of unit {unit} is no subject")));
@@ -204,6 +202,67 @@ impl<'a> LinksView<'a> {
 
     pub fn sentences(&self, unit: usize) -> std::ops::Range<usize> {
         self.first_sentence[unit] as usize..self.first_sentence[unit + 1] as usize
+    }
+}
+
+/// Where [`LinksView::stored`] finds arrays by name.
+pub trait Source<'a> {
+    /// An array that is read as it is.
+    fn slice(&self, name: &str) -> Result<Slice<'a>>;
+    /// `NAME_blob` and `NAME_offsets`.
+    fn strings(&self, name: &str) -> Result<Strings<'a>>;
+    /// `NAME_indptr` and `NAME_indices`.
+    fn rows(&self, name: &str, columns: usize) -> Result<CsrView<'a>>;
+    /// The same with `NAME_tf`, which is read at the places of the rows.
+    fn counted_rows(&self, name: &str, columns: usize) -> Result<(CsrView<'a>, &'a [u32])>;
+}
+
+/// Slices in memory, of which every value is checked.
+struct Checked<F>(F);
+
+impl<'a, F: Fn(&str) -> Result<Slice<'a>>> Checked<F> {
+    fn u32s(&self, name: &str) -> Result<&'a [u32]> {
+        match (self.0)(name)? {
+            Slice::U32(x) => Ok(x),
+            _ => Err(Error::input(format!("{name} must hold u32 values"))),
+        }
+    }
+
+    fn u64s(&self, name: &str) -> Result<&'a [u64]> {
+        match (self.0)(name)? {
+            Slice::U64(x) => Ok(x),
+            _ => Err(Error::input(format!("{name} must hold u64 values"))),
+        }
+    }
+}
+
+impl<'a, F: Fn(&str) -> Result<Slice<'a>>> Source<'a> for Checked<F> {
+    fn slice(&self, name: &str) -> Result<Slice<'a>> {
+        (self.0)(name)
+    }
+
+    fn strings(&self, name: &str) -> Result<Strings<'a>> {
+        let Slice::U8(blob) = (self.0)(&format!("{name}_blob"))? else {
+            return Err(Error::input(format!("{name}_blob must hold u8 values")));
+        };
+        Strings::new(blob, self.u64s(&format!("{name}_offsets"))?).map_err(|e| named(name, e))
+    }
+
+    fn rows(&self, name: &str, columns: usize) -> Result<CsrView<'a>> {
+        let indptr = self.u64s(&format!("{name}_indptr"))?;
+        let indices = self.u32s(&format!("{name}_indices"))?;
+        CsrView::new(indptr, indices, columns).map_err(|e| named(name, e))
+    }
+
+    fn counted_rows(&self, name: &str, columns: usize) -> Result<(CsrView<'a>, &'a [u32])> {
+        Ok((self.rows(name, columns)?, self.u32s(&format!("{name}_tf"))?))
+    }
+}
+
+fn named(name: &str, error: Error) -> Error {
+    match error {
+        Error::Input(text) => Error::Input(format!("{name}: {text}")),
+        other => other,
     }
 }
 

@@ -75,6 +75,18 @@ impl<'a> KeywordChannel<'a> {
         units: Vectors<'a>,
         unit_tokens: &'a [u32],
     ) -> Result<Self> {
+        word_units.require_sorted()?;
+        Self::stored(keywords, quantised, word_units, units, unit_tokens)
+    }
+
+    /// As `new`, for rows that were checked before they were written: the shapes alone are checked.
+    pub fn stored(
+        keywords: Vectors<'a>,
+        quantised: Option<QuantisedView<'a>>,
+        word_units: CsrView<'a>,
+        units: Vectors<'a>,
+        unit_tokens: &'a [u32],
+    ) -> Result<Self> {
         let differ = |what: &str, a: usize, b: usize| Err(Error::input(format!("{what}: {a} and {b}")));
         if keywords.dim() != units.dim() {
             return differ("dimensions of keywords and units differ", keywords.dim(), units.dim());
@@ -94,7 +106,6 @@ impl<'a> KeywordChannel<'a> {
         if let Some(quantised) = &quantised {
             quantised.matches(&keywords)?;
         }
-        word_units.require_sorted()?;
         Ok(Self { keywords, quantised, word_units, units, unit_tokens })
     }
 

@@ -123,6 +123,26 @@ impl<'a> QuantisedView<'a> {
         Ok(Self { codes, scale, residual })
     }
 
+    /// For stored codes that were checked before they were written: the shapes alone are checked.
+    pub fn stored(codes: &'a [i8], scale: &'a [f32], residual: &'a [f32], d: usize) -> Result<Self> {
+        check_dim(d)?;
+        if scale.len() != residual.len() || scale.len().checked_mul(d) != Some(codes.len()) {
+            return Err(Error::input("codes, scales and residuals do not make rows"));
+        }
+        Ok(Self { codes, scale, residual })
+    }
+
+    /// A bound on the lengths of the vectors that these codes stand for, from the codes alone.
+    pub fn norm_bound(&self, d: usize) -> f64 {
+        let rows = self.codes.chunks_exact(d.max(1)).zip(self.scale.iter().zip(self.residual));
+        let length = |(codes, (&scale, &residual)): (&[i8], (&f32, &f32))| {
+            // At most 2^16 squares of at most 2^14 fit 32 bits.
+            let squares: u32 = codes.iter().map(|&c| u32::from(c.unsigned_abs()).pow(2)).sum();
+            f64::from(scale) * f64::from(squares).sqrt() + f64::from(residual)
+        };
+        rows.map(length).fold(0.0, f64::max) * (1.0 + 1e-9)
+    }
+
     pub(crate) fn matches(&self, vectors: &Vectors) -> Result<()> {
         check_dim(vectors.dim())?;
         if self.scale.len() != vectors.len()

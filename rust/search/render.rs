@@ -80,14 +80,7 @@ impl<'a> Units<'a> {
         titles: Option<(Strings<'a>, &'a [u32])>,
         tokens: &'a [u32],
     ) -> Result<Self> {
-        let n = texts.len();
-        if tokens.len() != n {
-            return Err(Error::input(format!("there are {} token counts for {n} texts", tokens.len())));
-        }
         if let Some((titles, of)) = &titles {
-            if of.len() != n {
-                return Err(Error::input(format!("title_of has {} entries for {n} texts", of.len())));
-            }
             if let Some(u) = of.iter().position(|&d| d as usize >= titles.len()) {
                 return Err(Error::input(format!(
                     "title_of[{u}] is {}, but there are {} titles",
@@ -95,6 +88,22 @@ impl<'a> Units<'a> {
                     titles.len()
                 )));
             }
+        }
+        Self::stored(texts, titles, tokens)
+    }
+
+    /// As `new`, for titles that were checked before they were written: the lengths alone are checked.
+    pub fn stored(
+        texts: Strings<'a>,
+        titles: Option<(Strings<'a>, &'a [u32])>,
+        tokens: &'a [u32],
+    ) -> Result<Self> {
+        let n = texts.len();
+        if tokens.len() != n {
+            return Err(Error::input(format!("there are {} token counts for {n} texts", tokens.len())));
+        }
+        if let Some((_, of)) = titles.filter(|(_, of)| of.len() != n) {
+            return Err(Error::input(format!("title_of has {} entries for {n} texts", of.len())));
         }
         Ok(Self { texts, titles, tokens })
     }

@@ -6,6 +6,7 @@ use super::best::Best;
 use super::quantised::{CodedQuery, QuantisedView};
 use super::simd::{dot_error, dots, dots_chain, Level};
 use crate::error::{Error, Result};
+use crate::guard::Guard;
 use crate::parallel::map_ranges_with;
 use crate::progress::Progress;
 use crate::sparse::{self, Scored};
@@ -38,6 +39,7 @@ pub struct Vectors<'a> {
     values: &'a [f32],
     d: usize,
     norm: f64,
+    guard: Option<Guard<'a>>,
 }
 
 impl<'a> Vectors<'a> {
@@ -82,7 +84,13 @@ impl<'a> Vectors<'a> {
         if !norm.is_finite() || norm < 0.0 {
             return Err(Error::input("the bound on the vectors' lengths must be finite and not negative"));
         }
-        Ok(Self { values, d, norm })
+        Ok(Self { values, d, norm, guard: None })
+    }
+
+    /// Verifies rows of a mapped file when they are first read.
+    pub fn guarded(mut self, guard: Option<Guard<'a>>) -> Self {
+        self.guard = guard;
+        self
     }
 
     pub fn len(&self) -> usize {
@@ -103,11 +111,15 @@ impl<'a> Vectors<'a> {
     }
 
     pub fn row(&self, id: usize) -> &'a [f32] {
-        &self.values[id * self.d..(id + 1) * self.d]
+        self.rows(id..id + 1)
     }
 
     pub fn rows(&self, ids: Range<usize>) -> &'a [f32] {
-        &self.values[ids.start * self.d..ids.end * self.d]
+        let values = ids.start * self.d..ids.end * self.d;
+        if let Some(guard) = &self.guard {
+            guard.check(values.clone());
+        }
+        &self.values[values]
     }
 
     /// The reference similarity of row `id` with a query of [`Vectors::dim`] values.

@@ -1,6 +1,7 @@
 //! A checked compressed-sparse-row pattern, owned or borrowed from a mapped file.
 
 use crate::error::{Error, Result};
+use crate::guard::Guard;
 
 /// Rows of column ids: row `i` is `indices[indptr[i]..indptr[i + 1]]`. Values, where a matrix has
 /// them, lie beside it in a slice of the same length as `indices`.
@@ -12,11 +13,15 @@ pub struct Csr {
 }
 
 /// A [`Csr`] that borrows its arrays. `new` checks them once, so that `row` need not.
+///
+/// Rows of a mapped file are verified when they are first read: by `row` and `range`, so `indices` is
+/// read at places that one of these two gave.
 #[derive(Debug, Clone, Copy)]
 pub struct CsrView<'a> {
     pub indptr: &'a [u64],
     pub indices: &'a [u32],
     pub columns: usize,
+    guards: [Option<Guard<'a>>; 2],
 }
 
 impl Csr {
@@ -35,7 +40,7 @@ impl Csr {
     }
 
     pub fn view(&self) -> CsrView<'_> {
-        CsrView { indptr: &self.indptr, indices: &self.indices, columns: self.columns }
+        CsrView::unchecked(&self.indptr, &self.indices, self.columns)
     }
 }
 
@@ -66,7 +71,32 @@ impl<'a> CsrView<'a> {
                 indices[at]
             )));
         }
-        Ok(Self { indptr, indices, columns })
+        Ok(Self::unchecked(indptr, indices, columns))
+    }
+
+    /// For arrays that are known to be good. Where they are not, a read panics or gives wrong rows; it
+    /// never leaves the slices.
+    pub fn unchecked(indptr: &'a [u64], indices: &'a [u32], columns: usize) -> Self {
+        Self { indptr, indices, columns, guards: [None; 2] }
+    }
+
+    /// For stored arrays that were checked before they were written: `indptr` is verified, `indices` will
+    /// be by its guard, row by row. Only what costs nothing is checked.
+    pub fn stored(
+        indptr: &'a [u64],
+        (indices, guard): (&'a [u32], Option<Guard<'a>>),
+        columns: usize,
+    ) -> Result<Self> {
+        if indptr.first().zip(indptr.last()) != Some((&0, &(indices.len() as u64))) {
+            return Err(Error::input(format!("indptr does not go from 0 to {}", indices.len())));
+        }
+        Ok(Self { indptr, indices, columns, guards: [guard, None] })
+    }
+
+    /// Verifies with each row also the values that lie beside its ids.
+    pub fn beside(mut self, guard: Option<Guard<'a>>) -> Self {
+        self.guards[1] = guard;
+        self
     }
 
     pub fn rows(&self) -> usize {
@@ -78,7 +108,11 @@ impl<'a> CsrView<'a> {
     }
 
     pub fn range(&self, row: usize) -> std::ops::Range<usize> {
-        self.indptr[row] as usize..self.indptr[row + 1] as usize
+        let range = self.indptr[row] as usize..self.indptr[row + 1] as usize;
+        for guard in self.guards.iter().flatten() {
+            guard.check(range.clone());
+        }
+        range
     }
 
     pub fn row(&self, row: usize) -> &'a [u32] {

@@ -1,7 +1,9 @@
 //! Files of one generation: checked, mapped, shared between processes.
 
-mod digest;
+mod mapped;
 mod npy;
+mod tree;
 
-pub use digest::file_digest;
+pub use mapped::{MappedFile, Tree};
 pub use npy::{Item, Kind, MappedArray};
+pub use tree::{file_digest, file_tree, root, Value};

@@ -1,11 +1,11 @@
 //! NumPy's `.npy` files, mapped read-only: the arrays of an index are shared by every process that
 //! opens it, and any tool that reads NumPy can look into them.
 
-use crate::error::{Error, Result};
+use super::mapped::MappedFile;
+use crate::error::{caught, Error, Result};
+use crate::guard::Guard;
 use bytemuck::Pod;
-use memmap2::Mmap;
-use std::fs::File;
-use std::path::Path;
+use std::sync::Arc;
 
 /// The element types that an index uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,55 +50,65 @@ macro_rules! items {
 }
 items!(u8 => U8, i8 => I8, u32 => U32, u64 => U64, f32 => F32, f64 => F64);
 
-/// An array of one or two dimensions in a mapped file. The file must not change while it is mapped;
-/// generations are immutable, so it does not.
+/// An array of one or two dimensions in a mapped file.
 #[derive(Debug)]
 pub struct MappedArray {
-    map: Mmap,
+    file: Arc<MappedFile>,
     start: usize,
     kind: Kind,
     rows: usize,
     columns: Option<usize>,
-    name: String,
 }
 
 impl MappedArray {
-    /// Maps the file and checks its header against its size.
-    pub fn open(path: &Path) -> Result<Self> {
-        let name = path.display().to_string();
-        let failed = |e: std::io::Error| Error::Io(format!("{name}: {e}"));
-        let file = File::open(path).map_err(failed)?;
-        // SAFETY: files of a published generation are never written to or cut short by this package;
-        // whoever alters them from outside while they are open breaks the process's own promise.
-        let map = unsafe { Mmap::map(&file) }.map_err(failed)?;
+    /// Checks the header, once its block is verified, against the file's size.
+    pub fn new(file: Arc<MappedFile>) -> Result<Self> {
+        const LONGEST: usize = 1 << 10;
+        if let Some(guard) = file.guard(0, 1) {
+            caught(|| {
+                guard.check(0..LONGEST.min(file.bytes().len()).max(1));
+                Ok(())
+            })?;
+        }
+        let name = file.name();
         let (start, kind, rows, columns) =
-            header(&map).map_err(|what| Error::damaged(format!("{name}: {what}")))?;
+            header(file.bytes()).map_err(|what| Error::damaged(format!("{name}: {what}")))?;
         let bytes = rows
             .checked_mul(columns.unwrap_or(1))
             .and_then(|n| n.checked_mul(kind.size()))
             .and_then(|n| n.checked_add(start));
-        if bytes != Some(map.len()) {
+        if bytes != Some(file.bytes().len()) {
             return Err(Error::damaged(format!(
                 "{name}: {} bytes, but its header promises {rows} x {} values of {kind:?}",
-                map.len(),
+                file.bytes().len(),
                 columns.unwrap_or(1),
             )));
         }
-        Ok(Self { map, start, kind, rows, columns, name })
+        Ok(Self { file, start, kind, rows, columns })
     }
 
-    /// The values, row after row.
+    /// The values, row after row, all verified.
     pub fn values<T: Item>(&self) -> Result<&[T]> {
+        self.file.ensure(0)?;
+        self.unverified()
+    }
+
+    /// The values with what verifies those that are read: nothing where nothing is left to verify.
+    pub fn guarded<T: Item>(&self) -> Result<(&[T], Option<Guard<'_>>)> {
+        Ok((self.unverified()?, self.file.guard(self.start, self.kind.size())))
+    }
+
+    fn unverified<T: Item>(&self) -> Result<&[T]> {
         if T::KIND != self.kind {
             return Err(Error::damaged(format!(
                 "{}: holds {:?} where {:?} is expected",
-                self.name,
+                self.file.name(),
                 self.kind,
                 T::KIND
             )));
         }
-        bytemuck::try_cast_slice(&self.map[self.start..])
-            .map_err(|e| Error::damaged(format!("{}: {e}", self.name)))
+        bytemuck::try_cast_slice(&self.file.bytes()[self.start..])
+            .map_err(|e| Error::damaged(format!("{}: {e}", self.file.name())))
     }
 
     /// (rows, columns); a vector has one column.
@@ -168,7 +178,8 @@ mod tests {
     fn open(bytes: &[u8], name: &str) -> Result<MappedArray> {
         let path = std::env::temp_dir().join(format!("ketrag-npy-{name}-{}", std::process::id()));
         std::fs::write(&path, bytes).unwrap();
-        let array = MappedArray::open(&path);
+        let file = MappedFile::open(&path, None, Some(blake3::hash(bytes)), None).unwrap();
+        let array = MappedArray::new(Arc::new(file));
         std::fs::remove_file(&path).unwrap();
         array
     }

@@ -1,12 +1,21 @@
 //! Many strings in one buffer: how lists of text cross the border to Python and lie on disk.
 
 use crate::error::{Error, Result};
+use crate::guard::Guard;
 
-/// String `i` is `blob[offsets[i]..offsets[i + 1]]`; valid UTF-8 is checked once, by `new`.
+/// String `i` is `blob[offsets[i]..offsets[i + 1]]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Strings<'a> {
-    blob: &'a str,
+    blob: Blob<'a>,
     offsets: &'a [u64],
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Blob<'a> {
+    /// Valid UTF-8, checked once, by `new`.
+    Checked(&'a str),
+    /// Of a mapped file: each string is verified and decoded when it is read.
+    Stored(&'a [u8], Option<Guard<'a>>),
 }
 
 /// A [`Strings`] that owns its buffers.
@@ -29,7 +38,16 @@ impl<'a> Strings<'a> {
                 return Err(Error::input(format!("offset {} falls or cuts a character", w[1])));
             }
         }
-        Ok(Self { blob, offsets })
+        Ok(Self { blob: Blob::Checked(blob), offsets })
+    }
+
+    /// For stored strings that were checked before they were written: `offsets` are verified, the text
+    /// will be by its guard, string by string. Only what costs nothing is checked.
+    pub fn stored((blob, guard): (&'a [u8], Option<Guard<'a>>), offsets: &'a [u64]) -> Result<Self> {
+        if offsets.first().zip(offsets.last()) != Some((&0, &(blob.len() as u64))) {
+            return Err(Error::input("offsets must start at 0 and end at the length of the text"));
+        }
+        Ok(Self { blob: Blob::Stored(blob, guard), offsets })
     }
 
     pub fn len(&self) -> usize {
@@ -41,7 +59,25 @@ impl<'a> Strings<'a> {
     }
 
     pub fn get(&self, i: usize) -> &'a str {
-        &self.blob[self.offsets[i] as usize..self.offsets[i + 1] as usize]
+        let range = self.offsets[i] as usize..self.offsets[i + 1] as usize;
+        match self.blob {
+            Blob::Checked(blob) => &blob[range],
+            Blob::Stored(..) => std::str::from_utf8(self.bytes(i))
+                .unwrap_or_else(|_| Error::damaged(format!("string {i} of the index is not UTF-8")).raise()),
+        }
+    }
+
+    fn bytes(&self, i: usize) -> &'a [u8] {
+        let range = self.offsets[i] as usize..self.offsets[i + 1] as usize;
+        match self.blob {
+            Blob::Checked(blob) => &blob.as_bytes()[range],
+            Blob::Stored(blob, guard) => {
+                if let Some(guard) = guard {
+                    guard.check(range.clone());
+                }
+                &blob[range]
+            }
+        }
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &'a str> + '_ {
@@ -53,7 +89,7 @@ impl<'a> Strings<'a> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = (low + high) / 2;
-            match self.get(middle).as_bytes().cmp(wanted.as_bytes()) {
+            match self.bytes(middle).cmp(wanted.as_bytes()) {
                 std::cmp::Ordering::Equal => return Some(middle),
                 std::cmp::Ordering::Less => low = middle + 1,
                 std::cmp::Ordering::Greater => high = middle,

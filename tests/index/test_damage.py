@@ -38,13 +38,16 @@ def test_every_array_that_is_cut_short_is_named(index: Path) -> None:
         data = file.read_bytes()
         for kept in (0, 5, 60, len(data) - 1):
             file.write_bytes(data[:kept])
-            for verify in ("full", "sizes"):
+            for verify in ("full", "blocks", "sizes"):
                 with pytest.raises(IndexDamaged) as caught:
                     Index.open(index, settings=Settings(verify=verify))
                 assert file.name in str(caught.value)
                 assert caught.value.hint
         file.write_bytes(data)
     Index.open(index).close()
+
+
+FULL = Settings(verify="full")
 
 
 def test_every_array_with_one_changed_bit_is_named(index: Path) -> None:
@@ -54,11 +57,52 @@ def test_every_array_with_one_changed_bit_is_named(index: Path) -> None:
             data[place] ^= 4
             file.write_bytes(data)
             with pytest.raises(IndexDamaged) as caught:
-                Index.open(index)
+                Index.open(index, settings=FULL)
+            assert file.name in str(caught.value)
+            with pytest.raises(IndexDamaged) as caught, Index.open(index) as opened:
+                opened.arrays()[file.parent.name][file.stem]
             assert file.name in str(caught.value)
             data[place] ^= 4
         file.write_bytes(data)
-    Index.open(index).close()
+    Index.open(index, settings=FULL).close()
+
+
+QUESTION = "Which ship did Amundsen and Scott sail to the Ross Ice Shelf?"
+
+
+def test_a_changed_bit_is_never_answered_from(index: Path) -> None:
+    """Each array, changed in one place, while an opened index verifies what it reads: a question gets the
+    context of the undamaged index, or an error that names the file.
+    """
+    with Index.open(index, settings=FULL) as opened:
+        modes = opened.modes
+        right = {mode: opened.retrieve(QUESTION, mode=mode, budget=900) for mode in modes}
+    read: dict[str, set[str]] = {mode: set() for mode in modes}
+    for file in arrays(index):
+        data = bytearray(file.read_bytes())
+        data[-1] ^= 1
+        file.write_bytes(data)
+        for mode in modes:
+            try:
+                with Index.open(index) as opened:
+                    found = opened.retrieve(QUESTION, mode=mode, budget=900)
+                    places = [(p.document, p.start, p.end, p.title, p.text) for p in found.passages]
+            except IndexDamaged as error:
+                assert file.name in str(error)
+                assert error.hint
+                read[mode].add(f"{file.parent.name}.{file.stem}")
+                continue
+            assert found.text == right[mode].text, (file, mode)
+            assert places == [(p.document, p.start, p.end, p.title, p.text) for p in right[mode].passages]
+        data[-1] ^= 1
+        file.write_bytes(data)
+    assert not any(name.startswith(("vectors.", "keywords.", "knn.")) for name in read["bm25"] | read["walk"])
+    assert not any(name.startswith("links.") for name in read["text"])
+    assert {"links.keyword_units_tf", "links.keywords_blob", "units.unit_texts_blob"} <= read["bm25"]
+    assert {"links.unit_keywords_indices", "links.unit_keywords_tf", "links.unit_sums"} <= read["walk"]
+    assert {"vectors.unit_codes", "vectors.unit_vectors", "vectors.basis"} <= read["text"]
+    assert {"keywords.vectors", "words.word_units_indices"} <= read["keyword"]
+    assert {"knn.graph_indices", "vectors.chunk_vectors"} <= read["knng"]
 
 
 def test_every_array_that_is_gone_is_named(index: Path) -> None:
@@ -131,18 +175,21 @@ def test_many_changed_bytes_never_crash_a_reader(index: Path, seed: int) -> None
     unchecked(index, seed, rounds=100)
 
 
-def test_damage_through_the_command_and_its_repair(index: Path) -> None:
-    file = max(arrays(index), key=lambda path: path.stat().st_size)
+@pytest.mark.parametrize("verify", ["full", "blocks"])
+def test_damage_through_the_command_and_its_repair(index: Path, verify: str) -> None:
+    largest = max(arrays(index), key=lambda path: path.stat().st_size)
+    file = largest if verify == "full" else next(index.glob("gen-*/links/keyword_idf.npy"))
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
     file.write_bytes(data)
-    done = ketrag("retrieve", "Who?", "-i", str(index), "--json", cwd=index.parent)
+    done = ketrag("retrieve", "Who?", "-i", str(index), "--json", "--verify", verify, cwd=index.parent)
     assert (done.code, done.out) == (4, "")
     error = json.loads(done.err)
     assert error["code"] == "index_damaged"
     assert file.name in error["message"]
     assert error["hint"]
     assert command("index", "-i", str(index), cwd=index.parent).code == 0
+    Index.open(index, settings=FULL).close()
     assert command("retrieve", "Who led the Fram?", "-i", str(index), cwd=index.parent).code == 0
 
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.config import names
-from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.pipeline.known import stored_settings
-from ketrag_fast.storage.faults import writing
+from ketrag_fast.storage import reading
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.tables import Tables
@@ -21,9 +18,8 @@ from ketrag_fast.types import BuildReport, Usage
 
 _OTHER_KIND: Final = frozenset({"seed", "core_ratio", "core_selection", "system", "entity_types"})
 """Build settings that change how much is done, not how long a piece of it takes."""
-_TABLE: Final = (
-    "CREATE TABLE IF NOT EXISTS estimates (number INTEGER PRIMARY KEY, estimate TEXT NOT NULL) STRICT"
-)
+_RUNS: Final = 50
+"""As many of the latest builds are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +46,7 @@ def past(path: Path, settings: Mapping[str, Any]) -> Past | None:
 
 def contents(path: Path) -> frozenset[str]:
     """The documents that an index holds, by the hashes of their contents; none where there is no index."""
-    return frozenset(_rows(path, "SELECT content FROM documents"))
+    return reading.contents(Layout(path))
 
 
 def _embedded(build: Past) -> float:
@@ -62,7 +58,7 @@ def _whole_builds(path: Path, settings: Mapping[str, Any]) -> list[Past]:
     found = []
     tables = Layout(path).tables
     beside = _size(tables)
-    for text in _rows(path, "SELECT report FROM runs WHERE changed = 1 ORDER BY number DESC LIMIT 50"):
+    for text in reading.changing_runs(Layout(path), _RUNS):
         try:
             data = json.loads(text)
             stages = data["stages"]
@@ -104,10 +100,7 @@ def save_estimate(path: Path, estimate: Mapping[str, Any], *, create: bool) -> b
         layout.create()
     with builder_lock(layout):
         Tables(layout.tables).close()  # makes what a build expects, where there is nothing yet
-        with writing(layout.tables), closing(sqlite3.connect(layout.tables)) as db, db:
-            db.execute(_TABLE)
-            db.execute("DELETE FROM estimates")
-            db.execute("INSERT INTO estimates (estimate) VALUES (?)", (json.dumps(dict(estimate)),))
+        reading.keep_estimate(layout, json.dumps(dict(estimate)))
     return True
 
 
@@ -158,27 +151,9 @@ def held_against(path: Path, report: BuildReport) -> list[dict[str, Any]]:
 
 def last_estimate(path: Path) -> dict[str, Any] | None:
     """The estimate that was kept last."""
-    rows = _rows(path, "SELECT estimate FROM estimates ORDER BY number DESC LIMIT 1")
+    text = reading.last_estimate(Layout(path))
     try:
-        found = json.loads(rows[0]) if rows else None
+        found = json.loads(text) if text is not None else None
     except ValueError:
         return None
     return found if isinstance(found, dict) else None
-
-
-def _rows(path: Path, query: str) -> list[str]:
-    """The first column; nothing where there are no tables, or none of that name."""
-    tables = Layout(path).tables
-    if not tables.is_file():
-        return []
-    uri = tables.absolute().as_uri()
-    for mode in ("mode=ro", "mode=ro&immutable=1"):  # a log beside the file needs a folder one may write
-        try:
-            with closing(sqlite3.connect(f"{uri}?{mode}", uri=True)) as db:
-                return [str(row[0]) for row in db.execute(query)]
-        except sqlite3.OperationalError as error:
-            if "no such table" in str(error):
-                return []
-        except sqlite3.DatabaseError as error:
-            raise IndexDamaged(f"{tables} is damaged: {error}", hint="index the sources anew") from error
-    return []

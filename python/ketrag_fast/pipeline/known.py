@@ -1,10 +1,8 @@
-"""What an index remembers of itself: its settings and its failures."""
+"""The settings that an index was built with, and those to ask it with."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,6 @@ from ketrag_fast.storage.generation import MANIFEST, Generation, current_number
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import Manifest, read_manifest
 from ketrag_fast.systems.registry import registry
-from ketrag_fast.types import Failure
 
 
 def stored_settings(path: Path) -> Mapping[str, Any] | None:
@@ -34,43 +31,6 @@ def stored_settings(path: Path) -> Mapping[str, Any] | None:
 def settings_of(manifest: Manifest) -> Mapping[str, Any]:
     """The build settings of a generation, with those that its version did not know yet."""
     return {**manifest.settings, "modes": modes_of(manifest)}
-
-
-def stored_failures(path: Path) -> list[Failure]:
-    """The documents and chunks that the last build could not use."""
-    query = "SELECT document, code, message FROM failures ORDER BY rowid"
-    return [Failure(*row) for row in _rows(path, query)]
-
-
-def stored_readings(path: Path, key: str) -> dict[str, float]:
-    """What a reader has spent in this index, over all builds: `calls`, tokens, seconds, and the chunks
-    that a later build found read (`cache_hits`).
-    """
-    names = ("calls", "tokens_in", "tokens_out", "tokens_shared", "seconds", "cache_hits")
-    query = (
-        "SELECT count(replies.chunk), coalesce(sum(tokens_in), 0), coalesce(sum(tokens_out), 0),"
-        " coalesce(sum(tokens_shared), 0), coalesce(sum(seconds), 0.0), hits"
-        " FROM readers LEFT JOIN replies ON reader = number WHERE key = ? GROUP BY number"
-    )
-    found = _rows(path, query, key)
-    return dict(zip(names, found[0] if found else (0, 0, 0, 0, 0.0, 0), strict=True))
-
-
-def _rows(path: Path, query: str, *values: str) -> list[tuple[Any, ...]]:
-    """Rows of the tables, which are opened for reading alone; none where there are no tables."""
-    tables = Layout(path).tables
-    if not tables.is_file():
-        return []
-    uri = tables.absolute().as_uri()
-    for mode in ("mode=ro", "mode=ro&immutable=1"):  # a log beside the file needs a folder one may write
-        try:
-            with closing(sqlite3.connect(f"{uri}?{mode}", uri=True)) as db:
-                return db.execute(query, values).fetchall()
-        except sqlite3.OperationalError:
-            continue
-        except sqlite3.DatabaseError as error:
-            raise IndexDamaged(f"{tables} is damaged: {error}", hint="index the sources anew") from error
-    return []
 
 
 def reading_settings(given: Settings, generation: Generation) -> Settings:

@@ -252,7 +252,7 @@ class Build:
         if self.base is None or record is None or record.fingerprint != fingerprint:
             return None
         folder = self.base.folder / stage.name
-        full = self.resolved.settings.verify == "full"
+        full = self.resolved.settings.verify != "sizes"  # what is damaged is made anew, not published again
         return (folder, record) if _sound(folder, record, full=full) else None
 
     def _done(self, how: str, folder: Path, record: StageRecord) -> tuple[Path, StageRecord]:

@@ -52,12 +52,12 @@ def load(path: Path, asked: Settings, models: Models | None = None) -> Opened:
 
     Raises IndexMissing, IndexDamaged, IndexIncompatible.
     """
-    generation = open_current(Layout(path), full=asked.verify == "full")
+    generation = open_current(Layout(path), asked.verify)
     settings = reading_settings(asked, generation)
     files = {
-        f"{_IN_CORE.get(stage, stage)}.{name}": str(file)
+        f"{stage}.{name}": file
         for stage, arrays in generation.stages.items()
-        for name, file in arrays.arrays()
+        for name, file in arrays.mapped()
     }
     built = generation.manifest.settings
     if not {"encoding", "language"} <= built.keys():
@@ -65,8 +65,8 @@ def load(path: Path, asked: Settings, models: Models | None = None) -> Opened:
             f"the manifest of {generation.folder} does not say how the index was built",
             hint="build it anew: ketrag index --rebuild",
         )
-    searcher = _core.Searcher(files, str(built["encoding"]), str(built["language"]))
-    _ = generation.stages["units"]["sent_title"]  # for `stats`, while the file is surely there
+    by_blocks = asked.verify == "blocks"
+    searcher = _core.Searcher(files, str(built["encoding"]), str(built["language"]), by_blocks=by_blocks)
     lent = Models(settings) if models is None else models
     return Opened(
         generation,
@@ -90,9 +90,6 @@ def _questions(generation: Generation, settings: Settings) -> Questions | None:
     return Questions(stored, settings)
 
 
-_IN_CORE = {"chunk_vectors": "vectors", "sentence_vectors": "vectors"}
-"""Stages whose arrays stood in another one before: the core knows them by the old name."""
-
 _GRAPHS = {
     "units": ("unit_search", "vectors", "unit_vectors"),
     "keywords": ("keyword_search", "keywords", "vectors"),
@@ -111,5 +108,5 @@ def _graphs(generation: Generation) -> dict[str, StoredGraph]:
         record = record_of(arrays)
         if record is not None:
             vectors = partial(generation.stages[of].__getitem__, array)
-            found[name] = StoredGraph(arrays.path(GRAPH), record, vectors)
+            found[name] = StoredGraph(partial(arrays.named, GRAPH), record, vectors)
     return found

@@ -10,44 +10,28 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from ketrag_fast._core import MappedFile
 from ketrag_fast.errors import IndexDamaged, InputError
-from ketrag_fast.storage.checksum import file_digest
+from ketrag_fast.storage import blocks
+from ketrag_fast.storage.checksum import file_digest, file_hashes
+from ketrag_fast.storage.records import RAW, REPAIR, FileRecord, path_of
 
 Array = NDArray[Any]
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _KINDS = "biuf"
-RAW = "raw"
-"""Stands in the place of a type for a file that is no array."""
 _WRITERS = 4
-_REPAIR = "run `ketrag index` again: whatever is damaged is made anew"
-
-
-@dataclass(frozen=True, slots=True)
-class FileRecord:
-    """What the manifest says about one file."""
-
-    bytes: int
-    digest: str
-    dtype: str
-    shape: tuple[int, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """One entry of `files` in the manifest."""
-        return {"bytes": self.bytes, "digest": self.digest, "dtype": self.dtype, "shape": list(self.shape)}
-
-    @classmethod
-    def from_json(cls, data: Any) -> FileRecord:
-        """Raises KeyError, TypeError or ValueError where the entry makes no sense."""
-        shape = tuple(int(n) for n in data["shape"])
-        return cls(int(data["bytes"]), str(data["digest"]), str(data["dtype"]), shape)
+_LONGEST_HEADER = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,22 +41,15 @@ class RawFile:
     path: Path
 
 
-def path_of(folder: Path, name: str, record: FileRecord) -> Path:
-    """Where an output lies."""
-    return folder / (f"{name}.bin" if record.dtype == RAW else f"{name}.npy")
-
-
-def take_file(path: Path, file: RawFile) -> FileRecord:
+def _take(path: Path, file: RawFile) -> None:
     """Moves and syncs a finished file."""
     file.path.rename(path)
     with path.open("rb+") as stream:
         os.fsync(stream.fileno())
-    size = path.stat().st_size
-    return FileRecord(size, file_digest(path), RAW, (size,))
 
 
-def write_array(path: Path, array: Array) -> FileRecord:
-    """Writes and syncs one array."""
+def _write(path: Path, array: Array) -> Array:
+    """Writes and syncs one array; returns it as it lies in the file."""
     if array.dtype.kind not in _KINDS:
         raise InputError(f"{path.name}: arrays of {array.dtype} are not stored")
     little: Array = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
@@ -82,7 +59,7 @@ def write_array(path: Path, array: Array) -> FileRecord:
             file.write(little.reshape(-1).view(np.uint8).data)
         file.flush()
         os.fsync(file.fileno())
-    return FileRecord(path.stat().st_size, file_digest(path), little.dtype.str, little.shape)
+    return little
 
 
 def write_arrays(folder: Path, arrays: Mapping[str, Array | RawFile]) -> dict[str, FileRecord]:
@@ -92,16 +69,26 @@ def write_arrays(folder: Path, arrays: Mapping[str, Array | RawFile]) -> dict[st
             raise InputError(f"{name!r} is no name for an array")
     names = sorted(arrays)
 
-    def write(name: str) -> FileRecord:
+    def write(name: str) -> tuple[FileRecord, bytes]:
         output = arrays[name]
         if isinstance(output, RawFile):
-            return take_file(folder / f"{name}.bin", output)
-        return write_array(folder / f"{name}.npy", output)
+            path = folder / f"{name}.bin"
+            _take(path, output)
+            size = path.stat().st_size
+            dtype, shape = RAW, (size,)
+        else:
+            path = folder / f"{name}.npy"
+            little = _write(path, output)
+            size = path.stat().st_size
+            dtype, shape = little.dtype.str, little.shape
+        digest, hashes = file_hashes(path)
+        return FileRecord(size, digest, dtype, shape), hashes
 
     # Writing, syncing and hashing wait for the disk or run without the interpreter: they overlap.
     with ThreadPoolExecutor(_WRITERS) as pool:
-        files = list(pool.map(write, names))
-    return dict(zip(names, files, strict=True))
+        made = dict(zip(names, pool.map(write, names), strict=True))
+    blocks.write(folder, {name: hashes for name, (_, hashes) in made.items()})
+    return {name: record for name, (record, _) in made.items()}
 
 
 def check_file(path: Path, record: FileRecord, *, full: bool) -> None:
@@ -109,11 +96,11 @@ def check_file(path: Path, record: FileRecord, *, full: bool) -> None:
     try:
         size = path.stat().st_size
         if size != record.bytes:
-            raise IndexDamaged(f"{path} has {size} bytes where {record.bytes} were written", hint=_REPAIR)
+            raise IndexDamaged(f"{path} has {size} bytes where {record.bytes} were written", hint=REPAIR)
         if full and file_digest(path) != record.digest:
-            raise IndexDamaged(f"{path} is altered: its checksum does not match", hint=_REPAIR)
+            raise IndexDamaged(f"{path} is altered: its checksum does not match", hint=REPAIR)
     except OSError as error:
-        raise IndexDamaged(f"cannot read {path}: {error.strerror}", hint=_REPAIR) from error
+        raise IndexDamaged(f"cannot read {path}: {error.strerror}", hint=REPAIR) from error
 
 
 def map_array(path: Path, record: FileRecord) -> Array:
@@ -128,42 +115,95 @@ def map_array(path: Path, record: FileRecord) -> Array:
         else:
             array = npy.open_memmap(path, mode="r").view(np.ndarray)
     except (OSError, ValueError, EOFError) as error:
-        raise IndexDamaged(f"cannot read {path}: {error}", hint=_REPAIR) from error
+        raise IndexDamaged(f"cannot read {path}: {error}", hint=REPAIR) from error
+    return _as_recorded(array, path, record)
+
+
+def view_array(path: Path, record: FileRecord, file: MappedFile) -> Array:
+    """As `map_array`, of a file that is mapped already: it need not have its name any more."""
+    if record.dtype == RAW:
+        raise InputError(f"{path.name} is no array")
+    data = memoryview(file)
+    head = BytesIO(data[:_LONGEST_HEADER])
+    try:
+        version = npy.read_magic(head)  # type: ignore[no-untyped-call]
+        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, fortran, dtype = read(head)  # type: ignore[no-untyped-call]
+        if fortran or dtype.hasobject:
+            raise ValueError("not in C order, or of objects")
+        array: Array = np.frombuffer(data[head.tell() :], dtype).reshape(shape)
+    except (OSError, ValueError, EOFError) as error:
+        raise IndexDamaged(f"cannot read {path}: {error}", hint=REPAIR) from error
+    return _as_recorded(array, path, record)
+
+
+def _as_recorded(array: Array, path: Path, record: FileRecord) -> Array:
     if array.dtype.str != record.dtype or array.shape != record.shape:
         raise IndexDamaged(
             f"{path} holds {array.dtype.str}{array.shape} where {record.dtype}{record.shape} was written",
-            hint=_REPAIR,
+            hint=REPAIR,
         )
     return array
 
 
 class Arrays(Mapping[str, Array]):
-    """The arrays of one stage, each mapped when it is first asked for."""
+    """The arrays of one stage. `mapped` has its files where they were mapped on opening; else each is
+    mapped from the folder when it is first asked for.
 
-    def __init__(self, folder: Path, records: Mapping[str, FileRecord]) -> None:
+    A file that is verified as it is read is so here as a whole: NumPy tells nobody what it reads.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        records: Mapping[str, FileRecord],
+        mapped: Mapping[str, MappedFile] | None = None,
+    ) -> None:
         self.folder = folder
         self._records = records
-        self._mapped: dict[str, Array] = {}
+        self._files = mapped if mapped is not None else {}
+        self._views: dict[str, Array] = {}
 
     def __getitem__(self, name: str) -> Array:
-        found = self._mapped.get(name)
+        found = self._views.get(name)
         if found is None:
-            found = map_array(self.path(name), self._records[name])
-            self._mapped[name] = found
+            path, record = self.path(name), self._records[name]
+            file = self._files.get(name)
+            if file is None:
+                found = map_array(path, record)
+            else:
+                file.verify()
+                found = view_array(path, record, file)
+            self._views[name] = found
         return found
 
     def path(self, name: str) -> Path:
-        """Where an output lies: an array or a file of another kind."""
+        """Where an output lies, or lay: an array or a file of another kind."""
         return path_of(self.folder, name, self._records[name])
 
-    def arrays(self) -> Iterator[tuple[str, Path]]:
-        """The names and paths of those that are arrays."""
-        for name, record in self._records.items():
-            if record.dtype != RAW:
-                yield name, self.path(name)
+    def mapped(self) -> Iterator[tuple[str, MappedFile]]:
+        """The names and files of those that are arrays and were mapped on opening."""
+        for name, file in self._files.items():
+            if self._records[name].dtype != RAW:
+                yield name, file
+
+    @contextmanager
+    def named(self, name: str) -> Iterator[Path]:
+        """A path for a library that opens files by name: the file's own, or that of a copy where a builder
+        has removed the generation since it was opened.
+        """
+        path, file = self.path(name), self._files.get(name)
+        if file is None or path.exists():
+            yield path
+            return
+        file.verify()
+        with TemporaryDirectory(prefix="ketrag-") as folder:
+            copy = Path(folder) / path.name
+            copy.write_bytes(file)
+            yield copy
 
     def __contains__(self, name: object) -> bool:
-        """Without mapping it: its file may be gone where a newer generation has taken over."""
+        """Without reading it."""
         return name in self._records
 
     def __iter__(self) -> Iterator[str]:

@@ -13,6 +13,11 @@ NAME = "blake3"
 
 def file_digest(path: Path) -> str:
     """Lower-hex BLAKE3 of a file's bytes."""
+    return _core.hash_file(path)[0]
+
+
+def file_hashes(path: Path) -> tuple[str, bytes]:
+    """The same, and the hashes of the file's blocks end to end; none where it has only one."""
     return _core.hash_file(path)
 
 

@@ -1,4 +1,12 @@
-"""Generations: how one is opened, chosen and published. Readers open one and keep it."""
+"""Generations: how one is opened, chosen and published. Readers open one and keep it.
+
+Opening maps every file of the generation. A mapping needs no descriptor, lasts until it is let go, is
+inherited by a fork and ends with its process, so a builder may remove the folder at any time: readers in
+this and in other processes keep what they opened, and one that died holds nothing. (A lock of each reader
+would need a folder that it may write, means nothing on some network drives, and would keep the folder for
+as long as a reader lives.) On Windows, where a mapped file cannot be removed, `prune` leaves it for the
+next time.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +15,12 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ketrag_fast.errors import IndexDamaged, IndexIncompatible, IndexMissing, KetragError
-from ketrag_fast.storage import checksum
-from ketrag_fast.storage.arrays import Arrays, check_file, path_of
+from ketrag_fast._core import MappedFile
+from ketrag_fast.storage import blocks, checksum
+from ketrag_fast.storage.arrays import Arrays, check_file
 from ketrag_fast.storage.durable import (
     discard_folder,
     link_or_copy,
@@ -24,11 +33,14 @@ from ketrag_fast.storage.durable import (
 from ketrag_fast.storage.faults import writing
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import Manifest, StageRecord, content_digest, read_manifest
+from ketrag_fast.storage.records import REPAIR, path_of
 
+Verify = Literal["full", "blocks", "sizes"]
+"""What is verified besides sizes: all on opening, what is read when it is first read, or nothing."""
 MANIFEST = "manifest.json"
 _MANY_BYTES = 1 << 24
 KEPT = 2
-"""Generations that stay after a publication: the new one, and the one that readers may have open."""
+"""Generations that stay after a publication: the new one, and the one that a reader may be opening."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +50,7 @@ class Generation:
     folder: Path
     manifest: Manifest
     stages: Mapping[str, Arrays]
+    verify: Verify
 
     @property
     def number(self) -> int:
@@ -45,8 +58,8 @@ class Generation:
         return self.manifest.generation
 
 
-def open_generation(folder: Path, *, full: bool = True) -> Generation:
-    """Opens and checks a generation: sizes always, checksums if `full`."""
+def open_generation(folder: Path, verify: Verify = "blocks") -> Generation:
+    """Opens a generation: its manifest and all sizes are checked, the rest as `verify` says."""
     manifest = read_manifest(folder / MANIFEST)
     if manifest.checksum != checksum.NAME:
         raise IndexIncompatible(
@@ -55,11 +68,25 @@ def open_generation(folder: Path, *, full: bool = True) -> Generation:
         )
     stages = {}
     for name, record in manifest.stages.items():
-        check_stage(folder / name, record, full=full)
-        stages[name] = Arrays(folder / name, record.files)
+        stages[name] = Arrays(folder / name, record.files, _map(folder / name, record, verify))
     if content_digest(manifest.stages.values()) != manifest.digest:
         raise IndexDamaged(f"{folder / MANIFEST} is altered", hint="run `ketrag index` again")
-    return Generation(folder, manifest, stages)
+    return Generation(folder, manifest, stages, verify)
+
+
+def _map(folder: Path, record: StageRecord, verify: Verify) -> dict[str, MappedFile]:
+    """A stage's files. The first by name that is not as it was written is reported."""
+    hashes = blocks.open_hashes(folder, record.files) if verify == "blocks" else {}
+    found = {}
+    for name, file in sorted(record.files.items()):
+        digest = None if verify == "sizes" else file.digest
+        try:
+            found[name] = MappedFile(path_of(folder, name, file), file.bytes, digest, hashes.get(name))
+            if verify == "full":
+                found[name].verify()
+        except IndexDamaged as error:
+            raise IndexDamaged(str(error), hint=REPAIR) from error
+    return found
 
 
 def check_stage(folder: Path, record: StageRecord, *, full: bool) -> None:
@@ -89,7 +116,7 @@ def current_number(layout: Layout) -> int | None:
     return numbers[0] if numbers else None
 
 
-def open_current(layout: Layout, *, full: bool = True) -> Generation:
+def open_current(layout: Layout, verify: Verify = "blocks") -> Generation:
     """The generation that CURRENT names; if CURRENT is lost, the newest whole one.
 
     A damaged current generation is an error that says so: an older answer is never given silently.
@@ -97,7 +124,7 @@ def open_current(layout: Layout, *, full: bool = True) -> Generation:
     number = current_number(layout)
     while number is not None:
         try:
-            return open_generation(layout.generation(number), full=full)
+            return open_generation(layout.generation(number), verify)
         except IndexDamaged:
             opened, number = number, current_number(layout)
             if number == opened:
@@ -106,7 +133,7 @@ def open_current(layout: Layout, *, full: bool = True) -> Generation:
     first: KetragError | None = None
     for candidate in reversed(layout.generations()):
         try:
-            return open_generation(layout.generation(candidate), full=full)
+            return open_generation(layout.generation(candidate), verify)
         except (IndexDamaged, IndexIncompatible) as error:
             first = first or error
     raise first or IndexMissing(
@@ -123,7 +150,7 @@ def newest_whole(layout: Layout) -> Generation | None:
     """
     for number in reversed(layout.generations()):
         try:
-            return open_generation(layout.generation(number), full=False)
+            return open_generation(layout.generation(number), "sizes")
         except IndexDamaged:
             continue
     return None
@@ -150,6 +177,7 @@ def publish(
             target.mkdir(mode=0o700)
             for name, file in record.files.items():
                 link_or_copy(path_of(folder, name, file), path_of(target, name, file))
+            blocks.carry(folder, target, record.files)
             sync_folder(target)
             records[record.name] = record
         manifest = Manifest(
@@ -177,7 +205,7 @@ def make_current(layout: Layout, number: int) -> None:
 
 
 def prune(layout: Layout) -> None:
-    """Removes the generations that no reader should still have open."""
+    """Removes older generations. Whoever has one open keeps its files."""
     current = current_number(layout)
     older = [number for number in layout.generations() if current is not None and number < current]
     for number in older[: max(len(older) - (KEPT - 1), 0)]:

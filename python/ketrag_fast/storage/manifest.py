@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from ketrag_fast.errors import IndexDamaged, IndexIncompatible
-from ketrag_fast.storage.arrays import FileRecord
 from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.layout import FORMAT
+from ketrag_fast.storage.records import REPAIR, FileRecord
 
 SCHEMA = "ketrag/manifest/1"
 STAGE_SCHEMA = "ketrag/stage/1"
-_REPAIR = "run `ketrag index` again: whatever is damaged is made anew"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +125,7 @@ def read_manifest(path: Path) -> Manifest:
             )
         return Manifest.from_json(data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise IndexDamaged(f"{path} makes no sense: {error!r}", hint=_REPAIR) from error
+        raise IndexDamaged(f"{path} makes no sense: {error!r}", hint=REPAIR) from error
 
 
 def read_json(path: Path) -> Any:
@@ -134,6 +133,6 @@ def read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_bytes())
     except OSError as error:
-        raise IndexDamaged(f"cannot read {path}: {error.strerror}", hint=_REPAIR) from error
+        raise IndexDamaged(f"cannot read {path}: {error.strerror}", hint=REPAIR) from error
     except (ValueError, RecursionError) as error:
-        raise IndexDamaged(f"{path} is not JSON: {error}", hint=_REPAIR) from error
+        raise IndexDamaged(f"{path} is not JSON: {error}", hint=REPAIR) from error

@@ -33,6 +33,13 @@ pub struct EntityGraph<'a> {
 
 impl<'a> EntityGraph<'a> {
     pub fn new(arrays: SkeletonArrays<'a>) -> Result<Self> {
+        arrays.units.require_sorted()?;
+        arrays.relation_units.require_sorted()?;
+        Self::stored(arrays)
+    }
+
+    /// As `new`, for rows that were checked before they were written: they are not read here.
+    pub fn stored(arrays: SkeletonArrays<'a>) -> Result<Self> {
         let (entities, relations) = (arrays.names.len(), arrays.sources.len());
         for (name, length, wanted) in [
             ("entity descriptions", arrays.descriptions.len(), entities),
@@ -53,8 +60,6 @@ impl<'a> EntityGraph<'a> {
         if arrays.units.columns != arrays.relation_units.columns {
             return Err(Error::input("skeleton: entities and relations are tied to different units"));
         }
-        arrays.units.require_sorted()?;
-        arrays.relation_units.require_sorted()?;
         let mut ends = Csr { indptr: vec![0], indices: Vec::with_capacity(2 * relations), columns: entities };
         for (r, (&source, &target)) in arrays.sources.iter().zip(arrays.targets).enumerate() {
             if source == target || source.max(target) as usize >= entities {

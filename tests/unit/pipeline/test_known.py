@@ -6,8 +6,9 @@ import pytest
 
 from ketrag_fast.config import Settings
 from ketrag_fast.errors import ConfigError, ModelMismatch
-from ketrag_fast.pipeline.known import reading_settings, stored_failures, stored_settings
+from ketrag_fast.pipeline.known import reading_settings, stored_settings
 from ketrag_fast.pipeline.runner import build
+from ketrag_fast.storage import reading
 from ketrag_fast.storage.generation import Generation, open_current
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.types import Document
@@ -38,5 +39,5 @@ def test_another_model_or_unit_is_refused(opened: Generation) -> None:
 
 def test_nothing_is_known_of_nothing(tmp_path: Path) -> None:
     assert stored_settings(tmp_path) is None
-    assert stored_failures(tmp_path) == []
+    assert reading.failures(Layout(tmp_path)) == []
     assert stored_settings(tmp_path / "none") is None

@@ -23,9 +23,10 @@ from ketrag_fast.errors import (
     IndexLocked,
     ModelMismatch,
 )
-from ketrag_fast.pipeline.known import stored_failures, stored_settings
+from ketrag_fast.pipeline.known import stored_settings
 from ketrag_fast.pipeline.runner import build
 from ketrag_fast.progress import Event
+from ketrag_fast.storage import reading
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.types import BuildReport, Document
@@ -117,7 +118,7 @@ def test_one_bad_document_never_ends_a_build(paths: Paths) -> None:
     failed = {failure.document: failure.message for failure in report.failures}
     assert set(failed) == {"zero.txt", "lines.jsonl:2", "1"}
     assert "line 2" in failed["lines.jsonl:2"]
-    assert stored_failures(index) == list(report.failures)
+    assert reading.failures(Layout(index)) == list(report.failures)
     again = build(index, [], STAGES)
     assert not again.changed
     assert again.failures == report.failures

@@ -9,6 +9,7 @@ import json
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
@@ -75,8 +76,13 @@ def record_of(stage: Mapping[str, NDArray[Any]] | None) -> HnswMeta | None:
 class StoredGraph:
     """A stage's graph, opened when it is first asked. Safe for many threads."""
 
-    def __init__(self, path: Path, record: HnswMeta, vectors: Callable[[], Floats]) -> None:
-        self._path = path
+    def __init__(
+        self,
+        file: Callable[[], AbstractContextManager[Path]],
+        record: HnswMeta,
+        vectors: Callable[[], Floats],
+    ) -> None:
+        self._file = file
         self._record = record
         self._vectors = vectors
         self._lock = threading.Lock()
@@ -94,6 +100,7 @@ class StoredGraph:
 
     def _open(self) -> None:
         try:
-            self._index = HnswIndex.open(self._path, self._record, self._vectors())
+            with self._file() as path:
+                self._index = HnswIndex.open(path, self._record, self._vectors())
         except BackendMissing as error:
             self.missing = f"{error}; all vectors were scanned ({error.hint})"

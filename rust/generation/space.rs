@@ -1,0 +1,53 @@
+//! The vector space fitted on the corpus: how a question becomes a vector without a model.
+
+use super::arrays::{Arrays, Sparse};
+use crate::embed::builtin::embed_rows;
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+use crate::sparse::CsrView;
+use crate::text::stopwords::StopWords;
+use crate::text::strings::Strings;
+use crate::text::words::Words;
+use std::collections::BTreeMap;
+
+/// A vector for each word. A question reads those of its own words.
+pub struct Space<'a> {
+    basis: Sparse<'a, f32>,
+    dimension: usize,
+    stop_words: StopWords,
+    vocabulary: Strings<'a>,
+}
+
+impl<'a> Space<'a> {
+    pub(super) fn new(arrays: &'a Arrays, language: &str) -> Result<Self> {
+        let dimension = arrays.shape("vectors.basis")?.1;
+        let vocabulary = arrays.strings("words.vocabulary")?;
+        let basis = match arrays.by_blocks() {
+            true => arrays.sparse("vectors.basis")?,
+            false => (arrays.values("vectors.basis")?, None),
+        };
+        let finite = arrays.by_blocks() || basis.0.iter().all(|x: &f32| x.is_finite());
+        if basis.0.len() != vocabulary.len() * dimension || !finite {
+            return Err(Error::damaged("vectors.basis does not fit the vocabulary"));
+        }
+        Ok(Self { basis, dimension, stop_words: StopWords::by_name(language)?, vocabulary })
+    }
+
+    /// The question's vector; zero where no word of it is known.
+    pub fn embed(&self, question: &str) -> Result<Vec<f32>> {
+        let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
+        Words::new(self.stop_words).for_each_word(question, |word, _| {
+            if let Some(id) = self.vocabulary.position(word) {
+                *counts.entry(id as u32).or_default() += 1;
+            }
+        });
+        let (ids, repeats): (Vec<u32>, Vec<u32>) = counts.into_iter().unzip();
+        let (basis, guard) = self.basis;
+        for at in ids.iter().map(|&id| id as usize * self.dimension) {
+            guard.iter().for_each(|guard| guard.check(at..at + self.dimension));
+        }
+        let indptr = [0, ids.len() as u64];
+        let row = CsrView::unchecked(&indptr, &ids, self.vocabulary.len());
+        embed_rows(basis, self.dimension, row, &repeats, 1, &Progress::none())
+    }
+}

@@ -1,0 +1,110 @@
+//! Blocks of a mapped file that are verified when they are first read.
+//!
+//! Whoever reads rows of a large array here and there asks its [`Guard`] before each read. A block that
+//! was verified costs one relaxed load; the file itself ([`Verify`]) lies in `store`, above all who ask.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of a block, as a power of two: 64 KiB. A block is hashed in some 20 microseconds, and the
+/// hashes of a file are a 2,048th of it.
+pub const BLOCK_BITS: u32 = 16;
+
+/// Verifies blocks of a file and marks them.
+pub trait Verify: Sync {
+    /// Leaves through [`crate::error::Error::raise`] where one of `blocks` is damaged.
+    fn verify(&self, blocks: Range<usize>);
+}
+
+/// One bit for each block of a file.
+#[derive(Debug, Default)]
+pub struct Marks {
+    words: Box<[AtomicU64]>,
+}
+
+impl Marks {
+    pub fn new(blocks: usize) -> Self {
+        Self { words: (0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect() }
+    }
+
+    /// Relaxed: the bytes of the file never change, so there is nothing else to see.
+    #[inline]
+    pub fn has(&self, block: usize) -> bool {
+        self.words.get(block / 64).is_some_and(|word| word.load(Ordering::Relaxed) >> (block % 64) & 1 == 1)
+    }
+
+    pub fn set(&self, block: usize) {
+        if let Some(word) = self.words.get(block / 64) {
+            word.fetch_or(1 << (block % 64), Ordering::Relaxed);
+        }
+    }
+}
+
+/// Asked before items of one array are read.
+#[derive(Clone, Copy)]
+pub struct Guard<'a> {
+    marks: &'a Marks,
+    file: &'a dyn Verify,
+    /// Where item 0 begins in the file, and the bytes of an item.
+    start: usize,
+    size: usize,
+}
+
+impl<'a> Guard<'a> {
+    pub fn new(marks: &'a Marks, file: &'a dyn Verify, start: usize, size: usize) -> Self {
+        Self { marks, file, start, size }
+    }
+
+    /// Returns once the blocks of these items are verified.
+    #[inline]
+    pub fn check(&self, items: Range<usize>) {
+        if items.start >= items.end {
+            return;
+        }
+        let byte = |item: usize| self.start.saturating_add(item.saturating_mul(self.size));
+        let first = byte(items.start) >> BLOCK_BITS;
+        let last = (byte(items.end) - 1) >> BLOCK_BITS;
+        if !(first..=last).all(|block| self.marks.has(block)) {
+            self.file.verify(first..last.saturating_add(1));
+        }
+    }
+}
+
+impl fmt::Debug for Guard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard").field("start", &self.start).field("size", &self.size).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    #[derive(Default)]
+    struct Seen(Mutex<Vec<Range<usize>>>);
+
+    impl Verify for Seen {
+        fn verify(&self, blocks: Range<usize>) {
+            self.0.lock().unwrap().push(blocks);
+        }
+    }
+
+    #[test]
+    fn the_blocks_of_the_items_are_asked_for_and_no_others() {
+        let (marks, seen) = (Marks::new(130), Seen::default());
+        let guard = Guard::new(&marks, &seen, 128, 4);
+        let per_block = (1 << BLOCK_BITS) / 4;
+        guard.check(5..5);
+        guard.check(0..1);
+        guard.check(per_block - 32..per_block - 31); // the header moves it over the edge
+        guard.check(per_block - 33..per_block - 31);
+        marks.set(1);
+        guard.check(per_block - 32..per_block - 31);
+        guard.check(0..usize::MAX);
+        let last = (usize::MAX - 1) >> BLOCK_BITS;
+        assert_eq!(*seen.0.lock().unwrap(), [0..1, 1..2, 0..2, 0..last + 1]);
+        assert!(!marks.has(1 << 40) && !marks.has(129) && marks.has(1));
+    }
+}
