@@ -166,6 +166,20 @@ def test_rust_uses(path: Path) -> None:
     assert "pyo3" not in code, "only rust/py knows Python"
 
 
+@pytest.mark.parametrize("part", ["channels", "assemble"])
+def test_no_rust_file_uses_one_that_uses_it(part: str) -> None:
+    uses: dict[str, set[str]] = {}
+    for path in (RUST / part).glob("*.rs"):
+        code = re.sub(r"//[^\n]*", "", path.read_text("utf-8")).split("#[cfg(test)]")[0]
+        uses[path.stem] = set(re.findall(rf"\b(?:super|crate::{part})::(\w+)", code)) - {path.stem}
+    assert "mod" in uses and any(uses.values())
+    while uses:
+        free = [name for name, used in uses.items() if not used & uses.keys()]
+        assert free, f"these files of rust/{part} use each other: {sorted(uses)}"
+        for name in free:
+            del uses[name]
+
+
 @pytest.mark.parametrize(
     ("part", "name", "good"),
     [
