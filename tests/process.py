@@ -25,8 +25,15 @@ class Done:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The environment without `KETRAG_*` (a wrong one is an error), and the package on the path."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("KETRAG_")}
+    """The environment without settings (`KETRAG_*`: they would change results), and the package on the path.
+
+    The instructions of the encoder stay: a suite that is run on one kernel runs its commands on it too.
+    """
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("KETRAG_") or name == "KETRAG_ENCODER_KERNEL"
+    }
     path = os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     return {**kept, "PYTHONPATH": path, **more}
 

@@ -113,6 +113,7 @@ def test_environment() -> None:
         "KETRAG_MAX_DF_RATIO": "",
         "KETRAG_OFFLINE": "yes",
         "KETRAG_INDEX": "x",
+        "KETRAG_ENCODER_KERNEL": "portable",
         "PATH": "/",
     }
     assert from_environment(environ) == {"knn_k": 0, "max_df_ratio": None, "offline": True}
