@@ -271,3 +271,15 @@ def test_an_unknown_setting_of_the_reader_is_refused_early(tmp_path: Path) -> No
         Settings(gleanings=-1)
     with pytest.raises(ConfigError):
         Settings(llm_tokens=3)
+
+
+def test_the_opened_skeleton_is_kept_until_there_is_a_newer_one(whole: Path, tmp_path: Path) -> None:
+    path = copied(whole, tmp_path)
+    with Index.open(path / ".ketrag") as index:
+        skeleton = index._opened.skeleton
+        before = index.entity("Roald Amundsen")
+        assert index._opened.skeleton is skeleton
+        built(path, "--rebuild")
+        assert index.refresh()
+        assert index._opened.skeleton is not skeleton
+        assert index.entity("Roald Amundsen") == before
