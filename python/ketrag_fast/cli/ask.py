@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.cli import options, output
-from ketrag_fast.cli.retrieve import for_people, place_of
+from ketrag_fast.cli.retrieve import for_people, place_of, reasons
 from ketrag_fast.config import FIELDS
 from ketrag_fast.errors import ConfigError, EmptyQuery
 
@@ -38,6 +38,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("question", metavar="QUESTION")
     group = parser.add_argument_group("how passages are found")
     options.setting(group, *(name for name in _RETRIEVAL if name in FIELDS))
+    group.add_argument("--explain", action="store_true", help="say for each source why it was found")
     answering = parser.add_argument_group("the language model")
     options.writer(answering)
     answering.add_argument(
@@ -67,13 +68,14 @@ def run(args: argparse.Namespace) -> int:
         settings = settings.having(writer=None)
     from ketrag_fast.index import Index
 
-    shown = _Screen() if not args.json else None
+    shown = _Screen(args.explain) if not args.json else None
     with Index.open(path, settings=settings) as index:
         answer = index.ask(
             args.question,
             tokens=args.answer_tokens,
             seconds=args.answer_seconds,
             on_text=shown,
+            explain=args.explain,
         )
     if shown is None:
         output.write_json(answer.to_json())
@@ -85,8 +87,9 @@ def run(args: argparse.Namespace) -> int:
 class _Screen:
     """Writes an answer as it comes, then where it comes from."""
 
-    def __init__(self) -> None:
+    def __init__(self, explain: bool) -> None:
         self._begun = False
+        self._explain = explain
 
     def __call__(self, text: str) -> None:
         self._begun = True
@@ -106,11 +109,14 @@ class _Screen:
         if answer.reason == "no_model":
             if not quiet:
                 output.say("no language model was given (--llm SPEC): these are the passages")
-            output.write(for_people(answer.context))
+            output.write(for_people(answer.context, self._explain))
         elif answer.reason is not None:
             output.write(answer.text)
             if not quiet:
                 output.say(f"no passages: {answer.reason}")
         elif answer.citations:
-            lines = [f"  [{cited.number}] {place_of(cited.passage)}" for cited in answer.citations]
+            lines = []
+            for cited in answer.citations:
+                lines.append(f"  [{cited.number}] {place_of(cited.passage)}")
+                lines += reasons(cited.passage) if self._explain else []
             output.write("\n".join(["", "Sources:", *lines]))
