@@ -121,6 +121,17 @@ def test_a_recording_brings_the_same_skeleton(whole: Path, tmp_path: Path) -> No
         assert one.digest == other.digest
 
 
+def test_gleanings_change_nothing_where_no_model_reads(whole: Path, tmp_path: Path) -> None:
+    for reader in ("heuristic", f"replay:{whole / 'said.jsonl'}"):
+        digests = set()
+        for gleanings in ("0", "1"):
+            shutil.rmtree(tmp_path / ".ketrag", ignore_errors=True)
+            report = built(tmp_path, str(POLAR / "articles"), "--llm", reader, "--gleanings", gleanings)
+            assert report["usage"]["calls"] == 0
+            digests.add(report["digest"])
+        assert len(digests) == 1
+
+
 def test_a_recording_that_lacks_chunks(whole: Path, tmp_path: Path) -> None:
     lines = (whole / "said.jsonl").read_text("utf-8").splitlines()
     (tmp_path / "part.jsonl").write_text("\n".join(lines[:41]) + "\n", "utf-8")

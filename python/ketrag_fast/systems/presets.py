@@ -2,7 +2,8 @@
 
 The rows are the solutions of the KET-RAG paper (specs 10, 1.6) in its two settings: low-cost (chunks of 1,200
 tokens, in 8 pieces where chunks are split) and high-performance (`-150`: chunks of 150 tokens, whole). Those
-with a skeleton have it where something reads the core chunks (`llm`). `walk` is this project's own, and
+with a skeleton have it where something reads the core chunks (`llm`); a language model is asked once more for
+what it missed, as in the paper's experiments. `walk` is this project's own, and
 `parity` is what the published code does where it departs from the paper (1.9).
 """
 
@@ -13,13 +14,15 @@ from typing import Any
 
 _LOW_COST = {"cut": "windows", "chunk_tokens": 1200, "overlap": 0, "knn_k": 2, "rollover": "none"}
 _HIGH_PERFORMANCE = {**_LOW_COST, "chunk_tokens": 150}
+_SPLIT = {"split_level": 3, "core_ratio": 0.8, "gleanings": 1}
+_WHOLE = {"split_level": 0, "core_ratio": 1.0, "gleanings": 1}
 
 _SOLUTIONS: Mapping[str, Mapping[str, Any]] = {
-    "ket-rag-p": {"split_level": 3, "core_ratio": 0.8, "core_selection": "pagerank", "mode": "ket"},
-    "ket-rag-u": {"split_level": 3, "core_ratio": 0.8, "core_selection": "uniform", "mode": "ket"},
-    "skeleton-rag": {"split_level": 3, "core_ratio": 0.8, "core_selection": "pagerank", "mode": "skeleton"},
-    "ms-graph-rag": {"split_level": 0, "core_ratio": 1.0, "mode": "ms-graph"},
-    "hybrid-rag": {"split_level": 0, "core_ratio": 1.0, "mode": "hybrid", "kg_share": 0.5},
+    "ket-rag-p": {**_SPLIT, "core_selection": "pagerank", "mode": "ket"},
+    "ket-rag-u": {**_SPLIT, "core_selection": "uniform", "mode": "ket"},
+    "skeleton-rag": {**_SPLIT, "core_selection": "pagerank", "mode": "skeleton"},
+    "ms-graph-rag": {**_WHOLE, "mode": "ms-graph"},
+    "hybrid-rag": {**_WHOLE, "mode": "hybrid", "kg_share": 0.5},
     "keyword-rag": {"split_level": 0, "core_ratio": 0.0, "mode": "keyword"},
     "text-rag": {"split_level": 0, "core_ratio": 0.0, "mode": "text"},
     "knng-rag": {"split_level": 0, "core_ratio": 0.0, "mode": "knng"},

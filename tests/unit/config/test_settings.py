@@ -17,7 +17,7 @@ from ketrag_fast.config import (
     resolve,
 )
 from ketrag_fast.errors import ConfigError
-from ketrag_fast.systems.presets import PRESETS
+from ketrag_fast.systems.presets import PRESETS, WITH_SKELETON
 
 
 @pytest.mark.parametrize(
@@ -162,6 +162,11 @@ def test_every_preset_is_possible(system: str) -> None:
     assert found.settings.system == system
     for name, value in PRESETS[system].items():
         assert getattr(found.settings, name) == value
+
+
+def test_systems_with_a_skeleton_glean_once_as_the_paper_does() -> None:
+    assert {name for name, row in PRESETS.items() if row.get("gleanings") == 1} == WITH_SKELETON
+    assert resolve(flags={"system": "default"}, presets=PRESETS).settings.gleanings == 0
 
 
 def test_unknown_system() -> None:
