@@ -51,14 +51,14 @@ def start(*argv: str, cwd: Path, **pipes: Any) -> subprocess.Popen[str]:
     )
 
 
-def ketrag(*argv: str, cwd: Path, text: str | None = None, timeout: float = 120) -> Done:
+def ketrag(*argv: str, cwd: Path, text: str | None = None, timeout: float = 600) -> Done:
     """`ketrag ARGV...`, ended."""
     child = start(*argv, cwd=cwd, stdin=subprocess.PIPE)
     out, err = child.communicate(text, timeout=timeout)
     return Done(child.returncode, out, err)
 
 
-def python(code: str, *argv: str, cwd: Path, timeout: float = 120) -> Done:
+def python(code: str, *argv: str, cwd: Path, timeout: float = 600) -> Done:
     """A little program in a process of its own."""
     child = subprocess.run(
         [sys.executable, "-c", code, *argv],

@@ -24,7 +24,7 @@ def ketrag(*argv: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str
         text=True,
         encoding="utf-8",
         check=False,
-        timeout=60,
+        timeout=600,
     )
 
 
