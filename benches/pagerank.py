@@ -80,7 +80,7 @@ def ranks(n: int, degree: int, repeat: int) -> None:
         [*shown("ketrag_fast, 1 thread", one, base), "0"],
     ]
     for name, work in peers:
-        seconds, result = timed(work, max(1, repeat // 3))
+        seconds, result = timed(work, max(3, repeat // 2))
         distance = np.abs(np.asarray(result) - ours).sum()
         rows.append([*shown(name, seconds, base), f"{distance:.1e}"])
     table([*_COLUMNS, "L1 distance to ours"], rows)
