@@ -9,7 +9,7 @@ DEMO   := examples/polar
 
 SOURCES := $(shell find rust -name '*.rs') Cargo.toml pyproject.toml
 
-.PHONY: demo test lint rust-test python-test bench clean
+.PHONY: demo test lint rust-test python-test bench bench-llm clean
 
 demo: $(VENV)/.demo
 	@rm -rf demo-index
@@ -57,10 +57,23 @@ rust-test:
 python-test: $(VENV)/.dev
 	$(BIN)/python -m pytest
 
-# The report of benches/BENCHMARKS.md: some ten minutes on a quiet machine, with the question sets at hand.
+# The sections of benches/BENCHMARKS.md that need no model: some ten minutes on a quiet machine, with the question sets at
+# hand. The others stay as they are: `python benches/all.py --model FOLDER` makes those of the embedding model.
 bench: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'scikit-learn' 'scipy' 'igraph' 'networkx'
-	$(BIN)/python benches/all.py > BENCHMARKS.tmp && mv BENCHMARKS.tmp benches/BENCHMARKS.md
+	$(BIN)/python benches/all.py
+
+# The section on llama.cpp, an hour: with a library that is compiled for speed and for this very processor, beside the
+# one of the tests (10 minutes of two cores).
+LLAMA  := $(VENV)-llama
+SPEED  := -O3 -DNDEBUG
+bench-llm: $(VENV)/.dev
+	test -d $(LLAMA) || SKBUILD_BUILD_TARGETS=llama CMAKE_ARGS='-DLLAVA_BUILD=OFF -DGGML_NATIVE=ON \
+	-DCMAKE_PROJECT_llama_cpp_INCLUDE="$(CURDIR)/.ci/llama-cpp.cmake" -DCMAKE_C_FLAGS_RELEASE="$(SPEED)" \
+	-DCMAKE_CXX_FLAGS_RELEASE="$(SPEED)"' $(BIN)/python -m pip install --disable-pip-version-check --no-cache-dir \
+	--no-deps --target $(LLAMA) "$$($(BIN)/python -m pip freeze | grep -i '^llama.cpp.python==')"
+	PYTHONPATH=$(LLAMA) $(BIN)/python benches/all.py --llm --only extraction_speed \
+	--compiled '$(SPEED), GGML_NATIVE=ON'
 
 clean:
-	rm -rf $(VENV) target dist demo-index
+	rm -rf $(VENV) $(LLAMA) target dist demo-index

@@ -1,4 +1,7 @@
-"""Runs every benchmark in turn and prints one report: `make bench` writes it to benches/BENCHMARKS.md."""
+"""Runs benchmarks in turn and puts their sections into benches/BENCHMARKS.md; `make bench` is this.
+
+What is not run, for want of a model or because it was not asked for, keeps its section, its date and its machine.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,9 @@ import argparse
 import subprocess
 import sys
 from pathlib import Path
+
+from common import ROOT
+from page import merged, page, sections_of
 
 HERE = Path(__file__).resolve().parent
 RUNS = (
@@ -25,56 +31,103 @@ RUNS = (
     ("skeleton_partial.py",),
 )
 WITH_MODEL = (
-    ("encoder.py", "{model}", "--all"),
+    ("encoder.py", "{model}"),
     ("encoder_peers.py", "{model}"),
     ("encoder_build.py", "{model}"),
     ("embedding.py", "--model", "{model}"),
     ("rebuild.py", "--embedder", "sentence-transformers:{model}"),
-    ("ann.py", "--knn"),
+    ("ann.py", "--knn", "--links", "24", "--build-width", "300"),
+    ("ann.py",),
     ("skeleton.py", "--embedder", "native:{model}"),
-    ("estimates.py", "--embedder", "native:{model}", "--sets", "musique-train100"),
+    ("coverage.py", "--embedder", "native:{model}", "--budgets", "12000,6000,3000"),
+    (
+        "estimates.py",
+        "--embedder",
+        "native:{model}",
+        "--sets",
+        "polar,musique-train100",
+        "--parts",
+        "estimates,sweep",
+    ),
 )
 """With a model's folder and the extras `embed` and `ann`; another forty minutes."""
-WITH_LLM = (("extraction_speed.py", "--chunks", "8"),)
-"""With the extra `llm`: it makes its own models of random weights; ten minutes."""
+WITH_LLM = (
+    ("estimates.py", "--llm", "tiny", "--parts", "estimates,formula", "--sets", "polar"),
+    ("extraction_speed.py", "--chunks", "8"),
+)
+
+"""With the extra `llm`: it makes its own models of random weights; an hour."""
 
 PREFACE = """# Benchmarks
 
-Beware first: one run on one small machine, named in each section; absolute times of other machines differ, ratios
-within a section less so. Real data is a few thousand passages of public question sets, 100 questions each: one
+Beware first: one run on one small machine, named in each section with its date; absolute times of other machines differ,
+ratios within a section less so. Real data is a few thousand passages of public question sets, 100 questions each: one
 question is one point of coverage, and differences below two or three points are noise. The constants of the walk and
 of the built-in vectors were chosen on musique-train100 and hotpotqa-train100, so their rows there are those of
 development sets. Generated text is harder than real text for some kernels and easier for others.
 
-`make bench` writes this page anew, as far as no model is needed; `python benches/all.py --model FOLDER --llm` adds the
-rest (extras `embed`, `ann`, `llm`; FOLDER is all-MiniLM-L6-v2's). It needs the question sets in `$KETRAG_DATA`.
+A column `target` says what the project set out to reach, and by how much a number misses it (benches/targets.py).
+
+`make bench` makes the sections anew that need no model; `python benches/all.py --model FOLDER --llm` all of them (extras
+`embed`, `ann`, `llm`; FOLDER is all-MiniLM-L6-v2's); `--only NAME,NAME` some. The others stay as they are. It needs the
+question sets in `$KETRAG_DATA`.
 """
 
 
+def run(command: list[str], model: str | None) -> str:
+    """The section that a benchmark prints. Raises RuntimeError with its last line where it fails."""
+    done = subprocess.run(
+        [sys.executable, str(HERE / command[0]), *command[1:]], text=True, capture_output=True
+    )
+    if done.returncode:
+        raise RuntimeError("".join(done.stderr.strip().splitlines()[-1:]) or f"exit {done.returncode}")
+    text = done.stdout.replace(model, "FOLDER") if model else done.stdout
+    return text.replace("\n# ", "\n## ").replace("# ", "## ", 1).strip()
+
+
 def main() -> int:
-    """Prints the report; a benchmark that fails is named, and the rest go on."""
+    """Writes the page; a benchmark that fails is named, keeps its section, and the rest go on."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", help="comma-separated names, such as coverage,build")
+    parser.add_argument(
+        "--only", help="comma-separated names, such as coverage,build; none makes no section anew"
+    )
     parser.add_argument("--model", help="folder of a sentence-transformers model: adds what needs one")
     parser.add_argument("--llm", action="store_true", help="adds what needs llama-cpp-python")
+    parser.add_argument("--compiled", default="not said", help="how llama.cpp was compiled, for the page")
+    parser.add_argument("--page", type=Path, default=ROOT / "benches" / "BENCHMARKS.md")
     args = parser.parse_args()
-    runs = RUNS + (WITH_MODEL if args.model else ()) + (WITH_LLM if args.llm else ())
     wanted = set(args.only.split(",")) if args.only else None
-    print(PREFACE, flush=True)
+    runs = RUNS + (WITH_MODEL if args.model else ()) + (WITH_LLM if args.llm else ())
+    order = [_shown(command) for command in RUNS + WITH_MODEL + WITH_LLM]
+    old = sections_of(args.page.read_text("utf-8")) if args.page.is_file() else {}
+    new: dict[str, str] = {}
     failed = 0
     for script, *given in runs:
-        options = [option.format(model=args.model) for option in given]
         if wanted is not None and script.removesuffix(".py") not in wanted:
             continue
-        shown = " ".join([script, *(option.format(model="FOLDER") for option in given)])
-        print(f"<!-- python benches/{shown} -->", flush=True)
-        done = subprocess.run([sys.executable, str(HERE / script), *options], text=True, capture_output=True)
-        text = done.stdout.replace(args.model, "FOLDER") if args.model else done.stdout
-        print(text.replace("\n# ", "\n## ").replace("# ", "## ", 1), flush=True)
-        if done.returncode:
+        name = _shown((script, *given))
+        print(name, file=sys.stderr, flush=True)
+        options = [option.format(model=args.model) for option in given]
+        if script == "extraction_speed.py":
+            options += ["--compiled", args.compiled]
+        try:
+            new[name] = run([script, *options], args.model)
+        except RuntimeError as error:
             failed += 1
-            print(f"`{script}` failed: {done.stderr.strip().splitlines()[-1:]}", flush=True)
+            print(f"  failed: {error}", file=sys.stderr, flush=True)
+            continue
+        fresh = args.page.with_suffix(
+            ".tmp"
+        )  # after each one, so that nothing is lost when the next is stopped
+        fresh.write_text(page(PREFACE, merged(old, new, order)), "utf-8")
+        fresh.replace(args.page)
+    if not new:
+        args.page.write_text(page(PREFACE, merged(old, new, order)), "utf-8")
     return 1 if failed else 0
+
+
+def _shown(command: tuple[str, ...]) -> str:
+    return "python benches/" + " ".join(option.format(model="FOLDER") for option in command)
 
 
 if __name__ == "__main__":

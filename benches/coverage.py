@@ -47,7 +47,7 @@ def main() -> None:
             cells = [f"{100 * (row.coverage or 0):.1f}" for row in own]
             recall = [f"{100 * (row.recall or 0):.1f}" for row in own]
             rows.append([mode, " / ".join(cells), " / ".join(recall)])
-        table(["mode", f"coverage at {args.budgets}", f"recall at {args.budgets}"], rows)
+        table(["mode", f"coverage at {args.budgets}", f"recall at {args.budgets}"], rows, about=name)
 
 
 if __name__ == "__main__":

@@ -181,11 +181,22 @@ def ours(model: LlamaCppModel, terse: bool, first: str, chunks: Sequence[str]) -
     return work
 
 
+def system() -> str:
+    """The instructions that the library was compiled for, and its version."""
+    import llama_cpp
+
+    features = llama_cpp.llama_print_system_info().decode().replace("|", ",").strip(" ,")
+    return f"llama-cpp-python {llama_cpp.__version__}, {features}"
+
+
 def main() -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--chunks", type=int, default=16)
-    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument(
+        "--compiled", default="not said", help="the compiler's options that llama.cpp was built with"
+    )
     parser.add_argument("--threads", type=int, default=0, help="0: all cores")
     parser.add_argument("--cpu", action="store_true", help="one core, seconds of this process")
     parser.add_argument("--rows", default="", help="only these rows, by semicolons")
@@ -199,6 +210,7 @@ def main() -> None:
         [
             f"A model of 110 million random weights, vocabulary 32,000; {INSTRUCTIONS} tokens of instructions, "
             f"{CHUNK} of chunk, {options.chunks} chunks, {facts} facts each; median of {options.runs} run(s).",
+            f"llama.cpp compiled with: {options.compiled}. It says of itself: {system()}.",
             f"{threads} thread(s); seconds are {'of the processor' if options.cpu else 'of the clock'}.",
             "Random weights choose spelling, not length: names have 14 characters and sentences 48 in each row. "
             "The plain loop's own grammar also allows white space, which costs it tokens as it does with real models.",
@@ -227,9 +239,11 @@ def main() -> None:
         spent = statistics.median(times)
         speed = options.chunks / spent
         base = base or speed
-        lines.append([row.name, tokens / options.chunks, tokens / spent, speed, f"{speed / base:.2f}"])
+        slowest, fastest = (options.chunks / seconds for seconds in (max(times), min(times)))
+        name = [row.name, tokens / options.chunks, tokens / spent]
+        lines.append([*name, speed, f"{slowest:.3g} to {fastest:.3g}", f"{speed / base:.2f}"])
         print(f"{row.name}: {speed:.3f} chunks/s", file=sys.stderr, flush=True)
-    table(["", "tokens per reply", "tokens/s", "chunks/s", "times the first row"], lines)
+    table(["", "tokens per reply", "tokens/s", "chunks/s", "least to most", "times the first row"], lines)
 
 
 if __name__ == "__main__":

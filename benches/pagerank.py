@@ -12,25 +12,30 @@ ids of each row ascend.
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from common import header, table
+from common import header, median, steady, table
 from ketrag_fast.kernels import graphs
 
+_COLUMNS = ["", "seconds, median", "least", "most", "times ours"]
 
-def timed(work: Callable[[], Any], repeat: int) -> tuple[float, Any]:
-    """(median seconds, last result)."""
-    seconds, result = [], None
-    for _ in range(repeat):
-        start = time.perf_counter()
-        result = work()
-        seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds), result
+
+def timed(work: Callable[[], Any], repeat: int) -> tuple[list[float], Any]:
+    """(seconds of each run, last result); a row that other work disturbed is repeated."""
+    results: list[Any] = [None]
+
+    def keep() -> None:
+        results[0] = work()
+
+    return steady(keep, repeat), results[0]
+
+
+def shown(name: str, seconds: list[float], ours: list[float]) -> list[Any]:
+    """The first cells of a row: medians are compared, and least and most say how far to believe them."""
+    return [name, median(seconds), min(seconds), max(seconds), f"{median(seconds) / median(ours):.1f}"]
 
 
 def power_iteration(matrix: Any, steps: int) -> np.ndarray:
@@ -69,16 +74,16 @@ def ranks(n: int, degree: int, repeat: int) -> None:
         ("igraph PRPACK", lambda: graph.pagerank(damping=0.85)),
         ("networkx", lambda: list(networkx.pagerank(nx_graph, alpha=0.85).values())),
     ]
-    print(f"PageRank, {n:,} nodes, {len(both):,} directed edges (median of {repeat}):\n")
+    print(f"PageRank, {n:,} nodes, {len(both):,} directed edges (at least {repeat} runs):\n")
     rows: list[list[Any]] = [
-        ["ketrag_fast, all threads", base, "1.0", "0"],
-        ["ketrag_fast, 1 thread", one, f"{one / base:.1f}", "0"],
+        [*shown("ketrag_fast, all threads", base, base), "0"],
+        [*shown("ketrag_fast, 1 thread", one, base), "0"],
     ]
     for name, work in peers:
-        seconds, result = timed(work, max(1, repeat // 3))
+        seconds, result = timed(work, max(3, repeat // 2))
         distance = np.abs(np.asarray(result) - ours).sum()
-        rows.append([name, seconds, f"{seconds / base:.1f}", f"{distance:.1e}"])
-    table(["", "seconds", "times ours", "L1 distance to ours"], rows)
+        rows.append([*shown(name, seconds, base), f"{distance:.1e}"])
+    table([*_COLUMNS, "L1 distance to ours"], rows)
 
 
 def turned(units: int, per_unit: int, words: int, repeat: int) -> None:
@@ -98,10 +103,11 @@ def turned(units: int, per_unit: int, words: int, repeat: int) -> None:
     )
     peer, want = timed(matrix.tocsc, repeat)
     assert np.array_equal(want.indices.astype(np.uint32), got.indices)
-    print(f"Transpose, {units:,} units, {len(indices):,} postings, {words:,} words (median of {repeat}):\n")
+    print(
+        f"Transpose, {units:,} units, {len(indices):,} postings, {words:,} words (at least {repeat} runs):\n"
+    )
     found = (("ketrag_fast, all threads", base), ("ketrag_fast, 1 thread", one), ("scipy csr->csc", peer))
-    rows = [[name, seconds, f"{seconds / base:.1f}"] for name, seconds in found]
-    table(["", "seconds", "times ours"], rows)
+    table(_COLUMNS, [shown(name, seconds, base) for name, seconds in found])
 
 
 def main() -> None:

@@ -25,7 +25,9 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 
 # How long an example takes says more of the machine's other work than of the code.
-hypothesis.settings.register_profile("ketrag", deadline=None)
+hypothesis.settings.register_profile(
+    "ketrag", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.load_profile("ketrag")
 
 _connect = socket.socket.connect

@@ -25,8 +25,15 @@ class Done:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The environment without `KETRAG_*` (a wrong one is an error), and the package on the path."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("KETRAG_")}
+    """The environment without settings (`KETRAG_*`: they would change results), and the package on the path.
+
+    The instructions of the encoder stay: a suite that is run on one kernel runs its commands on it too.
+    """
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("KETRAG_") or name == "KETRAG_ENCODER_KERNEL"
+    }
     path = os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     return {**kept, "PYTHONPATH": path, **more}
 
@@ -44,14 +51,14 @@ def start(*argv: str, cwd: Path, **pipes: Any) -> subprocess.Popen[str]:
     )
 
 
-def ketrag(*argv: str, cwd: Path, text: str | None = None, timeout: float = 120) -> Done:
+def ketrag(*argv: str, cwd: Path, text: str | None = None, timeout: float = 600) -> Done:
     """`ketrag ARGV...`, ended."""
     child = start(*argv, cwd=cwd, stdin=subprocess.PIPE)
     out, err = child.communicate(text, timeout=timeout)
     return Done(child.returncode, out, err)
 
 
-def python(code: str, *argv: str, cwd: Path, timeout: float = 120) -> Done:
+def python(code: str, *argv: str, cwd: Path, timeout: float = 600) -> Done:
     """A little program in a process of its own."""
     child = subprocess.run(
         [sys.executable, "-c", code, *argv],

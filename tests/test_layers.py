@@ -41,11 +41,12 @@ PARTS: dict[str, set[str]] = {
     "statistics": LOWER | {"pipeline"},
     "explain": P0 | KERNELS | {"storage"},
     # What a person looks at: reads a generation, never builds one.
-    "inspection": P0 | KERNELS | {"storage"},
+    "entity_names": set(),
+    "inspection": P0 | KERNELS | {"storage", "entity_names"},
     "hyde": P0 | {"backends"},
     # One question over one opened generation.
-    "querying": P0 | KERNELS | {"storage", "backends", "pipeline.known", "explain", "hyde"},
-    "index": LOWER | {"pipeline", "statistics", "inspection", "querying", "asking"},
+    "querying": P0 | KERNELS | {"storage", "backends", "pipeline.known", "explain", "hyde", "inspection"},
+    "index": LOWER | {"pipeline", "statistics", "querying", "asking"},
     # A judge of answers is a language model.
     "eval": P0 | {"index", "kernels", "backends.llms", "asking.prompt"},
     # Prices and bills know no index; a prediction builds a sample with one, by the readers of a build.

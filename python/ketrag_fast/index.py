@@ -183,9 +183,7 @@ class Index:
         Case does not matter. Raises InputError with near names where there is none, ModeUnavailable where
         the index has no skeleton.
         """
-        from ketrag_fast.inspection import Skeleton
-
-        return Skeleton(self._opened.generation).entity(name)
+        return self._opened.skeleton.entity(name)
 
     def arrays(self) -> dict[str, Mapping[str, NDArray[Any]]]:
         """The arrays of each stage, mapped and read-only, for those who look at graphs themselves."""

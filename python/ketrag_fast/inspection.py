@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ketrag_fast.entity_names import EntityNames
 from ketrag_fast.errors import InputError, ModeUnavailable
-from ketrag_fast.kernels.text import unpack
 from ketrag_fast.storage.generation import Generation
 from ketrag_fast.types import Entity, Relation, Span
 
-_NEAR = 5
 Arrays = Mapping[str, NDArray[Any]]
 
 
@@ -32,19 +30,17 @@ class Skeleton:
         self._units: Arrays = generation.stages["units"]
 
     @cached_property
-    def names(self) -> list[str]:
+    def names(self) -> EntityNames:
         """Of all entities, in upper case, in the order of their ids."""
-        return unpack(self._arrays["entity_name_blob"], self._arrays["entity_name_offsets"])
+        return EntityNames(self._arrays["entity_name_blob"], self._arrays["entity_name_offsets"])
 
     def entity(self, name: str) -> Entity:
         """The entity of that name, whatever its case. InputError with near names where there is none."""
-        wanted = " ".join(name.split()).casefold()
-        folded = [known.casefold() for known in self.names]
-        if wanted not in folded:
-            raise InputError(f"there is no entity {name!r}", hint=self._near(wanted, folded))
-        number = folded.index(wanted)
-        ends = np.stack([self._arrays["relation_source"], self._arrays["relation_target"]])
-        touching = np.flatnonzero((ends == number).any(axis=0)).tolist()
+        number = self.names.find(name)
+        if number is None:
+            raise InputError(f"there is no entity {name!r}", hint=self._near(name))
+        starts, ends = (self._arrays[f"relation_{end}"] == number for end in ("source", "target"))
+        touching = np.flatnonzero(starts | ends).tolist()
         weights = self._arrays["relation_weight"]
         touching.sort(key=lambda relation: (-float(weights[relation]), relation))
         return Entity(
@@ -57,14 +53,11 @@ class Skeleton:
             sources=self._sentences(self._mentions(number)),
         )
 
-    def _near(self, wanted: str, folded: Sequence[str]) -> str:
-        inside = sorted((len(name), place) for place, name in enumerate(folded) if wanted and wanted in name)
-        places = [place for _, place in inside[:_NEAR]]
-        close = get_close_matches(wanted, folded, _NEAR, 0.6)
-        found = dict.fromkeys([self.names[p] for p in places] + [self.names[folded.index(n)] for n in close])
+    def _near(self, name: str) -> str:
+        found = self.names.near(name)
         if not found:
-            return f"the index knows {len(folded):,} entities, none of which is near"
-        return "did you mean " + ", ".join(list(found)[:_NEAR]) + "?"
+            return f"the index knows {len(self.names):,} entities, none of which is near"
+        return "did you mean " + ", ".join(found) + "?"
 
     def _relation(self, number: int) -> Relation:
         source, target = (int(self._arrays[f"relation_{end}"][number]) for end in ("source", "target"))
@@ -91,10 +84,11 @@ class Skeleton:
 
     def _mentions(self, entity: int, units: set[int] | None = None) -> list[tuple[int, int]]:
         """(unit, start in code points of the document) of each place where the name stands."""
-        chosen = np.flatnonzero(self._arrays["mention_entity"] == entity)
+        owners = self._arrays["mention_entity"]  # ascending
+        first, last = np.searchsorted(owners, np.array([entity, entity + 1], owners.dtype))
         places = zip(
-            self._arrays["mention_unit"][chosen].tolist(),
-            self._arrays["mention_start"][chosen].tolist(),
+            self._arrays["mention_unit"][first:last].tolist(),
+            self._arrays["mention_start"][first:last].tolist(),
             strict=True,
         )
         return [(unit, start) for unit, start in places if units is None or unit in units]

@@ -1,4 +1,7 @@
-"""What an index holds, from its manifest and from what its stages declare of their arrays."""
+"""What an index holds: sizes from its manifest, failures and replies from its tables.
+
+One small array is read, the marks of titles among the sentences, and the records of hnswlib's graphs.
+"""
 
 from __future__ import annotations
 

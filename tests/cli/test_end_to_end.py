@@ -39,7 +39,7 @@ def start(*argv: str, cwd: Path, **pipes: Any) -> subprocess.Popen[str]:
 
 def ketrag(*argv: str, cwd: Path, text: str | None = None) -> tuple[int, str, str]:
     child = start(*argv, cwd=cwd, stdin=subprocess.PIPE)
-    out, err = child.communicate(text, timeout=120)
+    out, err = child.communicate(text, timeout=600)
     return child.returncode, out, err
 
 
@@ -185,12 +185,10 @@ def test_stopped_build_goes_on(place: Path, tmp_path: Path, number: int) -> None
     ]
     source.write_text("\n".join(map(json.dumps, rows)))
     child = start("index", str(source), "-i", "cut", "--json", cwd=tmp_path)
-    limit = time.monotonic() + 60
-    while not list((tmp_path / "cut" / "work").glob("*-*")) and time.monotonic() < limit:
-        assert child.poll() is None
+    while not list((tmp_path / "cut" / "work").glob("*-*")) and child.poll() is None:
         time.sleep(0.005)
     child.send_signal(number)
-    _, err = child.communicate(timeout=30)
+    _, err = child.communicate(timeout=300)
     if number == signal.SIGINT and child.returncode != 0:
         assert child.returncode == 130, err
         assert "again" in err

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import small_model
 from tests.cli.test_end_to_end import ROOT, ketrag
 
 POLAR = str(ROOT / "examples" / "polar")
@@ -113,6 +114,52 @@ def test_the_saved_run_holds_every_question(place: Path) -> None:
     assert about["index"]["digest"]
     assert about["index"]["settings"]["chunk_tokens"] == 200
     assert str(place) not in json.dumps(about)
+
+
+def test_a_run_keeps_why_passages_were_found(place: Path) -> None:
+    arguments = (POLAR, "-i", ".ketrag", "--mode", "walk", "--budget", "400", "--explain")
+    code, out, err = ketrag("eval", *arguments, "--save", "explained", "--json", "-q", cwd=place)
+    assert code == 0, err
+    lines = (place / "explained" / "results.jsonl").read_text("utf-8").splitlines()
+    results = [json.loads(line) for line in lines]
+    assert json.loads(out)["results"] == results
+    for result in results:
+        assert [passage["rank"] for passage in result["why"]] == list(range(1, len(result["why"]) + 1))
+        assert list(dict.fromkeys(passage["document"] for passage in result["why"])) == result["found"]
+        assert result["why"][0]["why"]
+    question = json.loads((ROOT / "examples" / "polar" / "queries.jsonl").read_text("utf-8").splitlines()[0])
+    retrieve = ("retrieve", question["text"], "--mode", "walk", "--budget", "400", "--explain", "--json")
+    passages = json.loads(ketrag(*retrieve, cwd=place)[1])["passages"]
+    assert results[0]["question"] == question["_id"]
+    assert [found["why"] for found in results[0]["why"]] == [found["why"] for found in passages]
+    plain = (place / "run" / "results.jsonl").read_text("utf-8")
+    assert '"why"' not in plain
+    code, _, err = ketrag("eval", "--compare", "explained:walk", "run:walk", "--budget", "400", cwd=place)
+    assert code == 0, err
+    assert (
+        "add --save FOLDER or --json" in error(place, POLAR, "--explain", "--compare", "bm25", "walk")["hint"]
+    )
+
+
+def test_the_model_of_an_index_may_lie_elsewhere(place: Path) -> None:
+    sizes = small_model.config(max_position_embeddings=66)
+    own, other = small_model.save(place / "own", sizes), small_model.save(place / "other", sizes, seed=1)
+    small_model.save(place / "moved", sizes)
+    entry = {"_id": "q", "question": "w1 w2?", "answer": "w3", "context": [["w1", ["w2 w3."]]]}
+    (place / "words.json").write_text(json.dumps([entry]), "utf-8")
+    (place / "words.jsonl").write_text('{"_id": "w", "title": "w1", "text": "w2 w3."}\n', "utf-8")
+    model = ("-i", "with-model", "--embedder")
+    code, _, err = ketrag("index", "words.jsonl", *model, f"native:{own}", "-q", cwd=place)
+    assert code == 0, err
+    asked = ("words.json", "--mode", "text", "--budget", "90")
+    for name in ("own", "moved"):
+        code, out, err = ketrag("eval", *asked, *model, f"native:{place / name}", "--json", "-q", cwd=place)
+        assert code == 0, err
+        assert json.loads(out)["rows"][0]["coverage"] == 1.0
+    refused = error(place, *asked, *model, f"native:{other}")
+    assert refused["code"] == "model_mismatch"
+    assert "fingerprint" in refused["message"]
+    assert error(place, *asked, *model, "builtin")["code"] == "model_mismatch"
 
 
 def test_published_files_are_indexed_and_scored(place: Path) -> None:

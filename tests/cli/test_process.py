@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests import small_model
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,7 +24,7 @@ def ketrag(*argv: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str
         text=True,
         encoding="utf-8",
         check=False,
-        timeout=60,
+        timeout=600,
     )
 
 
@@ -83,6 +84,21 @@ def test_environment_with_a_wrong_name(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert "KETRAG_SEEDS" in done.stderr
     assert "hint: did you mean seed?" in done.stderr
+
+
+def test_environment_may_choose_the_instructions_of_the_encoder(tmp_path: Path) -> None:
+    folder = small_model.save(tmp_path / "model", small_model.config(max_position_embeddings=66))
+    for kernel, code in (("portable", 0), ("mmx", 1)):
+        done = ketrag(
+            "models",
+            "check",
+            f"native:{folder}",
+            cwd=tmp_path,
+            KETRAG_ENCODER_KERNEL=kernel,
+            HOME=str(tmp_path),
+        )
+        assert done.returncode == code, done.stderr
+        assert kernel in done.stdout + done.stderr
 
 
 def test_reader_of_our_output_that_goes_away(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from ketrag_fast.progress import Event
 from ketrag_fast.types import Document
 from tests.golden.make_digest import BUILDS, DIGESTS, digest_of
 from tests.process import POLAR, ketrag, python, start
+from tests.support.effort import ended_after
 
 SPLIT = Settings(system="ket-rag-p", chunk_tokens=200)
 READ = Settings(llm="heuristic")
@@ -125,16 +126,14 @@ def test_ctrl_c(tmp_path: Path) -> None:
     rows = ({"_id": str(n), "text": " ".join(chance.choices(words, k=60))} for n in range(20_000))
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
     child = start("index", "rows.jsonl", "--json", cwd=tmp_path)
-    limit = time.monotonic() + 60
+    limit = time.monotonic() + 300
     work = tmp_path / ".ketrag" / "work"
     while not list(work.glob("units-*")) and time.monotonic() < limit:
         assert child.poll() is None
         time.sleep(0.01)
-    begin = time.monotonic()
-    child.send_signal(signal.SIGINT)
-    out, err = child.communicate(timeout=60)
+    (out, err), spent = ended_after(child, signal.SIGINT)
     assert (child.returncode, out) == (130, "")
-    assert time.monotonic() - begin < 5  # a second on a machine that does nothing else
+    assert spent < 2.5  # of the processor: at most what two cores do in a second, and the end of Python
     assert json.loads(err)["code"] == "interrupted"
     assert "run the same command again" in json.loads(err)["hint"]
     assert ketrag("retrieve", "word7", cwd=tmp_path).code == 4

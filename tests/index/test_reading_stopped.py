@@ -50,7 +50,7 @@ def begun(server: ChatEndpoint, docs: Path, place: Path, *argv: str) -> subproce
 
 
 def until(server: ChatEndpoint, replies: int, child: subprocess.Popen[str]) -> None:
-    limit = time.monotonic() + 60
+    limit = time.monotonic() + 300
     while len(server.answered) < replies and time.monotonic() < limit:
         assert child.poll() is None, child.communicate()
         time.sleep(0.005)
@@ -66,7 +66,7 @@ def test_killed_at_random_points(docs: Path, undisturbed: dict[str, Any], tmp_pa
             child = begun(server, docs, tmp_path)
             until(server, here + chance.randrange(1, 6), child)
             child.send_signal(signal.SIGKILL)
-            child.communicate(timeout=60)
+            child.communicate(timeout=300)
         code, found, err = report(server, docs, tmp_path)
         assert code == 0, err
         assert found["digest"] == undisturbed["digest"]
@@ -86,7 +86,7 @@ def test_ctrl_c_then_publish_then_go_on(docs: Path, undisturbed: dict[str, Any],
         child = begun(server, docs, tmp_path, "-i", "ix")
         until(server, 5, child)
         child.send_signal(signal.SIGINT)
-        out, err = child.communicate(timeout=60)
+        out, err = child.communicate(timeout=300)
         assert (child.returncode, out) == (130, "")
         assert "--publish-partial" in err
         assert not list((tmp_path / "ix").glob("gen-*"))
@@ -110,7 +110,9 @@ def test_time_is_up_and_the_best_is_published(
     docs: Path, undisturbed: dict[str, Any], tmp_path: Path
 ) -> None:
     with ChatEndpoint(seconds=0.1) as server:
-        code, found, err = report(server, docs, tmp_path, "--limit-seconds", "1.2", "--llm-slots", "1")
+        code = 130
+        while code == 130:  # time was up before a chunk was read: the stages that are done are kept
+            code, found, err = report(server, docs, tmp_path, "--limit-seconds", "1.2", "--llm-slots", "1")
         assert code == 3
         assert "pending: the time was up" in err
         first = found["extraction"]

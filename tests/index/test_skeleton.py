@@ -121,6 +121,17 @@ def test_a_recording_brings_the_same_skeleton(whole: Path, tmp_path: Path) -> No
         assert one.digest == other.digest
 
 
+def test_gleanings_change_nothing_where_no_model_reads(whole: Path, tmp_path: Path) -> None:
+    for reader in ("heuristic", f"replay:{whole / 'said.jsonl'}"):
+        digests = set()
+        for gleanings in ("0", "1"):
+            shutil.rmtree(tmp_path / ".ketrag", ignore_errors=True)
+            report = built(tmp_path, str(POLAR / "articles"), "--llm", reader, "--gleanings", gleanings)
+            assert report["usage"]["calls"] == 0
+            digests.add(report["digest"])
+        assert len(digests) == 1
+
+
 def test_a_recording_that_lacks_chunks(whole: Path, tmp_path: Path) -> None:
     lines = (whole / "said.jsonl").read_text("utf-8").splitlines()
     (tmp_path / "part.jsonl").write_text("\n".join(lines[:41]) + "\n", "utf-8")
@@ -271,3 +282,15 @@ def test_an_unknown_setting_of_the_reader_is_refused_early(tmp_path: Path) -> No
         Settings(gleanings=-1)
     with pytest.raises(ConfigError):
         Settings(llm_tokens=3)
+
+
+def test_the_opened_skeleton_is_kept_until_there_is_a_newer_one(whole: Path, tmp_path: Path) -> None:
+    path = copied(whole, tmp_path)
+    with Index.open(path / ".ketrag") as index:
+        skeleton = index._opened.skeleton
+        before = index.entity("Roald Amundsen")
+        assert index._opened.skeleton is skeleton
+        built(path, "--rebuild")
+        assert index.refresh()
+        assert index._opened.skeleton is not skeleton
+        assert index.entity("Roald Amundsen") == before

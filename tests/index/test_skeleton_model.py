@@ -55,11 +55,11 @@ def test_killed_and_gone_on_with(docs: Path, tiny_gguf: Path, tmp_path: Path) ->
     assert calls >= whole["extraction"]["core"] > 8
     for least in (2, 5):
         child = start(*argv(docs, tiny_gguf), cwd=tmp_path)
-        limit = time.monotonic() + 60
+        limit = time.monotonic() + 300
         while replies(tmp_path) < least and time.monotonic() < limit and child.poll() is None:
             time.sleep(0.005)
         child.send_signal(signal.SIGKILL)
-        child.communicate(timeout=60)
+        child.communicate(timeout=300)
     kept = replies(tmp_path)
     code, found, err = report(docs, tiny_gguf, tmp_path)
     assert found["digest"] == whole["digest"], err

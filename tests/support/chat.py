@@ -21,6 +21,8 @@ class Served:
     def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
+        self.over = threading.Event()
+        """Ends the pauses of what still answers when the test is done."""
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
         self.port = int(self._server.server_address[1])
@@ -33,6 +35,7 @@ class Served:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.over.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -75,7 +78,7 @@ class Chat(Served):
                     outer.keys.append(self.headers.get("Authorization"))
                     outer.together += 1
                     outer.most = max(outer.most, outer.together)
-                time.sleep(pause)
+                outer.over.wait(pause)
                 try:
                     self._answer(body)
                 except OSError:  # who asked has gone
@@ -105,7 +108,7 @@ class Chat(Served):
                     self.wfile.write(b": alive\n\ndata: " + json.dumps(event).encode() + b"\n\n")
                     self.wfile.flush()
                     outer.said.append(word)
-                    time.sleep(pause)
+                    outer.over.wait(pause)
                 last = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
                 self.wfile.write(b"data: " + json.dumps(last).encode() + b"\n\ndata: [DONE]\n\n")
 

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.cli import options, output
-from ketrag_fast.cli.retrieve import for_people, place_of
+from ketrag_fast.cli.retrieve import for_people, place_of, reasons
 from ketrag_fast.errors import ConfigError, EmptyQuery
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "numbered citations of its passages. Without a model the passages are printed.",
     )
     parser.add_argument("question", metavar="QUESTION")
+    parser.add_argument("--explain", action="store_true", help="say for each source why it was found")
     options.topic(parser, "how passages are found", "query")
     answering = parser.add_argument_group("the language model")
     options.writer(answering)
@@ -54,13 +55,14 @@ def run(args: argparse.Namespace) -> int:
         settings = settings.having(writer=None)
     from ketrag_fast.index import Index
 
-    shown = _Screen() if not args.json else None
+    shown = _Screen(args.explain) if not args.json else None
     with Index.open(path, settings=settings) as index:
         answer = index.ask(
             args.question,
             tokens=args.answer_tokens,
             seconds=args.answer_seconds,
             on_text=shown,
+            explain=args.explain,
         )
     if shown is None:
         output.write_json(answer.to_json())
@@ -72,8 +74,9 @@ def run(args: argparse.Namespace) -> int:
 class _Screen:
     """Writes an answer as it comes, then where it comes from."""
 
-    def __init__(self) -> None:
+    def __init__(self, explain: bool) -> None:
         self._begun = False
+        self._explain = explain
 
     def __call__(self, text: str) -> None:
         self._begun = True
@@ -93,11 +96,14 @@ class _Screen:
         if answer.reason == "no_model":
             if not quiet:
                 output.say("no language model was given (--llm SPEC): these are the passages")
-            output.write(for_people(answer.context))
+            output.write(for_people(answer.context, self._explain))
         elif answer.reason is not None:
             output.write(answer.text)
             if not quiet:
                 output.say(f"no passages: {answer.reason}")
         elif answer.citations:
-            lines = [f"  [{cited.number}] {place_of(cited.passage)}" for cited in answer.citations]
+            lines = []
+            for cited in answer.citations:
+                lines.append(f"  [{cited.number}] {place_of(cited.passage)}")
+                lines += reasons(cited.passage) if self._explain else []
             output.write("\n".join(["", "Sources:", *lines]))

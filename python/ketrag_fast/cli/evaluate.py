@@ -67,6 +67,11 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "--substring", action="store_true", help="an answer inside a word counts as covered too"
     )
     parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="keep with each result why its passages are in the context (needs --save or --json)",
+    )
+    parser.add_argument(
         "--concatenate",
         metavar="SEED",
         help="all passages in one document, in an order shuffled with SEED, as the published KET-RAG code "
@@ -89,6 +94,8 @@ def run(args: argparse.Namespace) -> int:
         return _compare_saved(args)
     if args.judge is not None and args.compare is None:
         raise ConfigError("--judge prefers one of two answers", hint="name the two sides: --compare A B")
+    if args.explain and (args.compare is not None or not args.json) and args.save is None:
+        raise ConfigError("--explain keeps its reasons with the results", hint="add --save FOLDER or --json")
     modes = _modes(args)
     budgets = _budgets(args.budget or _BUDGETS)
     seed = None if args.concatenate is None else Settings(seed=parse("seed", args.concatenate)).seed
@@ -111,7 +118,14 @@ def run(args: argparse.Namespace) -> int:
 
             asked = answers = Asked(index, options.flags(args).get("llm"), top=settings.top)
         found = collect(
-            index, dataset, modes, budgets, top=settings.top, substring=args.substring, answer=answers
+            index,
+            dataset,
+            modes,
+            budgets,
+            top=settings.top,
+            substring=args.substring,
+            answer=answers,
+            explain=args.explain,
         )
         found, scorer = _bertscore(args, found, dataset)
         if args.save is not None:
@@ -137,6 +151,7 @@ def run(args: argparse.Namespace) -> int:
                 "rows": [row.as_dict() for row in rows],
                 "not_run": absent,
                 **scorer,
+                **({"results": [result.to_json() for result in found.results]} if args.explain else {}),
             }
         )
     else:
@@ -336,7 +351,8 @@ def _index(args: argparse.Namespace, dataset: DataSet) -> Iterator[Index]:
     if args.index is not None:
         flags = options.flags(args)
         llm = flags.pop("llm", None)
-        given = [name for name in flags if catalogue()[name].concerns == "build"]
+        # The index's own model may lie elsewhere; opening the index refuses another one.
+        given = [n for n in flags if catalogue()[n].concerns == "build" and n != "embedder"]
         if given:
             flag = given[0].replace("_", "-")
             raise ConfigError(f"--{flag} says how to build, but -i names an index that is built")

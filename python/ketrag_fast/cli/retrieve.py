@@ -82,7 +82,7 @@ def for_people(context: Context, explain: bool = False) -> str:
     for passage in context.passages:
         lines.append(f"  [{passage.rank}] {place_of(passage)}  ({passage.score:.3f})")
         if explain:
-            lines += [f"      {json.dumps(reason, ensure_ascii=False)}" for reason in passage.why]
+            lines += reasons(passage)
     return "\n".join(lines)
 
 
@@ -91,6 +91,11 @@ def place_of(passage: Passage) -> str:
     page = "" if passage.page is None else f" p. {passage.page}"
     title = f"  {passage.title}" if passage.title else ""
     return f"{passage.document}{page}:{passage.start}-{passage.end}{title}"
+
+
+def reasons(passage: Passage) -> list[str]:
+    """Why a passage is there, a line for each reason."""
+    return [f"      {json.dumps(reason, ensure_ascii=False)}" for reason in passage.why]
 
 
 @dataclass(frozen=True, slots=True)

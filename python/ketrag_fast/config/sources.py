@@ -13,9 +13,17 @@ from ketrag_fast.errors import ConfigError
 
 PREFIX = "KETRAG_"
 OTHER_VARIABLES = frozenset(
-    {"KETRAG_INDEX", "KETRAG_CONFIG", "KETRAG_DATA", "KETRAG_SHARED", "KETRAG_OPENAI_API_KEY"}
+    {
+        "KETRAG_INDEX",
+        "KETRAG_CONFIG",
+        "KETRAG_DATA",
+        "KETRAG_SHARED",
+        "KETRAG_OPENAI_API_KEY",
+        "KETRAG_ENCODER_KERNEL",
+    }
 )
-"""Not settings: where the index and the settings lie, where the question sets do, an endpoint's key."""
+"""Not settings: where the index, the settings and the question sets lie, an endpoint's key, and which
+instructions the encoder uses (kernels/encoder.py)."""
 DEFAULT_FILE = "ketrag.toml"
 
 Presets = Mapping[str, Mapping[str, Any]]

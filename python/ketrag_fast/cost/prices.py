@@ -23,8 +23,10 @@ from ketrag_fast.errors import ConfigError
 
 DEFAULT_FILE: Final = "prices.toml"
 _KINDS: Final = ("input", "output", "embedding")
-_LOCAL: Final = ("builtin", "none", "heuristic", "replay", "llama-cpp", "sentence-transformers", "vectors")
-"""Kinds of models that nobody sends a bill for."""
+_READERS: Final = frozenset(("none", "heuristic", "replay", "llama-cpp"))
+_EMBEDDERS: Final = frozenset(("builtin", "native", "local", "sentence-transformers", "vectors"))
+_LOCAL: Final = _READERS | _EMBEDDERS
+"""Kinds of readers and of embedders that nobody sends a bill for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from ketrag_fast.eval.answers import Answers, read_answers
 from ketrag_fast.eval.compare import Comparison, Side, compare, render_comparison
 from ketrag_fast.eval.concatenate import concatenated
 from ketrag_fast.eval.datasets import DataSet, Question, load_dataset
-from ketrag_fast.eval.paired import Difference, paired
+from ketrag_fast.eval.paired import Difference, holm, paired
 from ketrag_fast.eval.provenance import describe
 from ketrag_fast.eval.results import METRICS, Result
 from ketrag_fast.eval.rows import Row
@@ -31,6 +31,7 @@ __all__ = [
     "concatenated",
     "describe",
     "evaluate",
+    "holm",
     "load",
     "load_dataset",
     "paired",

@@ -87,6 +87,20 @@ def sign_test(better: int, worse: int) -> float:
     return min(1.0, float(2 * tail / 2**n))
 
 
+def holm(ps: Sequence[float]) -> list[float]:
+    """Holm's correction of the p of several comparisons, in their order.
+
+    Those that stay below a bound are all true but for a chance of at most that bound, however many were made.
+    """
+    order = sorted(range(len(ps)), key=lambda place: ps[place])
+    corrected = [0.0] * len(ps)
+    largest = 0.0
+    for rank, place in enumerate(order):
+        largest = max(largest, min(1.0, (len(ps) - rank) * ps[place]))
+        corrected[place] = largest
+    return corrected
+
+
 def randomisation(gaps: NDArray[np.float64], *, flips: int = FLIPS, seed: int = SEED) -> float:
     """Two-sided p: the share of random sign flips whose mean is at least as far from 0 (Fisher 1935).
 

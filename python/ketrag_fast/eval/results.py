@@ -17,7 +17,8 @@ class Result:
 
     `covered` of a question answered by yes or no says little (`yes_no`): it stays out of coverage. `found`
     holds the documents of the context by rank, each once; `rank` is that of the first gold one, 0 if none is
-    there. `em`, `f1` (KET-RAG's), `f1_plain` (HippoRAG's) and `bertscore` judge `answer`.
+    there. `em`, `f1` (KET-RAG's), `f1_plain` (HippoRAG's) and `bertscore` judge `answer`. `why` says of each
+    passage of the context where it is from and why it is there, if that was asked for.
     """
 
     question: str
@@ -37,6 +38,7 @@ class Result:
     f1: float | None = None
     f1_plain: float | None = None
     bertscore: float | None = None
+    why: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def reciprocal_rank(self) -> float | None:
@@ -48,16 +50,18 @@ class Result:
         return None if self.rank is None else float(0 < self.rank <= k)
 
     def to_json(self) -> dict[str, Any]:
-        """All fields; a line of `results.jsonl`."""
-        return asdict(self)
+        """All fields, `why` only where there is something in it; a line of `results.jsonl`."""
+        found = asdict(self)
+        return found if self.why else {name: value for name, value in found.items() if name != "why"}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Result:
         """The inverse of `to_json`. Raises InputError for a line that is not one."""
         try:
-            known = {f.name: data[f.name] for f in fields(cls)}
-            result = cls(**{**known, "found": tuple(map(str, known["found"]))})
-        except (KeyError, TypeError) as error:
+            known = {f.name: data[f.name] for f in fields(cls) if f.name != "why"}
+            why = tuple(dict(passage) for passage in data.get("why", ()))
+            result = cls(**{**known, "found": tuple(map(str, known["found"])), "why": why})
+        except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"not a result of an evaluation: {error}") from error
         numbers = (result.recall, result.ms, result.em, result.f1, result.f1_plain, result.bertscore)
         whole = (result.budget, result.tokens, *((result.rank,) if result.rank is not None else ()))

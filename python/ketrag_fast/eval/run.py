@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 from ketrag_fast.errors import BackendMissing, ModeUnavailable
 from ketrag_fast.eval import metrics
@@ -24,6 +24,7 @@ class Passage(Protocol):
 
     @property
     def document(self) -> str: ...  # noqa: D102 - the id that judgements name
+    def to_json(self) -> Mapping[str, Any]: ...  # noqa: D102 - looked at where reasons are asked for
 
 
 class Context(Protocol):
@@ -45,7 +46,13 @@ class Retriever(Protocol):
     """What scoring needs of an index."""
 
     def retrieve_budgets(
-        self, questions: Sequence[str], *, mode: str, budgets: Sequence[int], top: int | None = None
+        self,
+        questions: Sequence[str],
+        *,
+        mode: str,
+        budgets: Sequence[int],
+        top: int | None = None,
+        explain: bool = False,
     ) -> Sequence[Sequence[Context]]:
         """For each question a context for each budget, the question ranked once for all of them."""
 
@@ -90,12 +97,14 @@ def collect(
     top: int | None = None,
     substring: bool = False,
     answer: Answerer | None = None,
+    explain: bool = False,
 ) -> Collected:
     """Retrieve for every question of `dataset` and score each context by itself.
 
     `top` limits the passages of a context. `substring` counts an answer inside a word as covered. `answer`
-    gives the answers that EM and F1 judge; without it they are None. A mode that the index cannot run is
-    skipped with its reason; any other error is raised.
+    gives the answers that EM and F1 judge; without it they are None. `explain` keeps with each result why its
+    passages are in the context. A mode that the index cannot run is skipped with its reason; any other error
+    is raised.
     """
     known = [_Answers.of(question) for question in dataset.questions]
     normalise = _line_by_line()
@@ -106,14 +115,17 @@ def collect(
         try:
             for start in range(0, len(dataset.questions), _BATCH):
                 batch = dataset.questions[start : start + _BATCH]
-                found = index.retrieve_budgets([q.text for q in batch], mode=mode, budgets=budgets, top=top)
+                found = index.retrieve_budgets(
+                    [q.text for q in batch], mode=mode, budgets=budgets, top=top, explain=explain
+                )
                 for question, answers, contexts in zip(
                     batch, known[start : start + _BATCH], found, strict=True
                 ):
                     for row, budget, context in zip(own, budgets, contexts, strict=True):
                         reply = None if answer is None else answer(question, mode, budget, context.text)
                         hit = answers.in_context(context.text, normalise, substring)
-                        row.append(_result(question, answers, mode, budget, context, hit, reply))
+                        result = _result(question, answers, mode, budget, context, hit, reply)
+                        row.append(replace(result, why=_reasons(context)) if explain else result)
         except (ModeUnavailable, BackendMissing) as error:
             skipped[mode] = error.message
             continue
@@ -170,6 +182,15 @@ def _result(
         if judged and reply is not None
         else None,
     )
+
+
+_EXPLAINED = ("rank", "unit", "document", "start", "end", "score", "channel", "why")
+
+
+def _reasons(context: Context) -> tuple[Mapping[str, Any], ...]:
+    """Of each passage where it is from and why it is there; its text is in the index."""
+    passages = (passage.to_json() for passage in context.passages)
+    return tuple({name: passage[name] for name in _EXPLAINED} for passage in passages)
 
 
 def _line_by_line() -> Callable[[str], str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from ketrag_fast.storage.layout import Layout
 if TYPE_CHECKING:
     from ketrag_fast.backends.ann.stored import StoredGraph
     from ketrag_fast.backends.embedders.questions import Questions
+    from ketrag_fast.inspection import Skeleton
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,13 @@ class Opened:
     """The language models of this index; those that were opened outlive a `refresh`."""
     graphs: Mapping[str, StoredGraph]
     """Of `units`, `keywords` and `entities`, those that hnswlib made a graph of."""
+
+    @cached_property
+    def skeleton(self) -> Skeleton:
+        """For looking at single entities. Raises ModeUnavailable where there is none."""
+        from ketrag_fast.inspection import Skeleton
+
+        return Skeleton(self.generation)
 
     def close(self) -> None:
         """Lets go of the models."""

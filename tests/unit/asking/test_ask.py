@@ -182,6 +182,22 @@ def test_the_command_streams_and_cites(
     assert "1 citation led nowhere" in err
 
 
+def test_the_command_explains_its_sources(
+    folder: Path, server: Chat, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["ask", "-i", str(folder), "--mode", "bm25", "--explain", QUESTION]
+    assert main([*asked, "--llm", spec(server)]) == 0
+    _, _, sources = capsys.readouterr().out.partition("\nSources:\n")
+    place, *reasons = sources.splitlines()
+    assert place.startswith("  [1] fram:0-")
+    assert reasons
+    told = [json.loads(line) for line in reasons]
+    assert main([*asked, "--llm", spec(server), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["passages"][0]["why"] == told
+    assert main([*asked, "--llm", "none"]) == 0
+    assert reasons[0] in capsys.readouterr().out.splitlines()
+
+
 def test_the_command_prints_json(folder: Path, server: Chat, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ask", "-i", str(folder), "--llm", spec(server), "--json", QUESTION]) == 0
     said = json.loads(capsys.readouterr().out)

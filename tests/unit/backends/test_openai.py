@@ -249,7 +249,7 @@ def test_a_stop_does_not_wait_for_slow_replies() -> None:
 
     def encode(texts: Any) -> Any:
         if texts != ["a trial"]:
-            release.wait(20)
+            release.wait(300)
         return slow(texts)
 
     with Endpoint(encode) as server:
@@ -257,6 +257,6 @@ def test_a_stop_does_not_wait_for_slow_replies() -> None:
         started = time.monotonic()
         with pytest.raises(Cancelled):
             embedder.embed(TEXTS, cancel=lambda: time.monotonic() - started > 0.3)
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 100
         release.set()
         embedder.close()

@@ -52,10 +52,17 @@ def ask(model: OpenAIModel, count: int = 1, limits: Limits = LIMITS) -> list[Rep
     return sorted(model.replies(prompts(count), limits), key=lambda reply: reply.number)
 
 
-def test_every_prompt_has_its_reply_and_what_it_took(server: Chat) -> None:
+def test_every_prompt_has_its_reply_and_what_it_took() -> None:
     account = Account(1.0)
-    model = connect(server.url, account=account, slots=3)
-    found = ask(model, 10)
+    two = threading.Barrier(2)  # each request is answered when there is another one beside it
+
+    def answer(_: Any) -> str:
+        two.wait(300)
+        return GOOD
+
+    with Chat(answer) as server:
+        model = connect(server.url, account=account, slots=3)
+        found = ask(model, 10)
     assert [reply.number for reply in found] == list(range(10))
     assert all((r.text, r.finish, r.tokens_out, r.error) == (GOOD, "stop", 5, None) for r in found)
     assert account.tokens_out == 50
@@ -145,16 +152,16 @@ def test_retry_after_is_respected(server: Chat) -> None:
 
 
 def test_a_wait_that_the_endpoint_asks_for_is_no_part_of_a_reply_s_seconds(server: Chat) -> None:
-    with ChatProxy(server.port, [status(429, "1.2")]) as proxy:
-        assert ask(connect(proxy.url), 1, Limits(tokens=50, seconds=1.0))[0].text == GOOD
+    with ChatProxy(server.port, [status(429, "4.2")]) as proxy:
+        assert ask(connect(proxy.url), 1, Limits(tokens=50, seconds=4.0))[0].text == GOOD
 
 
 def test_a_silent_endpoint_is_asked_once() -> None:
-    with Chat(lambda _: GOOD, pause=5.0) as slow:
+    with Chat(lambda _: GOOD, pause=600.0) as slow:
         started = time.monotonic()
-        (reply,) = ask(connect(slow.url), 1, Limits(tokens=50, seconds=0.5))
+        (reply,) = ask(connect(slow.url), 1, Limits(tokens=50, seconds=2.0))
         assert (reply.finish, len(slow.requests)) == ("time", 1)
-        assert time.monotonic() - started < 4
+        assert time.monotonic() - started < 300
 
 
 def _content(value: Any) -> Fault:
@@ -204,10 +211,8 @@ def test_a_reply_of_any_content_is_a_reply(server: Chat, content: str) -> None:
 
 def test_a_reply_that_never_ends_is_ended(server: Chat) -> None:
     with ChatProxy(server.port, [trickle]) as proxy:
-        started = time.monotonic()
-        found = ask(connect(proxy.url, slots=1), 2, Limits(tokens=50, seconds=0.5))
+        found = ask(connect(proxy.url, slots=1), 2, Limits(tokens=50, seconds=4.0))
         assert [reply.finish for reply in found] == ["time", "stop"]
-        assert time.monotonic() - started < 5
 
 
 @pytest.mark.parametrize("fault", [status(500), web_page])
@@ -297,15 +302,12 @@ def test_prices_of_input_and_output_differ() -> None:
 
 
 def test_a_stop_does_not_wait_for_slow_replies() -> None:
-    with Chat(lambda _: GOOD, pause=8.0) as server:
+    with Chat(lambda _: GOOD, pause=600.0) as server:
         model = connect(server.url, slots=2)
         started = time.monotonic()
-        stop = threading.Timer(0.3, lambda: wanted.append(True))
-        wanted: list[bool] = []
-        stop.start()
-        found = list(model.replies(prompts(9), LIMITS, lambda: bool(wanted)))
+        found = list(model.replies(prompts(9), LIMITS, lambda: len(server.requests) == 2))
         assert [reply.finish for reply in found] == ["cancelled", "cancelled"]
-        assert time.monotonic() - started < 4
+        assert time.monotonic() - started < 300
 
 
 def test_a_stream_comes_in_pieces_and_ends_with_the_whole() -> None:
@@ -348,13 +350,12 @@ def test_streams_that_go_wrong() -> None:
 def test_a_stream_is_stopped_at_once() -> None:
     with Chat(lambda _: " ".join(map(str, range(1000))), pause=0.05) as server:
         model = connect(server.url)
-        started = time.monotonic()
         seen: list[str | Reply] = []
         seen.extend(model.stream(prompts(1)[0], Limits(tokens=5000), lambda: len(server.said) > 3))
         assert isinstance(seen[-1], Reply)
         assert seen[-1].finish == "cancelled"
         assert seen[-1].text.startswith("0 1 2 ")
-        assert time.monotonic() - started < 4
+        assert len(server.said) < 1000
 
 
 # ---------------------------------------------------------------- a real model

@@ -17,6 +17,7 @@ from ketrag_fast.config import (
     resolve,
 )
 from ketrag_fast.errors import ConfigError
+from ketrag_fast.pipeline.planning import needs_reader
 from ketrag_fast.systems.registry import registry
 
 
@@ -113,6 +114,7 @@ def test_environment() -> None:
         "KETRAG_MAX_DF_RATIO": "",
         "KETRAG_OFFLINE": "yes",
         "KETRAG_INDEX": "x",
+        "KETRAG_ENCODER_KERNEL": "portable",
         "PATH": "/",
     }
     assert from_environment(environ) == {"knn_k": 0, "max_df_ratio": None, "offline": True}
@@ -161,6 +163,17 @@ def test_every_preset_is_possible(system: str) -> None:
     assert found.settings.system == system
     for name, value in registry().presets[system].items():
         assert getattr(found.settings, name) == value
+
+
+def test_systems_with_a_skeleton_glean_once_as_the_paper_does() -> None:
+    found = registry()
+    read = {
+        name
+        for name, row in found.presets.items()
+        if "mode" in row and needs_reader(found, row["mode"], Settings())
+    }
+    assert {name for name, row in found.presets.items() if row.get("gleanings") == 1} == read
+    assert resolve(flags={"system": "default"}, presets=found.table).settings.gleanings == 0
 
 
 def test_unknown_system() -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ketrag_fast.backends.embedders.registry import _LOADERS
 from ketrag_fast.cost.bill import bill, usd_text
-from ketrag_fast.cost.prices import Price, Prices, model_name, read_prices
+from ketrag_fast.cost.prices import FREE, Price, Prices, model_name, read_prices
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.types import Usage
 
@@ -56,6 +57,11 @@ def test_a_model_on_this_machine_is_free_and_an_endpoint_on_it_is_not_known_to_b
     usage = Usage(tokens_in=10, tokens_out=10, embedding_tokens=10)
     assert bill(usage, Prices(), "llama-cpp:/m.gguf", "sentence-transformers:/m").total == 0.0
     assert bill(usage, Prices(), "openai:m@http://127.0.0.1:1/v1", "builtin").total is None
+
+
+@pytest.mark.parametrize("kind", sorted(_LOADERS.keys() - {"openai"}))
+def test_every_embedder_but_an_endpoint_is_free(kind: str) -> None:
+    assert Prices().of(f"{kind}:somewhere") == FREE
 
 
 def test_half_a_price_is_no_price() -> None:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -37,7 +38,13 @@ class FakeIndex:
         self.calls: list[tuple[int, str]] = []
 
     def retrieve_budgets(
-        self, questions: Sequence[str], *, mode: str, budgets: Sequence[int], top: int | None = None
+        self,
+        questions: Sequence[str],
+        *,
+        mode: str,
+        budgets: Sequence[int],
+        top: int | None = None,
+        explain: bool = False,
     ) -> list[list[FakeContext]]:
         if mode == "keyword":
             raise ModeUnavailable("the index has no keyword vectors", hint="rebuild")
@@ -176,10 +183,8 @@ def test_many_questions_go_in_batches_with_the_same_scores() -> None:
 
 def test_an_index_that_loses_a_context_is_not_believed() -> None:
     class Short(FakeIndex):
-        def retrieve_budgets(
-            self, questions: Sequence[str], *, mode: str, budgets: Sequence[int], top: int | None = None
-        ) -> list[list[FakeContext]]:
-            return super().retrieve_budgets(questions, mode=mode, budgets=budgets, top=top)[:-1]
+        def retrieve_budgets(self, questions: Sequence[str], **options: Any) -> list[list[FakeContext]]:
+            return super().retrieve_budgets(questions, **options)[:-1]
 
     with pytest.raises(ValueError, match="shorter"):
         evaluate(Short(RANKING), ASKED, ["walk"], [1])

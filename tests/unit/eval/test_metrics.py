@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import re
 import string
-import time
 from collections import Counter
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.effort import processor_seconds
 
 from ketrag_fast.eval import metrics
 
@@ -201,7 +201,6 @@ def test_bootstrap_draws_in_blocks_of_bounded_size() -> None:
 
 def test_normalising_a_large_context_is_quick() -> None:
     context = "The Fram, built by Archer, drifted across a polar sea — for three years. " * 750  # 12k tokens
-    started = time.perf_counter()
-    for _ in range(20):
-        metrics.normalise(context)
-    assert (time.perf_counter() - started) / 20 < 0.05  # some 2 ms on an idle core
+    with processor_seconds(1.0):  # some 2 ms each
+        for _ in range(20):
+            metrics.normalise(context)

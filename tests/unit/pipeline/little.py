@@ -54,7 +54,7 @@ def sleeping(flag: Path) -> list[Stage]:
 
     def run(inputs: StageInputs, settings: Settings, ctx: StageContext) -> Outputs:
         flag.write_text("here")
-        time.sleep(60)
+        time.sleep(600)
         raise AssertionError
 
     return [WORDS, Stage("histogram", 1, ("words",), ("knn_k",), run)]

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -382,3 +384,39 @@ def test_file_that_vanishes_while_it_is_read(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         list(reader(SourceFile(tmp_path / "gone.txt", "gone.txt")))
     assert reader_for(".exe") is None
+
+
+def test_long_cells_leave_the_limit_of_other_users_of_csv_alone(tmp_path: Path) -> None:
+    """Tables with cells above the library's limit, read in threads while others use csv themselves."""
+    limit = csv.field_size_limit()
+    long = "word " * limit
+    source = tmp_path / "long.csv"
+    source.write_text(f'_id,text\na,"{long}"\nb,"{long}"\n')
+    reader = reader_for(".csv")
+    assert reader is not None
+    ready = threading.Barrier(3)
+    texts: list[str] = []
+    refused: list[bool] = []
+
+    def ours() -> None:
+        ready.wait()
+        for _ in range(5):
+            found = list(reader(SourceFile(source, "long.csv", "cp1252")))
+            texts.extend(item.text for item in found if isinstance(item, Document))
+
+    def another() -> None:
+        ready.wait()
+        for _ in range(20):
+            try:
+                list(csv.reader([long]))
+            except csv.Error:
+                refused.append(csv.field_size_limit() == limit)
+
+    threads = [threading.Thread(target=work) for work in (ours, ours, another)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert texts == [long] * 20
+    assert refused == [True] * 20
+    assert csv.field_size_limit() == limit

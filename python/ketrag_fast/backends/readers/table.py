@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Iterator
+from functools import cache
+from importlib.util import find_spec, module_from_spec
 from itertools import zip_longest
+from types import ModuleType
 
 from ketrag_fast.backends.readers.base import Item, SourceFile
 from ketrag_fast.backends.readers.decode import decode
@@ -13,6 +15,22 @@ from ketrag_fast.backends.readers.record import ID_NAMES, document_of
 
 _LONGEST_CELL = 2**31 - 1  # what a C long holds everywhere; the library's own limit is 131,072
 _DELIMITERS = ",;\t|"
+
+
+@cache
+def _csv() -> ModuleType:
+    """An instance of the standard library's parser with a limit of its own.
+
+    The limit of a cell's size belongs to the module `_csv`: `csv.field_size_limit` would change what every
+    other user of csv in this process accepts.
+    """
+    spec = find_spec("_csv")
+    if spec is None or spec.loader is None:
+        raise ImportError("this Python has no module _csv")
+    own = module_from_spec(spec)
+    spec.loader.exec_module(own)
+    own.field_size_limit(_LONGEST_CELL)
+    return own
 
 
 def read_table(file: SourceFile) -> Iterator[Item]:
@@ -25,7 +43,7 @@ def read_table(file: SourceFile) -> Iterator[Item]:
         yield file.failure("the file is empty")
         return
     text = decode(data, file.fallback_encoding)
-    csv.field_size_limit(_LONGEST_CELL)
+    csv = _csv()
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(file, text))
     header: list[str] | None = None
     while True:

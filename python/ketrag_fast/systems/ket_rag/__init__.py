@@ -262,12 +262,16 @@ _LOW_COST: Mapping[str, Any] = {
 }
 _HIGH_PERFORMANCE = {**_LOW_COST, "chunk_tokens": 150}
 
+# A language model is asked once more for what it missed, as in the paper's experiments.
+_SPLIT = {"split_level": 3, "core_ratio": 0.8, "gleanings": 1}
+_WHOLE = {"split_level": 0, "core_ratio": 1.0, "gleanings": 1}
+
 _SOLUTIONS: Mapping[str, Mapping[str, Any]] = {
-    "ket-rag-p": {"split_level": 3, "core_ratio": 0.8, "core_selection": "pagerank", "mode": "ket"},
-    "ket-rag-u": {"split_level": 3, "core_ratio": 0.8, "core_selection": "uniform", "mode": "ket"},
-    "skeleton-rag": {"split_level": 3, "core_ratio": 0.8, "core_selection": "pagerank", "mode": "skeleton"},
-    "ms-graph-rag": {"split_level": 0, "core_ratio": 1.0, "mode": "ms-graph"},
-    "hybrid-rag": {"split_level": 0, "core_ratio": 1.0, "mode": "hybrid", "kg_share": 0.5},
+    "ket-rag-p": {**_SPLIT, "core_selection": "pagerank", "mode": "ket"},
+    "ket-rag-u": {**_SPLIT, "core_selection": "uniform", "mode": "ket"},
+    "skeleton-rag": {**_SPLIT, "core_selection": "pagerank", "mode": "skeleton"},
+    "ms-graph-rag": {**_WHOLE, "mode": "ms-graph"},
+    "hybrid-rag": {**_WHOLE, "mode": "hybrid", "kg_share": 0.5},
     "keyword-rag": {"split_level": 0, "core_ratio": 0.0, "mode": "keyword"},
     "text-rag": {"split_level": 0, "core_ratio": 0.0, "mode": "text"},
     "knng-rag": {"split_level": 0, "core_ratio": 0.0, "mode": "knng"},

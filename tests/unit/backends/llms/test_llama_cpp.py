@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import socket
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -153,12 +152,10 @@ def test_the_cap_on_seconds(model: LlamaCppModel) -> None:
     endless = replace(
         LIMITS, tokens=1500, seconds=0.2, schema={"type": "array", "items": ROW, "minItems": 400}
     )
-    began = time.monotonic()
     (reply,) = model.replies(prompts()[:1], endless)
     assert reply.finish in ("time", "repetition")
     (reply,) = model.replies(prompts()[:1], replace(LIMITS, seconds=0.0))
     assert reply.finish == "time"
-    assert time.monotonic() - began < 20
 
 
 def test_a_reply_in_circles_is_stopped(model: LlamaCppModel) -> None:
