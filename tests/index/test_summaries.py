@@ -14,9 +14,11 @@ import pytest
 
 from ketrag_fast import Index, Settings
 from ketrag_fast.errors import ConfigError
-from ketrag_fast.extraction.journal import Row
-from ketrag_fast.extraction.summaries import INPUT, described
+from ketrag_fast.extraction.options import PromptOptions
+from ketrag_fast.extraction.summaries import INPUT, described, summary_of, summary_task
 from ketrag_fast.kernels.text import count_tokens, unpack
+from ketrag_fast.storage.journal import KeptReply
+from ketrag_fast.tasks.task import Item
 from tests.process import POLAR, command
 from tests.support.chat import Chat
 from tests.support.chat_rules import read_by_rules
@@ -169,6 +171,8 @@ def test_llama_cpp_writes_them(docs: Path, tiny_gguf: Path, tmp_path: Path) -> N
 def test_many_lines_go_in_batches_and_none_is_left_out() -> None:
     lines = [f"line {n} " + "word " * 300 for n in range(40)]
     (one,) = described([(("A",), lines)])
+    task = summary_task(PromptOptions(), None)
+    item = Item(task, one, task.key(one))
     seen: list[str] = []
     made: list[str] = []
     while (batch := one.batch(made)) is not None:
@@ -177,8 +181,7 @@ def test_many_lines_go_in_batches_and_none_is_left_out() -> None:
         assert not made or made[-1] in batch
         seen += [line for line in batch if line not in made]
         made.append(f"summary {len(made)}")
-        row = Row(len(made) - 1, 1, "", "stop", None, "clean", 0, 0, made[-1])
-        one.rows.append(row)
-        assert one.made == made
+        item.kept.append(KeptReply(len(made) - 1, 1, "", "stop", None, "clean", 0, 0, made[-1]))
+        assert item.values == made
     assert sorted(seen) == sorted(lines) and len(made) > 2
-    assert one.summary == made[-1] and one.next() is None
+    assert summary_of(item) == made[-1] and item.next() is None

@@ -14,7 +14,8 @@ from ketrag_fast.backends.llms.protocol import LanguageModel, Reply
 from ketrag_fast.backends.llms.registry import ModelOptions
 from ketrag_fast.errors import BackendError, ConfigError, ModeUnavailable
 from ketrag_fast.eval import DataSet, Question, evaluate
-from ketrag_fast.hyde import Hyde, _usable, prompt_hash
+from ketrag_fast.hyde import TASK, Hyde, prompt_hash
+from ketrag_fast.storage.journal import KeptReply
 
 DOCUMENTS = [
     Document("fram", "The Fram was built by Colin Archer for the ice.", "Fram"),
@@ -95,6 +96,11 @@ def test_a_model_that_is_not_there_is_an_error_of_the_question_alone(place: Path
             index.retrieve("Who?", mode="hyde")
 
 
+def written(reply: Reply) -> str | None:
+    kept = KeptReply(0, 1, reply.text, reply.finish, reply.error, "unusable", 0, 0)
+    return TASK.judged("Who?", kept)[1]
+
+
 @pytest.mark.parametrize(
     ("reply", "text"),
     [
@@ -110,11 +116,11 @@ def test_a_model_that_is_not_there_is_an_error_of_the_question_alone(place: Path
     ],
 )
 def test_what_counts_as_a_passage(reply: Reply, text: str | None) -> None:
-    assert _usable(reply) == text
+    assert written(reply) == text
 
 
 def test_an_endless_passage_is_cut() -> None:
-    assert len(_usable(Reply(0, "word " * 100_000, "length")) or "") <= 4000
+    assert len(written(Reply(0, "word " * 100_000, "length")) or "") <= 4000
 
 
 def test_an_index_opens_its_model_once(place: Path, tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ketrag_fast.backends.spending import SpendingLimit
 from ketrag_fast.config import Resolved, Settings, build_settings, resolve
 from ketrag_fast.errors import Cancelled, ConfigError, IndexDamaged, ModelMismatch
 from ketrag_fast.pipeline.ingest import Ingested, Sources, ingest
@@ -98,9 +99,10 @@ def build(
             read = ingest(tables, sources, resolved.settings, meter, replace=replace)
             if meter.finish() is False:
                 raise Cancelled("stopped after reading the sources")
+            limit = SpendingLimit(resolved.settings.limit_usd)
             with (
-                source_of(resolved.settings, layout) as source,
-                opened(resolved.settings, layout, reads, callback) as reading,
+                source_of(resolved.settings, layout, limit) as source,
+                opened(resolved.settings, layout, reads, callback, limit) as reading,
             ):
                 _require_same_model(base, source, rebuild)
                 anew = frozenset(stage.name for stage in stages) if rebuild else frozenset()
@@ -270,7 +272,7 @@ class Build:
 
 
 @contextmanager
-def source_of(settings: Settings, layout: Layout) -> Iterator[VectorSource | None]:
+def source_of(settings: Settings, layout: Layout, limit: SpendingLimit) -> Iterator[VectorSource | None]:
     """The model that the settings name, not loaded yet; None for the built-in vectors."""
     from ketrag_fast.backends.embedders.registry import BUILTIN, parse
     from ketrag_fast.backends.embedders.settings import options_of
@@ -280,7 +282,7 @@ def source_of(settings: Settings, layout: Layout) -> Iterator[VectorSource | Non
         yield None
         return
     layout.work.mkdir(parents=True, exist_ok=True)
-    with VectorSource(settings.embedder, options_of(settings), layout.tables, layout.work) as source:
+    with VectorSource(settings.embedder, options_of(settings, limit), layout.tables, layout.work) as source:
         yield source
 
 

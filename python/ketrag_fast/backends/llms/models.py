@@ -1,4 +1,4 @@
-"""The language models that an open index asks: each opened once, lent to one question at a time."""
+"""The language models that an open index asks: each opened once, used by one question at a time."""
 
 from __future__ import annotations
 
@@ -6,22 +6,27 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ketrag_fast.backends.llms.protocol import LanguageModel
-from ketrag_fast.backends.llms.registry import ModelOptions, open_model
-from ketrag_fast.backends.spending import Account
+from ketrag_fast.backends.llms.protocol import Identity, LanguageModel
+from ketrag_fast.backends.llms.registry import ModelOptions, open_model, parse_spec
+from ketrag_fast.backends.spending import Account, SpendingLimit
 from ketrag_fast.config import Settings
+from ketrag_fast.errors import DeadlineExceeded
 
 
 class Models:
-    """Safe for threads. What all of them may cost is counted together (`account`)."""
+    """Safe for threads. What all of them may cost is counted together (`account`), under `limit`."""
 
     def __init__(self, settings: Settings) -> None:
+        self.limit = SpendingLimit(settings.limit_usd)
         price = settings.llm_usd_per_million
+        price = settings.usd_per_million if price is None else price
+        # A limit without a price is the fault of an endpoint that is asked, not of an index that is opened.
         self.account = Account(
-            settings.usd_per_million if price is None else price,
-            settings.limit_usd,
+            price,
+            SpendingLimit() if price is None else self.limit,
             usd_per_million_out=settings.llm_usd_per_million_out,
         )
+        self._priced = price is not None or settings.limit_usd is None
         # One reply at a time: in company sums round differently, and a ranking must not depend on company.
         self._options = ModelOptions(
             offline=settings.offline,
@@ -34,14 +39,32 @@ class Models:
         self._opened: dict[str, tuple[LanguageModel, threading.Lock]] = {}
 
     @contextmanager
-    def lend(self, spec: str) -> Iterator[LanguageModel]:
-        """The model of a spec, to its borrower alone. Raises what opening it raises."""
+    def lend(self, spec: str, seconds: float | None = None) -> Iterator[LanguageModel]:
+        """The model of a spec, for the caller alone until the `with` ends. Raises what opening it raises, and
+        DeadlineExceeded where others keep it busy for longer than `seconds`.
+        """
+        model, busy = self._find(spec)
+        if not busy.acquire(timeout=-1 if seconds is None else max(seconds, 0.0)):
+            raise DeadlineExceeded(
+                f"{spec} was busy with other questions until the deadline",
+                hint="give more seconds, or ask fewer questions at once",
+            )
+        try:
+            yield model
+        finally:
+            busy.release()
+
+    def identity(self, spec: str) -> Identity:
+        """Which model a spec names; does not wait for those who use it."""
+        return self._find(spec)[0].identity
+
+    def _find(self, spec: str) -> tuple[LanguageModel, threading.Lock]:
         with self._lock:
             if spec not in self._opened:
+                if not self._priced and parse_spec(spec)[0] == "openai":
+                    Account(None, self.limit)  # raises, and says what to give
                 self._opened[spec] = (open_model(spec, self._options), threading.Lock())
-            model, busy = self._opened[spec]
-        with busy:
-            yield model
+            return self._opened[spec]
 
     def close(self) -> None:
         """Gives back the memory of all."""
