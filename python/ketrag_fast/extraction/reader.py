@@ -15,7 +15,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from ketrag_fast.backends.llms.protocol import Identity, LanguageModel, Limits, Prompt
+from ketrag_fast.backends.llms.protocol import LanguageModel, Limits, ModelIdentity, Prompt
 from ketrag_fast.backends.llms.registry import HEURISTIC, NONE, REPLAY, ModelOptions, open_model, parse_spec
 from ketrag_fast.backends.spending import Account, SpendingLimit
 from ketrag_fast.config import Settings
@@ -71,7 +71,7 @@ class Local:
 
 
 @dataclass(frozen=True)
-class Reader:
+class ChunkReader:
     """`model` or `local` reads; with neither, what is kept is all there is."""
 
     spec: str
@@ -187,7 +187,7 @@ def prompt_options(settings: Settings) -> PromptOptions:
     return PromptOptions(types, settings.language, settings.gleanings, settings.terse_replies)
 
 
-def open_reader(settings: Settings, limit: SpendingLimit | None = None) -> Reader:
+def open_reader(settings: Settings, limit: SpendingLimit | None = None) -> ChunkReader:
     """The reader that `settings.llm` names, ready to read. `none` has no reader: do not ask for it.
 
     `limit` is what the whole build may cost; without it the reader has the settings' limit for itself.
@@ -227,14 +227,14 @@ def open_reader(settings: Settings, limit: SpendingLimit | None = None) -> Reade
     prompt = prompt_fingerprint(replace(options, gleanings=0))
     key = _key(identity.fingerprint, prompt, str(settings.llm_tokens))
     about = {**identity.to_json(), "prompt": prompt, "tokens": settings.llm_tokens}
-    return Reader(settings.llm, key, about, options, limits, grounded=True, model=model)
+    return ChunkReader(settings.llm, key, about, options, limits, grounded=True, model=model)
 
 
-def kept_reader(settings: Settings, row: StoredReader) -> Reader:
+def kept_reader(settings: Settings, row: StoredReader) -> ChunkReader:
     """A reader that asks nobody: what it read before is all it has."""
     kind = parse_spec(row.spec)[0]
     options = prompt_options(settings)
-    return Reader(
+    return ChunkReader(
         row.spec,
         row.key,
         row.identity,
@@ -252,19 +252,19 @@ def stored_key(journal: Journal, key: str | None, spec: str | None) -> StoredRea
     return journal.latest(spec)
 
 
-def _heuristic(spec: str, options: PromptOptions, limits: Limits) -> Reader:
+def _heuristic(spec: str, options: PromptOptions, limits: Limits) -> ChunkReader:
     from ketrag_fast.extraction.heuristic import VERSION, extract
 
     def read(chunk: Chunk) -> Extraction:
         return extract(chunk.title, chunk.text)
 
     mark = f"heuristic {VERSION}"
-    identity = Identity(spec, mark).to_json()
+    identity = ModelIdentity(spec, mark).to_json()
     local = Local(read, places=False, lacking="")
-    return Reader(spec, _key(mark), identity, options, limits, grounded=False, local=local)
+    return ChunkReader(spec, _key(mark), identity, options, limits, grounded=False, local=local)
 
 
-def _replay(spec: str, file: Path, options: PromptOptions, limits: Limits) -> Reader:
+def _replay(spec: str, file: Path, options: PromptOptions, limits: Limits) -> ChunkReader:
     from ketrag_fast.extraction.replay import Recording
 
     recording = Recording.open(file)
@@ -272,10 +272,10 @@ def _replay(spec: str, file: Path, options: PromptOptions, limits: Limits) -> Re
     def read(chunk: Chunk) -> Extraction | None:
         return recording.extraction_for(chunk.document, chunk.start, chunk.end, chunk.title, chunk.text)
 
-    identity = Identity(spec, recording.fingerprint).to_json()
+    identity = ModelIdentity(spec, recording.fingerprint).to_json()
     local = Local(read, places=True, lacking="the recording lacks this chunk")
     key = _key("replay", recording.fingerprint)
-    return Reader(spec, key, identity, options, limits, grounded=False, places=True, local=local)
+    return ChunkReader(spec, key, identity, options, limits, grounded=False, places=True, local=local)
 
 
 def _key(*parts: str) -> str:

@@ -22,7 +22,7 @@ from ketrag_fast.extraction.records import EntityRecord, Extraction, RelationRec
 from ketrag_fast.storage.faults import writing
 
 if TYPE_CHECKING:
-    from ketrag_fast.extraction.reader import Chunk, Reader
+    from ketrag_fast.extraction.reader import Chunk, ChunkReader
     from ketrag_fast.extraction.run import Reading
 
 SCHEMA: Final = "ketrag/recording/1"
@@ -167,7 +167,7 @@ class RecordingWriter:
 # build that was stopped: the recording then grows when the build goes on.
 
 
-def check_place(path: Path, reader: Reader) -> None:
+def check_place(path: Path, reader: ChunkReader) -> None:
     """ConfigError where the recording could not be written; asked before anything is read."""
     if not path.parent.is_dir():
         raise ConfigError(f"there is no folder {path.parent} to write a recording to")

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ketrag_fast.extraction.barren import Watch
 from ketrag_fast.extraction.parse import parse_reply
-from ketrag_fast.extraction.reader import Chunk, Reader
+from ketrag_fast.extraction.reader import Chunk, ChunkReader
 from ketrag_fast.extraction.records import Extraction
 from ketrag_fast.progress import Limited, Meter
 from ketrag_fast.storage.journal import Journal, KeptReply
@@ -24,7 +24,7 @@ _TOLD: Final = 3
 
 
 @dataclass
-class Outcome(Spent):
+class ReadingOutcome(Spent):
     """What one build found read, read itself, and left."""
 
     core: int = 0
@@ -54,12 +54,12 @@ class Reading:
     """One build's reading. `number` is the reader's in the journal; `limit` says when time is up."""
 
     journal: Journal
-    reader: Reader
+    reader: ChunkReader
     number: int
     on_barren: str = "stop"
     retry_failed: bool = False
     limit: Limited | None = None
-    outcome: Outcome = field(default_factory=Outcome)
+    outcome: ReadingOutcome = field(default_factory=ReadingOutcome)
 
     scratch: dict[str, Any] = field(default_factory=dict)
     """What a stage's `look` leaves for its `run` in the same build."""
@@ -76,13 +76,13 @@ class Reading:
             name=self.reader.spec,
         )
 
-    def read(self, chunks: Sequence[Chunk], report: Meter) -> Outcome:
+    def read(self, chunks: Sequence[Chunk], report: Meter) -> ReadingOutcome:
         """Reads what is not kept, in the order of `chunks`; afterwards `outcome` says how all of them stand.
 
         Raises Cancelled when `report` says so, ExtractionError where the first chunks are barren,
         BackendError where the model or endpoint is gone.
         """
-        self.outcome = Outcome(core=len(chunks))
+        self.outcome = ReadingOutcome(core=len(chunks))
         reader, driver = self.reader, self.driver
         texts = reader.model is not None and reader.options.gleanings > 0
         items = driver.items(reader.task, chunks, texts=texts, again=self.retry_failed)

@@ -10,7 +10,7 @@ import pytest
 from ketrag_fast.backends.llms.protocol import Prompt, Reply
 from ketrag_fast.backends.spending import Account
 from ketrag_fast.errors import BackendError, Cancelled, ExtractionError
-from ketrag_fast.extraction.run import Outcome, Reading
+from ketrag_fast.extraction.run import Reading, ReadingOutcome
 from ketrag_fast.progress import Event, Limited, Meter
 from ketrag_fast.storage.journal import Journal
 from tests.support.scripted_model import Say, Scripted, chunks, good, reader
@@ -33,7 +33,7 @@ class Place:
         stop: bool = False,
         limit: Limited | None = None,
         **more: object,
-    ) -> Outcome:
+    ) -> ReadingOutcome:
         how = {name: more.pop(name) for name in ("on_barren", "retry_failed") if name in more}
         who = reader(model, **more)  # type: ignore[arg-type]
         with Journal(self.path) as journal:

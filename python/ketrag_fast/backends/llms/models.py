@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ketrag_fast.backends.llms.protocol import Identity, LanguageModel
+from ketrag_fast.backends.llms.protocol import LanguageModel, ModelIdentity
 from ketrag_fast.backends.llms.registry import ModelOptions, open_model, parse_spec
 from ketrag_fast.backends.spending import Account, SpendingLimit
 from ketrag_fast.config import Settings
@@ -54,7 +54,7 @@ class Models:
         finally:
             busy.release()
 
-    def identity(self, spec: str) -> Identity:
+    def identity(self, spec: str) -> ModelIdentity:
         """Which model a spec names; does not wait for those who use it."""
         return self._find(spec)[0].identity
 
