@@ -12,6 +12,7 @@ from ketrag_fast.backends.llms import models as models_module
 from ketrag_fast.backends.llms.models import Models
 from ketrag_fast.backends.llms.protocol import LanguageModel, Reply
 from ketrag_fast.backends.llms.registry import ModelOptions
+from ketrag_fast.cli.main import main
 from ketrag_fast.errors import BackendError, ConfigError, ModeUnavailable
 from ketrag_fast.eval import DataSet, Question, evaluate
 from ketrag_fast.hyde import TASK, Hyde, prompt_hash
@@ -141,3 +142,18 @@ def test_an_index_opens_its_model_once(place: Path, tiny_gguf: Path, monkeypatch
         assert index.ask(QUESTIONS[1], mode="bm25", budget=200, tokens=4).model is not None
         index.retrieve(QUESTIONS[1], mode="hyde", budget=200)
     assert opened == [spec]
+
+
+@pytest.mark.parametrize("command", ["ask", "retrieve"])
+def test_none_is_no_model_whatever_read_the_chunks(
+    command: str, place: Path, tiny_gguf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An index whose chunks a model has read writes passages with it, unless the user says `--llm none`."""
+    folder, spec = tmp_path / "read", f"llama-cpp:{tiny_gguf}"
+    settings = Settings(llm=spec, llm_tokens=32, on_barren="continue")
+    with Index.build(DOCUMENTS[:1], folder, settings=settings) as index:
+        assert index.writer() is not None
+    argv = [command, QUESTIONS[0], "-i", str(folder), "--mode", "hyde", "--budget", "100", "--json"]
+    assert main([*argv, "--llm", "none"]) == 4
+    assert "needs a language model that writes a passage" in capsys.readouterr().err
+    assert main(argv) == 0
