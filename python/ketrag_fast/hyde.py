@@ -11,16 +11,17 @@ import hashlib
 import json
 import time
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.backends.remembered import Remembered
 from ketrag_fast.config import Settings
 from ketrag_fast.errors import DeadlineExceeded, ModeUnavailable
 from ketrag_fast.progress import Limited
-from ketrag_fast.tasks.task import ParsedReply, Task
 
 if TYPE_CHECKING:
     from ketrag_fast.backends.llms.models import Models
+    from ketrag_fast.tasks.task import Task
 
 INSTRUCTIONS: Final = (
     "Write one short passage, as an encyclopedia would have it, that answers the question. "
@@ -33,32 +34,36 @@ REMEMBERED: Final = 1024
 _LONGEST: Final = 4000
 
 
-def _passage(question: str, text: str, finish: str) -> ParsedReply[str] | None:
-    """The passage, of bounded length; a cap on tokens or seconds leaves a passage too."""
-    if finish in ("cancelled", "repetition"):
-        return None
-    passage = " ".join(text[:_LONGEST].encode("utf-8", "replace").decode("utf-8").split())
-    return ParsedReply(passage) if passage else None
-
-
 def prompt_hash() -> str:
     """SHA-256 of all that the model is told beside the question."""
     return hashlib.sha256(json.dumps([INSTRUCTIONS, TOKENS]).encode("ascii")).hexdigest()
 
 
-TASK: Final[Task[str, str]] = Task(
-    name="hyde",
-    version=1,
-    instructions=INSTRUCTIONS,
-    text=str,
-    parse=_passage,
-    tokens=TOKENS,
-    seconds=SECONDS,
-    attempts=(1, 1),
-    calls=1,
-    subject="the question",
-    activity="writing passages",
-)
+@cache
+def task() -> Task[str, str]:
+    """What is asked about a question. Made when it is needed: most questions are answered without it."""
+    from ketrag_fast.tasks.task import ParsedReply, Task
+
+    def passage(question: str, text: str, finish: str) -> ParsedReply[str] | None:
+        """Of bounded length; a cap on tokens or seconds leaves a passage too."""
+        if finish in ("cancelled", "repetition"):
+            return None
+        words = " ".join(text[:_LONGEST].encode("utf-8", "replace").decode("utf-8").split())
+        return ParsedReply(words) if words else None
+
+    return Task(
+        name="hyde",
+        version=1,
+        instructions=INSTRUCTIONS,
+        text=str,
+        parse=passage,
+        tokens=TOKENS,
+        seconds=SECONDS,
+        attempts=(1, 1),
+        calls=1,
+        subject="the question",
+        activity="writing passages",
+    )
 
 
 class Hyde:
@@ -107,7 +112,7 @@ class Hyde:
         with self._models.lend(self.spec, limit.left) as model:
             found = self._recent.known(questions)  # others may have asked the same while this waited
             driver = Driver(model, limit=limit)
-            items = driver.items(TASK, [text for text in questions if text not in found])
+            items = driver.items(task(), [text for text in questions if text not in found])
             driver.run(items)
         made = {item.about: next(iter(item.values), None) for item in items if item.kept}
         self._recent.add(made)

@@ -15,7 +15,7 @@ from ketrag_fast.backends.llms.registry import ModelOptions
 from ketrag_fast.cli.main import main
 from ketrag_fast.errors import BackendError, ConfigError, ModeUnavailable
 from ketrag_fast.eval import DataSet, Question, evaluate
-from ketrag_fast.hyde import TASK, Hyde, prompt_hash
+from ketrag_fast.hyde import Hyde, prompt_hash, task
 from ketrag_fast.storage.journal import KeptReply
 
 DOCUMENTS = [
@@ -99,7 +99,7 @@ def test_a_model_that_is_not_there_is_an_error_of_the_question_alone(place: Path
 
 def written(reply: Reply) -> str | None:
     kept = KeptReply(0, 1, reply.text, reply.finish, reply.error, "unusable", 0, 0)
-    return TASK.judged("Who?", kept)[1]
+    return task().judged("Who?", kept)[1]
 
 
 @pytest.mark.parametrize(

@@ -122,8 +122,16 @@ def test_remembered_vectors(gate: Gate, tmp_path: Path) -> None:
             questions.load()
             assert np.array_equal(questions.vectors(["sails", "ships"]), first[::-1])
 
+            with pytest.raises(DeadlineExceeded, match="did not embed"):
+                questions.vectors(["another"], 0.1)
+
         while_busy(gate, lambda: questions.vectors([SLOW]), quick)
         assert questions.vectors([SLOW]).shape == (1, first.shape[1])
+        gate.opened.clear()
+        with pytest.raises(DeadlineExceeded, match="did not embed"):
+            questions.vectors([f"{SLOW} once more"], 0.3)
+        gate.opened.set()
+        assert np.array_equal(questions.vectors(["sails", "ships"], 60), first[::-1])
         questions.close()
 
 

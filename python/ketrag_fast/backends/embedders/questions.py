@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -15,7 +16,15 @@ from ketrag_fast.backends.embedders.settings import options_of
 from ketrag_fast.backends.remembered import Remembered
 from ketrag_fast.backends.spending import SpendingLimit
 from ketrag_fast.config import Settings
-from ketrag_fast.errors import BackendError, BackendMissing, ModelMismatch, NetworkForbidden
+from ketrag_fast.errors import (
+    BackendError,
+    BackendMissing,
+    Cancelled,
+    DeadlineExceeded,
+    ModelMismatch,
+    NetworkForbidden,
+)
+from ketrag_fast.progress import Limited
 
 REMEMBERED: Final = 1024
 
@@ -59,20 +68,37 @@ class Questions:
                 "or make the vectors anew: ketrag reembed --embedder ...",
             )
 
-    def vectors(self, questions: Sequence[str]) -> Vectors:
-        """f32[questions, d]; what was asked lately is not embedded again, and does not wait for the model."""
+    def vectors(self, questions: Sequence[str], seconds: float | None = None) -> Vectors:
+        """f32[questions, d]; what was asked lately is not embedded again, and does not wait for the model.
+
+        Raises DeadlineExceeded where not all are there after `seconds`.
+        """
         found = self._recent.known(questions)
         if any(text not in found for text in questions):
-            with self._lock:
-                # Others may have asked the same while this waited.
-                missing = [text for text in dict.fromkeys(questions) if text not in found]
-                found |= self._recent.known(missing)
-                new = [text for text in missing if text not in found]
-                if new:
-                    made = dict(zip(new, self._ready().embed(new, "query"), strict=True))
-                    self._recent.add(made)
-                    found |= made
+            found |= self._embed(questions, Limited(None, seconds, time.monotonic()))
         return np.stack([found[text] for text in questions])
+
+    def _embed(self, questions: Sequence[str], limit: Limited) -> dict[str, Vectors]:
+        left = limit.left
+        late = DeadlineExceeded(
+            f"{self._spec} did not embed the question before the deadline",
+            hint="give more seconds, or a mode without vectors",
+        )
+        if not self._lock.acquire(timeout=-1 if left is None else left):
+            raise late
+        try:
+            found = self._recent.known(questions)  # others may have asked the same while this waited
+            new = [text for text in dict.fromkeys(questions) if text not in found]
+            if new:
+                vectors = self._ready().embed(new, "query", None, lambda: limit.reached)
+                made = dict(zip(new, vectors, strict=True))
+                self._recent.add(made)
+                found |= made
+            return found
+        except Cancelled:
+            raise late from None
+        finally:
+            self._lock.release()
 
     def load(self) -> None:
         """Loads the model now and not with the first question."""
