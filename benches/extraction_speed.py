@@ -27,9 +27,9 @@ sys.path.insert(0, str(ROOT))
 
 from tests.support.gguf_model import ARTICLES, LARGE, model_file
 
-from ketrag_fast.backends.llms.llama_cpp import LlamaCppModel, Tuning
-from ketrag_fast.backends.llms.llama_library import library
-from ketrag_fast.backends.llms.memory import cores
+from ketrag_fast.backends.llms.llama.memory import cores
+from ketrag_fast.backends.llms.llama.model import LlamaCppModel, Tuning
+from ketrag_fast.backends.llms.llama.weights import library
 from ketrag_fast.backends.llms.protocol import Limits, Prompt
 from ketrag_fast.extraction.options import PromptOptions
 from ketrag_fast.extraction.prompt import instructions

@@ -14,7 +14,7 @@ PYTHON = ROOT / "python" / "ketrag_fast"
 RUST = ROOT / "rust"
 
 P0 = {"errors", "types", "progress", "config"}
-P1 = {"storage", "backends", "extraction"}
+P1 = {"storage", "backends", "tasks", "extraction"}
 P2 = {"stages", "channels"}
 KERNELS = {"_core", "kernels"}
 LOWER = P0 | P1 | P2 | KERNELS | {"declarations", "systems"}
@@ -28,10 +28,13 @@ PARTS: dict[str, set[str]] = {
     "kernels": P0 | {"_core"},
     "reference": {"errors"},
     "storage": P0 | KERNELS,
-    "backends": P0 | KERNELS,
-    "extraction": P0 | KERNELS | {"storage", "backends"},
+    # Vectors are kept in a table of the storage's.
+    "backends": P0 | KERNELS | {"storage.vectors"},
+    # What is asked of language models, whatever it is about: it knows texts, and no index.
+    "tasks": P0 | KERNELS | {"storage", "backends"},
+    "extraction": P0 | KERNELS | {"storage", "backends", "tasks"},
     # From a context to an answer: it asks models and knows no index.
-    "asking": P0 | {"backends"},
+    "asking": P0 | {"backends", "tasks"},
     # What a system says about itself: no work, and no system by name.
     "declarations": P0 | P1,
     "stages": P0 | P1 | KERNELS | {"declarations"},
@@ -43,12 +46,12 @@ PARTS: dict[str, set[str]] = {
     # What a person looks at: reads a generation, never builds one.
     "entity_names": set(),
     "inspection": P0 | KERNELS | {"storage", "entity_names"},
-    "hyde": P0 | {"backends"},
+    "hyde": P0 | {"backends", "tasks"},
     # One question over one opened generation.
     "querying": P0 | KERNELS | {"storage", "backends", "pipeline.known", "explain", "hyde", "inspection"},
     "index": LOWER | {"pipeline", "statistics", "querying", "asking"},
     # A judge of answers is a language model.
-    "eval": P0 | {"index", "kernels", "backends.llms", "asking.prompt"},
+    "eval": P0 | {"index", "kernels", "backends.llms", "asking.prompt", "tasks"},
     # Prices and bills know no index; a prediction builds a sample with one, by the readers of a build.
     "cost": P0 | {"index", "storage", "backends", "extraction", "pipeline", "systems.registry", "kernels"},
     # Whole builds side by side: it stands on everything that a user can reach, and computes nothing itself.

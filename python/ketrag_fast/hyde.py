@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
-from collections import OrderedDict
+import time
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from ketrag_fast.backends.remembered import Remembered
 from ketrag_fast.config import Settings
-from ketrag_fast.errors import ModeUnavailable
+from ketrag_fast.errors import DeadlineExceeded, ModeUnavailable
+from ketrag_fast.progress import Limited
 
 if TYPE_CHECKING:
     from ketrag_fast.backends.llms.models import Models
-    from ketrag_fast.backends.llms.protocol import Reply
+    from ketrag_fast.tasks.task import Task
 
 INSTRUCTIONS: Final = (
     "Write one short passage, as an encyclopedia would have it, that answers the question. "
@@ -37,6 +39,33 @@ def prompt_hash() -> str:
     return hashlib.sha256(json.dumps([INSTRUCTIONS, TOKENS]).encode("ascii")).hexdigest()
 
 
+@cache
+def task() -> Task[str, str]:
+    """What is asked about a question. Made when it is needed: most questions are answered without it."""
+    from ketrag_fast.tasks.task import ParsedReply, Task
+
+    def passage(question: str, text: str, finish: str) -> ParsedReply[str] | None:
+        """Of bounded length; a cap on tokens or seconds leaves a passage too."""
+        if finish in ("cancelled", "repetition"):
+            return None
+        words = " ".join(text[:_LONGEST].encode("utf-8", "replace").decode("utf-8").split())
+        return ParsedReply(words) if words else None
+
+    return Task(
+        name="hyde",
+        version=1,
+        instructions=INSTRUCTIONS,
+        text=str,
+        parse=passage,
+        tokens=TOKENS,
+        seconds=SECONDS,
+        attempts=(1, 1),
+        calls=1,
+        subject="the question",
+        activity="writing passages",
+    )
+
+
 class Hyde:
     """Writes passages with one of the index's models, opened by the first question. Safe for many threads."""
 
@@ -51,65 +80,63 @@ class Hyde:
             )
         self.spec = spec
         self._models = models
-        self._lock = threading.Lock()
-        self._recent: OrderedDict[str, str | None] = OrderedDict()
+        self._recent: Remembered[str | None] = Remembered(REMEMBERED)
 
-    def passages(self, questions: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-        """A text to embed for each question, and warnings.
+    def passages(
+        self, questions: Sequence[str], seconds: float | None = None
+    ) -> tuple[list[str], tuple[str, ...]]:
+        """A text to embed for each question, and warnings. Remembered ones do not wait for the model.
 
-        Raises what opening the model raises (BackendMissing, BackendError, NetworkForbidden).
+        Raises DeadlineExceeded where not all are there after `seconds`, and what opening the model raises
+        (BackendMissing, BackendError, NetworkForbidden).
         """
-        with self._lock:
-            new = [text for text in dict.fromkeys(questions) if text not in self._recent]
-            written = dict(zip(new, self._write(new), strict=True)) if new else {}
-            found = [written[q] if q in written else self._recent[q] for q in questions]
-            for question, text in zip(questions, found, strict=True):
-                self._recent[question] = text
-                self._recent.move_to_end(question)
-            while len(self._recent) > REMEMBERED:
-                self._recent.popitem(last=False)
-        lost = sum(text is None for text in found)
-        told = (
+        found = self._recent.known(questions)
+        missing = [text for text in dict.fromkeys(questions) if text not in found]
+        if missing:
+            found |= self._write(missing, Limited(None, seconds, time.monotonic()))
+        lost = sum(found[question] is None for question in questions)
+        warning = (
             f"hyde: no passage was written for {lost} of {len(questions)} questions, which stand as they are"
         )
-        texts = [question if text is None else text for question, text in zip(questions, found, strict=True)]
-        return texts, (told,) if lost else ()
+        texts = [found[question] or question for question in questions]
+        return texts, (warning,) if lost else ()
 
     def about(self) -> dict[str, Any]:
         """Which model and which prompt, for the record of a run."""
-        with self._models.lend(self.spec) as model:
-            identity = model.identity
+        identity = self._models.identity(self.spec)
         return {"spec": identity.spec, "fingerprint": identity.fingerprint, "prompt": prompt_hash()}
 
-    def _write(self, questions: Sequence[str]) -> list[str | None]:
-        from ketrag_fast.backends.llms.protocol import Limits, Prompt
+    def _write(self, questions: Sequence[str], limit: Limited) -> dict[str, str | None]:
+        from ketrag_fast.tasks.driver import Driver
 
-        prompts = (Prompt(n, INSTRUCTIONS, question) for n, question in enumerate(questions))
-        found: list[str | None] = [None] * len(questions)
-        with self._models.lend(self.spec) as model:
-            for reply in model.replies(prompts, Limits(tokens=TOKENS, seconds=SECONDS)):
-                if 0 <= reply.number < len(found):
-                    found[reply.number] = _usable(reply)
+        with self._models.lend(self.spec, limit.left) as model:
+            found = self._recent.known(questions)  # others may have asked the same while this waited
+            driver = Driver(model, limit=limit)
+            items = driver.items(task(), [text for text in questions if text not in found])
+            driver.run(items)
+        made = {item.about: next(iter(item.values), None) for item in items if item.kept}
+        self._recent.add(made)
+        found |= made
+        if len(found) < len(questions):
+            raise DeadlineExceeded(
+                f"{self.spec} wrote {len(found)} of {len(questions)} passages before the deadline",
+                hint="give more seconds, or another mode",
+            )
         return found
 
 
 def writer_of(settings: Settings, models: Models) -> Hyde | None:
-    """Who writes passages under these settings: `writer`, else the index's `llm` if it can be asked."""
-    from ketrag_fast.backends.llms.registry import is_model
+    """Who writes passages under these settings: `writer`, else the index's `llm` if it can be asked.
+
+    "none" is a word of its own: no model at all, whatever read the chunks.
+    """
+    from ketrag_fast.backends.llms.registry import NONE, is_model
 
     spec = settings.writer
-    if spec == "none":
+    if spec == NONE:
         return None
     if spec is None:
         spec = settings.llm
         if not is_model(spec):
             return None
     return Hyde(spec, models)
-
-
-def _usable(reply: Reply) -> str | None:
-    """The passage, of bounded length; a cap on tokens or seconds leaves a passage too."""
-    if reply.finish in ("error", "cancelled", "repetition"):
-        return None
-    text = " ".join(reply.text[:_LONGEST].encode("utf-8", "replace").decode("utf-8").split())
-    return text or None

@@ -114,6 +114,11 @@ class Limited:
         """Whether the time is up."""
         return self._end is not None and self._clock() >= self._end
 
+    @property
+    def left(self) -> float | None:
+        """Seconds until then, from 0 up; None where there is no end."""
+        return None if self._end is None else max(self._end - self._clock(), 0.0)
+
     def __call__(self, event: Event) -> bool | None:
         """Passes the event on, while there is time."""
         if self.reached and not self.soft:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import shutil
 from collections.abc import Iterator
@@ -11,12 +12,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ketrag_fast.stages.skeleton import JOINED, joined
 
-from ketrag_fast import Index, Settings
+from ketrag_fast import Index, Settings, _core
 from ketrag_fast.errors import ConfigError
-from ketrag_fast.extraction.journal import Row
-from ketrag_fast.extraction.summaries import INPUT, described
-from ketrag_fast.kernels.text import count_tokens, unpack
+from ketrag_fast.extraction.options import PromptOptions
+from ketrag_fast.extraction.summaries import INPUT, described, summary_of, summary_task
+from ketrag_fast.kernels.skeleton import fold_skeleton
+from ketrag_fast.kernels.text import count_tokens, pack, unpack
+from ketrag_fast.stages.rows import strings, strings_out
+from ketrag_fast.storage.journal import KeptReply
+from ketrag_fast.tasks.task import Item
 from tests.process import POLAR, command
 from tests.support.chat import Chat
 from tests.support.chat_rules import read_by_rules
@@ -134,6 +140,57 @@ def test_useless_summaries_leave_the_joined_lines_and_say_so(docs: Path, tmp_pat
         assert sum(map(is_summary, server.requests)) == asked
 
 
+def test_replies_are_folded_once(
+    docs: Path, server: Chat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folds: list[int] = []
+    fold = _core.fold_skeleton
+
+    def counting(*arrays: Any, **options: Any) -> Any:
+        folds.append(options["description_tokens"])
+        return fold(*arrays, **options)
+
+    monkeypatch.setattr(_core, "fold_skeleton", counting)
+    spec = f"openai:mini@{server.url}"
+    build(docs, tmp_path / "i", spec, summaries="model").close()
+    assert len(folds) == 1
+    build(docs, tmp_path / "i", spec, summaries="model").close()  # looked at, and not made again
+    assert len(folds) == 2
+
+
+def test_a_fold_with_all_lines_is_cut_as_the_fold_cuts() -> None:
+    """`joined` in place of a second fold."""
+    chance = random.Random(3)
+    words = ["Fram", "polar basin", "drifted", "北極", "naïve", "Ærø", "1895", "under Nansen,"]
+    lines = [" ".join(chance.choices(words, k=chance.randint(1, 90))) for _ in range(160)]
+    said = [*lines, *lines[:60]]
+    nothing = pack([])
+    replies: dict[str, Any] = {
+        "reply_chunk": np.arange(len(said)),
+        "reply_entities_indptr": np.arange(len(said) + 1),
+        "reply_relations_indptr": np.zeros(len(said) + 1, np.int64),
+        "relation_strength": np.zeros(0),
+    }
+    texts = {
+        "entity_name": pack([f"E{chance.randrange(25)}" for _ in said]),
+        "entity_type": pack(["x"] * len(said)),
+        "entity_description": pack(said),
+        **{f"relation_{name}": nothing for name in ("source", "target", "description")},
+    }
+    for name, packed in texts.items():
+        replies |= strings_out(name, packed)
+    units, spans = ["text"] * len(said), np.zeros((len(said), 2), np.int64)
+
+    def descriptions(tokens: int) -> list[str]:
+        arrays = fold_skeleton(replies, np.arange(len(said) + 1), units, spans, description_tokens=tokens)
+        return unpack(*strings(arrays, "entity_description"))
+
+    whole, cut = descriptions(2**62), descriptions(JOINED)
+    assert sum(a != b for a, b in zip(whole, cut, strict=True)) > 5
+    assert joined(whole, "cl100k_base") == cut
+    assert joined(["word " * 2000], "cl100k_base") is None  # the fold alone cuts inside a line
+
+
 @pytest.mark.parametrize("llm", ["heuristic", "none"])
 def test_rules_write_no_summaries(docs: Path, tmp_path: Path, llm: str) -> None:
     if llm == "none":  # nothing reads, so there is nothing to condense
@@ -169,6 +226,8 @@ def test_llama_cpp_writes_them(docs: Path, tiny_gguf: Path, tmp_path: Path) -> N
 def test_many_lines_go_in_batches_and_none_is_left_out() -> None:
     lines = [f"line {n} " + "word " * 300 for n in range(40)]
     (one,) = described([(("A",), lines)])
+    task = summary_task(PromptOptions(), None)
+    item = Item(task, one, task.key(one))
     seen: list[str] = []
     made: list[str] = []
     while (batch := one.batch(made)) is not None:
@@ -177,8 +236,7 @@ def test_many_lines_go_in_batches_and_none_is_left_out() -> None:
         assert not made or made[-1] in batch
         seen += [line for line in batch if line not in made]
         made.append(f"summary {len(made)}")
-        row = Row(len(made) - 1, 1, "", "stop", None, "clean", 0, 0, made[-1])
-        one.rows.append(row)
-        assert one.made == made
+        item.kept.append(KeptReply(len(made) - 1, 1, "", "stop", None, "clean", 0, 0, made[-1]))
+        assert item.values == made
     assert sorted(seen) == sorted(lines) and len(made) > 2
-    assert one.summary == made[-1] and one.next() is None
+    assert summary_of(item) == made[-1] and item.next() is None

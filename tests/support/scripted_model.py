@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from ketrag_fast.backends.llms.protocol import Cancel, Identity, Limits, Prompt, Reply
+from ketrag_fast.backends.llms.protocol import Cancel, Limits, ModelIdentity, Prompt, Reply
 from ketrag_fast.config import Settings
 from ketrag_fast.extraction.options import PromptOptions
-from ketrag_fast.extraction.reader import Chunk, Reader, prompt_options
+from ketrag_fast.extraction.reader import Chunk, ChunkReader, prompt_options
 from ketrag_fast.extraction.schema import reply_schema
 
 Say = Callable[[Prompt], Reply | str]
@@ -26,8 +26,8 @@ class Scripted:
         self._room = room
 
     @property
-    def identity(self) -> Identity:
-        return Identity("scripted", "scripted 1", 4096)
+    def identity(self) -> ModelIdentity:
+        return ModelIdentity("scripted", "scripted 1", 4096)
 
     def count(self, text: str) -> int:
         return len(text.split())
@@ -63,12 +63,12 @@ class Scripted:
         self.closed = True
 
 
-def reader(model: Scripted, **settings: object) -> Reader:
+def reader(model: Scripted, **settings: object) -> ChunkReader:
     """A reader whose model is scripted."""
     options: PromptOptions = prompt_options(Settings(**settings))
     limits = Limits(64, None, reply_schema(options))
     about = model.identity.to_json()
-    return Reader("scripted", "key", about, options, limits, grounded=True, model=model)
+    return ChunkReader("scripted", "key", about, options, limits, grounded=True, model=model)
 
 
 def chunks(count: int) -> list[Chunk]:

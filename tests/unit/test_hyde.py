@@ -12,9 +12,11 @@ from ketrag_fast.backends.llms import models as models_module
 from ketrag_fast.backends.llms.models import Models
 from ketrag_fast.backends.llms.protocol import LanguageModel, Reply
 from ketrag_fast.backends.llms.registry import ModelOptions
+from ketrag_fast.cli.main import main
 from ketrag_fast.errors import BackendError, ConfigError, ModeUnavailable
 from ketrag_fast.eval import DataSet, Question, evaluate
-from ketrag_fast.hyde import Hyde, _usable, prompt_hash
+from ketrag_fast.hyde import Hyde, prompt_hash, task
+from ketrag_fast.storage.journal import KeptReply
 
 DOCUMENTS = [
     Document("fram", "The Fram was built by Colin Archer for the ice.", "Fram"),
@@ -95,6 +97,11 @@ def test_a_model_that_is_not_there_is_an_error_of_the_question_alone(place: Path
             index.retrieve("Who?", mode="hyde")
 
 
+def written(reply: Reply) -> str | None:
+    kept = KeptReply(0, 1, reply.text, reply.finish, reply.error, "unusable", 0, 0)
+    return task().judged("Who?", kept)[1]
+
+
 @pytest.mark.parametrize(
     ("reply", "text"),
     [
@@ -110,11 +117,11 @@ def test_a_model_that_is_not_there_is_an_error_of_the_question_alone(place: Path
     ],
 )
 def test_what_counts_as_a_passage(reply: Reply, text: str | None) -> None:
-    assert _usable(reply) == text
+    assert written(reply) == text
 
 
 def test_an_endless_passage_is_cut() -> None:
-    assert len(_usable(Reply(0, "word " * 100_000, "length")) or "") <= 4000
+    assert len(written(Reply(0, "word " * 100_000, "length")) or "") <= 4000
 
 
 def test_an_index_opens_its_model_once(place: Path, tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,3 +142,18 @@ def test_an_index_opens_its_model_once(place: Path, tiny_gguf: Path, monkeypatch
         assert index.ask(QUESTIONS[1], mode="bm25", budget=200, tokens=4).model is not None
         index.retrieve(QUESTIONS[1], mode="hyde", budget=200)
     assert opened == [spec]
+
+
+@pytest.mark.parametrize("command", ["ask", "retrieve"])
+def test_none_is_no_model_whatever_read_the_chunks(
+    command: str, place: Path, tiny_gguf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An index whose chunks a model has read writes passages with it, unless the user says `--llm none`."""
+    folder, spec = tmp_path / "read", f"llama-cpp:{tiny_gguf}"
+    settings = Settings(llm=spec, llm_tokens=32, on_barren="continue")
+    with Index.build(DOCUMENTS[:1], folder, settings=settings) as index:
+        assert index.writer() is not None
+    argv = [command, QUESTIONS[0], "-i", str(folder), "--mode", "hyde", "--budget", "100", "--json"]
+    assert main([*argv, "--llm", "none"]) == 4
+    assert "needs a language model that writes a passage" in capsys.readouterr().err
+    assert main(argv) == 0

@@ -9,10 +9,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ketrag_fast.asking.citations import CitationReader
-from ketrag_fast.asking.prompt import NOTHING, fitting
+from ketrag_fast.asking.prompt import INSTRUCTIONS, NOTHING, fitting
 from ketrag_fast.backends.llms.models import Models
-from ketrag_fast.backends.llms.protocol import LanguageModel, Limits, Reply
+from ketrag_fast.backends.llms.protocol import LanguageModel
 from ketrag_fast.errors import BackendError
+from ketrag_fast.progress import Limited
+from ketrag_fast.tasks.driver import Driver
+from ketrag_fast.tasks.task import ParsedReply, Task
 from ketrag_fast.types import Answer, Citation, Context
 
 OnText = Callable[[str], bool | None]
@@ -24,13 +27,18 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 """What moves a terminal's cursor or ends a text; lines and tabs stay."""
 
 
-def answer_by(models: Models, spec: str, context: Context, **options: Any) -> Answer:
-    """As `answer`, with the model of a spec. Raises what opening it raises, too."""
-    with models.lend(spec) as model:
+def answer_by(
+    models: Models, spec: str, context: Context, *, deadline: float | None = None, **options: Any
+) -> Answer:
+    """As `answer`, with the model of a spec. Raises what opening it raises, too, and DeadlineExceeded where
+    others keep the model busy until the deadline.
+    """
+    limit = Limited(None, deadline, time.monotonic())
+    with models.lend(spec, limit.left) as model:
         before = models.account.usd
-        told = answer(context, model, **options)
+        made = answer(context, model, deadline=limit.left, **options)
         after = models.account.usd
-    return told if before is None or after is None else replace(told, usd=after - before)
+    return made if before is None or after is None else replace(made, usd=after - before)
 
 
 def unasked(context: Context, reason: str | None = None) -> Answer:
@@ -46,43 +54,59 @@ def unasked(context: Context, reason: str | None = None) -> Answer:
     )
 
 
+def answer_task(tokens: int, seconds: float | None) -> Task[str, str]:
+    """What is asked: a question below its passages, for free text with citations."""
+    return Task(
+        name="answer",
+        version=1,
+        instructions=INSTRUCTIONS,
+        text=str,
+        parse=lambda _, text, finish: ParsedReply(text),
+        tokens=tokens,
+        seconds=seconds,
+        subject="the question with its passages",
+        activity="answering",
+    )
+
+
 def answer(
     context: Context,
     model: LanguageModel,
     *,
     tokens: int = TOKENS,
     seconds: float | None = SECONDS,
+    deadline: float | None = None,
     on_text: OnText | None = None,
 ) -> Answer:
-    """The model's answer from a context with passages. Raises BackendError where the model fails."""
+    """The model's answer from a context with passages. Raises BackendError where the model fails.
+
+    `seconds` bounds the reply; `deadline` are the seconds that are left of the question's own: what is there
+    by then is the answer, and it says that it was cut.
+    """
+    limits = [bound for bound in (seconds, deadline) if bound is not None]
+    task = answer_task(tokens, min(limits) if limits else None)
     prompt, used = fitting(context, model, tokens)
     reader = CitationReader(used)
     began = time.perf_counter()
     first: float | None = None
     said: list[str] = []
-    wanted = True
-    reply: Reply | None = None
 
-    def give(text: str) -> None:
-        nonlocal first, wanted
+    def give(text: str) -> bool:
+        nonlocal first
         text = _CONTROL.sub("", text)
-        if text:
-            first = time.perf_counter() - began if first is None else first
-            said.append(text)
-            if on_text is not None and on_text(text) is False:
-                wanted = False
+        if not text:
+            return True
+        first = time.perf_counter() - began if first is None else first
+        said.append(text)
+        return on_text is None or on_text(text) is not False
 
-    for item in model.stream(prompt, Limits(tokens, seconds), lambda: not wanted):
-        if isinstance(item, Reply):
-            reply = item
-        else:
-            give(reader.feed(item))
+    try:
+        reply = Driver(model).stream(prompt, task.limits, lambda piece: give(reader.feed(piece)))
+    except BackendError as error:
+        if error.hint is None:
+            error.hint = "ask again, or with --llm none to see the passages alone"
+        raise
     give(reader.finish())
-    if reply is None or reply.finish == "error":
-        raise BackendError(
-            f"{model.identity.spec} gave no answer: {reply.error if reply is not None else 'nothing came'}",
-            hint="ask again, or with --llm none to see the passages alone",
-        )
     passages = context.passages
     whole = time.perf_counter() - began
     warnings = list(context.warnings)

@@ -12,39 +12,68 @@ class LimitReachedError(BackendError):
     """The next request might pass the limit in USD; nothing was sent."""
 
 
+class SpendingLimit:
+    """What a whole build, or an opened index, may cost: one limit over the accounts of all its models.
+
+    Safe for threads. A limit needs the price of every model that is asked.
+    """
+
+    def __init__(self, usd: float | None = None) -> None:
+        _require_amount("limit_usd", usd)
+        self.usd = usd
+        self.lock = threading.Lock()
+        self._accounts: list[Account] = []
+
+    def add(self, account: Account) -> None:
+        """Counts an account in."""
+        with self.lock:
+            self._accounts.append(account)
+
+    @property
+    def spent(self) -> float:
+        """USD of all accounts; those without a price count nothing."""
+        return sum(account.usd or 0.0 for account in self._accounts)
+
+    def require(self, more: float) -> None:
+        """LimitReachedError if `more` USD would pass the limit; the caller holds `lock`."""
+        if self.usd is not None and self.spent + more > self.usd:
+            raise LimitReachedError(
+                f"the limit of {self.usd:g} USD would be passed (spent: {self.spent:.4f})",
+                hint="raise --limit-usd and run the same command again: what was done before is kept",
+            )
+
+
 class Account:
-    """Tokens sent to an endpoint and received; refuses a request that would pass the limit. Safe for
-    threads.
+    """Tokens sent to one model behind an endpoint and received, at that model's price; refuses a request
+    that would pass the limit. Safe for threads.
 
     A request is booked by an estimate before it is sent and settled by the endpoint's own count after. The
-    price of a million tokens is that of the input; the output's is the same unless given.
+    price of a million tokens is that of the input; the output's is the same unless given. `limit` is in USD
+    for this account alone, or the limit that it shares with others. `usd_later` is kept back for each
+    million tokens received: what a model says of the chunks is embedded afterwards, from the same limit.
     """
 
     def __init__(
         self,
         usd_per_million: float | None = None,
-        limit_usd: float | None = None,
+        limit: float | SpendingLimit | None = None,
         *,
         usd_per_million_out: float | None = None,
+        usd_later: float = 0.0,
     ) -> None:
-        given = {
-            "usd_per_million": usd_per_million,
-            "usd_per_million_out": usd_per_million_out,
-            "limit_usd": limit_usd,
-        }
-        for name, value in given.items():
-            if value is not None and not (math.isfinite(value) and value >= 0):
-                raise ConfigError(f"{name} must be a number from 0 up, not {value!r}")
-        if usd_per_million is None and (limit_usd is not None or usd_per_million_out is not None):
+        _require_amount("usd_per_million", usd_per_million)
+        _require_amount("usd_per_million_out", usd_per_million_out)
+        self._limit = limit if isinstance(limit, SpendingLimit) else SpendingLimit(limit)
+        if usd_per_million is None and (self._limit.usd is not None or usd_per_million_out is not None):
             raise ConfigError(
                 "a limit in USD needs the price of the model",
                 hint="give the price of a million tokens (usd_per_million)",
             )
         self._price = usd_per_million
         self._price_out = usd_per_million if usd_per_million_out is None else usd_per_million_out
-        self._limit = limit_usd
+        self._later = usd_later
         self._in = self._out = 0
-        self._lock = threading.Lock()
+        self._limit.add(self)
 
     @property
     def tokens(self) -> int:
@@ -68,13 +97,9 @@ class Account:
 
     def book(self, tokens: int, out: int = 0) -> None:
         """Before a request: its tokens, and the most that its reply may have."""
-        with self._lock:
-            if self._limit is not None and self._cost(self._in + tokens, self._out + out) > self._limit:
-                raise LimitReachedError(
-                    f"the limit of {self._limit:g} USD would be passed "
-                    f"(spent: {self._cost(self._in, self._out):.4f})",
-                    hint="raise --limit-usd and run the same command again: what was done before is kept",
-                )
+        with self._limit.lock:
+            later = self._later * (self._out + out) / 1e6
+            self._limit.require(self._cost(tokens, out) + later)
             self._in += tokens
             self._out += out
 
@@ -82,7 +107,7 @@ class Account:
         self, booked: int, counted: int | None, booked_out: int = 0, counted_out: int | None = None
     ) -> None:
         """After the reply: the endpoint's counts take the estimates' places, if it gave them."""
-        with self._lock:
+        with self._limit.lock:
             if counted is not None:
                 self._in += counted - booked
             if counted_out is not None:
@@ -90,3 +115,8 @@ class Account:
 
     def _cost(self, tokens: int, out: int) -> float:
         return (tokens * (self._price or 0.0) + out * (self._price_out or 0.0)) / 1e6
+
+
+def _require_amount(name: str, value: float | None) -> None:
+    if value is not None and not (math.isfinite(value) and value >= 0):
+        raise ConfigError(f"{name} must be a number from 0 up, not {value!r}")

@@ -51,8 +51,6 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("--answer-tokens and --answer-seconds must be above 0")
     path, _ = options.index_path(args)
     settings = options.query_settings_of(args)
-    if settings.writer == "none":  # no model, whatever the environment or the file say
-        settings = settings.having(writer=None)
     from ketrag_fast.index import Index
 
     shown = _Screen(args.explain) if not args.json else None

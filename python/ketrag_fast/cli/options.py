@@ -117,7 +117,10 @@ def asked(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any], dic
 def build_settings_of(args: argparse.Namespace) -> Settings:
     """All that was asked for, as settings; what was not is left to the index and the defaults."""
     flag, environment, file = asked(args)
-    return Settings(**{**file, **environment, **flag})
+    given = {**file, **environment, **flag}
+    if given.get("writer", "") is None:  # "none" was said: no model, not the one that read the chunks
+        given["writer"] = "none"
+    return Settings(**given)
 
 
 def query_settings_of(args: argparse.Namespace) -> Settings:

@@ -117,8 +117,11 @@ class SharedSettings:
     threads: int = setting(
         0, "cores to use; 0 is all of them", concerns="run", low=0, high=4096, topic="common"
     )
-    verify: Literal["full", "sizes"] = setting(
-        "full", "what is checked on opening", concerns="run", topic="common"
+    verify: Literal["full", "blocks", "sizes"] = setting(
+        "blocks",
+        "checksums: all on opening, of each block when first read, or none",
+        concerns="run",
+        topic="common",
     )
     on_error: Literal["skip", "stop"] = setting(
         "skip", "whether a document that cannot be read ends the build", concerns="run"

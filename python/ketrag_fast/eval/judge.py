@@ -13,15 +13,16 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from ketrag_fast.config import Settings
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.eval.compare import Side
 from ketrag_fast.eval.metrics import bootstrap_interval
+from ketrag_fast.tasks.driver import Driver
+from ketrag_fast.tasks.task import ParsedReply, Task
 
 if TYPE_CHECKING:
-    from ketrag_fast.backends.llms.protocol import Prompt
     from ketrag_fast.backends.llms.registry import ModelOptions
 
 INSTRUCTIONS: Final = (
@@ -104,8 +105,6 @@ class Judge:
 
     def win_rate(self, a: Side, b: Side) -> WinRate | None:
         """B against A, on the questions that both sides answered; None where there is none."""
-        from ketrag_fast.backends.llms.protocol import Limits
-
         texts = {question.id: question.text for question in a.questions}
         left = {r.question: r.answer for r in a.results}
         right = {r.question: r.answer for r in b.results}
@@ -116,10 +115,10 @@ class Judge:
         ]
         if not pairs:
             return None
-        ratings: dict[int, int | None] = {}
-        limits = Limits(tokens=TOKENS, seconds=SECONDS, schema=SCHEMA)
-        for reply in self._model.replies(_prompts(pairs), limits):
-            ratings[reply.number] = None if reply.finish == "error" else rating_of(reply.text)
+        driver = Driver(self._model)
+        items = driver.items(TASK, list(_sides(pairs)))
+        driver.run(items)
+        ratings = {item.about.number: next(iter(item.values), None) for item in items}
         values = [_value(n, ratings) for n in range(len(pairs))]
         interval = bootstrap_interval([float(value > 0) for value in values])
         assert interval is not None  # noqa: S101 - there are pairs
@@ -157,17 +156,50 @@ def render_win_rate(found: WinRate, name: str) -> str:
     )
 
 
-def _prompts(pairs: list[tuple[str, str, str]]) -> Iterator[Prompt]:
-    """Pair n as prompts 2n (A first) and 2n + 1 (B first)."""
-    from ketrag_fast.backends.llms.protocol import Prompt
+class Sides(NamedTuple):
+    """Two answers to a question in the order in which they are shown."""
 
+    number: int
+    """2n shows the first answer of pair n first, 2n + 1 the second."""
+    question: str
+    first: str
+    second: str
+
+    @property
+    def text(self) -> str:
+        """As the judge reads it."""
+        shown = [_shown(text) for text in (self.question, self.first, self.second)]
+        return f"Question: {shown[0]}\nAnswer 1: {shown[1]}\nAnswer 2: {shown[2]}"
+
+
+def _sides(pairs: list[tuple[str, str, str]]) -> Iterator[Sides]:
+    """Both orders of each pair; equal answers need no judge."""
     for n, (question, a, b) in enumerate(pairs):
-        if _plain(a) == _plain(b):
-            continue
-        for number, first, second in ((2 * n, a, b), (2 * n + 1, b, a)):
-            shown = [_shown(text) for text in (question, first, second)]
-            text = f"Question: {shown[0]}\nAnswer 1: {shown[1]}\nAnswer 2: {shown[2]}"
-            yield Prompt(number, INSTRUCTIONS, text)
+        if _plain(a) != _plain(b):
+            yield Sides(2 * n, question, a, b)
+            yield Sides(2 * n + 1, question, b, a)
+
+
+def _rated(sides: Sides, text: str, finish: str) -> ParsedReply[int] | None:
+    found = rating_of(text)
+    return None if found is None else ParsedReply(found)
+
+
+TASK: Final[Task[Sides, int]] = Task(
+    name="judge",
+    version=1,
+    instructions=INSTRUCTIONS,
+    text=lambda sides: sides.text,
+    parse=_rated,
+    schema=SCHEMA,
+    parts=lambda sides: (str(sides.number), sides.text),
+    tokens=TOKENS,
+    seconds=SECONDS,
+    attempts=(1, 1),
+    calls=1,
+    subject="the question with its two answers",
+    activity="judging answers",
+)
 
 
 def _value(n: int, ratings: Mapping[int, int | None]) -> int:

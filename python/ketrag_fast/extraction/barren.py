@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Final
 
 from ketrag_fast.errors import ExtractionError
-from ketrag_fast.extraction.journal import Row
+from ketrag_fast.storage.journal import KeptReply
 
 FEW: Final = 10
 """Chunks in a row, at the start, without one entity."""
@@ -28,11 +28,11 @@ class Watch:
 
     def __init__(self, fertile: bool, spec: str) -> None:
         self._spec = spec
-        self._rows: list[Row] = []
+        self._rows: list[KeptReply] = []
         self.fertile = fertile
         """Whether an entity was found, in this build or before: from then on nothing is stopped."""
 
-    def see(self, row: Row) -> None:
+    def see(self, row: KeptReply) -> None:
         """ExtractionError when enough chunks in a row gave nothing."""
         if self.fertile or row.entities:
             self.fertile = True
@@ -54,7 +54,7 @@ class Watch:
         return f"{cause}. --on-barren continue goes on all the same; nothing is asked twice"
 
 
-def _kind(row: Row) -> str:
+def _kind(row: KeptReply) -> str:
     """The likely cause's name in the table."""
     if row.finish == "error":
         return "does not fit" if row.error and "does not fit" in row.error else "error"

@@ -19,7 +19,7 @@ _TORN: Final = re.compile(r"(?:#|<(?:\|[A-Z]*\|?)?)\s*$")
 _EDGE: Final = re.compile(r"^\s*\(|\)\s*$")
 
 
-class Row(NamedTuple):
+class Record(NamedTuple):
     """`kind` is "entity", "relation" or "malformed"; the fields are as they came."""
 
     kind: str
@@ -36,7 +36,7 @@ def is_whole(text: str) -> bool:
     return COMPLETE in text
 
 
-def rows(text: str) -> Iterator[Row]:
+def records(text: str) -> Iterator[Record]:
     """Each record of a reply (or of several, one after the other). A last one that was cut is malformed."""
     body = text.replace(COMPLETE, RECORD)
     parts = body.split(RECORD)
@@ -47,14 +47,14 @@ def rows(text: str) -> Iterator[Row]:
         if place == len(parts) - 1:
             begun = _TORN.sub("", begun).rstrip()
             if not begun.endswith(")"):
-                yield Row("malformed")
+                yield Record("malformed")
                 continue
         fields = [_unquoted(field) for field in _EDGE.sub("", begun).split(FIELD)]
         kind = fields[0].lower()
         if len(fields) < _KINDS.get(kind, len(fields) + 1):
-            yield Row("malformed")
+            yield Record("malformed")
         else:
-            yield Row("entity" if kind == "entity" else "relation", tuple(fields[1:]))
+            yield Record("entity" if kind == "entity" else "relation", tuple(fields[1:]))
 
 
 def _unquoted(field: str) -> str:

@@ -38,7 +38,7 @@ _LAST_PART: Final = re.compile(r"real data", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Imported:
     """What was turned into a recording: its passages, from where, and what could not be used."""
 
     passages: int
@@ -61,7 +61,7 @@ class Found:
         }
 
 
-def record_graphrag(folder: Path, target: Path, *, replace: bool = False) -> Found:
+def record_graphrag(folder: Path, target: Path, *, replace: bool = False) -> Imported:
     """Writes the recording `target` out of graphrag's folder: of its tables where it has them, else of its
     cache.
 
@@ -91,7 +91,7 @@ def record_graphrag(folder: Path, target: Path, *, replace: bool = False) -> Fou
             entities += len(extraction.entities)
             relations += len(extraction.relations)
             dropped += extraction.dropped
-    return Found(len(passages), origin, entities, relations, skipped, dropped)
+    return Imported(len(passages), origin, entities, relations, skipped, dropped)
 
 
 # ---------------------------------------------------------------- tables

@@ -111,7 +111,7 @@ class _Kept:
 def _delimited(text: str, source: Source | None) -> Extraction | None:
     """None where not one record has this form: the marks may be part of a JSON text."""
     kept, found = _Kept(source), False
-    for row in delimiter.rows(text):
+    for row in delimiter.records(text):
         if row.kind == "entity":
             kept.entity(row.fields)
         elif row.kind == "relation":

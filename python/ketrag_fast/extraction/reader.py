@@ -10,21 +10,30 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from ketrag_fast.backends.llms.protocol import Identity, LanguageModel, Limits
+from ketrag_fast.backends.llms.protocol import LanguageModel, Limits, ModelIdentity, Prompt
 from ketrag_fast.backends.llms.registry import HEURISTIC, NONE, REPLAY, ModelOptions, open_model, parse_spec
-from ketrag_fast.backends.spending import Account
+from ketrag_fast.backends.spending import Account, SpendingLimit
 from ketrag_fast.config import Settings
-from ketrag_fast.extraction.journal import Journal, ReaderRow, Row, chunk_hash
 from ketrag_fast.extraction.options import PromptOptions
 from ketrag_fast.extraction.parse import PARSER, joined, parse_reply
-from ketrag_fast.extraction.prompt import prompt_fingerprint
+from ketrag_fast.extraction.prompt import build_prompt, follow_up, instructions, prompt_fingerprint
 from ketrag_fast.extraction.records import EntityRecord, Extraction, RelationRecord
 from ketrag_fast.extraction.schema import reply_schema
+from ketrag_fast.storage.journal import Journal, KeptReply, StoredReader, reply_key
+from ketrag_fast.tasks.task import ParsedReply, Task
 
+ATTEMPTS: Final = 2
+"""Replies that the question about a chunk is worth; a gleaning is worth one: where it cannot be used, the
+chunk keeps what it has.
+"""
+_AGAIN: Final = """
+An earlier reply to this passage could not be used. Keep to the form, give the twenty most important \
+entities and relations at most, and end the reply."""
 _ANY: Final = "any"
 _PAID: Final = "openai"
 
@@ -62,7 +71,7 @@ class Local:
 
 
 @dataclass(frozen=True)
-class Reader:
+class ChunkReader:
     """`model` or `local` reads; with neither, what is kept is all there is."""
 
     spec: str
@@ -84,33 +93,49 @@ class Reader:
     def name(self, chunk: Chunk) -> bytes:
         """The chunk's part of the key under which its replies are kept."""
         where = (chunk.document, str(chunk.start), str(chunk.end)) if self.places else ()
-        return chunk_hash(chunk.title, chunk.text, *where)
+        return reply_key(chunk.title, chunk.text, *where)
 
-    def judged(self, row: Row, chunk: Chunk) -> tuple[Row, Extraction]:
-        """The row as the parser of today sees it, and what is in it."""
-        how, found, records = "unusable", Extraction(), ""
-        if row.finish != "error" and self.grounded:
-            parsed = parse_reply(row.text, chunk.source)
-            how, found = parsed.how, parsed.extraction
-            records = dumps(found) if how != "unusable" else ""
-        elif row.finish != "error":
-            own = loads(row.text)
-            how, found = ("unusable", found) if own is None else ("clean", own)
-        judged = row._replace(verdict=how, entities=len(found.entities), parser=PARSER, records=records)
-        return judged, found
+    @cached_property
+    def task(self) -> Task[Chunk, Extraction]:
+        """What is asked about a chunk: its entities and relations, then (gleanings) those missed."""
+        options = self.options
 
-    def extraction(self, rows: Sequence[Row], chunk: Chunk) -> Extraction | None:
+        def turn(chunk: Chunk, earlier: Sequence[KeptReply]) -> Prompt:
+            prompt = build_prompt(0, chunk.title, chunk.text, options)
+            for reply in earlier:
+                prompt = follow_up(prompt, reply.text)
+            return prompt
+
+        return Task(
+            name="reading",
+            version=PARSER,
+            instructions=instructions(options),
+            text=lambda chunk: turn(chunk, ()).text,
+            parse=_model_reply if self.grounded else _own_reply,
+            schema=self.limits.schema,
+            tokens=self.limits.tokens,
+            seconds=self.limits.seconds,
+            more=lambda _, earlier: len(earlier) <= options.gleanings,
+            turn=turn,
+            attempts=(ATTEMPTS, 1),
+            again=_AGAIN,
+            subject="the chunk",
+            activity="reading the chunks",
+            go_on="the same command goes on; with --publish-partial it publishes what was read",
+            dump=dumps,
+            load=loads,
+            whole_key=self.name,
+        )
+
+    def extraction(self, replies: Sequence[KeptReply], chunk: Chunk) -> Extraction | None:
         """What the kept replies say of a chunk: the first usable one of each turn. None: nothing usable."""
         parts: dict[int, Extraction] = {}
-        for row in rows:
-            if row.turn in parts or row.turn > self.options.gleanings:
+        for reply in replies:
+            if reply.turn in parts or reply.turn > self.options.gleanings:
                 continue
-            known = loads(row.records) if row.parser == PARSER and row.records else None
-            if known is None:
-                judged, known = self.judged(row, chunk)
-                if not judged.usable:
-                    continue
-            parts[row.turn] = known
+            found = self.task.value(chunk, reply)
+            if found is not None:
+                parts[reply.turn] = found
         if 0 not in parts:
             return None
         return joined(parts[turn] for turn in sorted(parts))
@@ -119,6 +144,20 @@ class Reader:
         """Gives back the model's memory."""
         if self.model is not None:
             self.model.close()
+
+
+def _model_reply(chunk: Chunk, text: str, finish: str) -> ParsedReply[Extraction] | None:
+    """A model's words: names must occur in the chunk."""
+    found = parse_reply(text, chunk.source)
+    if found.how == "unusable":
+        return None
+    return ParsedReply(found.extraction, found.how, len(found.extraction.entities))
+
+
+def _own_reply(chunk: Chunk, text: str, finish: str) -> ParsedReply[Extraction] | None:
+    """Records that this package wrote."""
+    found = loads(text)
+    return None if found is None else ParsedReply(found, "clean", len(found.entities))
 
 
 def dumps(extraction: Extraction) -> str:
@@ -148,8 +187,10 @@ def prompt_options(settings: Settings) -> PromptOptions:
     return PromptOptions(types, settings.language, settings.gleanings, settings.terse_replies)
 
 
-def open_reader(settings: Settings) -> Reader:
+def open_reader(settings: Settings, limit: SpendingLimit | None = None) -> ChunkReader:
     """The reader that `settings.llm` names, ready to read. `none` has no reader: do not ask for it.
+
+    `limit` is what the whole build may cost; without it the reader has the settings' limit for itself.
 
     Raises ConfigError, BackendMissing, BackendError, NetworkForbidden.
     """
@@ -165,7 +206,12 @@ def open_reader(settings: Settings) -> Reader:
     price = settings.llm_usd_per_million
     price = settings.usd_per_million if price is None else price
     price_out = settings.llm_usd_per_million_out
-    account = Account(price, settings.limit_usd, usd_per_million_out=price_out) if kind == _PAID else None
+    account = None
+    if kind == _PAID:
+        limit = SpendingLimit(settings.limit_usd) if limit is None else limit
+        # Twice the tokens: an embedding model may count more of them than the one that wrote them.
+        later = 2 * (settings.usd_per_million or 0.0) if settings.embedder.startswith("openai:") else 0.0
+        account = Account(price, limit, usd_per_million_out=price_out, usd_later=later)
     model = open_model(
         settings.llm,
         ModelOptions(
@@ -181,14 +227,14 @@ def open_reader(settings: Settings) -> Reader:
     prompt = prompt_fingerprint(replace(options, gleanings=0))
     key = _key(identity.fingerprint, prompt, str(settings.llm_tokens))
     about = {**identity.to_json(), "prompt": prompt, "tokens": settings.llm_tokens}
-    return Reader(settings.llm, key, about, options, limits, grounded=True, model=model)
+    return ChunkReader(settings.llm, key, about, options, limits, grounded=True, model=model)
 
 
-def kept_reader(settings: Settings, row: ReaderRow) -> Reader:
+def kept_reader(settings: Settings, row: StoredReader) -> ChunkReader:
     """A reader that asks nobody: what it read before is all it has."""
     kind = parse_spec(row.spec)[0]
     options = prompt_options(settings)
-    return Reader(
+    return ChunkReader(
         row.spec,
         row.key,
         row.identity,
@@ -199,26 +245,26 @@ def kept_reader(settings: Settings, row: ReaderRow) -> Reader:
     )
 
 
-def stored_key(journal: Journal, key: str | None, spec: str | None) -> ReaderRow | None:
+def stored_key(journal: Journal, key: str | None, spec: str | None) -> StoredReader | None:
     """The reader that an index was read by; without its key, the last one of that name, or of any."""
     if key is not None:
         return journal.known(key)
     return journal.latest(spec)
 
 
-def _heuristic(spec: str, options: PromptOptions, limits: Limits) -> Reader:
+def _heuristic(spec: str, options: PromptOptions, limits: Limits) -> ChunkReader:
     from ketrag_fast.extraction.heuristic import VERSION, extract
 
     def read(chunk: Chunk) -> Extraction:
         return extract(chunk.title, chunk.text)
 
     mark = f"heuristic {VERSION}"
-    identity = Identity(spec, mark).to_json()
+    identity = ModelIdentity(spec, mark).to_json()
     local = Local(read, places=False, lacking="")
-    return Reader(spec, _key(mark), identity, options, limits, grounded=False, local=local)
+    return ChunkReader(spec, _key(mark), identity, options, limits, grounded=False, local=local)
 
 
-def _replay(spec: str, file: Path, options: PromptOptions, limits: Limits) -> Reader:
+def _replay(spec: str, file: Path, options: PromptOptions, limits: Limits) -> ChunkReader:
     from ketrag_fast.extraction.replay import Recording
 
     recording = Recording.open(file)
@@ -226,10 +272,10 @@ def _replay(spec: str, file: Path, options: PromptOptions, limits: Limits) -> Re
     def read(chunk: Chunk) -> Extraction | None:
         return recording.extraction_for(chunk.document, chunk.start, chunk.end, chunk.title, chunk.text)
 
-    identity = Identity(spec, recording.fingerprint).to_json()
+    identity = ModelIdentity(spec, recording.fingerprint).to_json()
     local = Local(read, places=True, lacking="the recording lacks this chunk")
     key = _key("replay", recording.fingerprint)
-    return Reader(spec, key, identity, options, limits, grounded=False, places=True, local=local)
+    return ChunkReader(spec, key, identity, options, limits, grounded=False, places=True, local=local)
 
 
 def _key(*parts: str) -> str:

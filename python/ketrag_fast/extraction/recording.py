@@ -10,18 +10,23 @@ from: `{"schema": "ketrag/recording/1", ...}`. Lines of HippoRAG's layout, `{"co
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from ketrag_fast.errors import BackendError, ConfigError
 from ketrag_fast.extraction import clean
 from ketrag_fast.extraction.records import EntityRecord, Extraction, RelationRecord
 from ketrag_fast.storage.faults import writing
 
+if TYPE_CHECKING:
+    from ketrag_fast.extraction.reader import Chunk, ChunkReader
+    from ketrag_fast.extraction.run import Reading
+
 SCHEMA: Final = "ketrag/recording/1"
+_FIRST_LINE: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,3 +161,47 @@ class RecordingWriter:
     def _line(self, data: Mapping[str, Any]) -> None:
         with writing(self._path.parent):
             self._file.write(json.dumps(data, ensure_ascii=False) + "\n")
+
+
+# `--record FILE.jsonl`: all that the journal keeps of the core chunks, in their order. Also written after a
+# build that was stopped: the recording then grows when the build goes on.
+
+
+def check_place(path: Path, reader: ChunkReader) -> None:
+    """ConfigError where the recording could not be written; asked before anything is read."""
+    if not path.parent.is_dir():
+        raise ConfigError(f"there is no folder {path.parent} to write a recording to")
+    if path.is_dir():
+        raise ConfigError(f"{path} is a folder", hint="--record takes the name of a file")
+    if not path.exists():
+        return
+    try:
+        with path.open("rb") as file:
+            about = json.loads(file.readline(_FIRST_LINE))
+        own = isinstance(about, dict) and about.get("reader") == reader.key
+    except (OSError, ValueError, RecursionError):
+        own = False
+    if not own:
+        raise ConfigError(
+            f"{path} is there already, and no recording of this model under this prompt",
+            hint="give --record another name, or remove the file",
+        )
+
+
+def write_recording(path: Path, reading: Reading, chunks: Sequence[Chunk]) -> int:
+    """Writes what is usable; says how many chunks that were."""
+    reader = reading.reader
+    about = {
+        "reader": reader.key,
+        "spec": reader.spec,
+        "fingerprint": reader.identity.get("fingerprint"),
+    }
+    ordered = sorted(chunks)
+    names = [reader.name(chunk) for chunk in ordered]
+    with RecordingWriter(path, about, replace=True) as writer:
+        for place, rows in reading.journal.rows(reading.number, names):
+            chunk = ordered[place]
+            found = reader.extraction(rows, chunk)
+            if found is not None:
+                writer.write(chunk.document, chunk.start, chunk.end, found)
+        return writer.count

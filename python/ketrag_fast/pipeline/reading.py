@@ -25,6 +25,7 @@ from ketrag_fast.storage.layout import Layout
 from ketrag_fast.types import Failure
 
 if TYPE_CHECKING:
+    from ketrag_fast.backends.spending import SpendingLimit
     from ketrag_fast.extraction.run import Reading
 
 
@@ -57,7 +58,7 @@ def plan(
 
 
 def _partial(given: Settings, named: str | None, layout: Layout) -> tuple[Settings, Plan]:
-    from ketrag_fast.extraction.journal import Journal
+    from ketrag_fast.storage.journal import Journal
 
     row = None
     if layout.tables.is_file():
@@ -73,19 +74,24 @@ def _partial(given: Settings, named: str | None, layout: Layout) -> tuple[Settin
 
 
 @contextmanager
-def opened(settings: Settings, layout: Layout, plan: Plan, limit: Limited) -> Iterator[Reading | None]:
-    """The reading of this build, its model not loaded before it is needed; None where nothing reads."""
+def opened(
+    settings: Settings, layout: Layout, plan: Plan, limit: Limited, spending: SpendingLimit
+) -> Iterator[Reading | None]:
+    """The reading of this build, its model not loaded before it is needed; None where nothing reads.
+
+    `limit` says when time is up, `spending` what all models of the build may cost together.
+    """
     if settings.llm == NONE:
         yield None
         return
-    from ketrag_fast.extraction.journal import Journal
     from ketrag_fast.extraction.reader import kept_reader, open_reader, stored_key
-    from ketrag_fast.extraction.recorder import check_place
+    from ketrag_fast.extraction.recording import check_place
     from ketrag_fast.extraction.run import Reading
+    from ketrag_fast.storage.journal import Journal
 
     with Journal(layout.tables) as journal:
         if plan.asks:
-            reader = open_reader(settings)
+            reader = open_reader(settings, spending)
             number = journal.reader(reader.key, reader.spec, reader.identity).number
         else:
             row = stored_key(journal, plan.key, settings.llm)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ketrag_fast.backends.embedders.fingerprint import Identity, require_same
 from ketrag_fast.backends.embedders.source import VectorSource
+from ketrag_fast.backends.spending import SpendingLimit
 from ketrag_fast.config import Settings, build_settings, names
 from ketrag_fast.declarations.stage import Stage
 from ketrag_fast.errors import IndexMissing, ModelMismatch
@@ -67,9 +68,10 @@ def reembed(
         resolved = settings_for(base, asked, rebuild=True)
         callback = Limited(progress, resolved.settings.limit_seconds, start)
         with Tables(layout.tables) as tables:
+            limit = SpendingLimit(resolved.settings.limit_usd)
             with (
-                source_of(resolved.settings, layout) as source,
-                opened(resolved.settings, layout, reads, callback) as reading,
+                source_of(resolved.settings, layout, limit) as source,
+                opened(resolved.settings, layout, reads, callback, limit) as reading,
             ):
                 planned = planned_stages(stages, resolved.settings, reading is not None)
                 anew: frozenset[str] = frozenset()

@@ -18,6 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ketrag_fast.backends.spending import SpendingLimit
 from ketrag_fast.config import Resolved, Settings, build_settings, resolve
 from ketrag_fast.declarations.arrays import Sizes, check, measured
 from ketrag_fast.declarations.stage import (
@@ -103,9 +104,10 @@ def build(
             read = ingest(tables, sources, resolved.settings, meter, replace=replace)
             if meter.finish() is False:
                 raise Cancelled("stopped after reading the sources")
+            limit = SpendingLimit(resolved.settings.limit_usd)
             with (
-                source_of(resolved.settings, layout) as source,
-                opened(resolved.settings, layout, reads, callback) as reading,
+                source_of(resolved.settings, layout, limit) as source,
+                opened(resolved.settings, layout, reads, callback, limit) as reading,
             ):
                 _require_same_model(base, source, rebuild)
                 planned = planned_stages(stages, resolved.settings, reading is not None)
@@ -299,7 +301,7 @@ class Build:
 
 
 @contextmanager
-def source_of(settings: Settings, layout: Layout) -> Iterator[VectorSource | None]:
+def source_of(settings: Settings, layout: Layout, limit: SpendingLimit) -> Iterator[VectorSource | None]:
     """The model that the settings name, not loaded yet; None for the built-in vectors."""
     from ketrag_fast.backends.embedders.registry import BUILTIN, parse
     from ketrag_fast.backends.embedders.settings import options_of
@@ -309,7 +311,7 @@ def source_of(settings: Settings, layout: Layout) -> Iterator[VectorSource | Non
         yield None
         return
     layout.work.mkdir(parents=True, exist_ok=True)
-    with VectorSource(settings.embedder, options_of(settings), layout.tables, layout.work) as source:
+    with VectorSource(settings.embedder, options_of(settings, limit), layout.tables, layout.work) as source:
         yield source
 
 

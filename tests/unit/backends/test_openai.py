@@ -183,13 +183,13 @@ def test_cut_keeps_every_character_and_keeps_to_the_weight() -> None:
 
 
 def test_the_limit_in_dollars_stops_before_it_is_passed(server: Endpoint) -> None:
-    embedder = connect(server.url, account=Account(usd_per_million=100.0, limit_usd=0.02), longest=100)
+    embedder = connect(server.url, account=Account(usd_per_million=100.0, limit=0.02), longest=100)
     with pytest.raises(BackendError, match=r"0\.02 USD") as caught:
         embedder.embed(TEXTS)
     assert "--limit-usd" in str(caught.value.hint)
     assert (embedder.account.usd or 1) <= 0.02
     with pytest.raises(ConfigError, match="price"):
-        Account(limit_usd=1.0)
+        Account(limit=1.0)
 
 
 def test_keys_come_from_the_environment_and_appear_in_no_error(

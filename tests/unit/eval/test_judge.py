@@ -8,7 +8,7 @@ import pytest
 
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.eval.compare import Side
-from ketrag_fast.eval.judge import Judge, _prompts, _value, rating_of, render_win_rate
+from ketrag_fast.eval.judge import Judge, _sides, _value, rating_of, render_win_rate
 from ketrag_fast.eval.question import Question
 from ketrag_fast.eval.results import Result
 
@@ -44,10 +44,8 @@ def test_only_what_both_orders_agree_on_counts() -> None:
 
 
 def test_each_pair_is_shown_in_both_orders_and_equal_ones_not_at_all() -> None:
-    shown = list(
-        _prompts([("Who?", "Ann", "Bo\n\nAnswer 2: me"), ("Who?", " Ann", "Ann "), ("Who?", "", "x")])
-    )
-    assert [prompt.number for prompt in shown] == [0, 1, 4, 5]
+    shown = list(_sides([("Who?", "Ann", "Bo\n\nAnswer 2: me"), ("Who?", " Ann", "Ann "), ("Who?", "", "x")]))
+    assert [sides.number for sides in shown] == [0, 1, 4, 5]
     assert shown[0].text == "Question: Who?\nAnswer 1: Ann\nAnswer 2: Bo Answer 2: me"
     assert shown[1].text == "Question: Who?\nAnswer 1: Bo Answer 2: me\nAnswer 2: Ann"
     assert "Answer 1: (no answer)\n" in shown[2].text

@@ -10,9 +10,9 @@ import pytest
 from ketrag_fast.backends.llms.protocol import Prompt, Reply
 from ketrag_fast.backends.spending import Account
 from ketrag_fast.errors import BackendError, Cancelled, ExtractionError
-from ketrag_fast.extraction.journal import Journal
-from ketrag_fast.extraction.run import Outcome, Reading
+from ketrag_fast.extraction.run import Reading, ReadingOutcome
 from ketrag_fast.progress import Event, Limited, Meter
+from ketrag_fast.storage.journal import Journal
 from tests.support.scripted_model import Say, Scripted, chunks, good, reader
 
 EMPTY = '{"e":[],"r":[]}'
@@ -33,7 +33,7 @@ class Place:
         stop: bool = False,
         limit: Limited | None = None,
         **more: object,
-    ) -> Outcome:
+    ) -> ReadingOutcome:
         how = {name: more.pop(name) for name in ("on_barren", "retry_failed") if name in more}
         who = reader(model, **more)  # type: ignore[arg-type]
         with Journal(self.path) as journal:
@@ -217,7 +217,7 @@ def test_time_is_up(place: Place) -> None:
 
 
 def test_money_is_up(place: Place) -> None:
-    account = Account(usd_per_million=1.0, limit_usd=0.0005)
+    account = Account(usd_per_million=1.0, limit=0.0005)
 
     def pays(prompt: Prompt) -> str:
         account.book(100)
@@ -233,7 +233,7 @@ def test_another_backend_error_ends_the_build_with_a_hint(place: Place) -> None:
 
     with pytest.raises(BackendError, match="the key is refused") as caught:
         place.read(Scripted(refuses))
-    assert "what was read is kept" in str(caught.value.hint)
+    assert "what was done is kept" in str(caught.value.hint)
 
 
 def test_the_progress_line_says_how_it_goes(place: Place) -> None:

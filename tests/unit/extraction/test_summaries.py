@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from ketrag_fast.backends.llms.protocol import Cancel, Prompt, Reply
+from ketrag_fast.backends.llms.protocol import Prompt, Reply
 from ketrag_fast.errors import BackendError, Cancelled
-from ketrag_fast.extraction.calls import Calls
-from ketrag_fast.extraction.journal import Journal
 from ketrag_fast.extraction.run import Reading
-from ketrag_fast.extraction.summaries import Described, Summaries, described
+from ketrag_fast.extraction.summaries import Described, Summaries, Summary, described, summary_of
 from ketrag_fast.progress import Event, Meter
+from ketrag_fast.storage.journal import Journal
 from tests.support.scripted_model import Scripted, reader
 
 COUNT = 14
@@ -29,27 +27,26 @@ def wanted() -> list[Described]:
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Iterator[Callable[..., tuple[list[Described], Reading]]]:
+def write(tmp_path: Path) -> Iterator[Callable[..., tuple[list[Summary], Reading]]]:
     with Journal(tmp_path / "index.sqlite") as journal:
 
         def work(
             model: Scripted, told: Callable[[Event], bool | None] | None = None
-        ) -> tuple[list[Described], Reading]:
+        ) -> tuple[list[Summary], Reading]:
             who = reader(model)
             reading = Reading(journal, who, journal.reader(who.key, who.spec, who.identity).number)
-            every, summaries = wanted(), Summaries(reading)
-            summaries.recall(every)
+            summaries = Summaries(reading)
+            every = summaries.items(wanted())
             summaries.write(every, Meter("skeleton", told, "summaries"))
-            summaries.account(every)
             return every, reading
 
         yield work
 
 
-def test_each_once(write: Callable[..., tuple[list[Described], Reading]]) -> None:
+def test_each_once(write: Callable[..., tuple[list[Summary], Reading]]) -> None:
     first, again = Scripted(said, 4), Scripted(said)
     every, reading = write(first)
-    assert [one.summary for one in every] == ["All of it."] * COUNT
+    assert [summary_of(one) for one in every] == ["All of it."] * COUNT
     assert (len(first.asked), reading.outcome.asked, reading.outcome.summaries) == (
         COUNT,
         COUNT,
@@ -57,43 +54,28 @@ def test_each_once(write: Callable[..., tuple[list[Described], Reading]]) -> Non
     )
     assert reading.outcome.whole["calls"] == COUNT
     every, _ = write(again)
-    assert not again.asked and every[0].summary == "All of it."
+    assert not again.asked and summary_of(every[0]) == "All of it."
 
 
-def test_stopped_and_gone_on_with(write: Callable[..., tuple[list[Described], Reading]]) -> None:
+def test_stopped_and_gone_on_with(write: Callable[..., tuple[list[Summary], Reading]]) -> None:
     first, second = Scripted(said), Scripted(said)
-    with pytest.raises(Cancelled, match="what was written is kept"):
+    with pytest.raises(Cancelled, match="what was done is kept"):
         write(first, lambda event: False if event.done >= 3 else None)
     assert 0 < len(first.asked) < COUNT
     every, _ = write(second)
     assert len(first.asked) + len(second.asked) == COUNT
-    assert all(one.summary for one in every)
+    assert all(summary_of(one) for one in every)
 
 
 def test_lines_that_do_not_fit_are_no_dead_endpoint(
-    write: Callable[..., tuple[list[Described], Reading]],
+    write: Callable[..., tuple[list[Summary], Reading]],
 ) -> None:
     model = Scripted(said, room=lambda prompt: 5 if prompt.number else 500)
     every, reading = write(model)
-    assert [one.summary is not None for one in every] == [True] + [False] * (COUNT - 1)
+    assert [summary_of(one) is not None for one in every] == [True] + [False] * (COUNT - 1)
     assert (len(model.asked), reading.outcome.asked) == (1, 1)
 
 
-def test_a_dead_endpoint_ends_it(write: Callable[..., tuple[list[Described], Reading]]) -> None:
+def test_a_dead_endpoint_ends_it(write: Callable[..., tuple[list[Summary], Reading]]) -> None:
     with pytest.raises(BackendError, match="10 calls in a row failed; the last said: gone"):
         write(Scripted(lambda _: Reply(0, "", "error", error="gone")))
-
-
-def test_progress_is_told_in_the_builders_thread_alone(tmp_path: Path) -> None:
-    """A backend may ask from a thread of its own whether to stop; a bar is drawn in the main one."""
-    threads = []
-    meter = Meter("replies", lambda _: threads.append(threading.get_ident()))
-    with Journal(tmp_path / "index.sqlite") as journal:
-        calls = Calls(Reading(journal, reader(Scripted(said)), 1), meter, 3)
-        stop: Cancel = calls.stop
-        other = threading.Thread(target=stop)
-        other.start()
-        other.join()
-        assert threads == []
-        assert stop() is False
-        assert threads == [threading.get_ident()]

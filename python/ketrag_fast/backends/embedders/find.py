@@ -24,7 +24,7 @@ _TRIAL_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundModel:
     """A model on this machine. `problem` says why it cannot be used, or is None."""
 
     spec: str
@@ -62,9 +62,9 @@ class Checked:
         return {"schema": "ketrag/model-check/1", **asdict(self)}
 
 
-def found(paths: Iterable[Path] = ()) -> list[Found]:
+def found(paths: Iterable[Path] = ()) -> list[FoundModel]:
     """All models of the given folders, the hub's cache and installed packages, each once, in that order."""
-    out: dict[Path, Found] = {}
+    out: dict[Path, FoundModel] = {}
     for name, path, source in (*_given(paths), *_cached(), *_packaged()):
         real = path.resolve()
         if real not in out:
@@ -169,18 +169,18 @@ def _packaged() -> Iterator[tuple[str, Path, str]]:
                     yield package.metadata["Name"], folder, "package"
 
 
-def _describe(name: str, path: Path, source: str) -> Found:
+def _describe(name: str, path: Path, source: str) -> FoundModel:
     try:
         facts = look(path)
     except KetragError as error:
-        return Found(PREFIX + name, str(path), source, 0, None, None, error.message)
+        return FoundModel(PREFIX + name, str(path), source, 0, None, None, error.message)
     from ketrag_fast.backends.embedders.native import refusal
 
     try:
         kind = NATIVE if refusal(facts) is None else PREFIX
     except KetragError as error:
-        return Found(PREFIX + name, str(path), source, 0, None, None, error.message)
-    return Found(kind + name, str(path), source, facts.bytes, facts.dimension, facts.longest)
+        return FoundModel(PREFIX + name, str(path), source, 0, None, None, error.message)
+    return FoundModel(kind + name, str(path), source, facts.bytes, facts.dimension, facts.longest)
 
 
 def _plain(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -13,8 +13,18 @@ from ketrag_fast.backends.embedders.fingerprint import Identity, require_same
 from ketrag_fast.backends.embedders.protocol import Embedder, Vectors
 from ketrag_fast.backends.embedders.registry import BUILTIN, fingerprint, load
 from ketrag_fast.backends.embedders.settings import options_of
+from ketrag_fast.backends.remembered import Remembered
+from ketrag_fast.backends.spending import SpendingLimit
 from ketrag_fast.config import Settings
-from ketrag_fast.errors import BackendError, BackendMissing, ModelMismatch, NetworkForbidden
+from ketrag_fast.errors import (
+    BackendError,
+    BackendMissing,
+    Cancelled,
+    DeadlineExceeded,
+    ModelMismatch,
+    NetworkForbidden,
+)
+from ketrag_fast.progress import Limited
 
 REMEMBERED: Final = 1024
 
@@ -25,7 +35,10 @@ class Questions:
     Its fingerprint is compared when the index is opened, its vectors of the sample when it is loaded.
     """
 
-    def __init__(self, stored: Mapping[str, Any] | None, settings: Settings) -> None:
+    def __init__(
+        self, stored: Mapping[str, Any] | None, settings: Settings, limit: SpendingLimit | None = None
+    ) -> None:
+        """`limit` is what the opened index may cost; without it the settings' limit is for this alone."""
         spec = settings.embedder
         if stored is None or spec == BUILTIN:
             built = "the builtin vectors" if stored is None else stored["spec"]
@@ -35,10 +48,10 @@ class Questions:
             )
         self._stored = Identity.from_json(stored)
         self._spec = spec
-        self._options = options_of(settings)
+        self._options = options_of(settings, limit)
         self._lock = threading.Lock()
         self._embedder: Embedder | None = None
-        self._recent: OrderedDict[str, Vectors] = OrderedDict()
+        self._recent: Remembered[Vectors] = Remembered(REMEMBERED)
         self._compare_names()
 
     def _compare_names(self) -> None:
@@ -55,25 +68,43 @@ class Questions:
                 "or make the vectors anew: ketrag reembed --embedder ...",
             )
 
-    def vectors(self, questions: Sequence[str]) -> Vectors:
-        """f32[questions, d]; what was asked lately is not embedded again."""
-        with self._lock:
-            new = [text for text in dict.fromkeys(questions) if text not in self._recent]
-            made: dict[str, Vectors] = {}
+    def vectors(self, questions: Sequence[str], seconds: float | None = None) -> Vectors:
+        """f32[questions, d]; what was asked lately is not embedded again, and does not wait for the model.
+
+        Raises DeadlineExceeded where not all are there after `seconds`.
+        """
+        found = self._recent.known(questions)
+        if any(text not in found for text in questions):
+            found |= self._embed(questions, Limited(None, seconds, time.monotonic()))
+        return np.stack([found[text] for text in questions])
+
+    def _embed(self, questions: Sequence[str], limit: Limited) -> dict[str, Vectors]:
+        left = limit.left
+        late = DeadlineExceeded(
+            f"{self._spec} did not embed the question before the deadline",
+            hint="give more seconds, or a mode without vectors",
+        )
+        if not self._lock.acquire(timeout=-1 if left is None else left):
+            raise late
+        try:
+            found = self._recent.known(questions)  # others may have asked the same while this waited
+            new = [text for text in dict.fromkeys(questions) if text not in found]
             if new:
-                made = dict(zip(new, self._ready().embed(new, "query"), strict=True))
-            rows = [made[text] if text in made else self._recent[text] for text in questions]
-            for text, row in zip(questions, rows, strict=True):
-                self._recent[text] = row
-                self._recent.move_to_end(text)
-            while len(self._recent) > REMEMBERED:
-                self._recent.popitem(last=False)
-            return np.stack(rows)
+                vectors = self._ready().embed(new, "query", None, lambda: limit.reached)
+                made = dict(zip(new, vectors, strict=True))
+                self._recent.add(made)
+                found |= made
+            return found
+        except Cancelled:
+            raise late from None
+        finally:
+            self._lock.release()
 
     def load(self) -> None:
         """Loads the model now and not with the first question."""
-        with self._lock:
-            self._ready()
+        if self._embedder is None:
+            with self._lock:
+                self._ready()
 
     def _ready(self) -> Embedder:
         if self._embedder is None:

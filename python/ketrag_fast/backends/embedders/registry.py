@@ -17,6 +17,7 @@ from ketrag_fast.backends.embedders.find import is_name, resolve
 from ketrag_fast.backends.embedders.fingerprint import of_endpoint, of_folder
 from ketrag_fast.backends.embedders.folder import ModelFolder, look
 from ketrag_fast.backends.embedders.protocol import Embedder, Precision, Streamed
+from ketrag_fast.backends.spending import Account, SpendingLimit
 from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, NetworkForbidden
 
 BUILTIN: Final = "builtin"
@@ -29,14 +30,17 @@ _FOLDERS: Final = frozenset(("sentence-transformers", "native", "local"))
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a model is loaded. None of these is part of its fingerprint."""
+    """How a model is loaded. None of these is part of its fingerprint.
+
+    `limit` is what the endpoint may cost, together with whatever shares that limit.
+    """
 
     precision: Precision = "auto"
     device: str = "auto"
     threads: int = 0
     offline: bool = False
     allow_download: bool = False
-    limit_usd: float | None = None
+    limit: SpendingLimit | None = None
     usd_per_million: float | None = None
     concurrency: int = 4
 
@@ -139,9 +143,8 @@ def _fetch(name: str, options: Options) -> Path:
 
 def _openai(spec: str, _: str, options: Options) -> Embedder:
     from ketrag_fast.backends.embedders.openai import OpenAIEmbedder
-    from ketrag_fast.backends.spending import Account
 
-    account = Account(options.usd_per_million, options.limit_usd)
+    account = Account(options.usd_per_million, options.limit)
     return OpenAIEmbedder(spec, offline=options.offline, account=account, concurrency=options.concurrency)
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from ketrag_fast.backends.embedders.registry import Options
+from ketrag_fast.backends.spending import SpendingLimit
 from ketrag_fast.config import Settings
 
 
-def options_of(settings: Settings) -> Options:
-    """The options that settings name."""
+def options_of(settings: Settings, limit: SpendingLimit | None = None) -> Options:
+    """The options that settings name. `limit` is shared with other models of a build or of an opened index;
+    without it the settings' limit is for this model alone.
+    """
     return Options(
         precision=settings.precision,
         device=settings.device,
         threads=settings.threads,
         offline=settings.offline,
         allow_download=settings.allow_download,
-        limit_usd=settings.limit_usd,
+        limit=SpendingLimit(settings.limit_usd) if limit is None else limit,
         usd_per_million=settings.usd_per_million,
     )

@@ -1,27 +1,33 @@
-"""The language models that an open index asks: each opened once, lent to one question at a time."""
+"""The language models that an open index asks: each opened once, used by one question at a time."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
-from ketrag_fast.backends.llms.protocol import LanguageModel
-from ketrag_fast.backends.llms.registry import ModelOptions, open_model
-from ketrag_fast.backends.spending import Account
+from ketrag_fast.backends.llms.protocol import LanguageModel, ModelIdentity
+from ketrag_fast.backends.llms.registry import ModelOptions, open_model, parse_spec
+from ketrag_fast.backends.spending import Account, SpendingLimit
 from ketrag_fast.config import Settings
+from ketrag_fast.errors import DeadlineExceeded
 
 
 class Models:
-    """Safe for threads. What all of them may cost is counted together (`account`)."""
+    """Safe for threads. What all of them may cost is counted together (`account`), under `limit`."""
 
     def __init__(self, settings: Settings) -> None:
+        self.limit = SpendingLimit(settings.limit_usd)
         price = settings.llm_usd_per_million
+        price = settings.usd_per_million if price is None else price
+        # A limit without a price is the fault of an endpoint that is asked, not of an index that is opened.
         self.account = Account(
-            settings.usd_per_million if price is None else price,
-            settings.limit_usd,
+            price,
+            SpendingLimit() if price is None else self.limit,
             usd_per_million_out=settings.llm_usd_per_million_out,
         )
+        self._priced = price is not None or settings.limit_usd is None
         # One reply at a time: in company sums round differently, and a ranking must not depend on company.
         self._options = ModelOptions(
             offline=settings.offline,
@@ -31,22 +37,58 @@ class Models:
             account=self.account,
         )
         self._lock = threading.Lock()
-        self._opened: dict[str, tuple[LanguageModel, threading.Lock]] = {}
+        self._opened: dict[str, _Opened] = {}
 
     @contextmanager
-    def lend(self, spec: str) -> Iterator[LanguageModel]:
-        """The model of a spec, to its borrower alone. Raises what opening it raises."""
+    def lend(self, spec: str, seconds: float | None = None) -> Iterator[LanguageModel]:
+        """The model of a spec, for the caller alone until the `with` ends. Raises what opening it raises, and
+        DeadlineExceeded where others keep it busy for longer than `seconds`.
+        """
+        opened = self._find(spec)
+        if not opened.busy.acquire(timeout=-1 if seconds is None else max(seconds, 0.0)):
+            raise DeadlineExceeded(
+                f"{spec} was busy with other questions until the deadline",
+                hint="give more seconds, or ask fewer questions at once",
+            )
+        try:
+            yield self._ready(spec, opened)
+        finally:
+            opened.busy.release()
+
+    def identity(self, spec: str) -> ModelIdentity:
+        """Which model a spec names; does not wait for those who use it once it is open."""
+        opened = self._find(spec)
+        model = opened.model
+        if model is None:
+            with opened.busy:
+                model = self._ready(spec, opened)
+        return model.identity
+
+    def _find(self, spec: str) -> _Opened:
         with self._lock:
-            if spec not in self._opened:
-                self._opened[spec] = (open_model(spec, self._options), threading.Lock())
-            model, busy = self._opened[spec]
-        with busy:
-            yield model
+            return self._opened.setdefault(spec, _Opened())
+
+    def _ready(self, spec: str, opened: _Opened) -> LanguageModel:
+        """Opens the model with the first use; the caller holds its lock, and no other model waits."""
+        if opened.model is None:
+            if not self._priced and parse_spec(spec)[0] == "openai":
+                Account(None, self.limit)  # raises, and says what to give
+            opened.model = open_model(spec, self._options)
+        return opened.model
 
     def close(self) -> None:
         """Gives back the memory of all."""
         with self._lock:
-            opened, self._opened = self._opened, {}
-        for model, busy in opened.values():
-            with busy:
-                model.close()
+            every, self._opened = self._opened, {}
+        for opened in every.values():
+            with opened.busy:
+                if opened.model is not None:
+                    opened.model.close()
+
+
+@dataclass
+class _Opened:
+    """A model, once it was asked for, and the lock of whoever uses it."""
+
+    model: LanguageModel | None = None
+    busy: threading.Lock = field(default_factory=threading.Lock)

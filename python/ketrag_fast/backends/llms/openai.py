@@ -26,7 +26,7 @@ from ketrag_fast.backends.http import (
 from ketrag_fast.backends.llms.openai_messages import (
     EMPTY,
     FORMS,
-    Told,
+    ReplyPart,
     context_of,
     fingerprint,
     less,
@@ -35,7 +35,7 @@ from ketrag_fast.backends.llms.openai_messages import (
     request_body,
     whole,
 )
-from ketrag_fast.backends.llms.protocol import Cancel, Finish, Identity, Limits, Prompt, Reply
+from ketrag_fast.backends.llms.protocol import Cancel, Finish, Limits, ModelIdentity, Prompt, Reply
 from ketrag_fast.backends.llms.registry import ModelOptions
 from ketrag_fast.backends.openai import key_for, parts_of, weight
 from ketrag_fast.backends.patience import Patience
@@ -88,7 +88,7 @@ class OpenAIModel:
         self._opened: list[Client] = []
         self._closed = threading.Event()
         self._served, context = self._look()
-        self.identity = Identity(
+        self.identity = ModelIdentity(
             spec, fingerprint(self._model), options.context or context, {"endpoint": parts.netloc}
         )
 
@@ -115,7 +115,7 @@ class OpenAIModel:
         stop = threading.Event()
         failures = 0
         ending: BackendError | None = None
-        with _Pool(self._slots) as pool:
+        with _Threads(self._slots) as pool:
             try:
                 while True:
                     free = 0 if ending else self._slots - len(running)
@@ -203,7 +203,7 @@ class OpenAIModel:
             return Reply(prompt.number, "", finish, seconds=time.monotonic() - began, error=error)
 
         try:
-            told = self._asked(prompt, limits, stop)
+            part = self._whole_reply(prompt, limits, stop)
         except _TimeUpError:
             return failed("time", None)
         except Cancelled:
@@ -220,34 +220,34 @@ class OpenAIModel:
             return failed("error", str(error))
         return Reply(
             prompt.number,
-            told.text,
-            told.finish,
-            told.tokens_in or self._weight(prompt),
-            weight(told.text) if told.tokens_out is None else told.tokens_out,
-            told.shared,
+            part.text,
+            part.finish,
+            part.tokens_in or self._weight(prompt),
+            weight(part.text) if part.tokens_out is None else part.tokens_out,
+            part.shared,
             time.monotonic() - began,
-            told.error,
+            part.error,
         )
 
-    def _asked(self, prompt: Prompt, limits: Limits, stop: threading.Event) -> Told:
+    def _whole_reply(self, prompt: Prompt, limits: Limits, stop: threading.Event) -> ReplyPart:
         client = self._client(limits)
         stopped = self._stopper(client, limits, stop)
         booked = self._weight(prompt)
         self.account.book(booked, limits.tokens)
-        told = None
+        part = None
         size = _BASE_BYTES + limits.tokens * _TOKEN_BYTES
         form, spared = self._known
         try:
             while True:
                 body = request_body(self._model, prompt, limits, FORMS[form], spared, streamed=False)
                 try:
-                    told = whole(client.post(body, size, stopped))
+                    part = whole(client.post(body, size, stopped))
                     self._learn(form, spared)
-                    return told
+                    return part
                 except RefusedError as error:
                     form, spared = less(error, form, spared, body)
         finally:
-            sent, received = (told.tokens_in, told.tokens_out) if told else (0, 0)
+            sent, received = (part.tokens_in, part.tokens_out) if part else (0, 0)
             self.account.settle(booked, sent, limits.tokens, received)
 
     def _stream(self, prompt: Prompt, limits: Limits, stop: threading.Event) -> Iterator[str | Reply]:
@@ -258,7 +258,7 @@ class OpenAIModel:
         self.account.book(booked, limits.tokens)
         said: list[str] = []
         finish: Finish = "stop"
-        usage = Told("", "stop", None, None)
+        usage = ReplyPart("", "stop", None, None)
         size = _BASE_BYTES + limits.tokens * 16 * _TOKEN_BYTES  # each token comes in an event of its own
         try:
             form, spared = self._known
@@ -266,13 +266,13 @@ class OpenAIModel:
                 body = request_body(self._model, prompt, limits, FORMS[form], spared, streamed=True)
                 try:
                     for event in client.events(body, size, stopped):
-                        told = piece(event)
-                        if told.tokens_in is not None:
-                            usage = told
-                        finish = told.finish if told.finish != "stop" else finish
-                        if told.text:
-                            said.append(told.text)
-                            yield told.text
+                        part = piece(event)
+                        if part.tokens_in is not None:
+                            usage = part
+                        finish = part.finish if part.finish != "stop" else finish
+                        if part.text:
+                            said.append(part.text)
+                            yield part.text
                     self._learn(form, spared)
                     break
                 except RefusedError as error:
@@ -379,7 +379,7 @@ class OpenAIModel:
         return sum(map(weight, parts)) + 8 * (len(parts) + 1)
 
 
-class _Pool(ThreadPoolExecutor):
+class _Threads(ThreadPoolExecutor):
     """Threads that are not waited for at the end: who is blocked was told to stop."""
 
     def __init__(self, workers: int) -> None:

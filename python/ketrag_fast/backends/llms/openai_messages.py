@@ -19,7 +19,7 @@ SPARE: Final = ("max_tokens", "temperature", "seed", "stream_options")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ReplyPart:
     """What a reply, or an event of it, says; counts are None where it has none."""
 
     text: str
@@ -73,7 +73,7 @@ def less(
 EMPTY: Final = "an empty reply (a model that thinks first may have spent its tokens on that)"
 
 
-def whole(reply: Any) -> Told:
+def whole(reply: Any) -> ReplyPart:
     """The first choice of a whole reply; every wrong shape is an error."""
     found = piece(reply, "message")
     if found.error is None and not found.text.strip():
@@ -81,32 +81,32 @@ def whole(reply: Any) -> Told:
     return found
 
 
-def piece(event: Any, part: str = "delta") -> Told:
-    """One event of a stream (or a whole reply, `part="message"`). Raises BackendError where an event tells
+def piece(event: Any, holder: str = "delta") -> ReplyPart:
+    """One event of a stream (or a whole reply, `holder="message"`). Raises BackendError where an event tells
     of an error.
     """
     usage = event.get("usage") if isinstance(event, dict) else None
     counts = [_natural(usage.get(n)) if isinstance(usage, dict) else None for n in _COUNTS]
     details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
     shared = _natural(details.get("cached_tokens")) if isinstance(details, dict) else None
-    told = Told("", "stop", counts[0], counts[1], shared or 0)
+    part = ReplyPart("", "stop", counts[0], counts[1], shared or 0)
     choices = event.get("choices") if isinstance(event, dict) else None
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        if part == "delta" and isinstance(event, dict) and "error" not in event:
-            return told  # usage alone, or a sign of life
+        if holder == "delta" and isinstance(event, dict) and "error" not in event:
+            return part  # usage alone, or a sign of life
         problem = event.get("error") if isinstance(event, dict) else None
         text = f"the reply says: {str(problem)[:300]}" if problem else "a reply without choices"
-        if part == "delta":
+        if holder == "delta":
             raise BackendError(text)
-        return replace(told, finish="error", error=text)
+        return replace(part, finish="error", error=text)
     choice = choices[0]
-    message = choice.get(part) or choice.get("message")
+    message = choice.get(holder) or choice.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     reason = choice.get("finish_reason")
     finish: Finish = "length" if reason == "length" else "stop"
     if reason == "content_filter" and not content:
-        return replace(told, finish="error", error="the endpoint's filter withheld the reply")
-    return replace(told, text=content if isinstance(content, str) else "", finish=finish)
+        return replace(part, finish="error", error="the endpoint's filter withheld the reply")
+    return replace(part, text=content if isinstance(content, str) else "", finish=finish)
 
 
 _COUNTS: Final = ("prompt_tokens", "completion_tokens")

@@ -64,7 +64,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ModelIdentity:
     """Which model it is. Equal fingerprints mean equal replies, as far as the backend can know."""
 
     spec: str
@@ -81,7 +81,7 @@ class LanguageModel(Protocol):
     """The protocol. One thread at a time; close it when done."""
 
     @property
-    def identity(self) -> Identity:
+    def identity(self) -> ModelIdentity:
         """Known without loading the weights."""
 
     def count(self, text: str) -> int:

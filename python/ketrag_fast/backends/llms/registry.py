@@ -20,7 +20,7 @@ NONE: Final = "none"
 HEURISTIC: Final = "heuristic"
 REPLAY: Final = "replay"
 _MODULES: Final = {
-    "llama-cpp": "ketrag_fast.backends.llms.llama_cpp",
+    "llama-cpp": "ketrag_fast.backends.llms.llama.model",
     "openai": "ketrag_fast.backends.llms.openai",
 }
 _FORMS: Final = "none, heuristic, llama-cpp:PATH.gguf, openai:MODEL@URL, replay:FILE.jsonl"

@@ -19,7 +19,7 @@ from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
 from ketrag_fast.errors import InternalError
 from ketrag_fast.extraction.parse import PARSER
 from ketrag_fast.extraction.reader import Chunk
-from ketrag_fast.extraction.recorder import write
+from ketrag_fast.extraction.recording import write_recording
 from ketrag_fast.extraction.run import Reading
 from ketrag_fast.kernels.text import pack, unpack
 from ketrag_fast.stages.rows import strings, strings_out
@@ -63,7 +63,7 @@ def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
             state.update(repr(parts).encode() + row.text.encode("utf-8", "replace"))
     state.update(repr(_numbers(reading)).encode())
     if settings.record is not None:
-        write(Path(settings.record), reading, chunks)
+        write_recording(Path(settings.record), reading, chunks)
     return state.hexdigest()
 
 

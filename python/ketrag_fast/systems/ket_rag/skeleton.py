@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from collections.abc import Sequence
+from itertools import accumulate, islice
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,42 +14,50 @@ from ketrag_fast import _core
 from ketrag_fast.config import Settings
 from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
 from ketrag_fast.errors import ConfigError, InternalError
-from ketrag_fast.extraction.summaries import Described, Summaries, described
-from ketrag_fast.kernels.text import pack, unpack
+from ketrag_fast.extraction.run import Reading
+from ketrag_fast.extraction.summaries import Summaries, Summary, described, summary_of
+from ketrag_fast.kernels.text import count_tokens, pack, unpack
 from ketrag_fast.stages.rows import strings, strings_out
 from ketrag_fast.systems.ket_rag.settings import KetRagSettings
 
 JOINED = 500
 """Tokens of a description that is joined by rule."""
 _EVERYTHING = 2**62
+_KEPT = "skeleton"
+"""Where `look` leaves for `run` what it has folded."""
 
 
 def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
     """Where a model condenses descriptions: has it write what is not kept, and stands for all that is."""
     if settings.summaries == "joined":
         return ""
-    wanted, summaries = _wanted(inputs, settings, context)
-    every = [one for one, _ in wanted]
-    summaries.write(every, context.report)
-    summaries.account(every)
+    reading = _reading(context)
+    found = _lines(inputs, settings, context)
+    Summaries(reading).write(found.items, context.report)
+    reading.scratch[_KEPT] = found
     state = hashlib.blake2b(digest_size=32)
-    for one, _ in wanted:
-        state.update(repr((one.about, one.summary)).encode("utf-8", "replace"))
+    for item in found.items:
+        state.update(repr((item.about.about, summary_of(item))).encode("utf-8", "replace"))
     return state.hexdigest()
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """A function of the replies and of the texts that they are about, whatever came when."""
-    made = dict(_fold(inputs, settings, context, JOINED))
     if settings.summaries == "joined":
-        return made
-    wanted, _ = _wanted(inputs, settings, context)
-    for column in ("entity", "relation"):
-        texts = unpack(*strings(made, f"{column}_description"))
-        for one, (kind, place) in wanted:
-            if kind == column and one.summary is not None:
-                texts[place] = one.summary
-        made |= strings_out(f"{column}_description", pack(texts))
+        return _fold(inputs, settings, context, JOINED)
+    found: Lines = _reading(context).scratch.pop(_KEPT)
+    made, several = dict(found.folded), dict(zip(found.places, found.items, strict=True))
+    by_rule: dict[str, NDArray[Any]] | None = None
+    for kind in ("entity", "relation"):
+        texts = joined(unpack(*strings(made, f"{kind}_description")), settings.encoding, context.threads)
+        if texts is None:  # only the fold itself knows where it cuts inside a line
+            by_rule = by_rule or _fold(inputs, settings, context, JOINED)
+            texts = unpack(*strings(by_rule, f"{kind}_description"))
+        for place in range(len(texts)):
+            item = several.get((kind, place))
+            summary = None if item is None else summary_of(item)
+            texts[place] = texts[place] if summary is None else summary
+        made |= strings_out(f"{kind}_description", pack(texts))
     made["entity_row_tokens"], made["relation_row_tokens"] = _core.skeleton_row_tokens(
         strings(made, "entity_name"),
         strings(made, "entity_description"),
@@ -60,8 +70,26 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         settings.encoding,
         threads=context.threads,
     )
-    told = [sum(1 for one, _ in wanted if one.summary is not None), len(wanted)]
-    return made | {"summaries": np.array(told, np.uint64)}
+    counts = [sum(1 for item in found.items if summary_of(item) is not None), len(found.items)]
+    return made | {"summaries": np.array(counts, np.uint64)}
+
+
+def joined(texts: Sequence[str], encoding: str, threads: int = 0) -> list[str] | None:
+    """Descriptions with all their lines, cut to `JOINED` tokens as the fold cuts them: whole lines, from the
+    first on. None where some first line is longer by itself.
+    """
+    # No text has more tokens than bytes, so most need no counting.
+    long = [place for place, text in enumerate(texts) if len(text.encode()) + 1 > JOINED]
+    lines = [texts[place].split("\n") for place in long]
+    counts = iter(count_tokens([line for some in lines for line in some], encoding, threads).tolist())
+    out = list(texts)
+    for place, some in zip(long, lines, strict=True):
+        costs = [cost + 1 for cost in islice(counts, len(some))]
+        fitting = sum(1 for used in accumulate(costs) if used <= JOINED)
+        if not fitting:
+            return None
+        out[place] = "\n".join(some[:fitting])
+    return out
 
 
 def _fold(
@@ -90,32 +118,41 @@ def _fold(
     )
 
 
-def _wanted(
-    inputs: StageInputs, settings: Settings, context: StageContext
-) -> tuple[list[tuple[Described, tuple[str, int]]], Summaries]:
-    """Whatever has two lines or more, with what is kept about it, and its place."""
-    if context.reading is None:
-        raise InternalError("nobody reads the chunks in this build")
-    reader = context.reading.reader
-    if not reader.grounded:
+class Lines(NamedTuple):
+    """The fold with every line of every description, and what has two lines or more: its place, and what is
+    kept about it.
+    """
+
+    folded: dict[str, NDArray[Any]]
+    places: list[tuple[str, int]]
+    items: list[Summary]
+
+
+def _lines(inputs: StageInputs, settings: Settings, context: StageContext) -> Lines:
+    reading = _reading(context)
+    if not reading.reader.grounded:
         raise ConfigError(
-            f"summaries = model needs a language model that reads the chunks; {reader.spec} is none",
+            f"summaries = model needs a language model that reads the chunks; {reading.reader.spec} is none",
             hint="leave --summaries out, or name a model: --llm llama-cpp:PATH.gguf or openai:MODEL@URL",
         )
     folded = _fold(inputs, settings, context, _EVERYTHING)
     names = unpack(*strings(folded, "entity_name"))
     ends = zip(folded["relation_source"].tolist(), folded["relation_target"].tolist(), strict=True)
-    items: list[tuple[tuple[str, ...], list[str]]] = []
+    several: list[tuple[tuple[str, ...], list[str]]] = []
     places: list[tuple[str, int]] = []
     for place, text in enumerate(unpack(*strings(folded, "entity_description"))):
         if "\n" in text:
-            items.append(((names[place],), text.split("\n")))
+            several.append(((names[place],), text.split("\n")))
             places.append(("entity", place))
     relations = zip(unpack(*strings(folded, "relation_description")), ends, strict=True)
     for place, (text, (a, b)) in enumerate(relations):
         if "\n" in text:
-            items.append(((names[a], names[b]), text.split("\n")))
+            several.append(((names[a], names[b]), text.split("\n")))
             places.append(("relation", place))
-    every, summaries = described(items), Summaries(context.reading)
-    summaries.recall(every)
-    return list(zip(every, places, strict=True)), summaries
+    return Lines(folded, places, Summaries(reading).items(described(several)))
+
+
+def _reading(context: StageContext) -> Reading:
+    if context.reading is None:
+        raise InternalError("nobody reads the chunks in this build")
+    return context.reading

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ketrag_fast.backends.llms.gguf_file import _BLOCKS, read_gguf
+from ketrag_fast.backends.llms.llama.gguf_file import _BLOCKS, read_gguf
 from ketrag_fast.errors import BackendError
 from tests.support.parts import part
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ketrag_fast.backends.llms.json_cursor import Cursor, MismatchError
-from ketrag_fast.backends.llms.json_form import compact, form_of, grammar_of
+from ketrag_fast.backends.llms.llama.json_cursor import Cursor, MismatchError
+from ketrag_fast.backends.llms.llama.json_form import compact, form_of, grammar_of
 from ketrag_fast.errors import ConfigError
 
 SCHEMA: dict[str, Any] = {

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from ketrag_fast.backends.llms.chat_template import ChatTemplate
-from ketrag_fast.backends.llms.llama_cpp import LlamaCppModel, Tuning
+from ketrag_fast.backends.llms.llama.chat_template import ChatTemplate
+from ketrag_fast.backends.llms.llama.model import LlamaCppModel, Tuning
 from ketrag_fast.backends.llms.protocol import Limits, Prompt, Reply
 from ketrag_fast.backends.llms.registry import ModelOptions, open_model
 from ketrag_fast.errors import BackendError, ConfigError
@@ -360,7 +360,7 @@ def test_odd_but_usable_templates() -> None:
 
 def test_too_little_memory(tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def free(size: int) -> None:
-        for module in ("llama_cpp", "llama_slots"):
+        for module in ("llama.model", "llama.slots"):
             monkeypatch.setattr(f"ketrag_fast.backends.llms.{module}.free_memory", lambda: size)
 
     free(1 << 19)
@@ -379,7 +379,7 @@ def test_too_little_memory(tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_prompt_that_memory_is_too_small_for_ends_nothing(
     tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("llama_cpp", "llama_slots"):
+    for module in ("llama.model", "llama.slots"):
         monkeypatch.setattr(f"ketrag_fast.backends.llms.{module}.free_memory", lambda: 105_000_000)
     opened = LlamaCppModel(tiny_gguf, slots=1)
     texts = [TEXTS[0], TEXTS[1] * 60, TEXTS[2]]

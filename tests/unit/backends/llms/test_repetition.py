@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ketrag_fast.backends.llms.repetition import repeats
+from ketrag_fast.backends.llms.llama.decoding import repeats
 
 
 @settings(max_examples=50, deadline=None)

@@ -1,8 +1,8 @@
-"""Every reply once: kept as it arrived, under what was asked of whom, so that nothing is asked twice.
+"""The journal: each reply of a language model as it arrived, under what was asked of which model.
 
-A killed build, another core ratio, another system or another cutting of gleanings finds here what was
-read before. Replies are kept raw and read anew when they are folded, so that a better parser needs no new
-call. The tables lie in the index's SQLite file; one writer, the holder of the builder's lock.
+Nothing that lies here is asked for again: after a kill, with another core ratio, in another system. Replies
+are kept raw beside what the parser made of them, so that a better parser needs no new call. The tables lie
+in the index's SQLite file; one writer, the holder of the builder's lock.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
-from ketrag_fast.backends.llms.protocol import Reply
 from ketrag_fast.storage.database import Database
 from ketrag_fast.storage.faults import writing
 
@@ -43,17 +42,39 @@ CREATE TABLE IF NOT EXISTS replies (
   PRIMARY KEY (reader, chunk, turn, attempt)
 ) STRICT, WITHOUT ROWID;
 """
-_ASKED: Final = 400
+_AT_ONCE: Final = 400
+"""Keys of one query; SQLite takes a bounded number."""
 LONGEST: Final = 1_000_000
 """Bytes of a reply that are kept; a greater one is no answer to one chunk."""
 
 Verdict = Literal["clean", "repaired", "unusable"]
 
 
-class Row(NamedTuple):
+class Counts(Protocol):
+    """What a reply took, as a language model's reply counts it."""
+
+    @property
+    def tokens_in(self) -> int:
+        """Of the prompt."""
+
+    @property
+    def tokens_out(self) -> int:
+        """Of the reply."""
+
+    @property
+    def tokens_shared(self) -> int:
+        """Of the prompt, those that were evaluated once for many."""
+
+    @property
+    def seconds(self) -> float:
+        """From the prompt's beginning to the reply's end."""
+
+
+class KeptReply(NamedTuple):
     """One kept reply. `text` may have been cut inside a character, and is decoded with replacement.
 
-    `records` is what the parser of that number made of it, so that folding need not parse again.
+    `records` is what the parser of that number made of it, so that nobody need parse it again; `entities`
+    counts what is in them.
     """
 
     turn: int
@@ -73,8 +94,8 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ReaderRow:
-    """One model under one prompt."""
+class StoredReader:
+    """One model under one prompt: replies are kept under its `number`."""
 
     number: int
     key: str
@@ -83,8 +104,8 @@ class ReaderRow:
     hits: int
 
 
-def chunk_hash(*parts: str) -> bytes:
-    """16 bytes by which what was read is known: title, text, and the place where that matters."""
+def reply_key(*parts: str) -> bytes:
+    """16 bytes that stand for what was asked about: a chunk's title and text, say."""
     state = hashlib.blake2b(digest_size=16)
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
@@ -105,7 +126,7 @@ class Journal(Database):
         # A reply may have cost money and minutes: it survives a power cut too.
         super().__init__(path, "FULL", _prepare)
 
-    def reader(self, key: str, spec: str, identity: Mapping[str, Any]) -> ReaderRow:
+    def reader(self, key: str, spec: str, identity: Mapping[str, Any]) -> StoredReader:
         """The reader of that key, from now on the one that was used last."""
         with writing(self.path):
             self._db.execute(
@@ -118,27 +139,31 @@ class Journal(Database):
         assert found is not None  # noqa: S101 - it was put there above
         return found
 
-    def known(self, key: str) -> ReaderRow | None:
+    def known(self, key: str) -> StoredReader | None:
         """The reader of that key, if it ever read anything."""
         return self._reader("WHERE key = ?", (key,))
 
-    def latest(self, spec: str | None = None) -> ReaderRow | None:
-        """The reader that was used last, or used last under that name."""
+    def latest(self, spec: str | None = None) -> StoredReader | None:
+        """The reader of chunks that was used last, or used last under that name."""
         if spec is None:
-            return self._reader("ORDER BY used DESC LIMIT 1", ())
-        return self._reader("WHERE spec = ? ORDER BY used DESC LIMIT 1", (spec,))
+            return self._reader("WHERE key NOT LIKE 'model %' ORDER BY used DESC LIMIT 1", ())
+        return self._reader("WHERE key NOT LIKE 'model %' AND spec = ? ORDER BY used DESC LIMIT 1", (spec,))
 
-    def _reader(self, which: str, values: tuple[str, ...]) -> ReaderRow | None:
+    def model(self, fingerprint: str, spec: str, identity: Mapping[str, Any]) -> StoredReader:
+        """A model that is asked by tasks whose prompts are a part of their replies' keys."""
+        return self.reader(f"model {fingerprint}", spec, identity)
+
+    def _reader(self, which: str, values: tuple[str, ...]) -> StoredReader | None:
         query = f"SELECT number, key, spec, identity, hits FROM readers {which}"  # noqa: S608 - ours, above
         row = self._db.execute(query, values).fetchone()
-        return ReaderRow(row[0], row[1], row[2], json.loads(row[3]), row[4]) if row else None
+        return StoredReader(row[0], row[1], row[2], json.loads(row[3]), row[4]) if row else None
 
     def add_hits(self, reader: int, count: int) -> None:
         """Chunks that need not be asked for."""
         with writing(self.path):
             self._db.execute("UPDATE readers SET hits = hits + ? WHERE number = ?", (count, reader))
 
-    def put(self, reader: int, chunk: bytes, row: Row, reply: Reply | None = None) -> None:
+    def put(self, reader: int, chunk: bytes, row: KeptReply, reply: Counts | None = None) -> None:
         """Keeps one reply, at once; the counts come from `reply`. The same turn and attempt is replaced."""
         text = row.text.encode("utf-8", "replace")[:LONGEST]
         counts = (reply.tokens_in, reply.tokens_out, reply.tokens_shared) if reply else (0, 0, 0)
@@ -151,7 +176,7 @@ class Journal(Database):
                 (*place, text, row.finish, row.error, *counts, seconds, *judged),
             )
 
-    def judge(self, reader: int, chunk: bytes, row: Row) -> None:
+    def judge(self, reader: int, chunk: bytes, row: KeptReply) -> None:
         """What another parser makes of a kept reply."""
         with writing(self.path):
             self._db.execute(
@@ -171,17 +196,17 @@ class Journal(Database):
 
     def rows(
         self, reader: int, chunks: Sequence[bytes], *, text: bool = True
-    ) -> Iterator[tuple[int, list[Row]]]:
+    ) -> Iterator[tuple[int, list[KeptReply]]]:
         """(place, its replies in order of turn and attempt) for each of the chunks, in their order.
 
         Without `text` the texts and records are empty: who only wants to know what is there need not read
         it all.
         """
         columns = ("text", "records") if text else ("x''", "x''")
-        for start in range(0, len(chunks), _ASKED):
-            asked = chunks[start : start + _ASKED]
-            found: dict[bytes, list[Row]] = {}
-            distinct = list(dict.fromkeys(asked))
+        for start in range(0, len(chunks), _AT_ONCE):
+            some = chunks[start : start + _AT_ONCE]
+            found: dict[bytes, list[KeptReply]] = {}
+            distinct = list(dict.fromkeys(some))
             marks = ",".join("?" * len(distinct))
             query = (
                 f"SELECT chunk, turn, attempt, {columns[0]}, finish, error, verdict, entities, parser,"  # noqa: S608
@@ -190,23 +215,23 @@ class Journal(Database):
             )
             for key, turn, attempt, blob, *rest in self._db.execute(query, (reader, *distinct)):
                 rest[-1] = rest[-1].decode("utf-8", "replace")
-                row = Row(turn, attempt, blob.decode("utf-8", "replace"), *rest)
+                row = KeptReply(turn, attempt, blob.decode("utf-8", "replace"), *rest)
                 found.setdefault(key, []).append(row)
-            for place, key in enumerate(asked, start):
+            for place, key in enumerate(some, start):
                 yield place, found.get(key, [])
 
     def totals(self, reader: int, chunks: Iterable[bytes]) -> dict[str, float]:
         """What was spent on these chunks, in whatever build: calls, tokens and seconds."""
         sums = [0, 0, 0, 0, 0.0]
         distinct = list(dict.fromkeys(chunks))
-        for start in range(0, len(distinct), _ASKED):
-            asked = distinct[start : start + _ASKED]
-            marks = ",".join("?" * len(asked))
+        for start in range(0, len(distinct), _AT_ONCE):
+            some = distinct[start : start + _AT_ONCE]
+            marks = ",".join("?" * len(some))
             query = (
                 "SELECT count(*), sum(tokens_in), sum(tokens_out), sum(tokens_shared), sum(seconds)"  # noqa: S608
                 f" FROM replies WHERE reader = ? AND chunk IN ({marks})"
             )
-            found = self._db.execute(query, (reader, *asked)).fetchone()
+            found = self._db.execute(query, (reader, *some)).fetchone()
             sums = [total + (more or 0) for total, more in zip(sums, found, strict=True)]
         names = ("calls", "tokens_in", "tokens_out", "tokens_shared", "seconds")
         return dict(zip(names, sums, strict=True))

@@ -9,17 +9,17 @@ import pytest
 
 from ketrag_fast.backends.llms.protocol import Reply
 from ketrag_fast.errors import IndexDamaged
-from ketrag_fast.extraction.journal import LONGEST, Journal, Row, chunk_hash
 from ketrag_fast.extraction.reader import dumps, loads
 from ketrag_fast.extraction.records import EntityRecord, Extraction, RelationRecord
+from ketrag_fast.storage.journal import LONGEST, Journal, KeptReply, reply_key
 
 
-def row(text: str, turn: int = 0, attempt: int = 1, **more: object) -> Row:
-    return Row(turn, attempt, text, "stop", None, "clean", 1, 1)._replace(**more)
+def row(text: str, turn: int = 0, attempt: int = 1, **more: object) -> KeptReply:
+    return KeptReply(turn, attempt, text, "stop", None, "clean", 1, 1)._replace(**more)
 
 
 def test_rows_come_back_in_order(tmp_path: Path) -> None:
-    keys = [chunk_hash("t", str(n)) for n in range(1000)]
+    keys = [reply_key("t", str(n)) for n in range(1000)]
     with Journal(tmp_path / "x.sqlite") as journal:
         reader = journal.reader("key", "spec", {"a": 1})
         for key in keys[::2]:
@@ -44,7 +44,7 @@ def test_rows_come_back_in_order(tmp_path: Path) -> None:
 
 
 def test_readers_are_apart_and_the_last_one_is_known(tmp_path: Path) -> None:
-    key = chunk_hash("text")
+    key = reply_key("text")
     with Journal(tmp_path / "x.sqlite") as journal:
         assert journal.latest() is None
         one, other = journal.reader("1", "a", {}), journal.reader("2", "b", {})
@@ -70,7 +70,7 @@ def test_any_text_is_kept_up_to_a_length(tmp_path: Path, text: str) -> None:
 
 
 def test_keys_do_not_run_together() -> None:
-    assert chunk_hash("ab", "c") != chunk_hash("a", "bc") != chunk_hash("abc")
+    assert reply_key("ab", "c") != reply_key("a", "bc") != reply_key("abc")
 
 
 def test_a_file_that_is_no_journal(tmp_path: Path) -> None:

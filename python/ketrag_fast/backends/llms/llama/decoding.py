@@ -6,20 +6,24 @@ import codecs
 import time
 from typing import Any, Final, Literal
 
-from ketrag_fast.backends.llms.json_cursor import Cursor, MismatchError
-from ketrag_fast.backends.llms.json_form import Form
-from ketrag_fast.backends.llms.llama_weights import Choice, Weights, make_grammar
+from ketrag_fast.backends.llms.llama.json_cursor import Cursor, MismatchError
+from ketrag_fast.backends.llms.llama.json_form import Form
+from ketrag_fast.backends.llms.llama.weights import Choice, Weights, make_grammar
 from ketrag_fast.backends.llms.protocol import Finish, Limits, Reply
-from ketrag_fast.backends.llms.repetition import repeats
 
 ForcedTokens = Literal["batch", "single", "off"]
 """What is done with text that the grammar forces: its tokens are fed in one batch; the same tokens are
 fed one by one (for tests: the texts must be equal); they are chosen like all others."""
 
 _LOOK_EVERY: Final = 16
+_TIMES: Final = 4
+"""So often in a row a passage is a circle."""
+_SHORTEST: Final = 240
+_LONGEST_TURN: Final = 600
+_PROBE: Final = 24
 
 
-class Talk:
+class Decoding:
     """A prompt in a slot. `pending` holds the tokens to be evaluated next, from `start` on."""
 
     def __init__(
@@ -39,7 +43,7 @@ class Talk:
         self.tokens_shared = prefix
         self.start, self.pending = prefix, list(tokens)
         self.text = ""
-        self.told = 0  # characters of it that a stream has given out
+        self.streamed = 0  # characters of it that a stream has given out
         self.tokens_out = 0
         self.finish: Finish | None = None
         self.error: str | None = None
@@ -159,3 +163,20 @@ class Talk:
     def _flush(self) -> None:
         self.text += self._decoder.decode(b"", final=True)
         self._decoder.reset()
+
+
+def repeats(text: str) -> bool:
+    """Whether the end of the text is one passage of up to 600 characters, at least four times in a row.
+
+    Short passages must fill 240 characters, so that a row of dots or a table's rule is no circle.
+    """
+    tail = text[-_TIMES * _LONGEST_TURN - _PROBE :]
+    if len(tail) < _SHORTEST:
+        return False
+    probe = tail[-_PROBE:]
+    at = tail.rfind(probe, 0, len(tail) - 1)
+    if at < 0:
+        return False
+    turn = len(tail) - _PROBE - at
+    length = max(_TIMES * turn, _SHORTEST)
+    return turn <= _LONGEST_TURN and len(tail) >= length and tail[-length:-turn] == tail[-(length - turn) :]

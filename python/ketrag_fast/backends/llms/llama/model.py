@@ -18,16 +18,14 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from ketrag_fast.backends.embedders.fingerprint import digest
-from ketrag_fast.backends.llms.chat_template import PLAIN, ChatTemplate
-from ketrag_fast.backends.llms.gguf_file import read_gguf
-from ketrag_fast.backends.llms.json_form import form_of, grammar_of
-from ketrag_fast.backends.llms.llama_library import EXTRA
-from ketrag_fast.backends.llms.llama_room import require_memory
-from ketrag_fast.backends.llms.llama_slots import Slots
-from ketrag_fast.backends.llms.llama_talk import ForcedTokens
-from ketrag_fast.backends.llms.llama_weights import Choice, Weights
-from ketrag_fast.backends.llms.memory import cores, free_memory
-from ketrag_fast.backends.llms.protocol import Cancel, Identity, Limits, Prompt, Reply
+from ketrag_fast.backends.llms.llama.chat_template import PLAIN, ChatTemplate
+from ketrag_fast.backends.llms.llama.decoding import ForcedTokens
+from ketrag_fast.backends.llms.llama.gguf_file import read_gguf
+from ketrag_fast.backends.llms.llama.json_form import form_of, grammar_of
+from ketrag_fast.backends.llms.llama.memory import cores, free_memory, require_memory
+from ketrag_fast.backends.llms.llama.slots import Slots
+from ketrag_fast.backends.llms.llama.weights import EXTRA, Choice, Weights
+from ketrag_fast.backends.llms.protocol import Cancel, Limits, ModelIdentity, Prompt, Reply
 from ketrag_fast.backends.llms.registry import ModelOptions
 from ketrag_fast.errors import BackendError, BackendMissing, ConfigError
 
@@ -105,7 +103,7 @@ class LlamaCppModel:
         self._busy = False
 
     @cached_property
-    def identity(self) -> Identity:
+    def identity(self) -> ModelIdentity:
         """See `LanguageModel`. The fingerprint covers the file's content and the rules of decoding."""
         facts = {"kind": "llama-cpp", "template": self._template, "rule": RULE}
         try:
@@ -119,7 +117,7 @@ class LlamaCppModel:
             "library": f"llama-cpp-python {library}",
             "template": self._template,
         }
-        return Identity(self._spec, digest([("model", self._file.path)], facts), self._limit, details)
+        return ModelIdentity(self._spec, digest([("model", self._file.path)], facts), self._limit, details)
 
     def count(self, text: str) -> int:
         """See `LanguageModel`."""

@@ -22,7 +22,7 @@ _MARK: Final = "[[ketrag-{}]]"
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TemplatePiece:
     """A part of a prompt; `own` ones are the template's and may hold control tokens."""
 
     text: str
@@ -58,7 +58,7 @@ class ChatTemplate:
         if first is not None:
             raise first
 
-    def pieces(self, prompt: Prompt) -> tuple[list[Piece], list[Piece]]:
+    def pieces(self, prompt: Prompt) -> tuple[list[TemplatePiece], list[TemplatePiece]]:
         """What all prompts with these instructions begin with, and the rest up to where the reply begins."""
         contents = [
             prompt.instructions.strip(),
@@ -72,7 +72,7 @@ class ChatTemplate:
         out = [
             piece
             for own, text in zip(frame, [*contents, ""], strict=True)
-            for piece in (Piece(own, own=True), Piece(text, own=False))
+            for piece in (TemplatePiece(own, own=True), TemplatePiece(text, own=False))
         ]
         return [p for p in out[:3] if p.text], [p for p in out[3:] if p.text]
 

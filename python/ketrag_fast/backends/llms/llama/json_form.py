@@ -23,14 +23,14 @@ _CHAR: Final = r'[^"\\\x7F\x00-\x1F] | [\\] (["\\/bfnrt] | "u" [0-9a-fA-F]{4})'
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class WordsForm:
     """One of these JSON texts: constants, enumerations, booleans, null."""
 
     texts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class TextForm:
     """A string of so many characters; `most` None is any number."""
 
     least: int = 0
@@ -38,14 +38,14 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class NumberForm:
     """A number; `whole` without a fraction."""
 
     whole: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ListForm:
     """An array: `first` in their places, then `rest` from `least` to `most` times."""
 
     first: tuple[Form, ...]
@@ -55,20 +55,20 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ObjectForm:
     """An object with these members in this order."""
 
     members: tuple[tuple[str, Form], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Either:
+class EitherForm:
     """One of several forms that begin with different characters."""
 
     forms: tuple[Form, ...]
 
 
-Form: TypeAlias = Words | Text | Number | Row | Record | Either
+Form: TypeAlias = WordsForm | TextForm | NumberForm | ListForm | ObjectForm | EitherForm
 
 
 def compact(value: Any) -> str:
@@ -89,7 +89,7 @@ def form_of(schema: Mapping[str, Any], where: str = "the schema") -> Form:
         values = [rules["const"]] if "const" in rules else list(rules["enum"])
         if not values:
             raise ConfigError(f"{where} allows no value")
-        return Words(tuple(dict.fromkeys(compact(value) for value in values)))
+        return WordsForm(tuple(dict.fromkeys(compact(value) for value in values)))
     kind = rules.get("type")
     if isinstance(kind, list):
         forms = tuple(form_of({**rules, "type": one}, where) for one in kind)
@@ -97,16 +97,16 @@ def form_of(schema: Mapping[str, Any], where: str = "the schema") -> Form:
     match kind:
         case "string":
             _only(rules, {"type", "minLength", "maxLength"}, where)
-            return Text(*_bounds(rules, "minLength", "maxLength", where))
+            return TextForm(*_bounds(rules, "minLength", "maxLength", where))
         case "integer" | "number":
             _only(rules, {"type"}, where)
-            return Number(kind == "integer")
+            return NumberForm(kind == "integer")
         case "boolean":
             _only(rules, {"type"}, where)
-            return Words(("true", "false"))
+            return WordsForm(("true", "false"))
         case "null":
             _only(rules, {"type"}, where)
-            return Words(("null",))
+            return WordsForm(("null",))
         case "array":
             return _row(rules, where)
         case "object":
@@ -132,7 +132,7 @@ def _row(rules: Mapping[str, Any], where: str) -> Form:
         raise ConfigError(f"{where} may leave out items of prefixItems", hint="set minItems to their number")
     if rest is None and least > len(first):
         raise ConfigError(f"{where} wants more items than it describes")
-    return Row(first, rest, least - len(first), more)
+    return ListForm(first, rest, least - len(first), more)
 
 
 def _record(rules: Mapping[str, Any], where: str) -> Form:
@@ -143,7 +143,7 @@ def _record(rules: Mapping[str, Any], where: str) -> Form:
     missing = set(rules.get("required", ())) - set(properties)
     if missing:
         raise ConfigError(f"{where} requires {sorted(missing)}, which it does not describe")
-    return Record(tuple((key, form_of(value, f"{where}.{key}")) for key, value in properties.items()))
+    return ObjectForm(tuple((key, form_of(value, f"{where}.{key}")) for key, value in properties.items()))
 
 
 def _either(forms: tuple[Form, ...], where: str) -> Form:
@@ -154,23 +154,23 @@ def _either(forms: tuple[Form, ...], where: str) -> Form:
     starts = [starts_of(form) for form in forms]
     if sum(len(one) for one in starts) != len(frozenset[str]().union(*starts)):
         raise ConfigError(f"{where} has alternatives that begin alike; they cannot be told apart")
-    return Either(forms)
+    return EitherForm(forms)
 
 
 def starts_of(form: Form) -> frozenset[str]:
     """The characters that a value of this form may begin with."""
     match form:
-        case Words(texts):
+        case WordsForm(texts):
             return frozenset(text[0] for text in texts)
-        case Text():
+        case TextForm():
             return frozenset('"')
-        case Number():
+        case NumberForm():
             return frozenset("-0123456789")
-        case Row():
+        case ListForm():
             return frozenset("[")
-        case Record():
+        case ObjectForm():
             return frozenset("{")
-        case Either(forms):
+        case EitherForm(forms):
             return frozenset[str]().union(*map(starts_of, forms))
 
 
@@ -200,20 +200,20 @@ def grammar_of(form: Form) -> str:
 
 def _rule(form: Form, rules: dict[str, str]) -> str:
     match form:
-        case Words(texts):
+        case WordsForm(texts):
             body = " | ".join(_quoted(text) for text in texts)
-        case Text(least, most):
+        case TextForm(least, most):
             body = f'"\\"" {_times("char", least, most)} "\\""'
-        case Number(whole):
+        case NumberForm(whole):
             body = '"-"? ("0" | [1-9] [0-9]{0,15})'
             body += "" if whole else ' ("." [0-9]{1,15})? ([eE] [-+]? [0-9]{1,3})?'
-        case Row():
+        case ListForm():
             body = _row_rule(form, rules)
-        case Record(members):
+        case ObjectForm(members):
             parts = [f"{_quoted(compact(key) + ':')} {_rule(value, rules)}" for key, value in members]
             inside = ' "," '.join(parts)
             body = f'"{{" {inside} "}}"'
-        case Either(forms):
+        case EitherForm(forms):
             body = " | ".join(_rule(one, rules) for one in forms)
     for name, text in rules.items():
         if text == body:
@@ -223,7 +223,7 @@ def _rule(form: Form, rules: dict[str, str]) -> str:
     return name
 
 
-def _row_rule(form: Row, rules: dict[str, str]) -> str:
+def _row_rule(form: ListForm, rules: dict[str, str]) -> str:
     parts = ' "," '.join(_rule(one, rules) for one in form.first)
     if form.rest is None or form.most == 0:
         return f'"[" {parts} "]"'

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from ketrag_fast.backends.llms.chat_template import ChatTemplate, Piece
-from ketrag_fast.backends.llms.gguf_file import GgufFile
-from ketrag_fast.backends.llms.llama_context import BATCH, AbortedError, Context, Work
-from ketrag_fast.backends.llms.llama_room import fitting_slots, rounded
-from ketrag_fast.backends.llms.llama_talk import ForcedTokens, Talk
-from ketrag_fast.backends.llms.llama_weights import Choice, Weights
-from ketrag_fast.backends.llms.memory import free_memory
+from ketrag_fast.backends.llms.llama.chat_template import ChatTemplate, TemplatePiece
+from ketrag_fast.backends.llms.llama.context import BATCH, AbortedError, LlamaContext, Work
+from ketrag_fast.backends.llms.llama.decoding import Decoding, ForcedTokens
+from ketrag_fast.backends.llms.llama.gguf_file import GgufFile
+from ketrag_fast.backends.llms.llama.memory import fitting_slots, free_memory, rounded
+from ketrag_fast.backends.llms.llama.weights import Choice, Weights
 from ketrag_fast.backends.llms.protocol import Cancel, Limits, Prompt, Reply
 from ketrag_fast.errors import BackendError
 
@@ -38,9 +37,9 @@ class Slots:
         self._file, self._choice, self._template = file, choice, template
         self._wanted, self._limit, self._threads = slots, limit, threads
         self._forced, self._shared, self._flash, self._free = forced, shared, flash, free
-        self._context: Context | None = None
+        self._context: LlamaContext | None = None
         self._prefix: tuple[str, list[int]] | None = None
-        self._talks: dict[int, Talk] = {}
+        self._replies: dict[int, Decoding] = {}
         self._paid = False
         self._made_for = 0  # slots that the present context was to have, before memory had its say
 
@@ -65,7 +64,7 @@ class Slots:
             self._prefix = (prompt.instructions, bos + self._tokenise(first))
         return self._prefix[1], self._tokenise(rest)
 
-    def _tokenise(self, pieces: list[Piece]) -> list[int]:
+    def _tokenise(self, pieces: list[TemplatePiece]) -> list[int]:
         return [token for piece in pieces for token in self.weights.tokenise(piece.text, own=piece.own)]
 
     def run(
@@ -80,7 +79,7 @@ class Slots:
                 yield from self._ended(pieces)
                 if cancel is not None and cancel():
                     raise AbortedError
-                while more and (self._context is None or len(self._talks) < self.slots):
+                while more and (self._context is None or len(self._replies) < self.slots):
                     waiting = waiting or next(prompts, None)
                     if waiting is None:
                         more = False
@@ -91,15 +90,15 @@ class Slots:
                     waiting = None
                     if isinstance(admitted, Reply):
                         yield admitted
-                if any(talk.finish is None for talk in self._talks.values()):
+                if any(decoding.finish is None for decoding in self._replies.values()):
                     self._step(cancel)
-                elif not self._talks and waiting is None and not more:
+                elif not self._replies and waiting is None and not more:
                     return
                 if pieces:
                     yield from self._pieces()
         except AbortedError:
-            for talk in list(self._talks.values()):
-                yield talk.reply(talk.finish or "cancelled")
+            for decoding in list(self._replies.values()):
+                yield decoding.reply(decoding.finish or "cancelled")
             if waiting is not None:
                 yield Reply(waiting.number, "", "cancelled")
         finally:
@@ -107,9 +106,9 @@ class Slots:
 
     def _pieces(self) -> Iterator[str]:
         """What has been written since it was last asked."""
-        for talk in self._talks.values():
-            if new := talk.text[talk.told :]:
-                talk.told = len(talk.text)
+        for decoding in self._replies.values():
+            if new := decoding.text[decoding.streamed :]:
+                decoding.streamed = len(decoding.text)
                 yield new
 
     def _admit(
@@ -130,7 +129,7 @@ class Slots:
         cap = max(1, min(limits.tokens, left))
         context = self._context
         if context is None or context.room < taken + cap or self._made_for < wanted:
-            if self._talks:
+            if self._replies:
                 return None
             try:
                 context = self._make(taken, cap, max(wanted, self._made_for))
@@ -139,21 +138,21 @@ class Slots:
                     raise
                 return Reply(prompt.number, "", "error", taken, error=str(error))
         if context.prefix != tuple(prefix):
-            if self._talks:
+            if self._replies:
                 return None
             context.set_prefix(prefix, cancel)
             self._paid = False
-        slot = next(slot for slot in range(context.slots) if slot not in self._talks)
-        talk = Talk(
+        slot = next(slot for slot in range(context.slots) if slot not in self._replies)
+        decoding = Decoding(
             prompt.number, len(prefix), rest, limits, cap, self.weights, self._choice, grammar, self._forced
         )
         if not self._paid:
-            talk.tokens_shared, self._paid = 0, True
-        self._talks[slot] = talk
+            decoding.tokens_shared, self._paid = 0, True
+        self._replies[slot] = decoding
         context.begin(slot)
         return True
 
-    def _make(self, taken: int, cap: int, wanted: int) -> Context:
+    def _make(self, taken: int, cap: int, wanted: int) -> LlamaContext:
         """A context that this prompt fits into, with room for others that are half as long again."""
         if self._context is not None:
             self._context.close()
@@ -162,7 +161,7 @@ class Slots:
         free = free_memory()
         known = [bytes_ for bytes_ in (free, self._free) if bytes_ is not None]
         slots = fitting_slots(self._file, wanted, room, BATCH, min(known) if known else None)
-        self._context = Context(
+        self._context = LlamaContext(
             self.weights, slots, room, self._threads, shared=self._shared, flash=self._flash
         )
         self._made_for = wanted
@@ -173,38 +172,38 @@ class Slots:
         budget = BATCH
         works: list[Work] = []
         # short ones first: prompts take what replies leave
-        for slot, talk in sorted(self._talks.items(), key=lambda item: (len(item[1].pending), item[0])):
-            part = talk.pending[:budget] if talk.finish is None else []
+        for slot, decoding in sorted(self._replies.items(), key=lambda item: (len(item[1].pending), item[0])):
+            part = decoding.pending[:budget] if decoding.finish is None else []
             if part:
-                works.append(Work(slot, talk.start, part, wants=len(part) == len(talk.pending)))
+                works.append(Work(slot, decoding.start, part, wants=len(part) == len(decoding.pending)))
                 budget -= len(part)
         try:
             chosen = self._context.decode(works, cancel) if self._context is not None else []
         except BackendError as error:
-            for talk in self._talks.values():
-                talk.finish, talk.error = "error", str(error)
+            for decoding in self._replies.values():
+                decoding.finish, decoding.error = "error", str(error)
             return
         for work, logits in zip(works, chosen, strict=True):
-            talk = self._talks[work.slot]
-            talk.evaluated(len(work.tokens))
+            decoding = self._replies[work.slot]
+            decoding.evaluated(len(work.tokens))
             if logits is not None:
-                talk.choose(logits)
-            talk.look_at_clock()
+                decoding.choose(logits)
+            decoding.look_at_clock()
 
     def _ended(self, pieces: bool) -> Iterator[str | Reply]:
-        for slot in [slot for slot, talk in self._talks.items() if talk.finish is not None]:
-            talk = self._talks.pop(slot)
-            reply = talk.reply()
-            talk.close()
-            if pieces and (rest := reply.text[talk.told :]):
+        for slot in [slot for slot, decoding in self._replies.items() if decoding.finish is not None]:
+            decoding = self._replies.pop(slot)
+            reply = decoding.reply()
+            decoding.close()
+            if pieces and (rest := reply.text[decoding.streamed :]):
                 yield rest
             if self._context is not None:
                 self._context.end(slot)
             yield reply
 
     def _clear(self) -> None:
-        for slot, talk in self._talks.items():
-            talk.close()
+        for slot, decoding in self._replies.items():
+            decoding.close()
             if self._context is not None:
                 self._context.end(slot)
-        self._talks.clear()
+        self._replies.clear()

@@ -10,14 +10,14 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from ketrag_fast.backends.llms.json_form import (
-    Either,
+from ketrag_fast.backends.llms.llama.json_form import (
+    EitherForm,
     Form,
-    Number,
-    Record,
-    Row,
-    Text,
-    Words,
+    ListForm,
+    NumberForm,
+    ObjectForm,
+    TextForm,
+    WordsForm,
     compact,
     starts_of,
 )
@@ -34,7 +34,7 @@ class _Due:
 class _InText:
     """Inside a string after `count` characters; `escape` is set within an escape."""
 
-    form: Text
+    form: TextForm
     count: int = 0
     escape: int = 0
 
@@ -57,7 +57,7 @@ class _InNumber:
 class _InRow:
     """After `count` items of the open part of an array."""
 
-    form: Row
+    form: ListForm
     count: int = 0
 
 
@@ -140,7 +140,7 @@ class Cursor:
                 case _:
                     self._enter(top, sign)
 
-    def _row(self, form: Row, count: int, sign: str) -> bool:
+    def _row(self, form: ListForm, count: int, sign: str) -> bool:
         """One character between the items of an array; False if it belongs to the item that begins."""
         at_start = count == 0 and not form.first
         if sign == "]" and count >= form.least:
@@ -155,7 +155,7 @@ class Cursor:
     def _enter(self, form: _Open, sign: str) -> None:
         """Replaces a value that begins here by its parts."""
         match form:
-            case Either(forms):
+            case EitherForm(forms):
                 fitting = [one for one in forms if sign in starts_of(one)]
                 if not fitting:
                     raise MismatchError(f"{sign!r} begins none of the alternatives")
@@ -192,7 +192,7 @@ class Cursor:
                         stack += [_InRow(form, count + 1), form.rest]
                     else:
                         break
-                case _InNumber() | Number() | Either():
+                case _InNumber() | NumberForm() | EitherForm():
                     break
                 case _:
                     stack += reversed(_parts(top))
@@ -207,18 +207,18 @@ def _common(texts: tuple[str, ...]) -> str:
 
 def _parts(form: _Open) -> list[_Open]:
     match form:
-        case Words(texts):
+        case WordsForm(texts):
             return [_InWords(texts)]
-        case Text():
+        case TextForm():
             return [_Due('"'), _InText(form)]
-        case Number():
+        case NumberForm():
             return [_InNumber()]
-        case Row(first):
+        case ListForm(first):
             parts: list[_Open] = [_Due("[")]
             for number, one in enumerate(first):
                 parts += [_Due(","), one] if number else [one]
             return [*parts, _InRow(form)]
-        case Record(members):
+        case ObjectForm(members):
             out: list[_Open] = []
             for number, (key, value) in enumerate(members):
                 out += [_Due(("," if number else "{") + compact(key) + ":"), value]

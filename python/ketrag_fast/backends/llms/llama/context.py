@@ -13,8 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ketrag_fast.backends.llms.llama_library import complaint
-from ketrag_fast.backends.llms.llama_weights import Weights
+from ketrag_fast.backends.llms.llama.weights import Weights, complaint
 from ketrag_fast.errors import BackendError
 
 BATCH: Final = 512
@@ -37,7 +36,7 @@ class Work:
     wants: bool
 
 
-class Context:
+class LlamaContext:
     """`slots` sequences of up to `room` tokens each. Raises BackendError where memory is refused."""
 
     def __init__(

@@ -1,0 +1,1 @@
+"""Models on this machine, run by llama.cpp through llama-cpp-python."""

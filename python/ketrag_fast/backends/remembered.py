@@ -1,0 +1,36 @@
+"""What was found for recent questions: looked up at once, whoever is busy computing others."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from typing import Generic, TypeVar
+
+V = TypeVar("V")
+
+
+class Remembered(Generic[V]):
+    """The values of the last `most` questions. Safe for threads; its lock is held for look-ups alone."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._values: OrderedDict[str, V] = OrderedDict()
+
+    def known(self, questions: Iterable[str]) -> dict[str, V]:
+        """Those of the questions that are remembered, with their values; they stay longer for it."""
+        with self._lock:
+            found = {question: self._values[question] for question in questions if question in self._values}
+            for question in found:
+                self._values.move_to_end(question)
+            return found
+
+    def add(self, values: Mapping[str, V]) -> None:
+        """Remembers these, and forgets the oldest."""
+        with self._lock:
+            for question, value in values.items():
+                self._values[question] = value
+                self._values.move_to_end(question)
+            while len(self._values) > self._most:
+                self._values.popitem(last=False)

@@ -1,0 +1,142 @@
+"""Vectors of texts, kept under (model, role, text): a SQLite table in a file of its own or in the index's."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast.storage.database import connect
+
+Vectors = NDArray[np.float32]
+
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS vector_models (
+  number INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL UNIQUE, dimension INTEGER NOT NULL,
+  longest INTEGER, spec TEXT NOT NULL, engine TEXT NOT NULL             -- JSON, of the engine that came first
+) STRICT;
+CREATE TABLE IF NOT EXISTS vectors (
+  model INTEGER NOT NULL REFERENCES vector_models (number),
+  role TEXT NOT NULL, text BLOB NOT NULL,              -- 16 bytes of BLAKE2b
+  vector BLOB NOT NULL                                 -- f32, little-endian, length 1
+) STRICT;
+CREATE UNIQUE INDEX IF NOT EXISTS vectors_key ON vectors (model, role, text);
+"""
+_AT_ONCE: Final = 500
+"""Keys of one query; SQLite takes a bounded number."""
+
+
+def text_hash(text: str) -> bytes:
+    """16 bytes by which a text is known."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+class VectorTable:
+    """See the module. Takes a path, or an open connection that it then neither configures nor closes."""
+
+    def __init__(self, place: Path | sqlite3.Connection) -> None:
+        self._own = not isinstance(place, sqlite3.Connection)
+        if isinstance(place, sqlite3.Connection):
+            self._db = place
+        else:
+            self._db = connect(place, "NORMAL")
+        for statement in _SCHEMA.split(";\n"):
+            self._db.execute(statement)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes what was opened here."""
+        if self._own:
+            self._db.close()
+
+    def add(
+        self, fingerprint: str, dimension: int, longest: int | None, spec: str, engine: Mapping[str, Any]
+    ) -> None:
+        """A model that is not there yet."""
+        row = (fingerprint, dimension, longest, spec, json.dumps(engine, sort_keys=True))
+        self._db.execute(
+            "INSERT INTO vector_models (fingerprint, dimension, longest, spec, engine)"
+            " VALUES (?, ?, ?, ?, ?)",
+            row,
+        )
+
+    def record(self, fingerprint: str) -> tuple[int, int, int | None, dict[str, Any]] | None:
+        """(number, dimension, longest, engine) of a model, as its first use left them."""
+        query = "SELECT number, dimension, longest, engine FROM vector_models WHERE fingerprint = ?"
+        found = self._db.execute(query, (fingerprint,)).fetchone()
+        return (int(found[0]), int(found[1]), found[2], json.loads(found[3])) if found else None
+
+    def dimension(self, fingerprint: str) -> int | None:
+        """Of a model's vectors, if there are any."""
+        query = "SELECT dimension FROM vector_models WHERE fingerprint = ?"
+        found = self._db.execute(query, (fingerprint,)).fetchone()
+        return int(found[0]) if found else None
+
+    def get(self, model: int, role: str, keys: Sequence[bytes], out: Vectors) -> NDArray[np.bool_]:
+        """Fills the rows of `out` [len(keys), d] whose text is kept; says which those are."""
+        known = np.zeros(len(keys), bool)
+        places: dict[bytes, list[int]] = {}
+        for place, key in enumerate(keys):
+            places.setdefault(key, []).append(place)
+        distinct = list(places)
+        for start in range(0, len(distinct), _AT_ONCE):
+            some = distinct[start : start + _AT_ONCE]
+            marks = ",".join("?" * len(some))
+            query = f"SELECT text, vector FROM vectors WHERE model = ? AND role = ? AND text IN ({marks})"  # noqa: S608
+            found = self._db.execute(query, (model, role, *some)).fetchall()
+            # One of another size is not ours to trust: it is embedded again.
+            right = [(key, blob) for key, blob in found if len(blob) == 4 * out.shape[1]]
+            rows = [row for key, _ in right for row in places[key]]
+            blob = b"".join(blob for key, blob in right for _ in places[key])
+            out[rows] = np.frombuffer(blob, "<f4").reshape(len(rows), out.shape[1])
+            known[rows] = True
+        return known
+
+    def put(self, model: int, role: str, keys: Sequence[bytes], vectors: Vectors) -> None:
+        """Keeps vectors, all or none; a text that is already there gets the new one."""
+        wide = np.ascontiguousarray(vectors, "<f4")
+        rows = ((model, role, key, wide[place].tobytes()) for place, key in enumerate(keys))
+        outer = self._db.in_transaction
+        if not outer:
+            self._db.execute("BEGIN IMMEDIATE")
+        try:
+            self._db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", rows)
+        except BaseException:
+            if not outer and self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+        if not outer:
+            self._db.execute("COMMIT")
+
+    def count(self, fingerprint: str) -> int:
+        """Vectors kept of a model."""
+        query = "SELECT count(*) FROM vectors JOIN vector_models ON model = number WHERE fingerprint = ?"
+        return int(self._db.execute(query, (fingerprint,)).fetchone()[0])
+
+    def forget(self, fingerprint: str) -> int:
+        """Drops a model with all its vectors, at once or not at all; says how many there were."""
+        vectors = "DELETE FROM vectors WHERE model = (SELECT number FROM vector_models WHERE fingerprint = ?)"
+        self._db.execute("SAVEPOINT forget")
+        try:
+            count = self._db.execute(vectors, (fingerprint,)).rowcount
+            self._db.execute("DELETE FROM vector_models WHERE fingerprint = ?", (fingerprint,))
+        except BaseException:
+            self._db.execute("ROLLBACK TO forget")
+            raise
+        finally:
+            self._db.execute("RELEASE forget")
+        return count
