@@ -10,16 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ketrag_fast.config import Settings, names
 from ketrag_fast.errors import InputError
-from ketrag_fast.querying.asked import (
-    bounded,
-    bounded_request,
-    chosen_mode,
-    question_text,
-    with_near,
-    with_vectors,
-)
 from ketrag_fast.querying.contexts import contexts_of
 from ketrag_fast.querying.opened import Opened, load
+from ketrag_fast.querying.preparing import Clock, prepare, question_text
+from ketrag_fast.querying.recipes import bounded, request_of
+from ketrag_fast.querying.serving import chosen_mode
 from ketrag_fast.storage.generation import current_number
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.types import Context
@@ -43,8 +38,8 @@ class Index:
     def __init__(self, path: Path, settings: Settings, report: BuildReport | None) -> None:
         self.path = path
         self.report = report
-        self._asked = settings
-        self._now: Opened | None = load(self.path, self._asked)
+        self._given = settings
+        self._now: Opened | None = load(self.path, self._given)
 
     # ------------------------------------------------------------ life
 
@@ -130,7 +125,7 @@ class Index:
         before = self._opened.generation.number
         if current_number(Layout(self.path)) == before:
             return False
-        self._now = load(self.path, self._asked, self._opened.models)
+        self._now = load(self.path, self._given, self._opened)
         return self._opened.generation.number != before
 
     def close(self) -> None:
@@ -191,8 +186,8 @@ class Index:
 
     def writer(self) -> dict[str, Any] | None:
         """Which model writes the passages of mode hyde, with its fingerprint and the hash of the prompt."""
-        hyde = self._opened.hyde
-        return None if hyde is None else hyde.about()
+        writer = self._opened.writer
+        return None if writer is None else writer.about()
 
     # ------------------------------------------------------------ questions
 
@@ -211,17 +206,10 @@ class Index:
         What is not given comes from the settings. `deadline` is in seconds. Raises EmptyQuery,
         ModeUnavailable, DeadlineExceeded.
         """
-        opened = self._opened
-        chosen = chosen_mode(opened, mode)
-        budgets = [bounded(opened.settings.budget if budget is None else budget)]
-        request = bounded_request(opened.settings, chosen, budgets, top, deadline)
-        text = question_text(question, None)
-        asked = with_vectors(opened, [text], chosen, wanted=opened.settings.mode if mode is None else mode)
-        asked = with_near(opened, asked, chosen, request)
-        vector = None if asked.vectors is None else asked.vectors[0]
-        near = {name: ids[0] for name, ids in asked.near.items()}
-        reply = opened.searcher.answer(request, asked.texts[0], vector=vector, near=near)
-        return contexts_of(opened, question, chosen, budgets, reply, explain, asked)[0]
+        settings = self._opened.settings
+        budgets = [bounded(settings.budget if budget is None else budget)]
+        texts = [question_text(question, None)]
+        return self._contexts([question], texts, mode, budgets, top, explain, deadline, None)[0][0]
 
     def retrieve_many(
         self,
@@ -262,19 +250,55 @@ class Index:
 
         Only `keyword` is ranked for each budget, because its pool depends on it (KET-RAG, Alg. 4).
         """
-        opened = self._opened
-        chosen = chosen_mode(opened, mode)
         sizes = [bounded(budget) for budget in budgets]
-        request = bounded_request(opened.settings, chosen, sizes, top, deadline)
         texts = [question_text(question, i) for i, question in enumerate(questions)]
-        workers = opened.settings.threads if threads is None else threads
-        asked = with_vectors(opened, texts, chosen, wanted=opened.settings.mode if mode is None else mode)
-        asked = with_near(opened, asked, chosen, request, workers)
-        replies = opened.searcher.answer_many(
-            request, asked.texts, vectors=asked.vectors, near=dict(asked.near), threads=workers
+        workers = self._opened.settings.threads if threads is None else threads
+        return self._contexts(questions, texts, mode, sizes, top, explain, deadline, workers)
+
+    def _contexts(
+        self,
+        questions: Sequence[str],
+        texts: list[str],
+        mode: str | None,
+        budgets: list[int],
+        top: int | None,
+        explain: bool,
+        deadline: float | None,
+        threads: int | None,
+    ) -> list[list[Context]]:
+        """`threads` is None for one question on this thread."""
+        opened = self._opened
+        settings = opened.settings
+        chosen = chosen_mode(opened, mode, self.path)
+        most = settings.top if top is None else top
+        clock = Clock(settings.deadline if deadline is None else deadline, len(texts))
+        automatic = (settings.mode if mode is None else mode) == "auto"
+        request_of(settings, chosen, budgets, top=most)  # bad options are refused before a model is asked
+        prepared = prepare(
+            opened, texts, chosen, budgets, clock, top=most, automatic=automatic, threads=threads or 0
         )
+        request = request_of(settings, chosen, budgets, top=most, deadline=clock.each())
+        if threads is None:
+            replies = [
+                opened.searcher.answer(
+                    request,
+                    prepared.texts[0],
+                    vector=None if prepared.vectors is None else prepared.vectors[0],
+                    near={name: ids[0] for name, ids in prepared.near.items()},
+                    given={name: rows[0] for name, rows in prepared.rankings.items()},
+                )
+            ]
+        else:
+            replies = opened.searcher.answer_many(
+                request,
+                prepared.texts,
+                vectors=prepared.vectors,
+                near=dict(prepared.near),
+                given=dict(prepared.rankings),
+                threads=threads,
+            )
         return [
-            contexts_of(opened, question, chosen, sizes, reply, explain, asked)
+            contexts_of(opened, question, chosen, budgets, reply, explain, prepared)
             for question, reply in zip(questions, replies, strict=True)
         ]
 

@@ -51,7 +51,7 @@ def statistics(generation: Generation, path: Path, modes: Sequence[str]) -> dict
             "llm": manifest.models.get("llm", {}).get("spec", "none"),
         },
         "search": {
-            stage.proposes: _search(generation, stage.name) for stage in found.stages if stage.proposes
+            stage.proposes[0]: _search(generation, stage.name) for stage in found.stages if stage.proposes
         },
         "extraction": _extraction(generation, path, sizes),
         "systems": {

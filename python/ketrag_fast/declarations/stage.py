@@ -126,7 +126,7 @@ class Stage:
     arrays name; `edges` a label, an array, and how many of its values make one edge. `seconds` tells from
     the sizes how long it takes on a laptop's core, roughly; `growth` is the power of the number of
     characters that its time goes with. `proposes` is for a stage that makes a graph over vectors: the name
-    of the list of vectors (units, keywords, entities) among which it proposes.
+    of their list (units, keywords, entities), and the stage and the array that hold them.
     """
 
     name: str
@@ -145,7 +145,7 @@ class Stage:
     edges: Mapping[str, tuple[str, int]] = field(default_factory=dict, repr=False)
     seconds: Callable[[Sizes], float] | None = field(default=None, repr=False)
     growth: float = 1.0
-    proposes: str = ""
+    proposes: tuple[str, str, str] | None = None
 
     @property
     def slot(self) -> str:

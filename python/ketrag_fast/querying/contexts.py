@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from ketrag_fast import _core
 from ketrag_fast.explain import why
-from ketrag_fast.querying.asked import Asked, ranking
 from ketrag_fast.querying.opened import Opened
+from ketrag_fast.querying.preparing import Prepared
+from ketrag_fast.systems.registry import registry
 from ketrag_fast.types import Context, Lazy, Passage, Section
 
 
@@ -19,11 +20,13 @@ def contexts_of(
     budgets: Sequence[int],
     reply: _core.Reply,
     explain: bool,
-    asked: Asked,
+    prepared: Prepared,
 ) -> list[Context]:
     """A context for each budget, from the core's reply to one question. Passages are made when looked at."""
-    no_skeleton = "skeleton" in reply.empty_channels
-    warnings = (*asked.warnings, _NO_SKELETON) if no_skeleton else asked.warnings
+    empty = (
+        f"the {name} is empty: its share of the budget went to the texts" for name in reply.empty_channels
+    )
+    warnings = (*prepared.warnings, *empty)
     contexts = []
     for budget, printed in zip(budgets, reply.contexts, strict=True):
 
@@ -44,15 +47,12 @@ def contexts_of(
                 passages=Lazy(passages),
                 sections=_sections(printed),
                 reason=nothing,
-                timings_ms={"embed": asked.milliseconds, "search": reply.milliseconds},
+                timings_ms={"embed": prepared.milliseconds, "search": reply.milliseconds},
                 generation=opened.generation.number,
                 warnings=warnings,
             )
         )
     return contexts
-
-
-_NO_SKELETON = "the skeleton is empty: its share of the budget went to the texts"
 
 
 def _sections(printed: _core.Printed) -> tuple[Section, ...]:
@@ -83,7 +83,7 @@ def _passages(opened: Opened, mode: str, printed: _core.Printed) -> list[Passage
             end=end,
             score=score,
             tokens=cost,
-            channel=mode if len(sections) == 1 and sections[0][1] == ranking(mode) else channel,
+            channel=mode if len(sections) == 1 and registry().recipe(mode).rewrite is not None else channel,
             text=text,
         )
         for rank, (unit, cost, score, channel, (chunk, document, title, start, end, text)) in enumerate(

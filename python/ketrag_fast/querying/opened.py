@@ -14,9 +14,9 @@ from ketrag_fast.config import Settings
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.hyde import Hyde, writer_of
 from ketrag_fast.pipeline.known import reading_settings
-from ketrag_fast.querying.recipes import missing_of
 from ketrag_fast.storage.generation import Generation, open_current
 from ketrag_fast.storage.layout import Layout
+from ketrag_fast.systems.registry import registry
 
 if TYPE_CHECKING:
     from ketrag_fast.backends.ann.stored import StoredGraph
@@ -31,11 +31,10 @@ class Opened:
     generation: Generation
     searcher: _core.Searcher
     settings: Settings
-    missing: dict[str, str | None]
-    """Each mode, and the part that it lacks here; None where the mode is served."""
     questions: Questions | None
     """Who makes questions' vectors; None where the core does so itself."""
-    hyde: Hyde | None
+    writer: Hyde | None
+    """Who writes passages for modes that rank by them; None where no language model can be asked."""
     models: Models
     """The language models of this index; those that were opened outlive a `refresh`."""
     graphs: Mapping[str, StoredGraph]
@@ -54,14 +53,23 @@ class Opened:
             self.questions.close()
         self.models.close()
 
+    @cached_property
+    def missing(self) -> dict[str, str | None]:
+        """Each mode, and the part that it lacks here; None where the mode is served."""
+        from ketrag_fast.querying.serving import missing_of
 
-def load(path: Path, asked: Settings, models: Models | None = None) -> Opened:
-    """Opens the current generation of the index at `path`; `models` are those that are open already.
+        core = self.searcher.missing()
+        return missing_of(self.generation, self.settings, core, self.writer is not None)
+
+
+def load(path: Path, given: Settings, before: Opened | None = None) -> Opened:
+    """Opens the current generation of the index at `path`. Of an earlier one the models stay open that serve
+    this one too.
 
     Raises IndexMissing, IndexDamaged, IndexIncompatible.
     """
-    generation = open_current(Layout(path), asked.verify)
-    settings = reading_settings(asked, generation)
+    generation = open_current(Layout(path), given.verify)
+    settings = reading_settings(given, generation)
     files = {
         f"{stage}.{name}": file
         for stage, arrays in generation.stages.items()
@@ -73,48 +81,53 @@ def load(path: Path, asked: Settings, models: Models | None = None) -> Opened:
             f"the manifest of {generation.folder} does not say how the index was built",
             hint="build it anew: ketrag index --rebuild",
         )
-    by_blocks = asked.verify == "blocks"
+    by_blocks = given.verify == "blocks"
     searcher = _core.Searcher(files, str(built["encoding"]), str(built["language"]), by_blocks=by_blocks)
-    lent = Models(settings) if models is None else models
+    models = Models(settings) if before is None else before.models
     return Opened(
         generation,
         searcher,
         settings,
-        missing_of(searcher.missing()),
-        _questions(generation, settings),
-        writer_of(settings, lent),
-        lent,
+        _questions(generation, settings, models, before),
+        writer_of(settings, models),
+        models,
         _graphs(generation),
     )
 
 
-def _questions(generation: Generation, settings: Settings) -> Questions | None:
-    """Who makes questions' vectors: nobody but the core itself where the index has no model."""
+def _questions(
+    generation: Generation, settings: Settings, models: Models, before: Opened | None
+) -> Questions | None:
+    """Who makes questions' vectors: nobody but the core itself where the index has no model.
+
+    A model that is loaded serves the next generation too, if it is the same.
+    """
     stored = generation.manifest.models.get("embedder")
+    old = None if before is None else before.questions
+    if before is not None and old is not None:
+        same = before.generation.manifest.models.get("embedder") == stored
+        if same and before.settings.embedder == settings.embedder:
+            return old
+        old.close()
     if stored is None and settings.embedder == "builtin":
         return None
     from ketrag_fast.backends.embedders.questions import Questions
 
-    return Questions(stored, settings)
-
-
-_GRAPHS = {
-    "units": ("unit_search", "vectors", "unit_vectors"),
-    "keywords": ("keyword_search", "keywords", "vectors"),
-    "entities": ("entity_search", "entities", "entity_vectors"),
-}
+    return Questions(stored, settings, models.limit)
 
 
 def _graphs(generation: Generation) -> dict[str, StoredGraph]:
+    """By list of vectors, the graphs that hnswlib made."""
     found: dict[str, StoredGraph] = {}
-    for name, (stage, of, array) in _GRAPHS.items():
-        arrays = generation.stages.get(stage)
-        if arrays is None or not len(arrays):
+    for stage in registry().stages:
+        arrays = generation.stages.get(stage.name)
+        if stage.proposes is None or arrays is None or not len(arrays):
             continue
         from ketrag_fast.backends.ann.stored import GRAPH, StoredGraph, record_of
 
         record = record_of(arrays)
         if record is not None:
+            listed, of, array = stage.proposes
             vectors = partial(generation.stages[of].__getitem__, array)
-            found[name] = StoredGraph(partial(arrays.named, GRAPH), record, vectors)
+            found[listed] = StoredGraph(partial(arrays.named, GRAPH), record, vectors)
     return found

@@ -1,48 +1,27 @@
-"""What each mode prints: its channels, how they are joined, and what the core is asked for."""
+"""What a mode asks of the core: channels with their shares and options, and the bounds of a context."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Final
 
 from ketrag_fast import _core
 from ketrag_fast.config import Settings
+from ketrag_fast.declarations.system import REST, Recipe
+from ketrag_fast.errors import ConfigError
+from ketrag_fast.systems.registry import registry
+
+_ROLLOVER: Final = {"texts": "last", "graph": "first"}
+"""KET-RAG's words for who gets what is left, in the core's."""
+_ENDLESS: Final = 2**62
+"""More tokens or passages than there are anywhere; twice as many still fit the core's numbers."""
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """The channels of a mode, in the order of their sections."""
-
-    channels: tuple[str, ...]
-    join: str = "shares"
-    lists: tuple[str, ...] = ()
-    """The lists of vectors that are searched from end to end: an approximate search may propose from them."""
-
-
-RECIPES: Final = {
-    "bm25": Recipe(("bm25",)),
-    "fused": Recipe(("bm25", "text"), "fuse"),
-    "hybrid": Recipe(("skeleton", "text"), lists=("units", "entities")),
-    "ket": Recipe(("skeleton", "keyword"), lists=("keywords", "entities")),
-    "keyword": Recipe(("keyword",), lists=("keywords",)),
-    "knng": Recipe(("knng",)),
-    "ms-graph": Recipe(("skeleton",), lists=("entities",)),
-    "skeleton": Recipe(("skeleton",), lists=("entities",)),
-    "text": Recipe(("text",), lists=("units",)),
-    "walk": Recipe(("walk",)),
-}
-"""The modes of the core."""
-
-_ROLLOVER: Final = {"none": "none", "texts": "last", "graph": "first"}
-
-
-def missing_of(channels: Mapping[str, str | None]) -> dict[str, str | None]:
-    """For each mode the first part that one of its channels lacks; None where the mode is served."""
-    return {
-        mode: next((channels[name] for name in recipe.channels if channels[name] is not None), None)
-        for mode, recipe in RECIPES.items()
-    }
+def bounded(tokens: int) -> int:
+    """A budget that the core can count with; ConfigError where it is negative."""
+    if tokens < 0:
+        raise ConfigError(f"budget: {tokens} is negative", hint="give a number of tokens from 0 up")
+    return min(tokens, _ENDLESS)
 
 
 def request_of(
@@ -53,30 +32,38 @@ def request_of(
     top: int | None = None,
     deadline: float | None = None,
 ) -> _core.Request:
-    """What the core is asked for; `top` and `deadline` are as they stand, the rest is from the settings."""
-    recipe = RECIPES[mode]
+    """What the core is asked for; `top` and `deadline` (seconds) are as they stand, the rest is from the
+    settings.
+    """
+    if top is not None and top < 0:
+        raise ConfigError(f"top: {top} is negative")
+    found = registry()
+    recipe = found.recipe(mode)
+    rollover = "none" if recipe.rollover is None else str(settings.value(recipe.rollover))
+    channels = (found.channels[name] for name in recipe.channels)
     return _core.Request(
         mode,
-        _shares(recipe, settings.kg_share),
+        shares_of(recipe, settings),
         list(budgets),
         join=recipe.join,
-        rollover=_ROLLOVER[settings.rollover],
-        options={name: getattr(settings, name) for name in _OPTIONS},
-        top=top,
+        rollover=_ROLLOVER.get(rollover, rollover),
+        options={name: settings.value(name) for channel in channels for name in channel.settings},
+        top=None if top is None else min(top, _ENDLESS),
         skip=settings.fill_policy == "skip_and_continue",
         truncate=settings.oversize_policy == "truncate",
         deadline=deadline,
     )
 
 
-_OPTIONS: Final = ("seed_keywords", "row_count", "seed_entities", "tables")
-"""Settings that channels of the core read."""
-
-
-def _shares(recipe: Recipe, first: float) -> list[tuple[str, float]]:
-    names = recipe.channels
+def shares_of(recipe: Recipe, settings: Settings) -> list[tuple[str, float]]:
+    """Each channel with its part of the budget: a number, what a setting says, or the rest."""
     if recipe.join == "fuse":
-        return [(name, 1 / len(names)) for name in names]
-    if len(names) == 1:
-        return [(names[0], 1.0)]
-    return [(names[0], first), (names[1], 1.0 - first)]
+        return [(name, 1 / len(recipe.shares)) for name in recipe.channels]
+    found: list[tuple[str, float]] = []
+    for share in recipe.shares:
+        if share.of == REST:
+            part = max(1.0 - sum(taken for _, taken in found), 0.0)
+        else:
+            part = float(settings.value(share.of) if isinstance(share.of, str) else share.of)
+        found.append((share.channel, part))
+    return found

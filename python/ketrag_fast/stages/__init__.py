@@ -201,7 +201,7 @@ def search_over(listed: str, stage: str, vectors: str, name: str, *, reads: bool
         variant=variant,
         reads=reads,
         arrays={"record": array("u8", ANY, optional=True)},
-        proposes=listed,
+        proposes=(listed, stage, vectors),
     )
 
 

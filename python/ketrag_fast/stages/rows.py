@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ketrag_fast import _core
+from ketrag_fast.kernels.text import unpack
+
 F32 = NDArray[np.float32]
 U8 = NDArray[np.uint8]
 U32 = NDArray[np.uint32]
@@ -57,3 +60,17 @@ def whole_chunks(units: Arrays) -> bool:
     owner = units["unit_chunk"]
     same = len(owner) == len(units["chunk_document"]) and np.array_equal(owner, np.arange(len(owner)))
     return same and np.array_equal(units["unit_bytes"], units["chunk_bytes"])
+
+
+def word_rows(
+    texts: tuple[U8, U64], vocabulary: tuple[U8, U64], language: str, threads: int
+) -> tuple[U64, U32, U32]:
+    """(indptr, word ids ascending, how often each) of texts, as far as their words are known."""
+    words, _, indptr = _core.tokenise(texts, language, threads)
+    number = {word: place for place, word in enumerate(unpack(*vocabulary))}
+    ids = np.array([number.get(word, -1) for word in unpack(*words)], np.int64)
+    count = len(indptr) - 1
+    owner = np.repeat(np.arange(count), indptr[1:].astype(np.int64) - indptr[:-1].astype(np.int64))[ids >= 0]
+    pairs, repeats = np.unique(owner * max(len(number), 1) + ids[ids >= 0], return_counts=True)
+    out = np.searchsorted(pairs, np.arange(count + 1) * max(len(number), 1)).astype(np.uint64)
+    return out, (pairs % max(len(number), 1)).astype(np.uint32), repeats.astype(np.uint32)

@@ -8,7 +8,7 @@ from ketrag_fast import _core
 from ketrag_fast.config import Settings
 from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
 from ketrag_fast.kernels.text import pack, unpack
-from ketrag_fast.stages.rows import F32, U8, U32, U64, strings
+from ketrag_fast.stages.rows import F32, strings, word_rows
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
@@ -35,17 +35,3 @@ def _with_codes(vectors: F32, threads: int) -> Outputs:
         "entity_scale": scale,
         "entity_residual": residual,
     }
-
-
-def word_rows(
-    texts: tuple[U8, U64], vocabulary: tuple[U8, U64], language: str, threads: int
-) -> tuple[U64, U32, U32]:
-    """(indptr, word ids ascending, how often each) of texts, as far as their words are known."""
-    words, _, indptr = _core.tokenise(texts, language, threads)
-    number = {word: place for place, word in enumerate(unpack(*vocabulary))}
-    ids = np.array([number.get(word, -1) for word in unpack(*words)], np.int64)
-    count = len(indptr) - 1
-    owner = np.repeat(np.arange(count), indptr[1:].astype(np.int64) - indptr[:-1].astype(np.int64))[ids >= 0]
-    pairs, repeats = np.unique(owner * max(len(number), 1) + ids[ids >= 0], return_counts=True)
-    out = np.searchsorted(pairs, np.arange(count + 1) * max(len(number), 1)).astype(np.uint64)
-    return out, (pairs % max(len(number), 1)).astype(np.uint32), repeats.astype(np.uint32)

@@ -1,0 +1,169 @@
+"""Questions made ready for the core: texts, vectors, proposals and rankings, within the time they have."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ketrag_fast.declarations.reference import resolved
+from ketrag_fast.errors import (
+    BackendError,
+    BackendMissing,
+    DeadlineExceeded,
+    EmptyQuery,
+    InputError,
+    NetworkForbidden,
+)
+from ketrag_fast.querying.opened import Opened
+from ketrag_fast.systems.registry import registry
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ketrag_fast.querying.outside import Ranking
+
+
+def question_text(text: str, place: int | None) -> str:
+    """A question as the core takes it; EmptyQuery where there is none. `place` is its place among many."""
+    if not text.strip():
+        where = "the question" if place is None else f"question {place}"
+        raise EmptyQuery(f"{where} is empty", hint="ask something: a word is enough")
+    # A lone surrogate (a byte that was no text) cannot be UTF-8; it is no word either.
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The texts that are ranked by, with what the core needs about each, and what making it took each."""
+
+    texts: list[str]
+    vectors: NDArray[np.float32] | None = None
+    """Where the index has a model and the mode goes by vectors; the core makes those of the fitted space."""
+    near: Mapping[str, NDArray[np.uint32]] = field(default_factory=dict)
+    """By list, the ids that hnswlib found near each vector; without them all are looked at."""
+    rankings: Mapping[str, list[Ranking]] = field(default_factory=dict)
+    """By channel, for each text, what a Python function ranked."""
+    milliseconds: float = 0.0
+    warnings: tuple[str, ...] = ()
+
+
+class Clock:
+    """The seconds that are left for some questions together, from the first word to the last byte."""
+
+    def __init__(self, seconds: float | None, questions: int) -> None:
+        """`seconds` are those of one question."""
+        if seconds is not None and not 0 <= seconds < float("inf"):
+            raise InputError(f"deadline: {seconds} is no number of seconds", hint="give seconds from 0 up")
+        self._start = time.monotonic()
+        self._questions = max(questions, 1)
+        self._seconds = seconds
+
+    def left(self) -> float | None:
+        """For all of them; None without a limit. DeadlineExceeded where nothing is left."""
+        if self._seconds is None:
+            return None
+        left = self._seconds * self._questions - (time.monotonic() - self._start)
+        if left <= 0:
+            raise DeadlineExceeded(
+                f"the question took longer than {self._seconds:g} s before anything was ranked",
+                hint="give more seconds, or a mode that needs less",
+            )
+        return max(left, 0.0)
+
+    def each(self) -> float | None:
+        """For one question of them."""
+        left = self.left()
+        return None if left is None else left / self._questions
+
+
+def prepare(
+    opened: Opened,
+    texts: list[str],
+    mode: str,
+    budgets: Sequence[int],
+    clock: Clock,
+    *,
+    top: int | None,
+    automatic: bool,
+    threads: int = 0,
+) -> Prepared:
+    """The questions with all that the mode needs about them.
+
+    Where the mode was left to us (`automatic`), a model that is not there costs the vectors, with a word, and
+    not the answer; else this raises BackendMissing, BackendError or NetworkForbidden. DeadlineExceeded where
+    it takes longer than the questions have.
+    """
+    started = time.perf_counter()
+    found = registry()
+    recipe = found.recipe(mode)
+    channels = [found.channels[name] for name in recipe.channels]
+    warnings: tuple[str, ...] = ()
+    if recipe.rewrite is not None and texts:
+        texts, warnings = resolved(recipe.rewrite)(opened, texts, clock.left())
+    vectors = None
+    loading = 0.0
+    if opened.questions is not None and texts and any(channel.vector != "no" for channel in channels):
+        optional = automatic and all(channel.vector == "model" for channel in channels)
+        try:
+            if clock.left() is None:  # once for an opened index, so no part of what a question takes
+                before = time.perf_counter()
+                opened.questions.load()
+                loading = time.perf_counter() - before
+            vectors = opened.questions.vectors(texts, clock.left())
+        except (BackendMissing, BackendError, NetworkForbidden) as error:
+            if not optional:
+                raise
+            warnings = (*warnings, f"without vectors: {error}")
+    largest = max(budgets, default=0)
+    near, more = _near(opened, mode, vectors, largest, top, threads)
+    rankings: Mapping[str, list[Ranking]] = {}
+    if any(channel.rank is not None for channel in channels) and texts:
+        from ketrag_fast.querying.outside import rankings as made
+
+        rankings = made(opened, mode, texts, vectors, largest, clock.each())
+    taken = (time.perf_counter() - started - loading) * 1000 / max(len(texts), 1)
+    return Prepared(texts, vectors, near, rankings, taken, (*warnings, *more))
+
+
+def _near(
+    opened: Opened,
+    mode: str,
+    vectors: NDArray[np.float32] | None,
+    budget: int,
+    top: int | None,
+    threads: int,
+) -> tuple[dict[str, NDArray[np.uint32]], tuple[str, ...]]:
+    """What hnswlib proposes, and warnings. It may propose too little: the core then looks at all vectors."""
+    near: dict[str, NDArray[np.uint32]] = {}
+    warnings: tuple[str, ...] = ()
+    recipe = registry().recipe(mode)
+    if vectors is None or not opened.graphs or recipe.join == "fuse":
+        return near, warnings
+    for name in (listed for channel in recipe.channels for listed in registry().channels[channel].searches):
+        graph = opened.graphs.get(name)
+        if graph is None:
+            continue
+        proposed = graph.candidates(vectors, _rows(name, opened, budget, top), threads)
+        if proposed is not None:
+            near[name] = proposed
+        if graph.missing is not None and graph.missing not in warnings:
+            warnings = (*warnings, graph.missing)
+    return near, warnings
+
+
+def _rows(name: str, opened: Opened, budget: int, top: int | None) -> int:
+    """How many of a list are worth proposing."""
+    if name != "units":
+        return max(_SEEDS, 2 * int(opened.settings.value("seed_entities")))
+    rows = max(_LEAST_RANKED, budget // _USUAL_TOKENS)
+    rows = min(rows, len(opened.searcher)) if top is None else min(rows, top)
+    return 2 * max(rows, 1)
+
+
+_LEAST_RANKED, _USUAL_TOKENS = 64, 40
+"""As the core ranks at first (rust/channels/print.rs)."""
+_SEEDS = 256
+"""Keywords that a budget of 12,000 tokens uses; more than the entities that tables begin with."""
