@@ -56,8 +56,7 @@ def keep_estimate(layout: Layout, estimate: str) -> None:
     """Keeps one estimate (JSON) in the tables. For the one who holds the builder's lock."""
     with writing(layout.tables), closing(sqlite3.connect(layout.tables)) as db, db:
         db.execute(
-            "CREATE TABLE IF NOT EXISTS estimates"
-            " (number INTEGER PRIMARY KEY, estimate TEXT NOT NULL) STRICT"
+            "CREATE TABLE IF NOT EXISTS estimates (number INTEGER PRIMARY KEY, estimate TEXT NOT NULL) STRICT"
         )
         db.execute("DELETE FROM estimates")
         db.execute("INSERT INTO estimates (estimate) VALUES (?)", (estimate,))
