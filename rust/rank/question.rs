@@ -56,16 +56,16 @@ fn known_phrases(
         let mut high = strings.len();
         while low < high {
             let middle = (low + high) / 2;
-            if strings.get(middle).as_bytes() < phrase.as_bytes() {
+            if strings.bytes(middle) < phrase.as_bytes() {
                 low = middle + 1;
             } else {
                 high = middle;
             }
         }
-        if low == strings.len() || !strings.get(low).starts_with(phrase.as_str()) {
+        if low == strings.len() || !strings.bytes(low).starts_with(phrase.as_bytes()) {
             return;
         }
-        if strings.get(low).len() == phrase.len() {
+        if strings.bytes(low).len() == phrase.len() {
             found.push(low as u32);
         }
     }

@@ -67,7 +67,8 @@ impl<'a> Strings<'a> {
         }
     }
 
-    fn bytes(&self, i: usize) -> &'a [u8] {
+    /// String `i` as it lies there: for comparisons, which need no characters.
+    pub fn bytes(&self, i: usize) -> &'a [u8] {
         let range = self.offsets[i] as usize..self.offsets[i + 1] as usize;
         match self.blob {
             Blob::Checked(blob) => &blob.as_bytes()[range],

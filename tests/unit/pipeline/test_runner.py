@@ -302,11 +302,11 @@ def test_damaged_stage_is_refused_and_repaired(paths: Paths) -> None:
     first = build(index, str(docs), STAGES)
     flip(index / "gen-000001" / "words" / "lengths.npy")
     with pytest.raises(IndexDamaged, match=r"lengths\.npy"):
-        open_current(Layout(index))
+        open_current(Layout(index), "full")
     report = build(index, [], STAGES)
     assert how(report) == {"words": "ran", "histogram": "reused"}
     assert report.digest == first.digest
-    open_current(Layout(index))
+    open_current(Layout(index), "full")
 
 
 def test_newer_format_is_refused_and_left_alone(paths: Paths) -> None:

@@ -1,0 +1,150 @@
+"""A large index that is verified as it is read: damage counts where it is read; a reader keeps what it has."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ketrag_fast import Document, Index, Settings
+from ketrag_fast.errors import IndexDamaged
+from ketrag_fast.storage import blocks
+
+WORDS = 4000
+DOCUMENTS = 3000
+
+
+def documents(count: int) -> list[Document]:
+    """Passages of 60 words; document 1500 alone says what is asked for."""
+    draw = np.random.default_rng(3)
+    rows = draw.zipf(1.3, (count, 60)) % WORDS
+    texts = [" ".join(f"word{word}" for word in row) + "." for row in rows.tolist()]
+    texts[1500] += " The aardvark of Zanzibar."
+    return [Document(f"{i:05}", text) for i, text in enumerate(texts)]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("lazy") / "index"
+    settings = Settings(builtin_dim=32, knn_k=0, core_ratio=0.0)
+    Index.build(documents(DOCUMENTS), path, settings=settings).close()
+    return path
+
+
+@pytest.fixture
+def index(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "index"))
+
+
+def flip(path: Path, at: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+
+
+def array(index: Path, name: str) -> Path:
+    return index / "gen-000001" / f"{name.replace('.', '/')}.npy"
+
+
+QUESTION = "aardvark Zanzibar"
+FULL = Settings(verify="full")
+
+SPARSE = [
+    ("units.unit_texts_blob", "bm25"),
+    ("links.keyword_units_indices", "bm25"),
+    ("links.keyword_units_tf", "bm25"),
+    ("links.unit_keywords_indices", "walk"),
+    ("links.unit_keywords_tf", "walk"),
+    ("vectors.unit_vectors", "text"),
+]
+
+
+@pytest.mark.parametrize(("name", "mode"), SPARSE)
+def test_only_the_blocks_that_are_read_count(index: Path, name: str, mode: str) -> None:
+    """Every block is damaged in its turn: some must be noticed, most not, and no answer may change."""
+    with Index.open(index, settings=FULL) as opened:
+        right = opened.retrieve(QUESTION, mode=mode, budget=200, top=1).text
+    assert right
+    file = array(index, name)
+    count = -(-file.stat().st_size // blocks.BLOCK)
+    assert count > 3, name
+    noticed = 0
+    for block in range(1, count):  # the first one holds the header, which is always read
+        at = min(block * blocks.BLOCK + 99, file.stat().st_size - 1)
+        flip(file, at)
+        with Index.open(index) as opened:
+            try:
+                assert opened.retrieve(QUESTION, mode=mode, budget=200, top=1).text == right
+            except IndexDamaged as error:
+                noticed += 1
+                assert file.name in str(error)
+                with pytest.raises(IndexDamaged):  # and it stays so
+                    opened.retrieve_many([QUESTION] * 9, mode=mode, budget=200, top=1, threads=2)
+                stage, _, short = name.partition(".")
+                with pytest.raises(IndexDamaged, match=file.name):
+                    opened.arrays()[stage][short]
+        with pytest.raises(IndexDamaged, match=file.name):
+            Index.open(index, settings=FULL)
+        flip(file, at)
+    assert noticed >= 1
+    assert mode == "walk" or noticed < count - 1, "all of it is read"
+
+
+def test_an_index_without_hashes_of_blocks_is_verified_by_whole_arrays(index: Path) -> None:
+    """As earlier versions wrote it."""
+    for file in index.glob(f"gen-*/*/{blocks.NAME}"):
+        file.unlink()
+    with Index.open(index) as opened:
+        right = opened.retrieve(QUESTION, mode="bm25", budget=200).text
+    with Index.open(index, settings=FULL) as opened:
+        assert opened.retrieve(QUESTION, mode="bm25", budget=200).text == right
+    flip(array(index, "links.keyword_units_indices"), -1)
+    with Index.open(index) as opened:
+        assert opened.retrieve(QUESTION, mode="text", budget=200).passages
+        with pytest.raises(IndexDamaged, match="keyword_units_indices"):
+            opened.retrieve(QUESTION, mode="bm25", budget=200)
+    Index.build([], index, settings=Settings()).close()  # made anew, with hashes
+    assert (index / "gen-000002" / "links" / blocks.NAME).exists()
+    with Index.open(index) as opened:
+        assert opened.retrieve(QUESTION, mode="bm25", budget=200).text == right
+
+
+def published_twice(index: Path) -> None:
+    for name in ("one", "two"):
+        Index.build([Document(name, f"{name} more")], index).close()
+    assert not (index / "gen-000001").exists()
+
+
+def test_a_reader_keeps_its_generation_in_threads_and_after_a_fork(index: Path) -> None:
+    opened = Index.open(index)
+    with Index.open(index, settings=FULL) as other:
+        right = {
+            mode: other.retrieve(QUESTION, mode=mode).text for mode in ("bm25", "text", "walk", "keyword")
+        }
+    published_twice(index)
+    found: dict[str, str] = {}
+    work = [
+        threading.Thread(target=lambda m=mode: found.setdefault(m, opened.retrieve(QUESTION, mode=m).text))
+        for mode in right
+    ]
+    for thread in work:
+        thread.start()
+    for thread in work:
+        thread.join()
+    assert found == right
+    if hasattr(os, "fork"):
+        child = os.fork()
+        if child == 0:
+            arrays = opened.arrays()
+            good = all(array is not None for stage in arrays.values() for array in stage.values())
+            os._exit(0 if good and opened.retrieve(QUESTION, mode="fused").passages else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert opened.arrays()["units"]["unit_tokens"].shape == (DOCUMENTS,)
+    assert opened.stats()["generation"] == 1
+    assert opened.refresh()
+    assert opened.arrays()["units"]["unit_tokens"].shape == (DOCUMENTS + 2,)
+    opened.close()
