@@ -102,7 +102,7 @@ def test_a_changed_bit_is_never_answered_from(index: Path) -> None:
     assert {"links.unit_keywords_indices", "links.unit_keywords_tf", "links.unit_sums"} <= read["walk"]
     assert {"vectors.unit_codes", "vectors.unit_vectors", "vectors.basis"} <= read["text"]
     assert {"keywords.vectors", "words.word_units_indices"} <= read["keyword"]
-    assert {"knn.graph_indices", "vectors.chunk_vectors"} <= read["knng"]
+    assert {"knn.graph_indices", "chunk_vectors.chunk_vectors"} <= read["knng"]
 
 
 def test_every_array_that_is_gone_is_named(index: Path) -> None:

@@ -68,7 +68,7 @@ class Clock:
         left = self._seconds * self._questions - (time.monotonic() - self._start)
         if left <= 0:
             raise DeadlineExceeded(
-                f"the question took longer than {self._seconds:g} s before anything was ranked",
+                f"the deadline of {self._seconds:g} s passed before anything was ranked",
                 hint="give more seconds, or a mode that needs less",
             )
         return max(left, 0.0)

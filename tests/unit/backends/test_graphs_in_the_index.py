@@ -47,7 +47,7 @@ Build = Callable[..., Index]
 def build(vectors: Path, tmp_path: Path) -> Build:
     def make(name: str = "i", **settings: Any) -> Index:
         documents = [Document(f"d{n}", text) for n, text in enumerate(texts())]
-        asked = Settings(embedder=f"vectors:{vectors}", threads=2, **settings)
+        asked = Settings(embedder=f"vectors:{vectors}", threads=2, modes="all", **settings)
         return Index.build(documents, tmp_path / name, settings=asked)
 
     return make
