@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from common import header, median, seconds, table
-from zipf import zipf_texts
-
 from ketrag_fast import Document, Index, Settings
+from zipf import zipf_texts
 
 VERIFY = ("blocks", "sizes", "full")
 SENTENCE = 12

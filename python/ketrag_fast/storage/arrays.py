@@ -126,9 +126,9 @@ def view_array(path: Path, record: FileRecord, file: MappedFile) -> Array:
     data = memoryview(file)
     head = BytesIO(data[:_LONGEST_HEADER])
     try:
-        version = npy.read_magic(head)  # type: ignore[no-untyped-call]
+        version = npy.read_magic(head)
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, fortran, dtype = read(head)  # type: ignore[no-untyped-call]
+        shape, fortran, dtype = read(head)
         if fortran or dtype.hasobject:
             raise ValueError("not in C order, or of objects")
         array: Array = np.frombuffer(data[head.tell() :], dtype).reshape(shape)

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ketrag_fast.errors import IndexDamaged, IndexIncompatible, IndexMissing, KetragError
 from ketrag_fast._core import MappedFile
+from ketrag_fast.errors import IndexDamaged, IndexIncompatible, IndexMissing, KetragError
 from ketrag_fast.storage import blocks, checksum
 from ketrag_fast.storage.arrays import Arrays, check_file
 from ketrag_fast.storage.durable import (
