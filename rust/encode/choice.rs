@@ -18,6 +18,17 @@ pub struct Way {
     pub low: bool,
 }
 
+impl Way {
+    /// "f32" or "bf16".
+    pub fn precision(self) -> &'static str {
+        if self.low {
+            "bf16"
+        } else {
+            "f32"
+        }
+    }
+}
+
 /// What a token took in one layer, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Timing {

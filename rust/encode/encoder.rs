@@ -174,11 +174,7 @@ impl Encoder {
 
     /// "f32" or "bf16".
     pub fn precision(&self) -> &'static str {
-        if self.body.layout.low {
-            "bf16"
-        } else {
-            "f32"
-        }
+        Way { kernel: self.body.kernel, low: self.body.layout.low }.precision()
     }
 
     pub fn kernel(&self) -> &'static str {

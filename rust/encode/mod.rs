@@ -28,6 +28,7 @@ mod tiles;
 mod tokens;
 mod verify;
 
+pub use choice::Timing;
 pub use encoder::{Encoder, Precision};
 pub use machine::Kernel;
 pub use tiles::grant::{tiles, Tiles};

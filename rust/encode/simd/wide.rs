@@ -330,8 +330,12 @@ mod x86 {
                 }
                 #[inline(always)]
                 unsafe fn exp2(y: __m512) -> __m512 {
-                    // SAFETY: see above. `reduce` is y - floor(y), `scalef` multiplies by 2^floor(y).
-                    unsafe { _mm512_scalef_ps(power_part::<Self>(_mm512_reduce_ps::<9>(y)), y) }
+                    // SAFETY: see above. `scalef` multiplies by 2^floor(y). `reduce` in place of the
+                    // subtraction would round y - floor(y) down.
+                    unsafe {
+                        let part = _mm512_sub_ps(y, _mm512_roundscale_ps::<9>(y));
+                        _mm512_scalef_ps(power_part::<Self>(part), y)
+                    }
                 }
                 #[inline(always)]
                 unsafe fn widen(words: __m512) -> (__m512, __m512) {
