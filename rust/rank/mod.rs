@@ -7,6 +7,7 @@ pub mod question;
 pub mod select;
 pub mod sparse_sum;
 pub mod walk;
+pub mod walk2;
 mod walk_bridges;
 mod walk_cover;
 mod walk_mentions;
