@@ -64,8 +64,8 @@ bench: $(VENV)/.dev
 	$(BIN)/python benches/all.py
 
 # The section on llama.cpp, an hour: with a library that is compiled for speed and for this very processor, beside the
-# one of the tests (10 minutes of two cores). Version 0.3.36 dies of a segmentation fault in its own AMX code where the
-# processor has AMX: there `make bench-llm NATIVE=OFF`, which stays with AVX2.
+# one of the tests (10 minutes of two cores). Compiled so on a processor with AMX, version 0.3.36 died of a
+# segmentation fault in llama_decode, which was not looked into: there `make bench-llm NATIVE=OFF`, which keeps to AVX2.
 NATIVE ?= ON
 LLAMA  := $(VENV)-llama-$(NATIVE)
 SPEED  := -O3 -DNDEBUG
