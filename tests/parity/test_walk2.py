@@ -17,7 +17,7 @@ from tests.parity.test_walk import WORDS, asked, build, corpus, plain, sentence,
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels import links as kernel
 from ketrag_fast.reference import walk2 as oracle
-from ketrag_fast.reference.walk import Asked, vocabulary
+from ketrag_fast.reference.walk import WalkQuestion, vocabulary
 
 __all__ = ["sketch"]  # a fixture
 GOLDEN = Path(recorded.__file__).with_name("walk2.json")
@@ -107,7 +107,7 @@ def test_a_subject_that_every_passage_mentions() -> None:
         ids = [vocabulary(links, name) for name in ("keywords", "names", "subjects")]
         keys = set(words) - {"who", "which"}
         wanted = zip(ids, (keys, names, names), strict=True)
-        known = Asked(*[[k for k, word in enumerate(v) if word in wanted] for v, wanted in wanted])
+        known = WalkQuestion(*[[k for k, word in enumerate(v) if word in wanted] for v, wanted in wanted])
         same(hits, oracle.walk2(links, known, lengths), 1e-7)
 
 
@@ -123,7 +123,7 @@ def test_a_question_of_a_thousand_keywords_and_long_passages() -> None:
     keywords = [k for k, word in enumerate(known[0]) if word in set(words)]
     singles = [[k for k, word in enumerate(v) if word in set(words)] for v in known[1:]]
     hits = second(links, question, exact=True, lengths=lengths)
-    same(hits, oracle.walk2(links, Asked(keywords, *singles), lengths), 1e-7)
+    same(hits, oracle.walk2(links, WalkQuestion(keywords, *singles), lengths), 1e-7)
 
 
 def test_bad_arguments_are_refused() -> None:

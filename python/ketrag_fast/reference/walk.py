@@ -20,7 +20,7 @@ NONE = 2**32 - 1
 
 
 @dataclass(frozen=True)
-class Asked:
+class WalkQuestion:
     """Ids of what the index knows of a question."""
 
     keywords: list[int]
@@ -88,7 +88,7 @@ def _step(mass: Array, weights: Array, asked: list[int]) -> Array:
     return result
 
 
-def step(links: Arrays, asked: Asked, mass: Array) -> Array:
+def step(links: Arrays, asked: WalkQuestion, mass: Array) -> Array:
     """One step over keywords, names and subjects."""
     part = saturation(links)
     names = rows_of(links, "unit_names", len(vocabulary(links, "names")))
@@ -99,7 +99,7 @@ def step(links: Arrays, asked: Asked, mass: Array) -> Array:
     return arrived
 
 
-def spread(links: Arrays, asked: Asked, direct: Array) -> Array:
+def spread(links: Arrays, asked: WalkQuestion, direct: Array) -> Array:
     """The direct match, and the walk from the best by it."""
     best = best_first(direct)[:20]
     restart = np.zeros(len(direct))
@@ -111,7 +111,7 @@ def spread(links: Arrays, asked: Asked, direct: Array) -> Array:
     return direct + 1.5 * z(np.log(mass + 1e-9))
 
 
-def _pool_scores(links: Arrays, asked: Asked, similarity: Array | None) -> Array:
+def _pool_scores(links: Arrays, asked: WalkQuestion, similarity: Array | None) -> Array:
     direct = z(bm25(links, asked.keywords))
     if similarity is not None:
         direct = z(z(similarity) + direct)
@@ -143,10 +143,11 @@ def move_question(
         near -= 0.1 * (scores[anchors[0]] - scores[k])
         near[k] = -np.inf
         gain = np.maximum(gain, near)
-    return scores + 3 * gain
+    moved_to: Array = scores + 3 * gain
+    return moved_to
 
 
-def walk(links: Arrays, asked: Asked, vectors: tuple[Array, Array, Array] | None = None) -> Array:
+def walk(links: Arrays, asked: WalkQuestion, vectors: tuple[Array, Array, Array] | None = None) -> Array:
     """The score of every unit; `vectors` of units, sentences and the question give variant A."""
     n, log = len(links["unit_subject"]), float(np.log(max(len(links["unit_subject"]), 2)))
     counts = {name: len(vocabulary(links, name)) for name in ("keywords", "names", "subjects")}

@@ -15,7 +15,7 @@ from ketrag_fast.reference.walk import (
     NONE,
     Array,
     Arrays,
-    Asked,
+    WalkQuestion,
     best_first,
     linked,
     move_question,
@@ -35,7 +35,7 @@ Vectors = tuple[Array, Array, Array]
 
 
 @dataclass
-class Corpus:
+class WalkCorpus:
     """The arrays as dense matrices: units or sentences by things."""
 
     units: dict[str, Array]
@@ -49,7 +49,7 @@ class Corpus:
     """Units by keywords: each row the idf of the subject's keywords, rescaled to 1."""
 
     @classmethod
-    def of(cls, links: Arrays) -> Corpus:
+    def of(cls, links: Arrays) -> WalkCorpus:
         """Reads the arrays; the keywords of subjects are cut as the kernels cut them."""
         names = ("keywords", "names", "subjects")
         words = {name: vocabulary(links, name) for name in names}
@@ -76,7 +76,12 @@ class Pairs:
     """Worth and link of every candidate (row) with every partner (column); nothing with itself."""
 
     def __init__(
-        self, corpus: Corpus, asked: Asked, rows: list[int], columns: list[int], vectors: Vectors | None
+        self,
+        corpus: WalkCorpus,
+        asked: WalkQuestion,
+        rows: list[int],
+        columns: list[int],
+        vectors: Vectors | None,
     ) -> None:
         n, idf = len(corpus.subject), corpus.idf
         worth = {name: x / float(np.log(max(n, 2))) for name, x in idf.items()}
@@ -87,7 +92,9 @@ class Pairs:
         terms = sorted(rarest)
         weights = idf["keywords"][terms] / max(float(idf["keywords"][terms].sum()), 1e-9)
         cover = 6.0 if vectors else 9.0
-        inside = lambda unit: range(corpus.first[unit], corpus.first[unit + 1])  # noqa: E731
+
+        def inside(unit: int) -> range:
+            return range(corpus.first[unit], corpus.first[unit + 1])
 
         def joint(a: Array, b: Array) -> float:
             return float(np.maximum(a[terms], b[terms]) @ weights)
@@ -148,13 +155,13 @@ def _chains(pairs: Pairs, places: list[int], stage1: Array) -> Array:
 
 
 def walk2(
-    links: Arrays, asked: Asked, lengths: Array, vectors: Vectors | None = None
+    links: Arrays, asked: WalkQuestion, lengths: Array, vectors: Vectors | None = None
 ) -> tuple[list[int], Array]:
     """Every unit, best first, and the scores of the candidates, which come first.
 
     `asked` has keywords. `lengths`: natural logarithms of the units' lengths.
     """
-    corpus = Corpus.of(links)
+    corpus = WalkCorpus.of(links)
     n = len(corpus.subject)
     bm25 = corpus.saturation[:, asked.keywords] * corpus.idf["keywords"][asked.keywords]
     direct = z(bm25.sum(axis=1))
