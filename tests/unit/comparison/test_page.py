@@ -143,7 +143,7 @@ def test_a_graph_is_read_from_the_arrays_of_an_index() -> None:
 def test_plots_hold_any_values_within_their_frame(values: list[float]) -> None:
     points = [plots.Point(v, min(max(v, 0), 100), label=f"p{v}") for v in values]
     drawn = plots.scatter([plots.Series("s", points, joined=True)], "x", "y")
-    drawn += plots.bars([plots.Bar("b", [("part", abs(v))], "t") for v in values], "s")
+    drawn += plots.bars([plots.StackedBar("b", [("part", abs(v))], "t") for v in values], "s")
     drawn += plots.intervals([("r", [("s", min(abs(v), 100.0), None, None)]) for v in values])
     numbers = [float(n) for n in re.findall(r'(?:x|x1|x2|cx)="([-0-9.]+)"', drawn)]
     assert all(-1 <= n <= plots.WIDTH + 1 for n in numbers)
