@@ -143,7 +143,8 @@ def move_question(
         near -= 0.1 * (scores[anchors[0]] - scores[k])
         near[k] = -np.inf
         gain = np.maximum(gain, near)
-    return scores + 3 * gain
+    result: Array = scores + 3 * gain
+    return result
 
 
 def walk(links: Arrays, asked: Asked, vectors: tuple[Array, Array, Array] | None = None) -> Array:

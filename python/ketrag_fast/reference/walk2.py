@@ -87,7 +87,9 @@ class Pairs:
         terms = sorted(rarest)
         weights = idf["keywords"][terms] / max(float(idf["keywords"][terms].sum()), 1e-9)
         cover = 6.0 if vectors else 9.0
-        inside = lambda unit: range(corpus.first[unit], corpus.first[unit + 1])  # noqa: E731
+
+        def inside(unit: int) -> range:
+            return range(corpus.first[unit], corpus.first[unit + 1])
 
         def joint(a: Array, b: Array) -> float:
             return float(np.maximum(a[terms], b[terms]) @ weights)
