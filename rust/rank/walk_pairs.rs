@@ -168,9 +168,8 @@ impl<'a> Pairs<'a> {
                 }
             }
         }
-        for i in 0..width {
-            now.plain[i] += now.mention[i] + bonus[i];
-        }
+        let more = now.mention.iter().zip(bonus.iter());
+        now.plain[..width].iter_mut().zip(more).for_each(|(sum, (mention, bonus))| *sum += mention + bonus);
         if let Some(d) = dense {
             let near = dot(d.query, d.unit(unit));
             for (i, &partner) in partners.ids.iter().enumerate() {
