@@ -21,6 +21,8 @@ RUNS = (
     ("startup.py",),
     ("size.py",),
     ("growth.py",),
+    ("walk_growth.py",),
+    ("walk_forms.py",),
     ("cooccurrence.py",),
     ("pagerank.py",),
     ("tokenisation.py",),

@@ -1,14 +1,14 @@
 //! The walk and its BM25: build the arrays, rank one question or many.
 
 use super::arrays::{matrix, slice};
-use super::door::{long, wrong};
+use super::door::{long, to_python, wrong};
 use crate::error::{Error, Result};
 use crate::graph::links::{Array, Links, Texts};
 use crate::parallel::map_ranges_with;
 use crate::progress::Progress;
 use crate::rank::bm25;
 use crate::rank::links_view::{LinksView, Slice, ARRAYS};
-use crate::rank::walk::{self, Dense, Options};
+use crate::rank::walk::{self, Dense, Form, Options};
 use crate::rank::walk2;
 use crate::sparse::Scored;
 use crate::text::strings::Strings;
@@ -181,11 +181,7 @@ fn walk_rank<'py>(
     threads: usize,
     report: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Ranked<'py>> {
-    let second = match form {
-        "first" => false,
-        "second" => true,
-        _ => return Err(wrong(format!("the walk has the forms first and second, not {form:?}"))),
-    };
+    let form = Form::by_name(form).map_err(to_python)?;
     let lengths = lengths.as_ref().map(|x| slice(x, "lengths")).transpose()?;
     let held = hold(links)?;
     let slices = slices(&held)?;
@@ -223,10 +219,11 @@ fn walk_rank<'py>(
                 query: &asked.0[q * asked.2..(q + 1) * asked.2],
             });
             let question = questions.get(q);
-            if second {
-                walk2::rank(&view, lengths, dense, question, top, options, &mut own.1, progress)
-            } else {
-                walk::rank(&view, dense, question, top, options, &mut own.0, progress)
+            match form {
+                Form::First => walk::rank(&view, dense, question, top, options, &mut own.0, progress),
+                Form::Second => {
+                    walk2::rank(&view, lengths, dense, question, top, options, &mut own.1, progress)
+                }
             }
         })
     })?;

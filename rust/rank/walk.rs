@@ -8,7 +8,8 @@ use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
 use crate::rank::question::Question;
-use crate::rank::walk_pairs::{ask_ahead, Pairs};
+use crate::rank::walk_ahead::ask_ahead;
+use crate::rank::walk_pairs::Pairs;
 use crate::rank::walk_partners::{PairScratch, Worth};
 use crate::rank::walk_pool::{pool, PoolScratch};
 use crate::sparse::{top_k, Scored};
@@ -27,6 +28,24 @@ const ANCHORS: usize = 4;
 const ANCHOR_STEP: f64 = 0.5;
 const ANCHOR_WEIGHT: f64 = 3.0;
 const ANCHOR_GAP: f64 = 0.1;
+
+/// Which of the two walks ranks: this module's, or `walk2`'s with a second round and chains.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Form {
+    #[default]
+    First,
+    Second,
+}
+
+impl Form {
+    pub fn by_name(name: &str) -> Result<Self> {
+        match name {
+            "first" => Ok(Self::First),
+            "second" => Ok(Self::Second),
+            _ => Err(Error::input(format!("the walk has the forms first and second, not {name:?}"))),
+        }
+    }
+}
 
 /// How stage 1 is computed.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -10,47 +10,12 @@ use crate::rank::question::Question;
 use crate::rank::walk::{dot, Dense};
 use crate::rank::walk_bridges::{between, Shared, BLOCK};
 use crate::rank::walk_partners::{saturation, PairScratch, Partners, Worth};
-use crate::sparse::{prefetch, prefetch_range, Scored};
+use crate::rank::walk_worth::{explained, link, link_bound};
 
 /// Partners are bits of a number and lanes of a register.
 pub(crate) const LANES: usize = 64;
 const DENSE_WEIGHT: f64 = 6.0;
-const LINK_WEIGHT: f64 = 3.5;
-const LINK_NAME: f64 = 0.3;
-const LINK_KEYWORD: f64 = 0.7;
 const SENTENCE_SHARE: f64 = 0.5;
-const MAX_COSINE: f64 = 0.98;
-
-/// x^(1/8).
-#[inline]
-fn root(x: f64) -> f64 {
-    x.sqrt().sqrt().sqrt()
-}
-
-/// At least x^(1/8) for x >= 0, within some 7 % (or 1e-38), without a root. The bits of a positive number
-/// are a piecewise linear logarithm: at most .0861 below it, and at least as great when read back.
-#[inline]
-fn root_bound(x: f64) -> f64 {
-    const ONE: u64 = 0x3ff0_0000_0000_0000;
-    const SLACK: u64 = (0.0861 * (1u64 << 52) as f64) as u64 + 1;
-    f64::from_bits((x.to_bits() >> 3) + (ONE - ONE / 8 + SLACK / 8 + 2))
-}
-
-fn link(keywords: f64, names: f64) -> f64 {
-    LINK_WEIGHT * (LINK_KEYWORD * root(keywords) + LINK_NAME * root(names))
-}
-
-#[inline]
-fn link_bound(keywords: f64, names: f64) -> f64 {
-    LINK_WEIGHT * (LINK_KEYWORD * root_bound(keywords) + LINK_NAME * root_bound(names))
-}
-
-/// Length of the projection of the question on the plane of two vectors: a, b their similarities to
-/// it, c that of the two.
-fn explained(a: f64, b: f64, c: f64) -> f64 {
-    let c = c.clamp(-MAX_COSINE, MAX_COSINE);
-    ((a * a + b * b - 2.0 * a * b * c) / (1.0 - c * c)).max(0.0).sqrt()
-}
 
 /// What one candidate has with every partner, and with which of its sentences.
 struct Candidate {
@@ -203,9 +168,8 @@ impl<'a> Pairs<'a> {
                 }
             }
         }
-        for i in 0..width {
-            now.plain[i] += now.mention[i] + bonus[i];
-        }
+        let more = now.mention.iter().zip(bonus.iter());
+        now.plain[..width].iter_mut().zip(more).for_each(|(sum, (mention, bonus))| *sum += mention + bonus);
         if let Some(d) = dense {
             let near = dot(d.query, d.unit(unit));
             for (i, &partner) in partners.ids.iter().enumerate() {
@@ -364,35 +328,6 @@ fn half(saturation: f64, set: u64, bit: usize) -> f64 {
     (1.0 - SENTENCE_SHARE) * saturation + SENTENCE_SHARE * (set >> bit & 1) as f64
 }
 
-/// Asks for what the next candidates need: where their rows are, then the rows.
-pub(crate) fn ask_ahead(links: &LinksView<'_>, pool: &[Scored], at: usize) {
-    if let Some(far) = pool.get(at + 6) {
-        let unit = far.id as usize;
-        prefetch(links.unit_keywords.indptr, unit);
-        prefetch(links.unit_names.indptr, unit);
-        prefetch(links.unit_mentions.indptr, unit);
-        prefetch(links.first_sentence, unit);
-        prefetch(links.unit_subject, unit);
-        prefetch(links.unit_norm, unit);
-    }
-    if let Some(next) = pool.get(at + 4) {
-        let unit = next.id as usize;
-        prefetch_range(links.unit_keywords.indices, links.unit_keywords.range(unit));
-        prefetch_range(links.unit_names.indices, links.unit_names.range(unit));
-        prefetch_range(links.unit_mentions.indices, links.unit_mentions.range(unit));
-        let sentences = links.sentences(unit);
-        prefetch_range(links.sentence_keywords.indptr, sentences.clone());
-        prefetch_range(links.sentence_names.indptr, sentences);
-    }
-    if let Some(next) = pool.get(at + 2) {
-        let sentences = links.sentences(next.id as usize);
-        for rows in [&links.sentence_keywords, &links.sentence_names] {
-            let (start, end) = (rows.indptr[sentences.start], rows.indptr[sentences.end]);
-            prefetch_range(rows.indices, start as usize..end as usize);
-        }
-    }
-}
-
 /// The greatest of some numbers, and where it is: the first of equal ones. NaN is passed over.
 fn greatest(numbers: &[f64]) -> Option<(usize, f64)> {
     let mut found = None;
@@ -403,27 +338,4 @@ fn greatest(numbers: &[f64]) -> Option<(usize, f64)> {
         }
     }
     found.map(|i| (i, most))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn the_bound_is_a_bound_and_close(exponent in -60.0f64..5.0) {
-            let x = exponent.exp2();
-            prop_assert!(root_bound(x) >= root(x));
-            prop_assert!(root_bound(x) <= 1.08 * root(x));
-        }
-    }
-
-    #[test]
-    fn nothing_shared_is_worth_nothing() {
-        assert_eq!(link(0.0, 0.0), 0.0);
-        assert!(root_bound(0.0) < 1e-37);
-        assert!((explained(0.6, 0.8, 0.0) - 1.0).abs() < 1e-12);
-        assert!(explained(1.0, 1.0, 1.0).is_finite());
-    }
 }

@@ -143,8 +143,8 @@ def move_question(
         near -= 0.1 * (scores[anchors[0]] - scores[k])
         near[k] = -np.inf
         gain = np.maximum(gain, near)
-    moved_to: Array = scores + 3 * gain
-    return moved_to
+    result: Array = scores + 3 * gain
+    return result
 
 
 def walk(links: Arrays, asked: WalkQuestion, vectors: tuple[Array, Array, Array] | None = None) -> Array:

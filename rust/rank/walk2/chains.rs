@@ -80,12 +80,11 @@ impl<'a> Chains<'a> {
         }));
     }
 
-    /// The best chain that the unit makes as the third; 0 where there is no pair.
+    /// The best chain that the present candidate, `unit`, makes as the third; 0 where there is no pair.
     pub fn best(&mut self, pairs: &mut Pairs<'_>, unit: u32) -> f64 {
         if self.chains.is_empty() {
             return 0.0;
         }
-        pairs.at_most(unit);
         pairs.covers(unit, &mut self.own);
         let Self { chains, shares, own, .. } = self;
         let plain = |chain: &Chain| {

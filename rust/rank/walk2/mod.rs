@@ -18,7 +18,8 @@ use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
 use crate::rank::question::Question;
 use crate::rank::walk::{dot, move_question, Dense, Options, OUTSIDE_POOL};
-use crate::rank::walk_pairs::{ask_ahead, Pairs};
+use crate::rank::walk_ahead::ask_ahead;
+use crate::rank::walk_pairs::Pairs;
 use crate::rank::walk_partners::{asked_keywords, saturation, PairScratch, Worth};
 use crate::rank::walk_pool::{reach, step_from, stepped, PoolScratch, TINY};
 use crate::sparse::{rank_order, Leaders, Scored};
@@ -133,13 +134,15 @@ pub fn rank(
     let pool = &order[..order.len().min(POOL)];
     let early: Vec<u32> = pool.iter().take(PARTNERS).map(|p| p.id).collect();
     let mut rows: Vec<Row> = Vec::with_capacity(POOL + REST_POOL + STEP_POOL);
+    rows.extend(pool.iter().map(|p| row_of(subjects, p.id, p.score)));
     let mut pairs = Pairs::new(links, dense, known, &early, WORTH, buffers);
-    subjects.bonus(links, &early, NAMED_PARTNER, &mut pairs.bonus);
-    for (at, candidate) in pool.iter().enumerate() {
+    rows.iter()
+        .zip(&mut pairs.bonus)
+        .take(early.len())
+        .for_each(|(row, bonus)| *bonus = NAMED_PARTNER * row.subject);
+    for (at, row) in rows.iter_mut().enumerate() {
         ask_ahead(links, pool, at);
-        let mut row = row_of(subjects, candidate.id, candidate.score);
-        row.pair = pairs.best(candidate.id, 0.0, 0..early.len(), progress)?;
-        rows.push(row);
+        row.pair = pairs.best(row.unit, 0.0, 0..early.len(), progress)?;
     }
     let shown = |row: &Row| row.pair + STAGE1 * row.stage1 + NAMED * row.named + LENGTH_ROUND_1 * row.length;
     let best = ordered(rows.iter().map(shown));
@@ -172,21 +175,27 @@ pub fn rank(
         row.step = (stepped(step, row.unit) + TINY).ln();
     }
     let mut pairs = Pairs::new(links, dense, known, &columns, WORTH, buffers);
-    subjects.bonus(links, &columns, NAMED_PARTNER, &mut pairs.bonus);
     let mut chains = Chains::new(&columns);
-    for (k, row) in rows.iter_mut().enumerate() {
-        if let Some(column) = columns.iter().position(|&unit| unit == row.unit) {
+    let place = |unit: u32| columns.iter().position(|&column| column == unit);
+    let places: Vec<Option<usize>> = rows.iter().map(|row| place(row.unit)).collect();
+    for (row, place) in rows.iter().zip(&places) {
+        place.iter().for_each(|&at| pairs.bonus[at] = NAMED_PARTNER * row.subject);
+    }
+    for (row, place) in rows.iter_mut().zip(&places) {
+        if let Some(partner) = *place {
             progress.check()?;
-            row.pair = chains.pairs_of(&mut pairs, column, STAGE1 * row.stage1);
+            row.pair = chains.pairs_of(&mut pairs, partner, STAGE1 * row.stage1);
+        }
+    }
+    chains.close(&pairs);
+    for (k, (row, place)) in rows.iter_mut().zip(&places).enumerate() {
+        if place.is_some() {
+            pairs.at_most(row.unit);
         } else {
             // Of the pool the pairs with the partners of round 1 are known.
             let from = if k < in_pool { early.len() } else { 0 };
             row.pair = pairs.best(row.unit, row.pair, from..columns.len(), progress)?;
         }
-    }
-    chains.close(&pairs);
-    for row in &mut rows {
-        progress.check()?;
         row.chain = chains.best(&mut pairs, row.unit);
     }
     Ok(finish(links, dense, &rows, &order, top))
@@ -278,3 +287,6 @@ fn check_lengths(links: &LinksView<'_>, lengths: Option<&[f64]>) -> Result<()> {
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

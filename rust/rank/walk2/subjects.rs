@@ -2,7 +2,6 @@
 
 use crate::rank::links_view::{LinksView, NONE};
 use crate::rank::question::Question;
-use crate::rank::walk_pairs::LANES;
 use crate::text::lexical::Lexer;
 
 /// The question's subjects and keywords, to compare subjects with.
@@ -29,13 +28,14 @@ impl Subjects {
     /// Share of the subject's keywords, by idf, that the question has.
     pub fn share(&mut self, links: &LinksView<'_>, unit: u32) -> f64 {
         let subject = links.unit_subject[unit as usize];
-        if subject == NONE || !self.meets(links.unit_keywords.row(unit as usize)) {
+        let row = links.unit_keywords.row(unit as usize);
+        if subject == NONE || !self.meets(row) {
             return 0.0;
         }
         let Self { keywords, lexer, own, .. } = self;
         lexer.read(links.subjects.get(subject as usize));
         own.clear();
-        lexer.keywords(|word| own.extend(links.keywords.position(word).map(|at| at as u32)));
+        lexer.keywords(|word| own.extend(keyword_id(links, row, word)));
         own.sort_unstable();
         own.dedup();
         let idf = |x: &u32| links.keyword_idf[*x as usize];
@@ -51,16 +51,14 @@ impl Subjects {
         }
     }
 
-    /// `out[i]`: the share of partner i's subject, times `weight`.
-    pub fn bonus(&mut self, links: &LinksView<'_>, partners: &[u32], weight: f64, out: &mut [f64; LANES]) {
-        out.fill(0.0);
-        for (out, &unit) in out.iter_mut().zip(partners) {
-            *out = weight * self.share(links, unit);
-        }
-    }
-
     /// Whether a unit has any of the question's keywords: one without has none of them in its subject.
     fn meets(&self, row: &[u32]) -> bool {
         self.keywords.iter().any(|x| row.binary_search(x).is_ok())
     }
+}
+
+/// The id of a keyword, which mostly is one of the unit's own: their ids ascend as the words do.
+fn keyword_id(links: &LinksView<'_>, row: &[u32], word: &str) -> Option<u32> {
+    let own = row.binary_search_by(|&x| links.keywords.get(x as usize).as_bytes().cmp(word.as_bytes()));
+    own.map_or_else(|_| links.keywords.position(word).map(|at| at as u32), |at| Some(row[at]))
 }

@@ -1,0 +1,33 @@
+//! Candidates lie anywhere in mapped arrays: what the next ones need is asked for before its turn.
+
+use crate::rank::links_view::LinksView;
+use crate::sparse::{prefetch, prefetch_range, Scored};
+
+/// Asks for what the next candidates need: where their rows are, then the rows.
+pub(crate) fn ask_ahead(links: &LinksView<'_>, pool: &[Scored], at: usize) {
+    if let Some(far) = pool.get(at + 6) {
+        let unit = far.id as usize;
+        prefetch(links.unit_keywords.indptr, unit);
+        prefetch(links.unit_names.indptr, unit);
+        prefetch(links.unit_mentions.indptr, unit);
+        prefetch(links.first_sentence, unit);
+        prefetch(links.unit_subject, unit);
+        prefetch(links.unit_norm, unit);
+    }
+    if let Some(next) = pool.get(at + 4) {
+        let unit = next.id as usize;
+        prefetch_range(links.unit_keywords.indices, links.unit_keywords.range(unit));
+        prefetch_range(links.unit_names.indices, links.unit_names.range(unit));
+        prefetch_range(links.unit_mentions.indices, links.unit_mentions.range(unit));
+        let sentences = links.sentences(unit);
+        prefetch_range(links.sentence_keywords.indptr, sentences.clone());
+        prefetch_range(links.sentence_names.indptr, sentences);
+    }
+    if let Some(next) = pool.get(at + 2) {
+        let sentences = links.sentences(next.id as usize);
+        for rows in [&links.sentence_keywords, &links.sentence_names] {
+            let (start, end) = (rows.indptr[sentences.start], rows.indptr[sentences.end]);
+            prefetch_range(rows.indices, start as usize..end as usize);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The numbers of which a pair's worth is made.
+
+const LINK_WEIGHT: f64 = 3.5;
+const LINK_NAME: f64 = 0.3;
+const LINK_KEYWORD: f64 = 0.7;
+const MAX_COSINE: f64 = 0.98;
+
+/// x^(1/8).
+#[inline]
+fn root(x: f64) -> f64 {
+    x.sqrt().sqrt().sqrt()
+}
+
+/// At least x^(1/8) for x >= 0, within some 7 % (or 1e-38), without a root. The bits of a positive number
+/// are a piecewise linear logarithm: at most .0861 below it, and at least as great when read back.
+#[inline]
+fn root_bound(x: f64) -> f64 {
+    const ONE: u64 = 0x3ff0_0000_0000_0000;
+    const SLACK: u64 = (0.0861 * (1u64 << 52) as f64) as u64 + 1;
+    f64::from_bits((x.to_bits() >> 3) + (ONE - ONE / 8 + SLACK / 8 + 2))
+}
+
+/// What it is worth that two share keywords and names: sums of (idf / ln n)^8 of each.
+#[inline]
+pub(crate) fn link(keywords: f64, names: f64) -> f64 {
+    LINK_WEIGHT * (LINK_KEYWORD * root(keywords) + LINK_NAME * root(names))
+}
+
+/// At least that.
+#[inline]
+pub(crate) fn link_bound(keywords: f64, names: f64) -> f64 {
+    LINK_WEIGHT * (LINK_KEYWORD * root_bound(keywords) + LINK_NAME * root_bound(names))
+}
+
+/// Length of the projection of the question on the plane of two vectors: a, b their similarities to
+/// it, c that of the two.
+#[inline]
+pub(crate) fn explained(a: f64, b: f64, c: f64) -> f64 {
+    let c = c.clamp(-MAX_COSINE, MAX_COSINE);
+    ((a * a + b * b - 2.0 * a * b * c) / (1.0 - c * c)).max(0.0).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_bound_is_a_bound_and_close(exponent in -60.0f64..5.0) {
+            let x = exponent.exp2();
+            prop_assert!(root_bound(x) >= root(x));
+            prop_assert!(root_bound(x) <= 1.08 * root(x));
+        }
+    }
+
+    #[test]
+    fn nothing_shared_is_worth_nothing() {
+        assert_eq!(link(0.0, 0.0), 0.0);
+        assert!(root_bound(0.0) < 1e-37);
+        assert!((explained(0.6, 0.8, 0.0) - 1.0).abs() < 1e-12);
+        assert!(explained(1.0, 1.0, 1.0).is_finite());
+    }
+}
