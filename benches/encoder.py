@@ -96,7 +96,7 @@ QUESTION = "Who was the father of the architect that designed the railway statio
 def latency(encoder: Encoder, runs: int = 50) -> float:
     """Median milliseconds of one question of about 20 tokens on one core."""
     encoder.encode([QUESTION], threads=1)
-    times = [timed(lambda: encoder.encode([QUESTION], threads=1)) for _ in range(runs)]
+    times = [spent(lambda: encoder.encode([QUESTION], threads=1)) for _ in range(runs)]
     return 1000 * statistics.median(times)
 
 
@@ -192,7 +192,7 @@ def parts(encoder: Encoder) -> list[str]:
         lambda: encoder.lengths([QUESTION], threads=1),
     ):
         work()
-        times.append(1000 * statistics.median(timed(work) for _ in range(200)))
+        times.append(1000 * statistics.median(spent(work) for _ in range(200)))
     return [f"{took:.3f}" for took in times]
 
 
@@ -223,7 +223,7 @@ def main() -> None:
         "Native encoder",
         [
             f"{encoder.kernel} in {encoder.precision}; medians of {args.repeat} runs, interleaved.",
-            "One core: by processor time; two cores: by the clock, which other work on the machine lengthens.",
+            "One core, and questions: by processor time; two cores: by the clock, which other work on the machine lengthens.",
             "Targets, times theirs: AMX 10; AVX-512 f32 2.5, with full-rate bf16 6; AVX2 1.7.",
             "The peak is the best of NumPy's f32 product on one core in the same run: bf16 may pass it.",
             "Vectors are compared where a text fits the model's longest input: theirs cuts, ours makes windows.",
