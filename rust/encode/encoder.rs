@@ -1,5 +1,6 @@
 //! A folder of sentence-transformers as a function from texts to vectors.
 
+use super::batch::{batches, pieces, Piece, BY_ROWS, BY_TILES};
 use super::body::{Body, Scratch};
 use super::choice::{measure, ways, Timing, Way};
 use super::config::Config;
@@ -7,6 +8,7 @@ use super::folder::Folder;
 use super::load::Weights;
 use super::machine::Kernel;
 use super::pool::{normalise, Head};
+use super::spare::Spares;
 use super::tiles::grant::{tiles, Tiles};
 use super::tokens::{Lead, Tokens, Windows};
 use super::verify;
@@ -16,14 +18,8 @@ use crate::progress::Progress;
 use crate::store::file_digest;
 use crate::text::strings::Strings;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
-/// Tokens that go through the layers together, at least one window: by rows, and by tiles.
-const BATCH: usize = 256;
-const TILES_BATCH: usize = 512;
-/// The largest scratch that is kept for the next call, and how many are.
-const KEPT_BYTES: usize = 16 << 20;
-const KEPT: usize = 16;
 /// Texts that a thread tokenises at a time.
 const TEXTS: usize = 32;
 /// What changes whenever the same folder would give other vectors.
@@ -61,7 +57,7 @@ pub struct Encoder {
     timings: Vec<Timing>,
     /// The lowest cosine to f32, once it is known.
     lowest: OnceLock<f64>,
-    spare: Mutex<Vec<Scratch>>,
+    spare: Spares,
 }
 
 impl Encoder {
@@ -102,7 +98,7 @@ impl Encoder {
             note: refused(),
             timings: Vec::new(),
             lowest: OnceLock::new(),
-            spare: Mutex::default(),
+            spare: Spares::default(),
         };
         if first.low && precision == Precision::Auto {
             let exact = timings.iter().map(|timing| timing.way).find(|way| !way.low);
@@ -276,29 +272,22 @@ impl Encoder {
         let pieces = pieces(&windows);
         let tokens = pieces.iter().map(|piece| piece.weight).sum();
         progress.expect(tokens);
-        let batches = batches(&pieces, if self.body.layout.tiles { TILES_BATCH } else { BATCH });
+        let batches = batches(&pieces, if self.body.layout.tiles { BY_TILES } else { BY_ROWS });
         let vectors = map_ranges_with(
             batches.len() - 1,
             1,
             threads,
             &uncounted,
-            || self.scratch(),
+            || self.spare.take(),
             |scratch, range| {
                 let batch = &pieces[batches[range.start]..batches[range.end]];
-                self.batch(batch, &mut scratch.own, progress)
+                self.batch(batch, scratch.get(), progress)
             },
         )?
         .concat();
         let vectors = self.combine(&windows, &pieces, &vectors);
         let more = windows.iter().map(|w| w.lengths.len().saturating_sub(1) as u64).sum();
         Ok(Encoded { vectors, tokens, more })
-    }
-
-    /// A scratch of an earlier call, or a new one. Never waits: a lock that another thread held when the
-    /// process forked stays locked in the child.
-    fn scratch(&self) -> Spare<'_> {
-        let own = self.spare.try_lock().ok().and_then(|mut spare| spare.pop()).unwrap_or_default();
-        Spare { own, home: &self.spare }
     }
 
     fn batch(&self, pieces: &[Piece<'_>], scratch: &mut Scratch, progress: &Progress) -> Result<Vec<f32>> {
@@ -354,24 +343,6 @@ impl Encoder {
     }
 }
 
-/// A scratch that goes back when its thread is done.
-struct Spare<'a> {
-    own: Scratch,
-    home: &'a Mutex<Vec<Scratch>>,
-}
-
-impl Drop for Spare<'_> {
-    fn drop(&mut self) {
-        if self.own.bytes() <= KEPT_BYTES {
-            if let Ok(mut spare) = self.home.try_lock() {
-                if spare.len() < KEPT {
-                    spare.push(std::mem::take(&mut self.own));
-                }
-            }
-        }
-    }
-}
-
 /// The widest kernel in f32.
 fn exact_way() -> Way {
     let kernel = Kernel::all().into_iter().rev().find(|kernel| !kernel.has_bf16());
@@ -394,42 +365,13 @@ pub struct Encoded {
     pub more: u64,
 }
 
-/// One window of some text.
-struct Piece<'a> {
-    ids: &'a [u32],
-    weight: u64,
-    prompt: usize,
-}
-
-fn pieces(windows: &[Windows]) -> Vec<Piece<'_>> {
-    let mut pieces = Vec::new();
-    for own in windows {
-        let mut rest = own.ids.as_slice();
-        for (&length, &weight) in own.lengths.iter().zip(&own.weights) {
-            let (ids, after) = rest.split_at(length);
-            pieces.push(Piece { ids, weight, prompt: own.prompt });
-            rest = after;
-        }
-    }
-    pieces
-}
-
-/// Where each batch of at most `most` tokens, or one window, begins among the pieces, and the end.
-fn batches(pieces: &[Piece<'_>], most: usize) -> Vec<usize> {
-    let mut starts = vec![0];
-    let mut tokens = 0;
-    for (i, piece) in pieces.iter().enumerate() {
-        if tokens > 0 && tokens + piece.ids.len() > most {
-            starts.push(i);
-            tokens = 0;
-        }
-        tokens += piece.ids.len();
-    }
-    if !pieces.is_empty() {
-        starts.push(pieces.len());
-    }
-    starts
-}
-
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_precisions() {
+        assert_eq!(Precision::named("bf16"), Ok(Precision::Bf16));
+        assert!(Precision::named("int8").is_err());
+    }
+}

@@ -248,7 +248,7 @@ pub(crate) use on_rows;
 macro_rules! on_tiles {
     ($kernel:expr, $call:ident, $($arg:expr),*) => {{
         #[cfg(target_arch = "x86_64")]
-        use $crate::encode::{simd::{avx2::Avx2, avx512::Avx512, wide::Pair}, tiles::amx::Amx};
+        use $crate::encode::{simd::{avx2::Avx2, avx512::Avx512, pair::Pair}, tiles::amx::Amx};
         use $crate::encode::{machine::Kernel, simd::plain::PortableWide};
         match $kernel {
             #[cfg(target_arch = "x86_64")]

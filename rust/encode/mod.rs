@@ -9,6 +9,7 @@
 #![allow(clippy::needless_range_loop)]
 
 mod attention;
+mod batch;
 mod body;
 mod buffer;
 mod choice;
@@ -21,6 +22,7 @@ mod norm;
 mod pool;
 mod product;
 mod simd;
+mod spare;
 mod tensors;
 #[cfg(test)]
 mod testing;

@@ -43,7 +43,7 @@ macro_rules! on_each_tiles {
         #[cfg(target_arch = "x86_64")]
         {
             use $crate::encode::machine::Kernel;
-            use $crate::encode::simd::{avx2::Avx2, avx512::Avx512, wide::Pair};
+            use $crate::encode::simd::{avx2::Avx2, avx512::Avx512, pair::Pair};
             use $crate::encode::tiles::amx::Amx;
             if Kernel::Avx2.here() {
                 all.push(("avx2", $f::<Pair<Avx2>>($($arg),*)));

@@ -36,7 +36,7 @@ def build(units: list[tuple[str, list[str]]], threads: int = 1) -> kernel.Links:
     )
 
 
-def asked(links: kernel.Links, question: str) -> oracle.Asked:
+def asked(links: kernel.Links, question: str) -> oracle.WalkQuestion:
     """The known parts of a question made of WORDS."""
     words = question.lower().replace(".", "").split()
     phrases = {" ".join(words[a : a + k]) for a in range(len(words)) for k in range(1, 9)}
@@ -46,7 +46,7 @@ def asked(links: kernel.Links, question: str) -> oracle.Asked:
         sorted(v.index(k) for k in wanted & set(v))
         for v, wanted in zip(ids, (keys, phrases, phrases), strict=True)
     ]
-    return oracle.Asked(*known)
+    return oracle.WalkQuestion(*known)
 
 
 def close(hits: kernel.Hits, wanted: np.ndarray, tolerance: float) -> None:

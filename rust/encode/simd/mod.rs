@@ -10,6 +10,7 @@ pub mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub mod avx512;
 pub mod math;
+pub mod pair;
 pub mod plain;
 pub mod wide;
 

@@ -6,9 +6,9 @@
 //! rule of `simd::wide` nothing is.
 
 use super::{PANEL, ROW, TILE};
-use crate::encode::simd::plain::PortableWide;
 #[cfg(target_arch = "x86_64")]
-use crate::encode::simd::wide::Pair;
+use crate::encode::simd::pair::Pair;
+use crate::encode::simd::plain::PortableWide;
 use crate::encode::simd::wide::Wide;
 
 /// Work of the vector units while the tiles are busy.

@@ -80,7 +80,7 @@ machine!(PortableWide,);
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::*;
-    use crate::encode::simd::{avx2::Avx2, avx512::Avx512, wide::Pair};
+    use crate::encode::simd::{avx2::Avx2, avx512::Avx512, pair::Pair};
     use crate::encode::tiles::amx::Amx;
 
     machine!(Pair<Avx2>, #[target_feature(enable = "avx2,fma")]);

@@ -23,21 +23,24 @@ impl Norm {
             // room for the row in each panel, by the assert.
             unsafe {
                 let line = x.as_mut_ptr().add(row * padded);
-                let mut sums = [S::splat(0.0); 2];
+                let (mut even, mut odd) = (S::splat(0.0), S::splat(0.0));
                 for j in (0..padded).step_by(PANEL) {
-                    sums[0] = S::add(sums[0], S::load(line.add(j)));
-                    sums[1] = S::add(sums[1], S::load(line.add(j + 16)));
+                    even = S::add(even, S::load(line.add(j)));
+                    odd = S::add(odd, S::load(line.add(j + 16)));
                 }
-                let mean = S::splat(S::sum(S::add(sums[0], sums[1])) * scale);
-                let mut squares = [S::splat(0.0); 2];
-                for j in (0..padded).step_by(16) {
-                    let mut d = S::sub(S::load(line.add(j)), mean);
-                    if j + 16 > self.width {
-                        d = S::first(d, self.width.saturating_sub(j), S::splat(0.0));
+                let mean = S::splat(S::sum(S::add(even, odd)) * scale);
+                let (mut even, mut odd) = (S::splat(0.0), S::splat(0.0));
+                for j in (0..padded).step_by(PANEL) {
+                    let mut a = S::sub(S::load(line.add(j)), mean);
+                    let mut b = S::sub(S::load(line.add(j + 16)), mean);
+                    if j + PANEL > self.width {
+                        let left = self.width.saturating_sub(j);
+                        a = S::first(a, left.min(16), S::splat(0.0));
+                        b = S::first(b, left.saturating_sub(16), S::splat(0.0));
                     }
-                    squares[j / 16 % 2] = S::fma(d, d, squares[j / 16 % 2]);
+                    (even, odd) = (S::fma(a, a, even), S::fma(b, b, odd));
                 }
-                let variance = S::sum(S::add(squares[0], squares[1])) * scale;
+                let variance = S::sum(S::add(even, odd)) * scale;
                 let spread = S::splat(1.0 / (variance + self.eps).sqrt());
                 for j in (0..padded).step_by(PANEL) {
                     let (weight, bias) = (self.weight.as_ptr().add(j), self.bias.as_ptr().add(j));

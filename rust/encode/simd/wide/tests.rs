@@ -17,7 +17,7 @@ fn everything<S: Wide>(x: &[f32]) -> Vec<f32> {
         unsafe {
             let (a, b) = (S::load(a.as_ptr()), S::load(b.as_ptr()));
             put(S::fma(a, b, b));
-            put(S::exp2(a));
+            put(S::exp2(S::max(S::min(a, S::splat(99.0)), S::splat(-99.0))));
             put(gelu::<S>(a));
             for kind in [Activation::GeluTanh, Activation::Relu, Activation::Silu] {
                 put(activate::<S, true>(kind, a));
@@ -29,6 +29,9 @@ fn everything<S: Wide>(x: &[f32]) -> Vec<f32> {
             more.push(S::sum(a));
             let mut low = [0u16; 32];
             S::store_operands(low.as_mut_ptr(), a, b);
+            more.extend(low.map(f32::from));
+            // Far below, as operands: all zero.
+            S::store_operands(low.as_mut_ptr(), S::exp2(S::min(a, S::splat(99.0))), b);
             more.extend(low.map(f32::from));
         }
     }

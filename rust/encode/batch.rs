@@ -1,0 +1,62 @@
+//! The windows of texts, end to end, in batches.
+
+use super::tokens::Windows;
+
+/// Tokens that go through the layers together, at least one window: by rows, and by tiles.
+pub const BY_ROWS: usize = 256;
+pub const BY_TILES: usize = 512;
+
+/// One window of some text.
+pub struct Piece<'a> {
+    pub ids: &'a [u32],
+    pub weight: u64,
+    pub prompt: usize,
+}
+
+/// All windows of all texts.
+pub fn pieces(windows: &[Windows]) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    for own in windows {
+        let mut rest = own.ids.as_slice();
+        for (&length, &weight) in own.lengths.iter().zip(&own.weights) {
+            let (ids, after) = rest.split_at(length);
+            pieces.push(Piece { ids, weight, prompt: own.prompt });
+            rest = after;
+        }
+    }
+    pieces
+}
+
+/// Where each batch of at most `most` tokens, or one window, begins among the pieces, and the end.
+pub fn batches(pieces: &[Piece<'_>], most: usize) -> Vec<usize> {
+    let mut starts = vec![0];
+    let mut tokens = 0;
+    for (i, piece) in pieces.iter().enumerate() {
+        if tokens > 0 && tokens + piece.ids.len() > most {
+            starts.push(i);
+            tokens = 0;
+        }
+        tokens += piece.ids.len();
+    }
+    if !pieces.is_empty() {
+        starts.push(pieces.len());
+    }
+    starts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_hold_whole_windows() {
+        let ids = vec![0u32; 600];
+        let piece = |n: usize| Piece { ids: &ids[..n], weight: 1, prompt: 0 };
+        let starts =
+            |lengths: &[usize]| batches(&lengths.iter().map(|&n| piece(n)).collect::<Vec<_>>(), BY_ROWS);
+        assert_eq!(starts(&[]), [0]);
+        assert_eq!(starts(&[600]), [0, 1]);
+        assert_eq!(starts(&[100, 156, 1]), [0, 2, 3]);
+        assert_eq!(starts(&[600, 1, 1, 600]), [0, 1, 3, 4]);
+    }
+}

@@ -1,0 +1,93 @@
+//! Two vectors side by side, for machines whose own are half as wide as a kernel wants.
+
+use super::Lanes;
+
+/// Two vectors of eight lanes as one of sixteen.
+#[derive(Clone, Copy)]
+pub struct Pair<S>(std::marker::PhantomData<S>);
+
+macro_rules! halves {
+    ($($name:ident($($arg:ident),+);)+) => {
+        $(
+            #[inline(always)]
+            unsafe fn $name($($arg: Self::V),+) -> Self::V {
+                // SAFETY: the caller's promise.
+                unsafe { [S::$name($($arg[0]),+), S::$name($($arg[1]),+)] }
+            }
+        )+
+    };
+}
+
+// SAFETY (of every block below): the caller's promise of 16 elements covers 8 at the pointer and 8 after.
+impl<S: Lanes> Lanes for Pair<S> {
+    const N: usize = 16;
+    const NV: usize = 2;
+    type V = [S::V; 2];
+
+    halves! {
+        add(a, b);
+        sub(a, b);
+        mul(a, b);
+        div(a, b);
+        fma(a, b, c);
+        max(a, b);
+        min(a, b);
+        round(v);
+        power(v);
+        dot2(acc, a, b);
+    }
+    #[inline(always)]
+    unsafe fn load(p: *const f32) -> Self::V {
+        // SAFETY: see above.
+        unsafe { [S::load(p), S::load(p.add(8))] }
+    }
+    #[inline(always)]
+    unsafe fn store(p: *mut f32, v: Self::V) {
+        // SAFETY: see above.
+        unsafe {
+            S::store(p, v[0]);
+            S::store(p.add(8), v[1]);
+        }
+    }
+    #[inline(always)]
+    unsafe fn splat(x: f32) -> Self::V {
+        // SAFETY: see above.
+        unsafe { [S::splat(x); 2] }
+    }
+    #[inline(always)]
+    unsafe fn spread(p: *const f32) -> Self::V {
+        // SAFETY: see above.
+        unsafe { [S::spread(p); 2] }
+    }
+    #[inline(always)]
+    unsafe fn total(v: Self::V) -> f32 {
+        // SAFETY: see above.
+        unsafe { S::total(S::add(v[0], v[1])) }
+    }
+    #[inline(always)]
+    unsafe fn largest(v: Self::V) -> f32 {
+        // SAFETY: see above.
+        unsafe { S::largest(S::max(v[0], v[1])) }
+    }
+    #[inline(always)]
+    unsafe fn first(v: Self::V, n: usize, other: Self::V) -> Self::V {
+        // SAFETY: see above.
+        unsafe { [S::first(v[0], n.min(8), other[0]), S::first(v[1], n.saturating_sub(8), other[1])] }
+    }
+    #[inline(always)]
+    unsafe fn store_low(p: *mut u16, v: Self::V) {
+        // SAFETY: see above.
+        unsafe {
+            S::store_low(p, v[0]);
+            S::store_low(p.add(8), v[1]);
+        }
+    }
+    #[inline(always)]
+    unsafe fn pair(a: *const u16, b: *const u16, out: *mut f32) {
+        // SAFETY: see above.
+        unsafe {
+            S::pair(a, b, out);
+            S::pair(a.add(8), b.add(8), out.add(8));
+        }
+    }
+}
