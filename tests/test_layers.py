@@ -45,12 +45,9 @@ PARTS: dict[str, set[str]] = {
     "pipeline": LOWER,
     "statistics": LOWER | {"pipeline"},
     "explain": P0 | KERNELS | {"storage"},
-    # What a person looks at: reads a generation, never builds one.
-    "entity_names": set(),
-    "inspection": P0 | KERNELS | {"storage", "entity_names"},
     "hyde": P0 | {"backends", "tasks"},
     # One question over one opened generation.
-    "querying": P0 | KERNELS | {"storage", "backends", "pipeline.known", "explain", "hyde", "inspection"},
+    "querying": LOWER | {"pipeline.known", "pipeline.planning", "explain", "hyde"},
     "index": LOWER | {"pipeline", "statistics", "querying", "asking"},
     # A judge of answers is a language model.
     "eval": P0 | {"index", "kernels", "backends.llms", "asking.prompt", "tasks"},

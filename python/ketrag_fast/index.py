@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from ketrag_fast.config import Settings, names
-from ketrag_fast.errors import InputError
+from ketrag_fast.errors import InputError, ModeUnavailable
 from ketrag_fast.querying.contexts import contexts_of
 from ketrag_fast.querying.opened import Opened, load
 from ketrag_fast.querying.preparing import Clock, prepare, question_text
@@ -17,16 +17,17 @@ from ketrag_fast.querying.recipes import bounded, request_of
 from ketrag_fast.querying.serving import chosen_mode
 from ketrag_fast.storage.generation import current_number
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.types import Context
+from ketrag_fast.types import Context, Entity
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ketrag_fast.asking.answer import OnText
     from ketrag_fast.backends.llms.protocol import LanguageModel
+    from ketrag_fast.declarations.system import Node
     from ketrag_fast.pipeline.ingest import Sources
     from ketrag_fast.progress import Callback, Event
-    from ketrag_fast.types import Answer, BuildReport, Entity
+    from ketrag_fast.types import Answer, BuildReport
 
 
 class Index:
@@ -172,13 +173,31 @@ class Index:
 
         return statistics(self._opened.generation, self.path, self.modes)
 
-    def entity(self, name: str) -> Entity:
-        """An entity of the skeleton with its relations and the sentences that they come from.
+    def node(self, name: str) -> Node:
+        """What the index's graphs know under a name (an entity of the skeleton, ...). Case does not matter.
 
-        Case does not matter. Raises InputError with near names where there is none, ModeUnavailable where
-        the index has no skeleton.
+        Raises InputError with near names where there is none, ModeUnavailable where no graph is there.
         """
-        return self._opened.skeleton.entity(name)
+        inspectors = self._opened.inspectors
+        if not inspectors:
+            raise ModeUnavailable(
+                "this index has no graph of named things",
+                hint="build a skeleton with `ketrag index --llm SPEC` (heuristic needs no model)",
+            )
+        found = next((node for one in inspectors if (node := one.find(name)) is not None), None)
+        if found is not None:
+            return found
+        near = [other for one in inspectors for other in one.near(name)]
+        what = " or ".join(one.WHAT for one in inspectors)
+        hint = f"did you mean {', '.join(near)}?" if near else "and none has a name that is near"
+        raise InputError(f"there is no {what} {name!r}", hint=hint)
+
+    def entity(self, name: str) -> Entity:
+        """An entity of the skeleton with its relations and the sentences that they come from; as `node`."""
+        found = self.node(name)
+        if not isinstance(found, Entity):
+            raise InputError(f"{name!r} is no entity of a skeleton")
+        return found
 
     def arrays(self) -> dict[str, Mapping[str, NDArray[Any]]]:
         """The arrays of each stage, mapped and read-only, for those who look at graphs themselves."""
@@ -322,12 +341,15 @@ class Index:
 
         `llm` is a spec (`llama-cpp:PATH.gguf`, `openai:MODEL@URL`) or an opened model; else the setting
         `writer`. Without one nobody is asked: the answer has a `reason` and the context. `tokens` and
-        `seconds` bound the reply; `on_text` is given the answer piece by piece, and stops it by returning
-        False. The other options are those of `retrieve`. Raises what `retrieve` does, and BackendMissing,
-        BackendError, NetworkForbidden, ConfigError.
+        `seconds` bound the reply, and a `deadline` all of it: retrieval, the model's opening and its answer,
+        which is then cut with a warning. `on_text` is given the answer piece by piece, and stops it by
+        returning False. The other options are those of `retrieve`. Raises what `retrieve` does, and
+        BackendMissing, BackendError, NetworkForbidden, ConfigError.
         """
         from ketrag_fast.asking.answer import SECONDS, TOKENS, answer, answer_by, unasked
 
+        deadline = retrieval.get("deadline", self._opened.settings.deadline)
+        clock = Clock(deadline, 1)
         context = self.retrieve(question, **retrieval)
         chosen = (self._opened.settings.writer or "none") if llm is None else llm
         if not context.passages or chosen == "none":
@@ -335,9 +357,18 @@ class Index:
         most = TOKENS if tokens is None else tokens
         longest = SECONDS if seconds is None else seconds
         if not isinstance(chosen, str):
-            return answer(context, chosen, tokens=most, seconds=longest, on_text=on_text)
-        models = self._opened.models
-        return answer_by(models, chosen, context, tokens=most, seconds=longest, on_text=on_text)
+            return answer(
+                context, chosen, tokens=most, seconds=longest, deadline=clock.left(), on_text=on_text
+            )
+        return answer_by(
+            self._opened.models,
+            chosen,
+            context,
+            tokens=most,
+            seconds=longest,
+            deadline=clock.left(),
+            on_text=on_text,
+        )
 
     async def aask(self, question: str, **options: Any) -> Answer:
         """As `ask`, without blocking the event loop. `on_text` is called from another thread."""

@@ -124,6 +124,30 @@ class Entity:
         """As `ketrag graph --json` prints it."""
         return {"schema": "ketrag/entity/1", **asdict(self)}
 
+    def lines(self) -> Iterator[str]:
+        """As `ketrag graph` prints it for people: the strongest relations, and some sentences of each."""
+        kind = f" ({self.type.lower()})" if self.type else ""
+        yield f"{self.name}{kind}: {len(self.relations):,} relations, {len(self.chunks):,} chunks"
+        yield from (f"  {line}" for line in self.description.splitlines())
+        for relation in self.relations[:_SHOWN]:
+            yield f"- {relation.source} -- {relation.target}  (strength {relation.weight:g})"
+            yield from (f"    {line}" for line in relation.description.splitlines())
+            yield from _quoted(relation.sources, "    ", _SENTENCES)
+        if len(self.relations) > _SHOWN:
+            yield f"  ... and {len(self.relations) - _SHOWN:,} more (--json lists them all)"
+        yield f"named in {len(self.sources):,} sentences:"
+        yield from _quoted(self.sources, "  ", _SHOWN)
+
+
+_SHOWN, _SENTENCES = 20, 3
+
+
+def _quoted(spans: Sequence[Span], indent: str, shown: int) -> Iterator[str]:
+    for span in spans[:shown]:
+        yield f"{indent}{span.document}[{span.start}:{span.end}] {' '.join(span.text.split())}"
+    if len(spans) > shown:
+        yield f"{indent}... and {len(spans) - shown:,} more"
+
 
 class Lazy(Sequence[T], Generic[T]):
     """A sequence made when it is first looked at: many callers want a context's text alone."""

@@ -26,6 +26,13 @@ pub struct Scratch {
     shares: Buffer,
 }
 
+impl Scratch {
+    /// Words that it holds.
+    pub fn len(&self) -> usize {
+        [&self.keys, &self.values, &self.scores, &self.shares].iter().map(|b| b.len()).sum()
+    }
+}
+
 /// A bias for each head and distance `key - query`, for the longest sequence: `table[h]` has
 /// `2 * reach - 1` values, the distance 0 at `reach - 1`, in units of log2.
 pub struct Distances {
@@ -49,7 +56,7 @@ impl Distances {
     }
 
     /// The biases of one query: that of key `j` is at `j`, for all keys and a vector more.
-    fn of(&self, head: usize, query: usize, length: usize) -> &[f32] {
+    pub(super) fn of(&self, head: usize, query: usize, length: usize) -> &[f32] {
         assert!(query < length && length <= self.reach);
         let start = head * self.stride + self.reach - 1 - query;
         &self.values[start..start + length + WIDEST]

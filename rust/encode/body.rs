@@ -2,11 +2,12 @@
 
 use super::attention::{Distances, Heads, Scratch as AttentionScratch};
 use super::buffer::Buffer;
-use super::machine::{on_machine, Kernel, Machine};
+use super::machine::{on_rows, on_tiles, Kernel, Machine};
 use super::norm::Norm;
 use super::product::{Layout, Linear, Then};
 use super::simd::math::Activation;
 use super::tensors::Tensors;
+use super::tiles;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use std::sync::Arc;
@@ -14,15 +15,21 @@ use std::sync::Arc;
 /// Rows that go through a whole layer (but attention) while they are in the second cache.
 const ROWS_AT_ONCE: usize = 96;
 
-/// One layer's weights.
-pub struct Layer {
+/// One layer's weights, for rows or for tiles.
+pub struct Layer<L> {
     /// Queries (scaled), keys and values at once.
-    pub project: Linear,
-    pub merge: Linear,
+    pub project: L,
+    pub merge: L,
     pub norm: Norm,
-    pub up: Linear,
-    pub down: Linear,
+    pub up: L,
+    pub down: L,
     pub last_norm: Norm,
+}
+
+/// The layers as their kernel wants them.
+pub enum Layers {
+    Rows(Vec<Layer<Linear>>),
+    Tiles(Vec<Layer<tiles::product::Linear>>),
 }
 
 /// The weights, packed for one kernel.
@@ -39,13 +46,28 @@ pub struct Body {
     /// For each place the vectors of place and type together, padded.
     pub places: Buffer,
     pub norm: Norm,
-    pub layers: Vec<Layer>,
+    pub layers: Layers,
     pub distances: Option<Distances>,
 }
 
 /// What one thread keeps from batch to batch.
 #[derive(Default)]
 pub struct Scratch {
+    rows: RowsScratch,
+    tiles: tiles::body::Scratch,
+}
+
+impl Scratch {
+    /// What it holds.
+    pub fn bytes(&self) -> usize {
+        let RowsScratch { x, low, projected, context, middle, attention } = &self.rows;
+        let own: usize = [x, low, projected, context, middle].iter().map(|b| b.len()).sum();
+        4 * (own + attention.len() + self.tiles.len())
+    }
+}
+
+#[derive(Default)]
+struct RowsScratch {
     x: Buffer,
     low: Buffer,
     projected: Buffer,
@@ -76,12 +98,22 @@ impl Body {
         if !Kernel::all().contains(&self.kernel) {
             return Err(Error::Internal(format!("this machine has no {}", self.kernel.name())));
         }
-        // SAFETY: the kernel is one that this machine has.
-        unsafe { on_machine!(self.kernel, self.layout.low, run, self, sequences, scratch, progress) }
+        match &self.layers {
+            // SAFETY: the kernel is one that this machine has.
+            Layers::Rows(layers) => unsafe {
+                let scratch = &mut scratch.rows;
+                on_rows!(self.kernel, self.layout.low, run, self, layers, sequences, scratch, progress)
+            },
+            // SAFETY: as above.
+            Layers::Tiles(layers) => unsafe {
+                use super::tiles::body::run;
+                on_tiles!(self.kernel, run, self, layers, sequences, &mut scratch.tiles, progress)
+            },
+        }
     }
 
     /// Rows of `x`: the word's vector plus the place's.
-    fn embed(&self, sequences: &[&[u32]], x: &mut [f32]) -> Result<()> {
+    pub(super) fn embed(&self, sequences: &[&[u32]], x: &mut [f32]) -> Result<()> {
         let (stride, (tensors, name, count)) = (self.stride(), &self.words);
         let table = tensors.get(name, &[*count, self.hidden])?;
         let mut rows = x.chunks_exact_mut(stride);
@@ -115,15 +147,16 @@ impl Body {
 /// The instructions of `M`.
 unsafe fn run<'s, M: Machine, const LOW: bool>(
     body: &Body,
+    layers: &[Layer<Linear>],
     sequences: &[&[u32]],
-    scratch: &'s mut Scratch,
+    scratch: &'s mut RowsScratch,
     progress: &Progress,
 ) -> Result<&'s [f32]> {
     let layout = body.layout;
     let stride = body.stride();
     let tokens: usize = sequences.iter().map(|s| s.len()).sum();
     let (row, wide) = (layout.words(stride), layout.words(body.heads.count * body.heads.width));
-    let Scratch { x, low, projected, context, middle, attention } = scratch;
+    let RowsScratch { x, low, projected, context, middle, attention } = scratch;
     x.reserve(tokens * stride);
     if LOW {
         low.reserve(tokens * row);
@@ -134,7 +167,7 @@ unsafe fn run<'s, M: Machine, const LOW: bool>(
     body.embed(sequences, &mut x[..tokens * stride])?;
     // SAFETY: the caller's promise, here and below.
     unsafe { M::norm::<LOW>(&body.norm, tokens, x, low) };
-    for layer in &body.layers {
+    for layer in layers {
         progress.check()?;
         for first in (0..tokens).step_by(ROWS_AT_ONCE) {
             let rows = ROWS_AT_ONCE.min(tokens - first);

@@ -1,11 +1,13 @@
 //! A folder of sentence-transformers as a function from texts to vectors.
 
 use super::body::{Body, Scratch};
+use super::choice::{measure, ways, Timing, Way};
 use super::config::Config;
 use super::folder::Folder;
 use super::load::Weights;
 use super::machine::Kernel;
 use super::pool::{normalise, Head};
+use super::tiles::grant::{tiles, Tiles};
 use super::tokens::{Lead, Tokens, Windows};
 use super::verify;
 use crate::error::{Error, Result};
@@ -14,9 +16,14 @@ use crate::progress::Progress;
 use crate::store::file_digest;
 use crate::text::strings::Strings;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock};
 
-/// Tokens that go through the layers together, at least one window.
+/// Tokens that go through the layers together, at least one window: by rows, and by tiles.
 const BATCH: usize = 256;
+const TILES_BATCH: usize = 512;
+/// The largest scratch that is kept for the next call, and how many are.
+const KEPT_BYTES: usize = 16 << 20;
+const KEPT: usize = 16;
 /// Texts that a thread tokenises at a time.
 const TEXTS: usize = 32;
 /// What changes whenever the same folder would give other vectors.
@@ -25,7 +32,7 @@ const VERSION: &str = "native encoder 1";
 /// How numbers are multiplied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precision {
-    /// bf16 where the processor has it and the model's vectors keep their direction, else f32.
+    /// The fastest that was measured: bf16 only where the model's vectors keep their direction.
     Auto,
     F32,
     /// Emulated, and slower than f32, where the processor lacks it.
@@ -51,12 +58,17 @@ pub struct Encoder {
     folder: Folder,
     path: PathBuf,
     note: Option<String>,
+    timings: Vec<Timing>,
+    /// The lowest cosine to f32, once it is known.
+    lowest: OnceLock<f64>,
+    spare: Mutex<Vec<Scratch>>,
 }
 
 impl Encoder {
-    /// Loads a folder. `kernel` is auto, portable, avx2 or avx512. With [`Precision::Auto`] bf16 is
-    /// compared with f32 on built-in texts first, and refused (see [`Encoder::note`]) where a
-    /// vector's cosine is below .999.
+    /// Loads a folder. `kernel` is the name of a [`Kernel`], or auto: then those of this machine that serve
+    /// the precision are timed for some milliseconds on the model's own shapes, and the fastest is taken.
+    /// With [`Precision::Auto`] bf16 is compared with f32 on built-in texts first, and refused (see
+    /// [`Encoder::note`]) where a vector's cosine is below .999.
     pub fn open(
         path: &Path,
         precision: Precision,
@@ -78,27 +90,38 @@ impl Encoder {
         let hidden = weights.config.hidden;
         let mut head = Head::open(&folder.pooling, folder.pool_prompt, &folder.steps, hidden)?;
         head.cut(folder.cut);
-        let low = match precision {
-            Precision::F32 => false,
-            Precision::Bf16 => true,
-            Precision::Auto => Kernel::named(kernel, true) == Ok(Kernel::Avx512Bf16),
+        let mut timings = measure(&weights, &ways(precision, kernel)?, threads, progress)?;
+        let pack = |way: Way| weights.pack(way.kernel, way.low, threads, progress);
+        let first = timings.first().ok_or_else(|| Error::Internal("no kernel".into()))?.way;
+        let mut encoder = Self {
+            body: pack(first)?,
+            head,
+            tokens,
+            folder,
+            path: path.to_path_buf(),
+            note: refused(),
+            timings: Vec::new(),
+            lowest: OnceLock::new(),
+            spare: Mutex::default(),
         };
-        let body = weights.pack(Kernel::named(kernel, low)?, low, threads, progress)?;
-        let mut encoder = Self { body, head, tokens, folder, path: path.to_path_buf(), note: None };
-        if low && precision == Precision::Auto {
-            let full = weights.pack(Kernel::named(kernel, false)?, false, threads, progress)?;
+        if first.low && precision == Precision::Auto {
+            let exact = timings.iter().map(|timing| timing.way).find(|way| !way.low);
             let fast = encoder.probe(threads, progress)?;
-            let bodies = std::mem::replace(&mut encoder.body, full);
+            let full = pack(exact.unwrap_or_else(exact_way))?;
+            let low = std::mem::replace(&mut encoder.body, full);
             let exact = encoder.probe(threads, progress)?;
             let lowest = verify::lowest_cosine(&fast, &exact, encoder.dimension());
             if lowest >= verify::LOWEST {
-                encoder.body = bodies;
+                encoder.body = low;
+                encoder.lowest = lowest.into();
             } else {
                 encoder.note = Some(format!(
                     "f32 is used: in bf16 a vector of this model has cosine {lowest:.5} to itself"
                 ));
             }
         }
+        timings.retain(|timing| !timing.microseconds.is_nan());
+        encoder.timings = timings;
         Ok(encoder)
     }
 
@@ -118,14 +141,18 @@ impl Encoder {
     }
 
     /// The lowest cosine between this encoder's vectors and those of f32, on built-in texts in many
-    /// languages. Packs the model once more unless it is f32 already.
+    /// languages. Packs the model once more unless it is f32 already, or the cosine is known.
     pub fn closeness(&self, threads: usize, progress: &Progress) -> Result<f64> {
         if !self.body.layout.low {
             return Ok(1.0);
         }
-        let exact = Self::open(&self.path, Precision::F32, "auto", threads, progress)?;
+        if let Some(&lowest) = self.lowest.get() {
+            return Ok(lowest);
+        }
+        let exact = exact_way().kernel.name();
+        let exact = Self::open(&self.path, Precision::F32, exact, threads, progress)?;
         let (own, exact) = (self.probe(threads, progress)?, exact.probe(threads, progress)?);
-        Ok(verify::lowest_cosine(&own, &exact, self.dimension()))
+        Ok(*self.lowest.get_or_init(|| verify::lowest_cosine(&own, &exact, self.dimension())))
     }
 
     fn probe(&self, threads: usize, progress: &Progress) -> Result<Vec<f32>> {
@@ -147,18 +174,19 @@ impl Encoder {
 
     /// "f32" or "bf16".
     pub fn precision(&self) -> &'static str {
-        if self.body.layout.low {
-            "bf16"
-        } else {
-            "f32"
-        }
+        Way { kernel: self.body.kernel, low: self.body.layout.low }.precision()
     }
 
     pub fn kernel(&self) -> &'static str {
         self.body.kernel.name()
     }
 
-    /// Why the precision is not the one that was hoped for, if so.
+    /// What each way that was measured took, the fastest first; empty where there was no choice.
+    pub fn timings(&self) -> &[Timing] {
+        &self.timings
+    }
+
+    /// Why the precision or the kernel is not the one that was hoped for, if so.
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }
@@ -248,22 +276,29 @@ impl Encoder {
         let pieces = pieces(&windows);
         let tokens = pieces.iter().map(|piece| piece.weight).sum();
         progress.expect(tokens);
-        let batches = batches(&pieces);
+        let batches = batches(&pieces, if self.body.layout.tiles { TILES_BATCH } else { BATCH });
         let vectors = map_ranges_with(
             batches.len() - 1,
             1,
             threads,
             &uncounted,
-            Scratch::default,
+            || self.scratch(),
             |scratch, range| {
                 let batch = &pieces[batches[range.start]..batches[range.end]];
-                self.batch(batch, scratch, progress)
+                self.batch(batch, &mut scratch.own, progress)
             },
         )?
         .concat();
         let vectors = self.combine(&windows, &pieces, &vectors);
         let more = windows.iter().map(|w| w.lengths.len().saturating_sub(1) as u64).sum();
         Ok(Encoded { vectors, tokens, more })
+    }
+
+    /// A scratch of an earlier call, or a new one. Never waits: a lock that another thread held when the
+    /// process forked stays locked in the child.
+    fn scratch(&self) -> Spare<'_> {
+        let own = self.spare.try_lock().ok().and_then(|mut spare| spare.pop()).unwrap_or_default();
+        Spare { own, home: &self.spare }
     }
 
     fn batch(&self, pieces: &[Piece<'_>], scratch: &mut Scratch, progress: &Progress) -> Result<Vec<f32>> {
@@ -319,6 +354,36 @@ impl Encoder {
     }
 }
 
+/// A scratch that goes back when its thread is done.
+struct Spare<'a> {
+    own: Scratch,
+    home: &'a Mutex<Vec<Scratch>>,
+}
+
+impl Drop for Spare<'_> {
+    fn drop(&mut self) {
+        if self.own.bytes() <= KEPT_BYTES {
+            if let Ok(mut spare) = self.home.try_lock() {
+                if spare.len() < KEPT {
+                    spare.push(std::mem::take(&mut self.own));
+                }
+            }
+        }
+    }
+}
+
+/// The widest kernel in f32.
+fn exact_way() -> Way {
+    let kernel = Kernel::all().into_iter().rev().find(|kernel| !kernel.has_bf16());
+    Way { kernel: kernel.unwrap_or(Kernel::Portable), low: false }
+}
+
+/// What is to be said where the processor has tiles that cannot be used.
+fn refused() -> Option<String> {
+    let text = "the processor has tiles (amx), which the system does not grant this process";
+    (tiles() == Tiles::Refused).then(|| text.into())
+}
+
 /// What [`Encoder::encode`] makes.
 pub struct Encoded {
     /// A row for each text.
@@ -349,12 +414,12 @@ fn pieces(windows: &[Windows]) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// Where each batch begins among the pieces, and the end.
-fn batches(pieces: &[Piece<'_>]) -> Vec<usize> {
+/// Where each batch of at most `most` tokens, or one window, begins among the pieces, and the end.
+fn batches(pieces: &[Piece<'_>], most: usize) -> Vec<usize> {
     let mut starts = vec![0];
     let mut tokens = 0;
     for (i, piece) in pieces.iter().enumerate() {
-        if tokens > 0 && tokens + piece.ids.len() > BATCH {
+        if tokens > 0 && tokens + piece.ids.len() > most {
             starts.push(i);
             tokens = 0;
         }

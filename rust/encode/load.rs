@@ -1,16 +1,18 @@
 //! From a folder's tensors to a packed [`Body`].
 
 use super::attention::{Distances, Heads};
-use super::body::{Body, Layer};
+use super::body::{Body, Layer, Layers};
 use super::buffer::Buffer;
 use super::config::{unsupported, Config, Family};
 use super::machine::Kernel;
 use super::norm::Norm;
 use super::product::{Layout, Linear};
 use super::tensors::Tensors;
+use super::tiles::product::Linear as TileLinear;
 use crate::error::Result;
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -108,13 +110,34 @@ impl Weights {
 
     /// Packs everything for `kernel`, in bf16 if `low`.
     pub fn pack(&self, kernel: Kernel, low: bool, threads: usize, progress: &Progress) -> Result<Body> {
+        self.pack_some(kernel, low, usize::MAX, threads, progress)
+    }
+
+    /// As [`Weights::pack`], with the first `most` layers alone.
+    pub fn pack_some(
+        &self,
+        kernel: Kernel,
+        low: bool,
+        most: usize,
+        threads: usize,
+        progress: &Progress,
+    ) -> Result<Body> {
         let config = &self.config;
         let layout = kernel.layout(low);
         let stride = layout.pad(config.hidden);
         let head = config.hidden / config.heads;
         let heads = Heads { count: config.heads, width: layout.pad(head) };
-        let layers =
-            map_ranges(config.layers, 1, threads, progress, |range| self.layer(range.start, layout, heads))?;
+        let count = config.layers.min(most);
+        let layer = |range: Range<usize>| self.layer(range.start, layout, heads);
+        let layers = if layout.tiles {
+            Layers::Tiles(map_ranges(count, 1, threads, progress, |range| {
+                Ok(layer(range)?.pack(|d| TileLinear::new(&d.weights, &d.bias, d.bias.len(), d.inputs)))
+            })?)
+        } else {
+            Layers::Rows(map_ranges(count, 1, threads, progress, |range| {
+                Ok(layer(range)?.pack(|d| Linear::new(layout, &d.weights, &d.bias, d.bias.len(), d.inputs)))
+            })?)
+        };
         let room = config.room();
         let table = self.read("embeddings.position_embeddings.weight", &[config.positions, config.hidden])?;
         let mut places = Buffer::new(room * stride);
@@ -147,7 +170,7 @@ impl Weights {
         })
     }
 
-    fn layer(&self, index: usize, layout: Layout, heads: Heads) -> Result<Layer> {
+    fn layer(&self, index: usize, layout: Layout, heads: Heads) -> Result<Layer<Dense>> {
         let (hidden, inner) = (self.config.hidden, self.config.intermediate);
         let at = |name: &str| format!("encoder.layer.{index}.{name}");
         let names: [&str; 5] = match self.config.family {
@@ -173,11 +196,11 @@ impl Weights {
         let mut down = Dense::new(layout.pad(hidden), layout.pad(inner));
         self.placed(&at("output.dense"), (hidden, &straight), (inner, &straight), 1.0, &mut down)?;
         Ok(Layer {
-            project: project.pack(layout),
-            merge: merge.pack(layout),
+            project,
+            merge,
             norm: self.norm(&names[4], layout)?,
-            up: up.pack(layout),
-            down: down.pack(layout),
+            up,
+            down,
             last_norm: self.norm(&at("output.LayerNorm"), layout)?,
         })
     }
@@ -234,9 +257,18 @@ impl Dense {
     fn new(outputs: usize, inputs: usize) -> Self {
         Self { weights: vec![0.0; outputs * inputs], bias: vec![0.0; outputs], inputs }
     }
+}
 
-    fn pack(self, layout: Layout) -> Linear {
-        Linear::new(layout, &self.weights, &self.bias, self.bias.len(), self.inputs)
+impl Layer<Dense> {
+    fn pack<L>(self, one: impl Fn(Dense) -> L) -> Layer<L> {
+        Layer {
+            project: one(self.project),
+            merge: one(self.merge),
+            norm: self.norm,
+            up: one(self.up),
+            down: one(self.down),
+            last_norm: self.last_norm,
+        }
     }
 }
 

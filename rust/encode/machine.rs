@@ -9,6 +9,8 @@ use super::simd::avx2::Avx2;
 use super::simd::avx512::{Avx512, Avx512Bf16};
 use super::simd::plain::Plain;
 use super::simd::Lanes;
+#[cfg(target_arch = "x86_64")]
+use super::tiles::grant::{tiles, Tiles};
 use crate::error::{Error, Result};
 
 /// The kernels as functions of their own, compiled for the instructions of `Self`.
@@ -121,7 +123,7 @@ macro_rules! machine {
     };
 }
 
-machine!([const N: usize, const NV: usize] Plain<N, NV>,);
+machine!([const N: usize, const NV: usize, const FUSED: bool] Plain<N, NV, FUSED>,);
 #[cfg(target_arch = "x86_64")]
 machine!([] Avx2, #[target_feature(enable = "avx2,fma")]);
 #[cfg(target_arch = "x86_64")]
@@ -135,54 +137,56 @@ pub enum Kernel {
     Portable,
     Avx2,
     Avx512,
-    /// Only for bf16.
+    /// `vdpbf16ps`: only for bf16, and the only kernel whose sums run in that instruction's order.
     Avx512Bf16,
+    /// Tiles: only for bf16.
+    Amx,
 }
 
+/// Every kernel there is, the plainest first.
+const KERNELS: [Kernel; 5] =
+    [Kernel::Portable, Kernel::Avx2, Kernel::Avx512, Kernel::Avx512Bf16, Kernel::Amx];
+
 impl Kernel {
-    /// Every kernel that this machine has, the plainest first.
-    pub fn all() -> Vec<Self> {
-        let mut kernels = vec![Self::Portable];
+    /// Whether this process can run it.
+    pub fn here(self) -> bool {
         #[cfg(target_arch = "x86_64")]
         {
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                kernels.push(Self::Avx2);
-            }
-            if is_x86_feature_detected!("avx512f")
-                && is_x86_feature_detected!("avx512bw")
-                && is_x86_feature_detected!("avx512dq")
-                && is_x86_feature_detected!("avx512vl")
-            {
-                kernels.push(Self::Avx512);
-                if is_x86_feature_detected!("avx512bf16") {
-                    kernels.push(Self::Avx512Bf16);
-                }
+            let avx512 = || {
+                is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512vl")
+            };
+            match self {
+                Self::Portable => true,
+                Self::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
+                Self::Avx512 => avx512(),
+                Self::Avx512Bf16 => avx512() && is_x86_feature_detected!("avx512bf16"),
+                Self::Amx => tiles() == Tiles::Granted,
             }
         }
-        kernels
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            self == Self::Portable
+        }
     }
 
-    /// The kernel called `name` (auto, portable, avx2, avx512) for f32 or bf16 (`low`). With avx512
-    /// and bf16 the bf16 instructions are used where there are any; other kernels emulate bf16.
-    pub fn named(name: &str, low: bool) -> Result<Self> {
-        let all = Self::all();
-        let has = |kernel: Self| all.contains(&kernel);
-        let kernel = match name {
-            "auto" if low && has(Self::Avx512Bf16) => Self::Avx512Bf16,
-            "auto" if has(Self::Avx512) => Self::Avx512,
-            "auto" if has(Self::Avx2) => Self::Avx2,
-            "auto" | "portable" => Self::Portable,
-            "avx2" => Self::Avx2,
-            "avx512" if low && has(Self::Avx512Bf16) => Self::Avx512Bf16,
-            "avx512" => Self::Avx512,
-            _ => {
-                return Err(Error::input(format!(
-                    "kernel must be one of auto, portable, avx2, avx512, not {name:?}"
-                )))
-            }
+    /// Every kernel that this process can run, the plainest first.
+    pub fn all() -> Vec<Self> {
+        KERNELS.into_iter().filter(|kernel| kernel.here()).collect()
+    }
+
+    /// The kernel called `name`. Errors: there is none, or this machine has not got it.
+    pub fn named(name: &str) -> Result<Self> {
+        let Some(kernel) = KERNELS.into_iter().find(|kernel| kernel.name() == name) else {
+            let names = KERNELS.map(Self::name).join(", ");
+            return Err(Error::input(format!("kernel must be one of auto, {names}, not {name:?}")));
         };
-        if has(kernel) {
+        if kernel.here() {
             Ok(kernel)
+        } else if kernel == Self::Amx && tiles() == Tiles::Refused {
+            Err(Error::input("the system does not grant this process the processor's tiles (amx)"))
         } else {
             Err(Error::input(format!("this machine has no {name}")))
         }
@@ -194,26 +198,34 @@ impl Kernel {
             Self::Avx2 => "avx2",
             Self::Avx512 => "avx512",
             Self::Avx512Bf16 => "avx512-bf16",
+            Self::Amx => "amx",
         }
+    }
+
+    /// Whether the hardware multiplies bf16; the other kernels compute what the tiles do, more slowly than
+    /// f32.
+    pub fn has_bf16(self) -> bool {
+        matches!(self, Self::Avx512Bf16 | Self::Amx)
     }
 
     /// How this kernel wants its operands.
     pub fn layout(self, low: bool) -> Layout {
         match self {
-            Self::Portable => Layout::of::<super::simd::plain::Portable>(low),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Bf16 => Layout::of::<Avx512Bf16>(low),
+            _ if low => Layout::tiles(),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => Layout::of::<Avx2>(low),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 | Self::Avx512Bf16 => Layout::of::<Avx512>(low),
-            #[cfg(not(target_arch = "x86_64"))]
+            Self::Avx512 | Self::Amx => Layout::of::<Avx512>(low),
             _ => Layout::of::<super::simd::plain::Portable>(low),
         }
     }
 }
 
-/// `run!(kernel, low, F, args)`: `F::<S, LOW>(args)` for the machine of a [`Kernel`]. Must stand
+/// `on_rows!(kernel, low, F, args)`: `F::<S, LOW>(args)` for the machine of a [`Kernel`]. Must stand
 /// where a kernel that [`Kernel::all`] did not list cannot arrive.
-macro_rules! on_machine {
+macro_rules! on_rows {
     ($kernel:expr, $low:expr, $call:ident, $($arg:expr),*) => {{
         use $crate::encode::machine::Kernel;
         #[cfg(target_arch = "x86_64")]
@@ -223,16 +235,30 @@ macro_rules! on_machine {
             #[cfg(target_arch = "x86_64")]
             (Kernel::Avx2, false) => $call::<Avx2, false>($($arg),*),
             #[cfg(target_arch = "x86_64")]
-            (Kernel::Avx2, true) => $call::<Avx2, true>($($arg),*),
-            #[cfg(target_arch = "x86_64")]
-            (Kernel::Avx512 | Kernel::Avx512Bf16, false) => $call::<Avx512, false>($($arg),*),
-            #[cfg(target_arch = "x86_64")]
-            (Kernel::Avx512, true) => $call::<Avx512, true>($($arg),*),
-            #[cfg(target_arch = "x86_64")]
             (Kernel::Avx512Bf16, true) => $call::<Avx512Bf16, true>($($arg),*),
-            (_, false) => $call::<Portable, false>($($arg),*),
-            (_, true) => $call::<Portable, true>($($arg),*),
+            #[cfg(target_arch = "x86_64")]
+            (Kernel::Avx512 | Kernel::Avx512Bf16 | Kernel::Amx, false) => $call::<Avx512, false>($($arg),*),
+            _ => $call::<Portable, false>($($arg),*),
         }
     }};
 }
-pub(crate) use on_machine;
+pub(crate) use on_rows;
+
+/// `on_tiles!(kernel, F, args)`: `F::<S>(args)` likewise for the kernels of `encode::tiles`.
+macro_rules! on_tiles {
+    ($kernel:expr, $call:ident, $($arg:expr),*) => {{
+        #[cfg(target_arch = "x86_64")]
+        use $crate::encode::{simd::{avx2::Avx2, avx512::Avx512, wide::Pair}, tiles::amx::Amx};
+        use $crate::encode::{machine::Kernel, simd::plain::PortableWide};
+        match $kernel {
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2 => $call::<Pair<Avx2>>($($arg),*),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx512 => $call::<Avx512>($($arg),*),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Amx => $call::<Amx>($($arg),*),
+            _ => $call::<PortableWide>($($arg),*),
+        }
+    }};
+}
+pub(crate) use on_tiles;

@@ -1,8 +1,8 @@
 //! Sentence embeddings: a transformer encoder that runs on the processor's own widest products.
 //!
 //! From below: `simd` (vectors under one name), `product`, `norm` and `attention` (kernels, each
-//! written once), `machine` (the kernels compiled for each processor, chosen at run time), `body`
-//! (the layers); `tensors`, `config`, `folder` and `tokens` read a model's files, `load` packs
+//! written once), `tiles` (the same by matrix tiles, in bf16), `machine` (the kernels compiled for each
+//! processor), `choice` (which of them), `body` (the layers); `tensors`, `config`, `folder` and `tokens` read a model's files, `load` packs
 //! them, `pool` and `encoder` make vectors of texts.
 
 // Kernels index arrays of registers side by side.
@@ -11,6 +11,7 @@
 mod attention;
 mod body;
 mod buffer;
+mod choice;
 mod config;
 pub mod encoder;
 mod folder;
@@ -23,8 +24,11 @@ mod simd;
 mod tensors;
 #[cfg(test)]
 mod testing;
+mod tiles;
 mod tokens;
 mod verify;
 
+pub use choice::Timing;
 pub use encoder::{Encoder, Precision};
 pub use machine::Kernel;
+pub use tiles::grant::{tiles, Tiles};

@@ -6,10 +6,10 @@ use super::simd::Lanes;
 
 /// The weights, padded with zeros, so that padding stays zero.
 pub struct Norm {
-    weight: Buffer,
-    bias: Buffer,
-    width: usize,
-    eps: f32,
+    pub(super) weight: Buffer,
+    pub(super) bias: Buffer,
+    pub(super) width: usize,
+    pub(super) eps: f32,
 }
 
 impl Norm {

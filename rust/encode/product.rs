@@ -133,11 +133,18 @@ pub struct Layout {
     pub vectors: usize,
     /// Pairs of bf16 instead of f32.
     pub low: bool,
+    /// Panels of 32 columns (`encode::tiles`) instead of rows.
+    pub tiles: bool,
 }
 
 impl Layout {
     pub fn of<S: Lanes>(low: bool) -> Self {
-        Self { lanes: S::N, vectors: S::NV, low }
+        Self { lanes: S::N, vectors: S::NV, low, tiles: false }
+    }
+
+    /// For the kernels of `encode::tiles`.
+    pub fn tiles() -> Self {
+        Self { lanes: super::tiles::PANEL, vectors: 1, low: true, tiles: true }
     }
 
     /// `n` elements as whole vectors.

@@ -33,6 +33,43 @@ macro_rules! on_each_machine {
 }
 pub(crate) use on_each_machine;
 
+/// Calls `$f::<machine>(args)` for every machine that computes by tiles or as they do, the portable one
+/// first, and returns the results.
+macro_rules! on_each_tiles {
+    ($f:ident, $($arg:expr),*) => {{
+        use $crate::encode::simd::plain::PortableWide;
+        #[allow(unused_mut)]
+        let mut all = vec![("portable", $f::<PortableWide>($($arg),*))];
+        #[cfg(target_arch = "x86_64")]
+        {
+            use $crate::encode::machine::Kernel;
+            use $crate::encode::simd::{avx2::Avx2, avx512::Avx512, wide::Pair};
+            use $crate::encode::tiles::amx::Amx;
+            if Kernel::Avx2.here() {
+                all.push(("avx2", $f::<Pair<Avx2>>($($arg),*)));
+            }
+            if Kernel::Avx512.here() {
+                all.push(("avx512", $f::<Avx512>($($arg),*)));
+            }
+            if Kernel::Amx.here() {
+                all.push(("amx", $f::<Amx>($($arg),*)));
+            }
+        }
+        all
+    }};
+}
+pub(crate) use on_each_tiles;
+
+/// Fails unless all machines have the bits of the first.
+pub fn same_bits(all: &[(&str, Vec<f32>)], what: &str) {
+    for (name, got) in &all[1..] {
+        assert_eq!(got.len(), all[0].1.len());
+        for (i, (x, y)) in got.iter().zip(&all[0].1).enumerate() {
+            assert!(x.to_bits() == y.to_bits(), "{what}: {name} has {x:e} at {i}, portable {y:e}");
+        }
+    }
+}
+
 /// `n` numbers in -1..1 of a seed (SplitMix64).
 pub fn numbers(seed: u64, n: usize) -> Vec<f32> {
     let mut state = seed;

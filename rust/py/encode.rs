@@ -2,7 +2,7 @@
 
 use super::arrays::{matrix_out, slice};
 use super::door::{long, quick};
-use crate::encode::{Encoder as Core, Kernel, Precision};
+use crate::encode::{Encoder as Core, Kernel, Precision, Timing};
 use crate::text::strings::Strings;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -118,6 +118,13 @@ impl Encoder {
     #[getter]
     fn kernel(&self) -> &'static str {
         self.core.kernel()
+    }
+
+    /// (kernel, precision, microseconds of a token in one layer) of all that were measured.
+    #[getter]
+    fn timings(&self) -> Vec<(&'static str, &'static str, f64)> {
+        let one = |t: &Timing| (t.way.kernel.name(), t.way.precision(), t.microseconds);
+        self.core.timings().iter().map(one).collect()
     }
 
     #[getter]

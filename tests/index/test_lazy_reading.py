@@ -1,4 +1,4 @@
-"""A large index that is verified as it is read: damage counts where it is read; a reader keeps what is open."""
+"""A large index that is verified as it is read: damage counts where it is read, and what is open stays."""
 
 from __future__ import annotations
 

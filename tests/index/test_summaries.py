@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ketrag_fast.stages.skeleton import JOINED, joined
 
 from ketrag_fast import Index, Settings, _core
 from ketrag_fast.errors import ConfigError
@@ -22,6 +21,7 @@ from ketrag_fast.kernels.skeleton import fold_skeleton
 from ketrag_fast.kernels.text import count_tokens, pack, unpack
 from ketrag_fast.stages.rows import strings, strings_out
 from ketrag_fast.storage.journal import KeptReply
+from ketrag_fast.systems.ket_rag.skeleton import JOINED, joined
 from ketrag_fast.tasks.task import Item
 from tests.process import POLAR, command
 from tests.support.chat import Chat

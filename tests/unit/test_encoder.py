@@ -131,7 +131,7 @@ def test_arguments(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             Encoder.open(folder, **arguments)
     monkeypatch.setenv(KERNEL_VARIABLE, "portable")
     encoder = Encoder.open(folder)
-    assert (encoder.kernel, encoder.precision, encoder.note) == ("portable", "f32", None)
+    assert (encoder.kernel, encoder.precision, encoder.timings) == ("portable", "f32", [])
     assert kernels()[0] == "portable"
     with pytest.raises(InputError, match="one string"):
         encoder.encode("w1")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ketrag_fast.entity_names import EntityNames
 from ketrag_fast.kernels import pack
+from ketrag_fast.systems.ket_rag.entity_names import EntityNames
 
 LETTERS = st.text("ab ßẞéσςİıK中", min_size=1, max_size=6)
 

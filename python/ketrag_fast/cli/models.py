@@ -84,4 +84,11 @@ def _check(args: argparse.Namespace) -> int:
         f"loading {checked.load_seconds:.1f} s\n"
         f"vectors alone and in a batch agree to a cosine of {checked.batching:.6f}"
     )
+    for note in engine["notes"]:
+        output.write(f"note: {note}")
+    if checked.kernels:
+        output.write("kernels as measured here, a token in one layer:")
+        best = checked.kernels[0][2]
+        for name, precision, took in checked.kernels:
+            output.write(f"  {name:12} {precision:5} {took:8.2f} us  {took / best:5.1f}")
     return 0

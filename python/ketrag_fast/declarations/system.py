@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ketrag_fast.declarations.arrays import Sizes
 from ketrag_fast.declarations.stage import Needs, Stage
@@ -102,6 +102,29 @@ class Recipe:
         return tuple(share.channel for share in self.shares)
 
 
+class Node(Protocol):
+    """What a graph knows under one name: for people and for machines."""
+
+    def lines(self) -> Iterable[str]:
+        """For people."""
+
+    def to_json(self) -> dict[str, Any]:
+        """With a "schema" of its own."""
+
+
+class Inspector(Protocol):
+    """Looks at single nodes of an opened generation that holds the stage `STAGE`; `WHAT` is their kind."""
+
+    STAGE: str
+    WHAT: str
+
+    def find(self, name: str) -> Node | None:
+        """The node of that name; None where there is none."""
+
+    def near(self, name: str) -> list[str]:
+        """Names that are near it."""
+
+
 @dataclass(frozen=True, slots=True)
 class System:
     """All that one system is. Nothing outside its module names it.
@@ -109,8 +132,8 @@ class System:
     `settings` is a frozen dataclass of `setting(...)` fields. `choices` adds values to settings that are open
     for it (`core_selection`). `presets` are rows of settings under the names that `--system` takes. `check`
     raises ConfigError where settings do not go together. `describe` gives rows for `ketrag stats` from the
-    sizes of the arrays. `inspect` ("module:function": generation, name) answers `ketrag graph NAME`, or
-    returns None where it does not know the name.
+    sizes of the arrays. `inspect` ("module:class") is made from an opened generation and answers
+    `ketrag graph NAME` (see `Inspector`).
     """
 
     name: str

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ketrag_fast import _core
 from ketrag_fast.backends.llms.models import Models
 from ketrag_fast.config import Settings
+from ketrag_fast.declarations.reference import resolved
+from ketrag_fast.declarations.system import Inspector
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.hyde import Hyde, writer_of
 from ketrag_fast.pipeline.known import reading_settings
@@ -21,7 +23,6 @@ from ketrag_fast.systems.registry import registry
 if TYPE_CHECKING:
     from ketrag_fast.backends.ann.stored import StoredGraph
     from ketrag_fast.backends.embedders.questions import Questions
-    from ketrag_fast.inspection import Skeleton
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,10 @@ class Opened:
     """Of `units`, `keywords` and `entities`, those that hnswlib made a graph of."""
 
     @cached_property
-    def skeleton(self) -> Skeleton:
-        """For looking at single entities. Raises ModeUnavailable where there is none."""
-        from ketrag_fast.inspection import Skeleton
-
-        return Skeleton(self.generation)
+    def inspectors(self) -> list[Inspector]:
+        """Of the systems whose graphs this generation holds, those that look at single nodes."""
+        classes: list[Any] = [resolved(s.inspect) for s in registry().systems if s.inspect is not None]
+        return [cls(self.generation) for cls in classes if cls.STAGE in self.generation.stages]
 
     def close(self) -> None:
         """Lets go of the models."""

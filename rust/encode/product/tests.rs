@@ -87,7 +87,8 @@ proptest! {
 #[test]
 #[should_panic]
 fn a_short_input_is_refused() {
-    let layer = Linear::new(Layout { lanes: 4, vectors: 2, low: false }, &[0.0; 16], &[0.0; 4], 4, 4);
+    let layer =
+        Linear::new(Layout { lanes: 4, vectors: 2, low: false, tiles: false }, &[0.0; 16], &[0.0; 4], 4, 4);
     // SAFETY: plain lanes need nothing.
     unsafe {
         layer.run::<crate::encode::simd::plain::Portable, false>(2, &[0.0; 7], Then::Added(&mut [0.0; 8]))

@@ -11,6 +11,7 @@ pub mod avx2;
 pub mod avx512;
 pub mod math;
 pub mod plain;
+pub mod wide;
 
 /// A vector of `N` f32. A *word* is four bytes of an operand: one f32, or two bf16 (the lower index
 /// in the lower half).

@@ -3,12 +3,15 @@
 use super::{low, Lanes};
 
 /// `N` lanes, `NV` vectors to a register block. The compiler turns small widths into whatever
-/// vectors the target has.
+/// vectors the target has. With `FUSED` a multiplication and an addition are rounded once.
 #[derive(Clone, Copy)]
-pub struct Plain<const N: usize, const NV: usize>;
+pub struct Plain<const N: usize, const NV: usize, const FUSED: bool = false>;
 
 /// What machines without a path of their own run: 4 lanes suit SSE2 and NEON.
 pub type Portable = Plain<4, 2>;
+
+/// The lanes of [`super::wide::Wide`] on any machine.
+pub type PortableWide = Plain<16, 4, true>;
 
 #[inline(always)]
 fn zip<const N: usize>(mut a: [f32; N], b: [f32; N], f: impl Fn(f32, f32) -> f32) -> [f32; N] {
@@ -19,7 +22,7 @@ fn zip<const N: usize>(mut a: [f32; N], b: [f32; N], f: impl Fn(f32, f32) -> f32
 }
 
 // SAFETY (of every block below): the caller promises `N` elements at each pointer.
-impl<const N: usize, const NV: usize> Lanes for Plain<N, NV> {
+impl<const N: usize, const NV: usize, const FUSED: bool> Lanes for Plain<N, NV, FUSED> {
     const N: usize = N;
     const NV: usize = NV;
     type V = [f32; N];
@@ -59,10 +62,13 @@ impl<const N: usize, const NV: usize> Lanes for Plain<N, NV> {
     unsafe fn div(a: [f32; N], b: [f32; N]) -> [f32; N] {
         zip(a, b, |x, y| x / y)
     }
-    // Not `mul_add`: without the instruction that is a slow call.
+    // `mul_add` only where its bits are needed: without the instruction it is a slow call.
     #[inline(always)]
-    unsafe fn fma(a: [f32; N], b: [f32; N], c: [f32; N]) -> [f32; N] {
-        zip(zip(a, b, |x, y| x * y), c, |x, y| x + y)
+    unsafe fn fma(mut a: [f32; N], b: [f32; N], c: [f32; N]) -> [f32; N] {
+        for i in 0..N {
+            a[i] = if FUSED { a[i].mul_add(b[i], c[i]) } else { a[i] * b[i] + c[i] };
+        }
+        a
     }
     #[inline(always)]
     unsafe fn max(a: [f32; N], b: [f32; N]) -> [f32; N] {

@@ -111,7 +111,7 @@ fn functions<S: Lanes, const LOW: bool>(x: &[f32]) {
 }
 
 /// By the series of erf (Abramowitz and Stegun 7.1.6); its terms are all positive.
-fn exact_gelu(x: f64) -> f64 {
+pub fn exact_gelu(x: f64) -> f64 {
     let z = x / std::f64::consts::SQRT_2;
     if z.abs() > 6.0 {
         return x.max(0.0);

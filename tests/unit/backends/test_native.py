@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from ketrag_fast import Index, Settings
-from ketrag_fast.backends.embedders import find, native
+from ketrag_fast.backends.embedders import find
 from ketrag_fast.backends.embedders.fingerprint import identify, of_folder, require_same
 from ketrag_fast.backends.embedders.folder import look
 from ketrag_fast.backends.embedders.native import SHORT
 from ketrag_fast.backends.embedders.registry import Options, fingerprint, load
-from ketrag_fast.backends.embedders.verified import FILE, Verified, cache_folder
+from ketrag_fast.backends.embedders.verified import FILE, Choice, Verified, cache_folder
 from ketrag_fast.cli.main import main
 from ketrag_fast.errors import BackendError, BackendMissing, Cancelled, ConfigError, ModelMismatch
 from ketrag_fast.kernels.encoder import Encoder
@@ -164,45 +164,67 @@ def test_too_large_weights_name_the_model_and_do_not_panic(folder: Path) -> None
         load(f"native:{folder}", EXACT).embed(["w1 w2"])
 
 
-def test_bf16_is_compared_once_and_given_up_where_it_is_too_far(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = []
-    measured = Encoder.closeness
+def test_a_choice_is_made_once_and_remembered(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[tuple[str, str | None]] = []
+    real = Encoder.open.__func__  # type: ignore[attr-defined]
 
-    def closeness(self: Encoder, **options: Any) -> float:
-        asked.append(self.precision)
-        return measured(self, **options)
+    def open_(cls: type[Encoder], path: Path, *, precision: str, kernel: str, threads: int) -> Encoder:
+        opened.append((precision, kernel))
+        return real(cls, path, precision=precision, kernel=kernel, threads=threads)  # type: ignore[no-any-return]
 
-    monkeypatch.setattr(Encoder, "closeness", closeness)
-    monkeypatch.setattr(native, "_fast_bf16", lambda: True)
-    for _ in range(2):
-        assert load(f"native:{folder}").engine.precision == "bf16"
-    assert asked == ["bf16"]
+    monkeypatch.setattr(Encoder, "open", classmethod(open_))
+    first, second = load(f"native:{folder}"), load(f"native:{folder}")
+    assert opened[0] == ("auto", "auto") and first.engine == second.engine
+    assert opened[1] == (second._encoder.precision, second._encoder.kernel)  # type: ignore[attr-defined]
+    assert second.timings == first.timings  # type: ignore[attr-defined]
     mark = of_folder(look(folder))
-    assert 0.999 < Verified().get(mark) < 1  # type: ignore[operator]
-    Verified().put(mark, 0.5)
-    model = load(f"native:{folder}")
-    assert model.engine.precision == "fp32" and "0.5000" in model.engine.notes[0]
+    choice = Verified().get(mark, "auto auto")
+    assert choice is not None and 0.999 < choice.closeness <= 1
+    assert Verified().get(mark, "bf16 auto") is None
+
+
+def test_bf16_that_is_too_far_is_not_used(folder: Path) -> None:
+    mark = of_folder(look(folder))
+    far = Choice("portable", "bf16", 0.5)
+    for wanted in ("auto auto", "bf16 auto"):
+        Verified().put(mark, wanted, far)
+    assert load(f"native:{folder}").engine.closeness > 0.999  # measured anew: auto never takes such a one
     with pytest.raises(BackendError, match="too far from fp32"):
         load(f"native:{folder}", Options(precision="bf16"))
+    Verified().put(mark, "auto auto", Choice("portable", "f32", 1.0, (), "bf16 was 0.5 close"))
+    model = load(f"native:{folder}")
+    assert (model.engine.precision, model.engine.notes) == ("fp32", ("bf16 was 0.5 close",))
 
 
 def test_what_was_verified_is_believed_only_if_it_makes_sense(tmp_path: Path) -> None:
     verified = Verified(tmp_path / "c")
-    assert verified.get("a") is None
-    verified.put("a", 0.9995)
-    assert Verified(tmp_path / "c").get("a") == 0.9995 and verified.get("b") is None
-    key = next(iter(json.loads((tmp_path / "c" / FILE).read_text())))
-    for lie in ('"x"', "7", "true", "NaN", "null"):
-        (tmp_path / "c" / FILE).write_text(f'{{"{key}": {lie}}}')
-        assert verified.get("a") is None
+    assert verified.get("a", "auto auto") is None
+    choice = Choice("portable", "bf16", 0.9995, (("portable", "bf16", 2.5),), "why")
+    verified.put("a", "auto auto", choice)
+    assert Verified(tmp_path / "c").get("a", "auto auto") == choice
+    assert verified.get("b", "auto auto") is None and verified.get("a", "f32 auto") is None
+    path = tmp_path / "c" / FILE
+    key, entry = next(iter(json.loads(path.read_text()).items()))
+    lies: list[Any] = [None, 0.9995, [], "x", {}]
+    for name, values in {
+        "kernel": ["mmx", 1, None, []],
+        "precision": ["int4", None],
+        "closeness": ["x", 7, True, float("nan"), None],
+        "timings": [None, 3, [["avx2"]], [["avx2", "f32", "quick"]], [["avx2", "f32", -1]]],
+        "note": [3, []],
+    }.items():
+        lies += [entry | {name: value} for value in values]
+    for lie in lies:
+        path.write_text(json.dumps({key: lie}))
+        assert verified.get("a", "auto auto") is None, lie
+    path.write_text(json.dumps({key.replace(" [portable", " [other portable"): entry}))
+    assert verified.get("a", "auto auto") is None, "another machine's"
     for junk in ("[", "[1]", "[" * 100_000):
-        (tmp_path / "c" / FILE).write_text(junk)
-        assert verified.get("a") is None
+        path.write_text(junk)
+        assert verified.get("a", "auto auto") is None
     blocked = tmp_path / "file"
     blocked.write_text("")
-    Verified(blocked).put("a", 0.5)
+    Verified(blocked).put("a", "auto auto", choice)
     assert cache_folder().name == "ketrag-fast"
 
 

@@ -19,19 +19,20 @@ from ketrag_fast.backends.embedders.fingerprint import of_folder
 from ketrag_fast.backends.embedders.folder import ModelFolder
 from ketrag_fast.backends.embedders.protocol import CLOSE, Engine, Precision, Role, Streamed
 from ketrag_fast.backends.embedders.tokens import whole
-from ketrag_fast.backends.embedders.verified import Verified
+from ketrag_fast.backends.embedders.verified import Choice, Verified
 from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, IndexDamaged, InputError
-from ketrag_fast.kernels.encoder import KERNEL_VARIABLE, Encoder, kernels
+from ketrag_fast.kernels.encoder import KERNEL_VARIABLE, Encoder
 
 SHORT: Final = 2000
 """Characters up to which texts are encoded in one go, without a thread that reports: a question."""
 
-_FAST_BF16: Final = "avx512-bf16"
+_PRECISIONS: Final = {"auto": "auto", "fp32": "f32", "bf16": "bf16"}
+_BF16_ALONE: Final = ("avx512-bf16", "amx")
 _DAMAGED: Final = "`ketrag models check` says more; copy the model again if it is damaged"
 
 
 class NativeEmbedder(Streamed):
-    """See the module. `threads=0` means all cores; `precision` auto takes bf16 where the processor has it."""
+    """See the module. `threads=0` means all cores; `precision` auto takes what is fastest here."""
 
     def __init__(
         self,
@@ -58,8 +59,10 @@ class NativeEmbedder(Streamed):
         # The files are hashed while the weights are packed: a start takes the longer of the two.
         with ThreadPoolExecutor(1, "ketrag-hash") as pool:
             mark = pool.submit(of_folder, folder)
-            self._encoder, self.engine = self._choose(precision, verified or Verified(), mark.result)
+            self._encoder, choice = self._choose(precision, verified or Verified(), mark.result)
             self.fingerprint = mark.result()
+        self.engine = _engine(self._encoder, choice)
+        self.timings = choice.timings
         self.dimension = self._encoder.dimension
         self.longest = self._encoder.longest
         own = {"query": "", "document": ""} | self._encoder.prompts  # sentence-transformers' rule
@@ -93,9 +96,9 @@ class NativeEmbedder(Streamed):
 
     # -- loading ---------------------------------------------------------------------------------
 
-    def _open(self, precision: str) -> Encoder:
+    def _open(self, precision: str, kernel: str) -> Encoder:
         try:
-            return Encoder.open(self._folder.path, precision=precision, threads=self._threads)
+            return Encoder.open(self._folder.path, precision=precision, kernel=kernel, threads=self._threads)
         except (IndexDamaged, InputError) as error:
             raise BackendError(
                 f"the model in {self._folder.path} cannot be loaded: {error.message}", hint=_DAMAGED
@@ -103,29 +106,42 @@ class NativeEmbedder(Streamed):
 
     def _choose(
         self, precision: Precision, verified: Verified, fingerprint: Callable[[], str]
-    ) -> tuple[Encoder, Engine]:
-        """bf16 only where its vectors stay close to those of f32: compared once, and remembered."""
-        if precision not in ("auto", "fp32", "bf16"):
-            raise ConfigError(f"precision {precision!r} is not one of auto, fp32, bf16")
-        if precision == "fp32" or (precision == "auto" and not _fast_bf16()):
-            plain = self._open("f32")
-            return plain, _engine(plain, 1.0, ())
-        lowest = verified.get(fingerprint())
+    ) -> tuple[Encoder, Choice]:
+        """The fastest kernel, and bf16 only where its vectors stay close to those of f32.
+
+        Measured and compared once, and remembered for this model and processor.
+        """
+        if precision not in _PRECISIONS:
+            raise ConfigError(f"precision {precision!r} is not one of {', '.join(_PRECISIONS)}")
+        own = _PRECISIONS[precision]
+        forced = os.environ.get(KERNEL_VARIABLE) or "auto"
+        wanted = f"{own} {forced}"
         encoder: Encoder | None = None
-        if lowest is None:
-            encoder = self._open("bf16")
-            lowest = encoder.closeness(threads=self._threads)
-            verified.put(fingerprint(), lowest)
-        if lowest >= CLOSE:
-            encoder = encoder or self._open("bf16")
-            return encoder, _engine(encoder, lowest, ())
-        if precision == "bf16":
+        choice = verified.get(fingerprint(), wanted)
+        if choice is None or not _serves(choice, own, forced):
+            encoder = self._open(own, forced)
+            closeness = encoder.closeness(threads=self._threads)
+            timings = tuple(encoder.timings)
+            choice = Choice(encoder.kernel, encoder.precision, closeness, timings, encoder.note)
+            verified.put(fingerprint(), wanted, choice)
+        if choice.precision == "bf16" and choice.closeness < CLOSE:
             raise BackendError(
-                f"{self.spec} in bf16 is too far from fp32 (lowest cosine {lowest:.4f}, {CLOSE} is needed)",
+                f"{self.spec} in bf16 is too far from fp32 "
+                f"(lowest cosine {choice.closeness:.4f}, {CLOSE} is needed)",
                 hint="use --precision fp32",
             )
-        exact = self._open("f32")
-        return exact, _engine(exact, 1.0, (f"bf16 was {lowest:.4f} close to fp32 and was not used",))
+        return encoder or self._open(choice.precision, choice.kernel), choice
+
+
+def _serves(choice: Choice, precision: str, kernel: str) -> bool:
+    """Whether a remembered choice is one that could have been made; files can be edited."""
+    if kernel != "auto" and choice.kernel != kernel and choice.precision != "f32":
+        return False
+    if choice.precision == "f32" and choice.kernel in _BF16_ALONE:
+        return False
+    return precision in ("auto", choice.precision) and not (
+        precision == "auto" and choice.precision == "bf16" and choice.closeness < CLOSE
+    )
 
 
 def refusal(folder: ModelFolder) -> str | None:
@@ -136,12 +152,8 @@ def refusal(folder: ModelFolder) -> str | None:
         raise BackendError(f"{folder.path}: {error.message}", hint=_DAMAGED) from error
 
 
-def _fast_bf16() -> bool:
-    """Whether bf16 is done by the hardware, and the environment did not choose other instructions."""
-    return _FAST_BF16 in kernels() and os.environ.get(KERNEL_VARIABLE, "auto") in ("", "auto", "avx512")
-
-
-def _engine(encoder: Encoder, lowest: float, notes: tuple[str, ...]) -> Engine:
+def _engine(encoder: Encoder, choice: Choice) -> Engine:
     precision = "bf16" if encoder.precision == "bf16" else "fp32"
     version = f"{_core.__version__}, {encoder.kernel}"
-    return Engine("native", version, "cpu", precision, round(lowest, 6), notes)
+    notes = () if choice.note is None else (choice.note,)
+    return Engine("native", version, "cpu", precision, round(choice.closeness, 6), notes)

@@ -1,24 +1,59 @@
 """What was found about models on this machine before, so that a start does not find it out again.
 
-One small JSON file in the user's cache folder: (model's fingerprint, processor, version) to the lowest
-cosine between bf16 and f32. It is believed only where it is a number from -1 to 1, and may vanish at any
-time: what is missing is measured anew, what cannot be written is not.
+One small JSON file in the user's cache folder: (model's fingerprint, version, processor with its kernels,
+what was wanted) to the kernel that was taken, what each took, and how close its vectors are to those of
+f32. It is believed only where it makes sense, and may vanish at any time: what is missing is measured anew,
+what cannot be written is not.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import tempfile
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast import _core
+from ketrag_fast.kernels.encoder import kernels
 
 FILE: Final = "verified.json"
 _LARGEST: Final = 1 << 20
 _ENTRIES: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A kernel in a precision (f32, bf16), the lowest cosine of its vectors to f32, and why.
+
+    `timings` are (kernel, precision, microseconds of a token in one layer), the fastest first; empty where
+    there was nothing to choose. `note` says what was not used although it was faster.
+    """
+
+    kernel: str
+    precision: str
+    closeness: float
+    timings: tuple[tuple[str, str, float], ...] = ()
+    note: str | None = None
+
+    @classmethod
+    def of(cls, data: Any, known: Iterable[str]) -> Choice | None:
+        """Of JSON, if it makes sense on a machine with the `known` kernels."""
+        try:
+            timings = tuple((str(k), str(p), float(t)) for k, p, t in data["timings"])
+            made = cls(data["kernel"], data["precision"], data["closeness"], timings, data["note"])
+        except (TypeError, KeyError, ValueError):
+            return None
+        number = isinstance(made.closeness, (int, float)) and not isinstance(made.closeness, bool)
+        fits = made.kernel in known and made.precision in ("f32", "bf16")
+        if not fits or not number or not -1 <= made.closeness <= 1:
+            return None
+        noted = made.note is None or isinstance(made.note, str)
+        return made if noted and all(0 < t < math.inf for _, _, t in timings) else None
 
 
 class Verified:
@@ -27,16 +62,13 @@ class Verified:
     def __init__(self, folder: Path | None = None) -> None:
         self._file = (folder or cache_folder()) / FILE
 
-    def get(self, fingerprint: str) -> float | None:
-        """The lowest cosine, if it is known."""
-        value = self._read().get(_key(fingerprint))
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or not -1 <= value <= 1:
-            return None
-        return float(value)
+    def get(self, fingerprint: str, wanted: str) -> Choice | None:
+        """What was chosen for this model where `wanted` (a precision and a kernel's name or auto) was."""
+        return Choice.of(self._read().get(_key(fingerprint, wanted)), kernels())
 
-    def put(self, fingerprint: str, lowest: float) -> None:
+    def put(self, fingerprint: str, wanted: str, choice: Choice) -> None:
         """Remembers it; a folder that cannot be written is no error."""
-        entries = dict(list(self._read().items())[-_ENTRIES:]) | {_key(fingerprint): lowest}
+        entries = dict(list(self._read().items())[-_ENTRIES:]) | {_key(fingerprint, wanted): asdict(choice)}
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile("w", dir=self._file.parent, delete=False) as file:
@@ -61,8 +93,9 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "ketrag-fast"
 
 
-def _key(fingerprint: str) -> str:
-    return f"{fingerprint} {_core.__version__} {_processor()}"
+def _key(fingerprint: str, wanted: str) -> str:
+    """Names alone do not tell processors apart: a virtual machine may hide instructions."""
+    return f"{fingerprint} {_core.__version__} {_processor()} [{' '.join(kernels())}] {wanted}"
 
 
 def _processor() -> str:

@@ -339,5 +339,5 @@ SYSTEM = System(
     presets=PRESETS,
     check=check,
     describe=describe,
-    inspect="ketrag_fast.inspection:found_entity",
+    inspect="ketrag_fast.systems.ket_rag.inspection:Skeleton",
 )

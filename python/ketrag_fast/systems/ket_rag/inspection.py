@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ketrag_fast.entity_names import EntityNames
-from ketrag_fast.errors import InputError, ModeUnavailable
 from ketrag_fast.storage.generation import Generation
+from ketrag_fast.systems.ket_rag.entity_names import EntityNames
 from ketrag_fast.types import Entity, Relation, Span
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -20,12 +19,11 @@ Arrays = Mapping[str, NDArray[Any]]
 class Skeleton:
     """The entities and relations of one generation; arrays are mapped when they are looked at."""
 
+    STAGE: Final = "skeleton"
+    """Without its arrays there is nothing to look at."""
+    WHAT: Final = "entity"
+
     def __init__(self, generation: Generation) -> None:
-        if "skeleton" not in generation.stages:
-            raise ModeUnavailable(
-                "this index has no entities",
-                hint="build them with `ketrag index --llm SPEC` (heuristic needs no model)",
-            )
         self._arrays: Arrays = generation.stages["skeleton"]
         self._units: Arrays = generation.stages["units"]
 
@@ -34,11 +32,11 @@ class Skeleton:
         """Of all entities, in upper case, in the order of their ids."""
         return EntityNames(self._arrays["entity_name_blob"], self._arrays["entity_name_offsets"])
 
-    def entity(self, name: str) -> Entity:
-        """The entity of that name, whatever its case. InputError with near names where there is none."""
+    def find(self, name: str) -> Entity | None:
+        """The entity of that name, whatever its case."""
         number = self.names.find(name)
         if number is None:
-            raise InputError(f"there is no entity {name!r}", hint=self._near(name))
+            return None
         starts, ends = (self._arrays[f"relation_{end}"] == number for end in ("source", "target"))
         touching = np.flatnonzero(starts | ends).tolist()
         weights = self._arrays["relation_weight"]
@@ -53,11 +51,9 @@ class Skeleton:
             sources=self._sentences(self._mentions(number)),
         )
 
-    def _near(self, name: str) -> str:
-        found = self.names.near(name)
-        if not found:
-            return f"the index knows {len(self.names):,} entities, none of which is near"
-        return "did you mean " + ", ".join(found) + "?"
+    def near(self, name: str) -> list[str]:
+        """Names that are near one that there is not."""
+        return list(self.names.near(name))
 
     def _relation(self, number: int) -> Relation:
         source, target = (int(self._arrays[f"relation_{end}"][number]) for end in ("source", "target"))

@@ -1,0 +1,133 @@
+"""Which kernel the encoder takes, and what tiles must survive: refusal, forks, signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ketrag_fast.errors import InputError
+from ketrag_fast.kernels.encoder import KERNEL_VARIABLE, Encoder, kernels
+from tests import small_model
+from tests.process import environment
+
+TEXTS = [" ".join(f"w{(i * 7 + n) % 40}" for i in range(n)) for n in (1, 5, 17, 40)]
+needs_tiles = pytest.mark.skipif("amx" not in kernels(), reason="this process has no tiles")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return small_model.save(tmp_path / "model", small_model.config(max_position_embeddings=64))
+
+
+def test_the_fastest_of_the_measured_is_taken(folder: Path) -> None:
+    encoder = Encoder.open(folder)
+    times = [took for *_, took in encoder.timings]
+    assert times == sorted(times) and all(took > 0 for took in times)
+    if encoder.timings:
+        assert (encoder.kernel, encoder.precision) == encoder.timings[0][:2]
+    exact = Encoder.open(folder, precision="f32")
+    assert exact.precision == "f32" and all(precision == "f32" for _, precision, _ in exact.timings)
+
+
+@pytest.mark.parametrize("kernel", kernels())
+def test_a_kernel_can_be_forced(folder: Path, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KERNEL_VARIABLE, kernel)
+    encoder = Encoder.open(folder)
+    assert (encoder.kernel, encoder.timings) == (kernel, [])
+    assert Encoder.open(folder, precision="bf16").kernel == kernel
+    if encoder.precision == "bf16":
+        with pytest.raises(InputError, match=f"{kernel} computes in bf16 alone"):
+            Encoder.open(folder, precision="f32")
+
+
+def run(code: str, *argv: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code, *argv], env=environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@needs_tiles
+def test_a_system_that_refuses_the_tiles(folder: Path) -> None:
+    """Linux refuses them to a process with a stack for signals that is too small to save them on."""
+    code = """
+import ctypes, sys
+class Stack(ctypes.Structure):
+    _fields_ = [("at", ctypes.c_void_p), ("flags", ctypes.c_int), ("size", ctypes.c_size_t)]
+room = ctypes.create_string_buffer(4096)
+stack = Stack(ctypes.addressof(room), 0, 4096)
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.sigaltstack(ctypes.byref(stack), None) != 0:
+    sys.exit("no such small stack")
+from ketrag_fast.errors import InputError
+from ketrag_fast.kernels.encoder import Encoder, kernels
+assert "amx" not in kernels(), kernels()
+encoder = Encoder.open(sys.argv[1])
+assert encoder.kernel != "amx" and encoder.encode(["w1 w2"]).any()
+print(encoder.note)
+try:
+    Encoder.open(sys.argv[1], kernel="amx")
+except InputError as error:
+    print(error.message)
+"""
+    said = run(code, str(folder))
+    assert said.count("does not grant this process") == 2, said
+
+
+@needs_tiles
+def test_children_use_tiles_after_a_fork(folder: Path) -> None:
+    encoder = Encoder.open(folder, kernel="amx")
+    want = encoder.encode(TEXTS)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(writer, encoder.encode(TEXTS, threads=2).tobytes())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        got = pipe.read()
+    assert os.waitpid(child, 0)[1] == 0
+    assert got == want.tobytes() == encoder.encode(TEXTS).tobytes()
+
+
+@needs_tiles
+def test_signals_in_the_middle_and_many_threads(folder: Path) -> None:
+    encoder = Encoder.open(folder, kernel="amx")
+    texts = TEXTS * 400
+    want = encoder.encode(texts, threads=1)
+    heard = 0
+
+    def hear(*_: object) -> None:
+        nonlocal heard
+        heard += 1
+        encoder.encode(TEXTS)  # tiles within a signal's handler
+
+    before = signal.signal(signal.SIGALRM, hear)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+        for _ in range(20):
+            assert np.array_equal(encoder.encode(texts, threads=2), want)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert heard > 0
+    made: list[bool] = []
+    threads = [
+        threading.Thread(target=lambda: made.append(np.array_equal(encoder.encode(texts, threads=2), want)))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == [True] * 4
