@@ -119,7 +119,7 @@ def _own_words(query: Query, arrays: Mapping[str, Mapping[str, Any]]) -> Weights
 
     places = places_of(arrays["links"], "keywords", query.keywords)
     words, counts = np.unique(places[places >= 0], return_counts=True)
-    return words, counts.astype(np.float64)
+    return words.astype(np.int64), counts.astype(np.float64)
 
 
 def _likelihood(weights: Weights, query: Query, arrays: Mapping[str, Mapping[str, Any]]) -> Weights:
