@@ -10,6 +10,7 @@ import sys
 import sysconfig
 import venv
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pytest
 
 import ketrag_fast
 from tests.process import POLAR, ROOT
-from tests.support.parts import part
+from tests.support.parts import missing
 
 QUESTION = "In which town did the man die who led those left behind on Elephant Island?"
 
@@ -52,8 +53,9 @@ class Environment:
 
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    part("setuptools", "dev")
-    part("pip", "dev")
+    for tool in ("pip", "setuptools"):
+        if find_spec(tool) is None:
+            missing(f"{tool} is not installed (pip install {tool}), and the example is installed with it")
     folder = tmp_path_factory.mktemp("own")
     venv.create(folder / "env", with_pip=False, symlinks=os.name != "nt")
     paths = {"base": str(folder / "env"), "platbase": str(folder / "env")}
@@ -68,7 +70,9 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     options = ("--no-index", "--no-build-isolation", "--no-deps", "--disable-pip-version-check", "--quiet")
     made.run("-m", "pip", "install", *options, str(source))
     shutil.rmtree(source)  # what is used from here on is what was installed
-    made.ketrag("index", str(POLAR / "articles"), "-i", "ix", "--system", "feedback", "--feedback-spread", "0.2")
+    made.ketrag(
+        "index", str(POLAR / "articles"), "-i", "ix", "--system", "feedback", "--feedback-spread", "0.2"
+    )
     return made
 
 
@@ -94,22 +98,22 @@ def test_a_question(fresh: Environment) -> None:
     context = fresh.json("retrieve", QUESTION, "-i", "ix", "--mode", "feedback", "--budget", "600")
     assert context["mode"] == "feedback"
     assert 0 < context["tokens"] <= 600
-    assert "Elephant Island" in context["text"]
+    assert "Elephant Island" in context["context"]
     scores = [passage["score"] for passage in context["passages"]]
     assert scores == sorted(scores, reverse=True)
     assert {passage["channel"] for passage in context["passages"]} == {"feedback"}
     # The preset's mode is what a question gets that names none.
-    assert fresh.json("retrieve", QUESTION, "-i", "ix", "--budget", "600")["text"] == context["text"]
+    assert fresh.json("retrieve", QUESTION, "-i", "ix", "--budget", "600")["context"] == context["context"]
     alone = ("--feedback-weight", "0", "--budget", "600")
     likelihood = fresh.json("retrieve", QUESTION, "-i", "ix", "--mode", "likelihood", "--budget", "600")
     unweighted = fresh.json("retrieve", QUESTION, "-i", "ix", "--mode", "feedback", *alone)
     assert [p["unit"] for p in unweighted["passages"]] == [p["unit"] for p in likelihood["passages"]]
-    assert unweighted["text"] != context["text"]
+    assert unweighted["context"] != context["context"]
 
 
 def test_an_evaluation(fresh: Environment) -> None:
     found = fresh.json("eval", str(POLAR), "-i", "ix", "--mode", "bm25,feedback", "--budget", "1000")
-    coverage = {row["mode"]: row["coverage"] for row in found["results"]}
+    coverage = {row["mode"]: row["coverage"] for row in found["rows"]}
     assert coverage["feedback"] > coverage["bm25"] > 0
 
 
@@ -133,5 +137,21 @@ def test_where_extensions_are_switched_off(fresh: Environment) -> None:
     off = {"KETRAG_EXTENSIONS": "none"}
     assert "feedback" not in fresh.ketrag("index", "--help", **off)
     said = fresh.ketrag("retrieve", QUESTION, "-i", "ix", "--mode", "feedback", code=2, **off)
-    assert "feedback" in said
-    assert "Elephant" in fresh.ketrag("retrieve", QUESTION, "-i", "ix", "--mode", "bm25", **off)
+    assert "mode: 'feedback' is not one of auto, bm25" in said
+
+
+def test_an_index_whose_system_is_gone(fresh: Environment) -> None:
+    """What the other systems built answers as before; a build would lose the rest, and says so."""
+    off = {"KETRAG_EXTENSIONS": "none"}
+    said = fresh.ketrag("retrieve", QUESTION, "-i", "ix", "--mode", "bm25", **off)
+    assert said == fresh.ketrag("retrieve", QUESTION, "-i", "ix", "--mode", "bm25")
+    stats = json.loads(fresh.ketrag("stats", "-i", "ix", "--json", **off))
+    assert stats["modes"] == ["bm25", "text", "fused", "walk", "keyword"]
+    assert fresh.ketrag("config", "show", "-i", "ix", **off)
+    said = fresh.ketrag("index", "-i", "ix", code=2, **off)
+    assert "built by the system feedback, which is not installed" in said
+    assert "--system default" in said
+    assert fresh.json("stats", "-i", "ix")["generation"] == stats["generation"]
+    shutil.copytree(fresh.folder / "ix", fresh.folder / "other")
+    fresh.ketrag("index", "-i", "other", "--system", "default", **off)
+    assert "Elephant" in fresh.ketrag("retrieve", QUESTION, "-i", "other", **off)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from ketrag_fast.config.catalogue import catalogue, systems
+from ketrag_fast.config.catalogue import about_broken, catalogue, systems
 from ketrag_fast.config.shared import SharedSettings
 from ketrag_fast.errors import ConfigError
 
@@ -33,7 +33,12 @@ class Settings(SharedSettings):
         object.__setattr__(self, "_given", {name: values[name] for name in known if name in values})
         for name, spec in known.items():
             value = values.get(name, spec.default)
-            spec.check(value)
+            try:
+                spec.check(value)
+            except ConfigError as error:
+                if name == "mode" and error.hint is None:
+                    error.hint = about_broken(systems().broken).removeprefix("; ") or None
+                raise
             object.__setattr__(self, name, value)
         if self.overlap >= self.chunk_tokens:
             raise ConfigError(

@@ -66,4 +66,8 @@ def shares_of(recipe: Recipe, settings: Settings) -> list[tuple[str, float]]:
         else:
             part = float(settings.value(share.of) if isinstance(share.of, str) else share.of)
         found.append((share.channel, part))
+    total = sum(part for _, part in found)
+    if total > 1 + 1e-9:
+        named = ", ".join(share.of for share in recipe.shares if isinstance(share.of, str))
+        raise ConfigError(f"{named}: the shares of the mode add up to {total:g}, which exceeds 1")
     return found
