@@ -163,9 +163,8 @@ def _check_values(where: str, spec: ArraySpec, made: NDArray[Any], sizes: Sizes)
         least, most = made.min(), made.max()
         if most >= limit or least < 0:
             wrong = most if most >= limit else least
-            raise StageError(
-                f"{where} holds {wrong:,}, which is not from 0 to below {spec.below} ({limit:,})"
-            )
+            limits = f"from 0 to below {spec.below} ({limit:,})"
+            raise StageError(f"{where} holds {wrong:,}, which is not {limits}")
     if spec.rising and bool((made[1:] < made[:-1]).any()):
         raise StageError(f"{where} falls somewhere, and is declared as rising")
 
@@ -173,9 +172,8 @@ def _check_values(where: str, spec: ArraySpec, made: NDArray[Any], sizes: Sizes)
 def _check_over(where: str, ends: NDArray[Any], name: str, divided: NDArray[Any] | None) -> None:
     rows = 0 if divided is None else len(divided)
     if len(ends) and (int(ends[0]) != 0 or int(ends[-1]) != rows):
-        raise StageError(
-            f"{where} divides {int(ends[0]):,} to {int(ends[-1]):,}, and {name} has {rows:,} rows"
-        )
+        ends_at = f"{int(ends[0]):,} to {int(ends[-1]):,}"
+        raise StageError(f"{where} goes from {ends_at}, and {name} has {rows:,} rows")
 
 
 def _limit(where: str, name: str, sizes: Sizes) -> int:

@@ -20,48 +20,13 @@ from ketrag_fast.errors import ConfigError, ExtensionError
 
 LISTS: Final = ("auto", "all")
 """What the setting `modes` takes beside names of modes."""
-OPTIONS: Final = frozenset(
-    [
-        "answer_seconds",
-        "answer_tokens",
-        "answer_with",
-        "answers",
-        "apart",
-        "bertscore",
-        "build",
-        "builds",
-        "calls",
-        "compare",
-        "concatenate",
-        "config",
-        "documents",
-        "explain",
-        "grid",
-        "help",
-        "html",
-        "index",
-        "json",
-        "judge",
-        "keep",
-        "output",
-        "prices",
-        "progress",
-        "publish_partial",
-        "queries",
-        "quiet",
-        "rebuild",
-        "replace",
-        "sample",
-        "save",
-        "shared",
-        "spend",
-        "substring",
-        "systems",
-        "vary",
-        "verbose",
-        "version",
-    ]
+_WORDS: Final = (
+    " answer_seconds answer_tokens answer_with answers apart bertscore build builds calls compare"
+    " concatenate config documents explain grid help html index json judge keep output prices progress"
+    " publish_partial queries quiet rebuild replace sample save shared spend substring systems vary"
+    " verbose version"
 )
+OPTIONS: Final = frozenset(_WORDS.split())
 """Options of the command that are no settings: a setting cannot have their names."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _PLAIN: Final = re.compile(r"[a-z][a-z0-9_]*")
