@@ -25,6 +25,8 @@ class Settings(SharedSettings):
         known = catalogue()
         if isinstance(values.get("modes"), (list, tuple)):
             values["modes"] = ",".join(map(str, values["modes"]))
+        if isinstance(values.get("modes"), str):  # however it was written: one text for one list
+            values["modes"] = ",".join(mode.strip() for mode in values["modes"].split(","))
         unknown = next((name for name in values if name not in known), None)
         if unknown is not None:
             from ketrag_fast.config.catalogue import known as nearest

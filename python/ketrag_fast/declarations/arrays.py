@@ -146,8 +146,10 @@ def _bind(where: str, wanted: str | int, found: int, sizes: Sizes) -> None:
         match = _SIZE.fullmatch(wanted)
         assert match is not None  # noqa: S101 - `array` looked
         more = int(match[2] or 0)
+        if found < more:
+            raise StageError(f"{where} has {found:,} rows or columns where {wanted} is {more:,} at the least")
         expected = sizes.setdefault(match[1], found - more) + more
-    if found != expected or expected < 0:
+    if found != expected:
         raise StageError(f"{where} has {found:,} rows or columns where {wanted} is {expected:,}")
 
 
