@@ -21,6 +21,9 @@ from tests.systems.outside import Install
 
 DOCUMENTS = [Document("a", "Ada wrote the first program."), Document("b", "Charles built an engine for Ada.")]
 
+WRITER = "openai:nobody@http://127.0.0.1:9/v1"
+"""A model that is never asked: the rewritings here need none, but modes with one wait for it."""
+
 
 def broken(found: Install, source: str, *, whole: bool = False) -> str:
     """Why the system of this package cannot be used; that it is, is checked."""
@@ -478,3 +481,43 @@ def test_shares_by_settings_that_exceed_the_budget(install: Install, tmp_path: P
         with pytest.raises(ConfigError, match=r"own_share, kg_share: .* add up to 1\.1, which exceeds 1"):
             index.retrieve("Ada", mode="both")
         assert index.retrieve("Ada", mode="bm25").passages
+
+
+def test_a_rewriting_and_an_inspector_that_fail(install: Install, tmp_path: Path) -> None:
+    install(
+        """
+        def raises(opened, questions, seconds):
+            raise RuntimeError("not today")
+
+        def too_few(opened, questions, seconds):
+            return [], ()
+
+        def louder(opened, questions, seconds):
+            return [question.upper() + " engine" for question in questions], ("louder",)
+
+        PARTS["recipes"] = {
+            **MODES, **{
+                f.__name__: Recipe((Share("bm25"),), "x", rewrite=f"ketrag_mine:{f.__name__}")
+                for f in (raises, too_few, louder)
+            }
+        }
+        PARTS["inspect"] = "ketrag_mine:Nothing"
+        """
+    )
+    unharmed(tmp_path / "plain")
+    with Index.open(tmp_path / "plain") as index, pytest.raises(ModeUnavailable, match="no graph of named"):
+        index.node("Ada")
+    with Index.build(
+        DOCUMENTS, tmp_path / "ix", settings=Settings(modes="bm25,backwards", writer=WRITER)
+    ) as index:
+        with pytest.raises(ExtensionError, match="the system mine cannot show its graph: AttributeError"):
+            index.node("Ada")
+        with pytest.raises(
+            ExtensionError, match="rewriting of the mode raises failed: RuntimeError: not today"
+        ):
+            index.retrieve("Ada", mode="raises")
+        with pytest.raises(ExtensionError, match="rewriting of the mode too_few made 0 texts of 1"):
+            index.retrieve("Ada", mode="too_few")
+        context = index.retrieve("x", mode="louder")
+        assert [p.document for p in context.passages] == ["b"]
+        assert "louder" in context.warnings
