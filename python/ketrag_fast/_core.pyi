@@ -293,6 +293,8 @@ def walk_rank(
     sentence_vectors: _F32 | None = None,
     question_vectors: _F32 | None = None,
     exact: bool = False,
+    form: str = "first",
+    lengths: _F64 | None = None,
     threads: int = 0,
     report: _Report = None,
 ) -> tuple[_U64, _U32, _F64]: ...

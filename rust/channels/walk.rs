@@ -1,15 +1,21 @@
 //! Several hops over shared keywords, names and subjects.
 
 use super::channel::Channel;
+use super::options::Options;
 use super::query::{need, Query};
 use super::scratch::Scratch;
 use crate::error::Result;
 use crate::generation::Parts;
 use crate::progress::Progress;
-use crate::rank::walk;
+use crate::rank::{walk, walk2};
 use crate::sparse::Scored;
 
 pub struct Walk;
+
+/// The option `walk`: the second form has a second round and chains of three.
+fn second(options: &Options) -> Result<bool> {
+    Ok(options.choice("walk", "walk", &["first", "second"])? == "second")
+}
 
 impl Channel for Walk {
     fn name(&self) -> &str {
@@ -18,6 +24,11 @@ impl Channel for Walk {
 
     fn missing(&self, parts: &Parts<'_>) -> Option<&'static str> {
         (!parts.has_links()).then_some("the word index (stage links)")
+    }
+
+    fn check(&self, options: &Options, alone: bool) -> Result<()> {
+        second(options)?;
+        self.style(options, alone).map(drop)
     }
 
     fn rank(
@@ -43,7 +54,11 @@ impl Channel for Walk {
             }),
             _ => None,
         };
-        let options = walk::Options::default();
-        walk::rank(links, dense, query.question.text, wanted, options, scratch.of(), progress)
+        let (text, options) = (query.question.text, walk::Options::default());
+        if second(query.options)? {
+            let lengths = Some(query.parts.unit_lengths()?);
+            return walk2::rank(links, lengths, dense, text, wanted, options, scratch.of(), progress);
+        }
+        walk::rank(links, dense, text, wanted, options, scratch.of(), progress)
     }
 }

@@ -42,6 +42,7 @@ pub struct Parts<'a> {
     sentence_vectors: OnceLock<Vectors<'a>>,
     unit_codes: OnceLock<QuantisedView<'a>>,
     keywords: OnceLock<KeywordChannel<'a>>,
+    unit_lengths: OnceLock<Vec<f64>>,
     knn: OnceLock<CsrView<'a>>,
     skeleton: OnceLock<Skeleton<'a>>,
 }
@@ -109,6 +110,7 @@ impl<'a> Parts<'a> {
             sentence_vectors: OnceLock::new(),
             unit_codes: OnceLock::new(),
             keywords: OnceLock::new(),
+            unit_lengths: OnceLock::new(),
             knn: OnceLock::new(),
             skeleton: OnceLock::new(),
         })
@@ -149,6 +151,15 @@ impl<'a> Parts<'a> {
 
     pub fn unit_tokens(&self) -> Result<&'a [u32]> {
         self.arrays.values("units.unit_tokens")
+    }
+
+    /// The natural logarithm of each unit's length in characters, plus one.
+    pub fn unit_lengths(&self) -> Result<&[f64]> {
+        let made = once(&self.unit_lengths, || {
+            let length = |span: &[u32]| f64::from(span[1].saturating_sub(span[0])).ln_1p();
+            Ok(self.places()?.span.chunks_exact(2).map(length).collect())
+        });
+        made.map(Vec::as_slice)
     }
 
     /// What is printed.

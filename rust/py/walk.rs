@@ -8,7 +8,8 @@ use crate::parallel::map_ranges_with;
 use crate::progress::Progress;
 use crate::rank::bm25;
 use crate::rank::links_view::{LinksView, Slice, ARRAYS};
-use crate::rank::walk::{rank, Dense, Options, Scratch};
+use crate::rank::walk::{self, Dense, Options};
+use crate::rank::walk2;
 use crate::sparse::Scored;
 use crate::text::strings::Strings;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
@@ -160,9 +161,10 @@ fn links_bm25<'py>(
     Ok(rows_out(py, rows))
 }
 
-/// The walk: for each question the best `top` units. With vectors (all three) variant A, else C.
+/// The walk: for each question the best `top` units. With vectors (all three) variant A, else C. The second
+/// form may be given the logarithms of the units' lengths.
 #[pyfunction]
-#[pyo3(signature = (links, questions, question_offsets, top, *, unit_vectors=None, sentence_vectors=None, question_vectors=None, exact=false, threads=0, report=None))]
+#[pyo3(signature = (links, questions, question_offsets, top, *, unit_vectors=None, sentence_vectors=None, question_vectors=None, exact=false, form="first", lengths=None, threads=0, report=None))]
 #[allow(clippy::too_many_arguments)]
 fn walk_rank<'py>(
     py: Python<'py>,
@@ -174,9 +176,17 @@ fn walk_rank<'py>(
     sentence_vectors: Option<Floats<'py>>,
     question_vectors: Option<Floats<'py>>,
     exact: bool,
+    form: &str,
+    lengths: Option<PyReadonlyArray1<'py, f64>>,
     threads: usize,
     report: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Ranked<'py>> {
+    let second = match form {
+        "first" => false,
+        "second" => true,
+        _ => return Err(wrong(format!("the walk has the forms first and second, not {form:?}"))),
+    };
+    let lengths = lengths.as_ref().map(|x| slice(x, "lengths")).transpose()?;
     let held = hold(links)?;
     let slices = slices(&held)?;
     let questions = (slice(&questions, "questions")?, slice(&question_offsets, "question_offsets")?);
@@ -204,14 +214,20 @@ fn walk_rank<'py>(
                 )));
             }
         }
-        each_question(questions.len(), threads, progress, Scratch::default, |own, q| {
+        let scratch = || (walk::Scratch::default(), walk2::Scratch::default());
+        each_question(questions.len(), threads, progress, scratch, |own, q| {
             let dense = vectors.map(|(units, sentences, asked)| Dense {
                 unit_vectors: units.0,
                 sentence_vectors: sentences.0,
                 dim: asked.2,
                 query: &asked.0[q * asked.2..(q + 1) * asked.2],
             });
-            rank(&view, dense, questions.get(q), top, options, own, progress)
+            let question = questions.get(q);
+            if second {
+                walk2::rank(&view, lengths, dense, question, top, options, &mut own.1, progress)
+            } else {
+                walk::rank(&view, dense, question, top, options, &mut own.0, progress)
+            }
         })
     })?;
     Ok(rows_out(py, rows))

@@ -53,15 +53,7 @@ fn known_phrases(
             phrase.push(' ');
         }
         phrase.push_str(text.lower(k));
-        let mut high = strings.len();
-        while low < high {
-            let middle = (low + high) / 2;
-            if strings.bytes(middle) < phrase.as_bytes() {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
+        low = first_not_below(strings, low, phrase.as_bytes());
         if low == strings.len() || !strings.bytes(low).starts_with(phrase.as_bytes()) {
             return;
         }
@@ -69,4 +61,28 @@ fn known_phrases(
             found.push(low as u32);
         }
     }
+}
+
+/// The first string from `low` on that is not below `phrase`. A longer phrase mostly lies just behind its
+/// beginning, so the steps grow from one.
+fn first_not_below(strings: Strings<'_>, mut low: usize, phrase: &[u8]) -> usize {
+    let below = |at: usize| strings.bytes(at) < phrase;
+    let (mut step, mut high) = (if low == 0 { strings.len() } else { 1 }, strings.len());
+    while step < high - low {
+        if !below(low + step) {
+            high = low + step;
+            break;
+        }
+        low += step + 1;
+        step *= 2;
+    }
+    while low < high {
+        let middle = (low + high) / 2;
+        if below(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
 }

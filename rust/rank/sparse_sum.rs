@@ -1,56 +1,74 @@
 //! Sums over a few of many places, cleared by what was touched.
 
-/// A number for each `i < n`, zero but where something was added since the last `clear`.
+use crate::sparse::prefetch;
+
+/// A sum of positive numbers for each `i < n`, zero but where something was added since the last `clear`.
+///
+/// Zero itself says that a place is untouched: one number for each look, so that most of a large index's
+/// sums stay in the cache.
 #[derive(Debug, Default)]
 pub struct SparseSum {
-    /// Value and mark side by side: one place in memory for each look.
-    cells: Vec<Cell>,
-    pub touched: Vec<u32>,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Cell {
-    value: f64,
-    seen: bool,
+    values: Vec<f64>,
+    /// `count` places, in the order in which something was first added, and room for one more than all.
+    places: Vec<u32>,
+    count: usize,
 }
 
 impl SparseSum {
     pub fn fit(&mut self, n: usize) {
         self.clear();
-        if self.cells.len() < n {
-            self.cells.resize(n, Cell::default());
+        if self.values.len() < n {
+            self.values.resize(n, 0.0);
+        }
+        if self.places.len() <= n {
+            self.places.resize(n + 1, 0);
         }
     }
 
+    /// The places, in the order in which something was first added.
+    pub fn touched(&self) -> &[u32] {
+        &self.places[..self.count]
+    }
+
+    /// Adds a positive number; a product that fell to zero adds nothing. Whether a place is new cannot be
+    /// foreseen, so it is written down in any case, and kept if it is.
     #[inline]
     pub fn add(&mut self, i: u32, value: f64) {
-        let cell = &mut self.cells[i as usize];
-        cell.value += value;
-        if !cell.seen {
-            cell.seen = true;
-            self.touched.push(i);
-        }
+        debug_assert!(value >= 0.0);
+        let sum = &mut self.values[i as usize];
+        self.places[self.count] = i;
+        self.count += usize::from((*sum == 0.0) & (value != 0.0));
+        *sum += value;
     }
 
     #[inline]
     pub fn get(&self, i: u32) -> f64 {
-        self.cells[i as usize].value
+        self.values[i as usize]
     }
 
     #[inline]
     pub fn has(&self, i: u32) -> bool {
-        self.cells[i as usize].seen
+        self.values[i as usize] != 0.0
     }
 
-    /// Takes the value away; the place stays touched.
+    /// Asks for the sum of `i`, which will be needed soon.
+    #[inline]
+    pub(crate) fn ask(&self, i: u32) {
+        prefetch(&self.values, i as usize);
+    }
+
+    /// Takes the value away; the place stays among the touched, and nothing may be added to it.
     pub fn erase(&mut self, i: u32) {
-        self.cells[i as usize].value = 0.0;
+        self.values[i as usize] = 0.0;
     }
 
     pub fn clear(&mut self) {
-        for &i in &self.touched {
-            self.cells[i as usize] = Cell::default();
+        let Self { values, places, count } = self;
+        if *count > values.len() / 8 {
+            values.fill(0.0);
+        } else {
+            places[..*count].iter().for_each(|&i| values[i as usize] = 0.0);
         }
-        self.touched.clear();
+        *count = 0;
     }
 }

@@ -8,14 +8,21 @@ use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
 use crate::rank::question::Question;
-use crate::rank::walk_pairs::{pair_scores, PairScratch};
+use crate::rank::walk_pairs::{ask_ahead, Pairs};
+use crate::rank::walk_partners::{PairScratch, Worth};
 use crate::rank::walk_pool::{pool, PoolScratch};
 use crate::sparse::{top_k, Scored};
 
 /// Candidates that are scored as pairs.
 const POOL: usize = 200;
+/// The first candidates, with which every candidate is paired.
+const PARTNERS: usize = 30;
+/// Weight of stage 1 beside the best pair.
+const STAGE1_WEIGHT: f64 = 0.1;
+/// Weights within a pair; a mention counts the same either way.
+const WORTH: Worth = Worth { cover: 9.0, cover_dense: 6.0, mentions: 3.5 * 0.6, mentioned: 3.5 * 0.6 };
 /// Subtracted from the score of units that are not candidates.
-const OUTSIDE_POOL: f64 = 1e4;
+pub(crate) const OUTSIDE_POOL: f64 = 1e4;
 const ANCHORS: usize = 4;
 const ANCHOR_STEP: f64 = 0.5;
 const ANCHOR_WEIGHT: f64 = 3.0;
@@ -67,7 +74,7 @@ impl<'a> Dense<'a> {
         &self.sentence_vectors[sentence * self.dim..][..self.dim]
     }
 
-    fn check(&self, links: &LinksView<'_>) -> Result<()> {
+    pub(crate) fn check(&self, links: &LinksView<'_>) -> Result<()> {
         let sentences = links.sentence_keywords.rows();
         let wanted = (links.units() * self.dim, sentences * self.dim, self.dim);
         let found = (self.unit_vectors.len(), self.sentence_vectors.len(), self.query.len());
@@ -135,7 +142,15 @@ pub fn rank(
     let want = top.max(POOL);
     let mut found = pool(links, dense, question, want, options, &mut scratch.pool, progress)?;
     let rest = found.split_off(found.len().min(POOL));
-    let mut scores = pair_scores(links, dense, question, &found, &mut scratch.pairs, progress)?;
+    let partners: Vec<u32> = found.iter().take(PARTNERS).map(|p| p.id).collect();
+    let mut pairs = Pairs::new(links, dense, question, &partners, WORTH, &mut scratch.pairs);
+    let mut scores = Vec::with_capacity(found.len());
+    for (at, candidate) in found.iter().enumerate() {
+        ask_ahead(links, &found, at);
+        scores.push(
+            STAGE1_WEIGHT * candidate.score + pairs.best(candidate.id, 0.0, 0..partners.len(), progress)?,
+        );
+    }
     if let Some(dense) = dense {
         move_question(links, dense, &found, &mut scores);
     }
@@ -150,7 +165,7 @@ pub fn rank(
 
 /// Stage 3: the question's vector moved half-way towards the nearest sentence of each of the best
 /// units, one at a time; every candidate gains by its nearness to one that was not moved by itself.
-fn move_question(links: &LinksView<'_>, dense: &Dense<'_>, pool: &[Scored], scores: &mut [f64]) {
+pub(crate) fn move_question(links: &LinksView<'_>, dense: &Dense<'_>, pool: &[Scored], scores: &mut [f64]) {
     if pool.len() < 2 {
         return;
     }

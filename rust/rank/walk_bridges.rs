@@ -2,6 +2,7 @@
 //! does not name.
 
 use crate::rank::links_view::LinksView;
+use crate::rank::walk_pairs::LANES;
 use crate::sparse::CsrView;
 
 /// Marks what the question names; the bits below it are its place in the question.
@@ -19,13 +20,38 @@ pub(crate) struct Block {
     pub count: usize,
 }
 
+/// The two kinds of rows of one kind of thing, and how rare each thing is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rows<'a> {
+    pub of_unit: CsrView<'a>,
+    pub of_sentence: CsrView<'a>,
+    pub idf: &'a [f64],
+}
+
 /// A thing that sentences of the candidate and of a block have, and its weight.
 #[derive(Debug, Clone, Copy)]
-struct Shared {
+pub(crate) struct Shared {
+    /// When the candidate's sentences first had it.
+    turn: u32,
     weight: f64,
     own: u64,
     other: u64,
-    next: u32,
+}
+
+/// What is known of a thing of the partners.
+#[derive(Debug, Clone, Copy, Default)]
+struct Thing {
+    /// (idf / ln n)^8.
+    weight: f64,
+    /// Partners that have it as units, as bits.
+    units: u64,
+    /// Partners that have it in a sentence only.
+    extra: u64,
+    /// The present candidate's sentences that have it, as bits.
+    own: u64,
+    /// When these first had it, and the last candidate that had it as a unit.
+    turn: u32,
+    candidate: u32,
 }
 
 /// Partners and blocks by thing (keyword or name), and what the present candidate shares with them.
@@ -34,181 +60,179 @@ pub(crate) struct Bridges {
     /// By id of the thing: 0 unknown to the partners, from [`ASKED`] on asked for, else its place + 1.
     slot: Vec<u32>,
     used: Vec<u32>,
-    /// (idf / ln n)^8 by place.
-    weights: Vec<f64>,
-    /// By place: the partners that have it, as bits.
-    units: Vec<u32>,
-    /// By place: the blocks that have it, and which of their sentences do.
-    start: Vec<u32>,
-    blocks: Vec<(u32, u64)>,
-    /// By place, and zero between calls: sentences that have it. `touched` are those that are not zero.
-    marks: Vec<u64>,
+    things: Vec<Thing>,
+    /// Block b's things are `of_block[ends[b - 1]..ends[b]]`: place, and which of its sentences have it.
+    of_block: Vec<(u32, u64)>,
+    ends: Vec<usize>,
+    /// Places that the present candidate's sentences have, in the order in which they first had them.
     touched: Vec<u32>,
-    /// Of the present candidate, by block: the sum of all shared weights, and their chain.
-    pub sums: Vec<f64>,
-    heads: Vec<u32>,
-    chain: Vec<Shared>,
+    candidate: u32,
 }
 
 impl Bridges {
-    /// `of_unit` and `of_sentence` are rows of things; partners (at most 32) are units.
-    #[allow(clippy::too_many_arguments)] // two of each kind of row, from one call
+    /// Partners (at most [`LANES`]) are units.
     pub fn build(
         &mut self,
         links: &LinksView<'_>,
-        of_unit: &CsrView<'_>,
-        of_sentence: &CsrView<'_>,
-        idf: &[f64],
+        rows: &Rows<'_>,
         asked: &[u32],
         partners: &[u32],
         blocks: &[Block],
     ) {
-        debug_assert!(partners.len() <= 32);
-        for &x in &self.used {
-            self.slot[x as usize] = 0;
-        }
-        self.used.clear();
-        self.weights.clear();
-        self.units.clear();
-        self.marks.clear();
-        if self.slot.len() < idf.len() {
-            self.slot.resize(idf.len(), 0);
+        debug_assert!(partners.len() <= LANES);
+        let Self { slot, used, things, of_block, ends, touched, candidate } = self;
+        used.drain(..).for_each(|x| slot[x as usize] = 0);
+        things.clear();
+        of_block.clear();
+        ends.clear();
+        touched.clear();
+        *candidate = 0;
+        if slot.len() < rows.idf.len() {
+            slot.resize(rows.idf.len(), 0);
         }
         for (k, &x) in asked.iter().enumerate() {
-            self.slot[x as usize] = ASKED | k as u32;
-            self.used.push(x);
+            slot[x as usize] = ASKED | k as u32;
+            used.push(x);
         }
         let log = (links.units().max(2) as f64).ln();
-        let Self { slot, used, weights, units, marks, touched, .. } = self;
-        let mut place = |x: u32, units: &mut Vec<u32>, marks: &mut Vec<u64>| -> Option<usize> {
+        let mut place = |x: u32, things: &mut Vec<Thing>| -> Option<usize> {
             let known = &mut slot[x as usize];
             if *known == 0 {
-                let rarity = idf[x as usize] / log;
+                let rarity = rows.idf[x as usize] / log;
                 let square = rarity * rarity;
-                weights.push((square * square) * (square * square));
-                units.push(0);
-                marks.push(0);
+                let weight = (square * square) * (square * square);
+                things.push(Thing { weight, ..Thing::default() });
                 used.push(x);
-                *known = weights.len() as u32;
+                *known = things.len() as u32;
             }
             (*known < ASKED).then(|| *known as usize - 1)
         };
         for (i, &unit) in partners.iter().enumerate() {
-            for &x in of_unit.row(unit as usize) {
-                if let Some(p) = place(x, units, marks) {
-                    units[p] |= 1 << i;
+            for &x in rows.of_unit.row(unit as usize) {
+                if let Some(p) = place(x, things) {
+                    things[p].units |= 1 << i;
                 }
             }
         }
-        let mut found: Vec<(u32, u32, u64)> = Vec::new();
         let mut before = 0;
         for (b, block) in blocks.iter().enumerate() {
             let sentences = links.sentences(partners[block.partner] as usize);
-            if b > 0 && blocks[b - 1].partner == block.partner {
-                before += blocks[b - 1].count;
-            } else {
-                before = 0;
-            }
+            before = match b.checked_sub(1).map(|last| &blocks[last]) {
+                Some(last) if last.partner == block.partner => before + last.count,
+                _ => 0,
+            };
             for k in 0..block.count {
-                for &x in of_sentence.row(sentences.start + before + k) {
-                    if let Some(p) = place(x, units, marks) {
-                        mark(marks, touched, p, k);
+                for &x in rows.of_sentence.row(sentences.start + before + k) {
+                    if let Some(p) = place(x, things) {
+                        mark(things, touched, p, k);
                     }
                 }
             }
-            found.extend(touched.drain(..).map(|p| (p, b as u32, std::mem::take(&mut marks[p as usize]))));
+            for p in touched.drain(..) {
+                let thing = &mut things[p as usize];
+                thing.extra |= (1 << block.partner) & !thing.units;
+                of_block.push((p, std::mem::take(&mut thing.own)));
+            }
+            ends.push(of_block.len());
         }
-        self.start.clear();
-        self.start.resize(weights.len() + 1, 0);
-        for &(p, _, _) in &found {
-            self.start[p as usize] += 1;
-        }
-        let mut end = 0;
-        for start in &mut self.start {
-            end += *start;
-            *start = end;
-        }
-        self.blocks.clear();
-        self.blocks.resize(found.len(), (0, 0));
-        for &(p, b, set) in found.iter().rev() {
-            self.start[p as usize] -= 1;
-            self.blocks[self.start[p as usize] as usize] = (b, set);
-        }
-        self.sums.clear();
-        self.sums.resize(blocks.len(), 0.0);
-        self.heads.clear();
-        self.heads.resize(blocks.len(), 0);
     }
 
-    /// `sums[i] +=` weight of every thing of `row` that partner i has as a unit. What was asked for is
-    /// handed to `asked` by its place in the question and in the row.
-    pub fn add_units(&self, row: &[u32], sums: &mut [f64; 32], mut asked: impl FnMut(usize, usize)) {
+    /// The next candidate: `sums[i] +=` weight of every thing of its row that partner i has as a unit, and
+    /// `more[i]` of those that partner i has in a sentence only. What was asked for is handed to `asked` by
+    /// its place in the question and in the row.
+    pub fn begin(
+        &mut self,
+        row: &[u32],
+        sums: &mut [f64; LANES],
+        more: &mut [f64; LANES],
+        mut asked: impl FnMut(usize, usize),
+    ) {
+        self.candidate += 1;
         for (at, &x) in row.iter().enumerate() {
             let slot = self.slot[x as usize];
             if slot >= ASKED {
                 asked((slot - ASKED) as usize, at);
             } else if slot != 0 {
-                let (mut set, weight) = (self.units[slot as usize - 1], self.weights[slot as usize - 1]);
-                while set != 0 {
-                    sums[set.trailing_zeros() as usize] += weight;
-                    set &= set - 1;
-                }
+                let thing = &mut self.things[slot as usize - 1];
+                thing.candidate = self.candidate;
+                add(sums, thing.units, thing.weight);
+                add(more, thing.extra, thing.weight);
             }
         }
     }
 
-    /// Takes sentences of a candidate, at most [`BLOCK`], in place of those before. What was asked for is
+    /// Takes sentences of the candidate, at most [`BLOCK`], in place of those before; `more[i] +=` weight of
+    /// what they share with partner i, if the candidate does not have it as a unit. What was asked for is
     /// handed to `asked` by sentence and place in the question.
     pub fn take(
         &mut self,
         rows: &CsrView<'_>,
         sentences: std::ops::Range<usize>,
+        more: &mut [f64; LANES],
         mut asked: impl FnMut(usize, usize),
     ) {
-        self.sums.fill(0.0);
-        self.heads.fill(0);
-        self.chain.clear();
+        let Self { slot, things, touched, candidate, .. } = self;
+        touched.drain(..).for_each(|p| things[p as usize].own = 0);
         for (k, sentence) in sentences.enumerate() {
             for &x in rows.row(sentence) {
-                let slot = self.slot[x as usize];
+                let slot = slot[x as usize];
                 if slot >= ASKED {
                     asked(k, (slot - ASKED) as usize);
                 } else if slot != 0 {
-                    mark(&mut self.marks, &mut self.touched, slot as usize - 1, k);
+                    mark(things, touched, slot as usize - 1, k);
                 }
             }
         }
-        for p in self.touched.drain(..) {
-            let p = p as usize;
-            let (own, weight) = (std::mem::take(&mut self.marks[p]), self.weights[p]);
-            for &(block, other) in &self.blocks[self.start[p] as usize..self.start[p + 1] as usize] {
-                let b = block as usize;
-                self.sums[b] += weight;
-                self.chain.push(Shared { weight, own, other, next: self.heads[b] });
-                self.heads[b] = self.chain.len() as u32;
+        for (turn, &p) in touched.iter().enumerate() {
+            let thing = &mut things[p as usize];
+            thing.turn = turn as u32;
+            if thing.candidate != *candidate {
+                add(more, thing.units | thing.extra, thing.weight);
             }
         }
     }
 
-    /// The weights of all that sentence `own` of the candidate shares with sentence `other` of a block.
-    #[inline]
-    pub fn between(&self, block: usize, own: usize, other: usize) -> f64 {
-        let (mut at, mut sum) = (self.heads[block], 0.0);
-        while at != 0 {
-            let shared = &self.chain[at as usize - 1];
-            if (shared.own >> own) & (shared.other >> other) & 1 == 1 {
-                sum += shared.weight;
+    /// What the sentences taken last share with block b, what they had last first. Returns the sum of its
+    /// weights.
+    pub fn shared(&self, block: usize, out: &mut Vec<Shared>) -> f64 {
+        out.clear();
+        let start = block.checked_sub(1).map_or(0, |last| self.ends[last]);
+        let mut sum = 0.0;
+        for &(p, other) in &self.of_block[start..self.ends[block]] {
+            let thing = &self.things[p as usize];
+            if thing.own != 0 {
+                sum += thing.weight;
+                out.push(Shared { turn: thing.turn, weight: thing.weight, own: thing.own, other });
             }
-            at = shared.next;
         }
+        // One order of sums, whatever the partners are.
+        out.sort_unstable_by_key(|shared| std::cmp::Reverse(shared.turn));
         sum
     }
 }
 
+/// The weights of all that sentence `own` of the candidate shares with sentence `other` of a block.
 #[inline]
-fn mark(marks: &mut [u64], touched: &mut Vec<u32>, place: usize, k: usize) {
-    if marks[place] == 0 {
+pub(crate) fn between(shared: &[Shared], own: usize, other: usize) -> f64 {
+    shared.iter().fold(0.0, |sum, shared| {
+        let both = (shared.own >> own) & (shared.other >> other) & 1 == 1;
+        sum + if both { shared.weight } else { 0.0 }
+    })
+}
+
+#[inline]
+fn add(sums: &mut [f64; LANES], mut set: u64, weight: f64) {
+    while set != 0 {
+        sums[set.trailing_zeros() as usize] += weight;
+        set &= set - 1;
+    }
+}
+
+#[inline]
+fn mark(things: &mut [Thing], touched: &mut Vec<u32>, place: usize, k: usize) {
+    let own = &mut things[place].own;
+    if *own == 0 {
         touched.push(place as u32);
     }
-    marks[place] |= 1 << k;
+    *own |= 1 << k;
 }

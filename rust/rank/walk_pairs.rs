@@ -1,84 +1,25 @@
 //! Stage 2 of the walk: a candidate is as good as the best linked pair it forms with a partner.
+//!
+//! Every partner gets a bound on the pair's worth that needs no root and no look at single sentences;
+//! partners are then looked at closely, best bound first, for as long as they could win.
 
 use crate::error::Result;
 use crate::progress::Progress;
-use crate::rank::links_view::{LinksView, NONE};
+use crate::rank::links_view::LinksView;
 use crate::rank::question::Question;
 use crate::rank::walk::{dot, Dense};
-use crate::rank::walk_bridges::{Block, Bridges, BLOCK};
+use crate::rank::walk_bridges::{between, Shared, BLOCK};
+use crate::rank::walk_partners::{saturation, PairScratch, Partners, Worth};
 use crate::sparse::{prefetch, prefetch_range, Scored};
 
-/// At most [`LANES`].
-const PARTNERS: usize = 30;
 /// Partners are bits of a number and lanes of a register.
-const LANES: usize = 32;
-const STAGE1_WEIGHT: f64 = 0.1;
-const COVER_WEIGHT: f64 = 6.0;
-const COVER_WEIGHT_C: f64 = 9.0;
+pub(crate) const LANES: usize = 64;
 const DENSE_WEIGHT: f64 = 6.0;
 const LINK_WEIGHT: f64 = 3.5;
 const LINK_NAME: f64 = 0.3;
 const LINK_KEYWORD: f64 = 0.7;
-const LINK_SUBJECT: f64 = 0.6;
 const SENTENCE_SHARE: f64 = 0.5;
 const MAX_COSINE: f64 = 0.98;
-/// A question's keywords as bits of one number: of longer questions the rarest count.
-const MAX_TERMS: usize = 64;
-
-/// Buffers of stage 2.
-#[derive(Debug, Default)]
-pub(crate) struct PairScratch {
-    keywords: Bridges,
-    names: Bridges,
-}
-
-/// Share of the question's keywords, by weight, for sets of them given as bits.
-struct Cover {
-    /// The bit of each of the question's keywords; those that do not count have none.
-    bits: Vec<Option<u8>>,
-    weights: Vec<f64>,
-    tables: Vec<[f64; 256]>,
-}
-
-impl Cover {
-    fn new(links: &LinksView<'_>, question: &Question, weight: f64) -> Self {
-        let idf = |t: u32| links.keyword_idf[t as usize];
-        let asked = &question.keywords;
-        let mut kept: Vec<usize> = (0..asked.len()).collect();
-        if kept.len() > MAX_TERMS {
-            kept.sort_by(|&a, &b| idf(asked[b]).total_cmp(&idf(asked[a])).then(a.cmp(&b)));
-            kept.truncate(MAX_TERMS);
-            kept.sort_unstable();
-        }
-        let total: f64 = kept.iter().map(|&k| idf(asked[k])).sum();
-        let weights: Vec<f64> = kept.iter().map(|&k| weight * idf(asked[k]) / total.max(1e-9)).collect();
-        let mut bits = vec![None; asked.len()];
-        kept.iter().zip(0..).for_each(|(&k, bit)| bits[k] = Some(bit));
-        let tables = weights
-            .chunks(8)
-            .map(|part| {
-                let mut table = [0.0; 256];
-                for set in 1..1usize << part.len() {
-                    let low = set.trailing_zeros() as usize;
-                    table[set] = table[set & (set - 1)] + part[low];
-                }
-                table
-            })
-            .collect();
-        Self { bits, weights, tables }
-    }
-
-    #[inline]
-    fn bit(&self, asked: usize) -> u64 {
-        self.bits[asked].map_or(0, |bit| 1 << bit)
-    }
-
-    #[inline]
-    fn of(&self, set: u64) -> f64 {
-        let byte = |k: usize| (set >> (8 * k)) as usize & 255;
-        self.tables.iter().enumerate().map(|(k, table)| table[byte(k)]).sum()
-    }
-}
 
 /// x^(1/8).
 #[inline]
@@ -111,236 +52,320 @@ fn explained(a: f64, b: f64, c: f64) -> f64 {
     ((a * a + b * b - 2.0 * a * b * c) / (1.0 - c * c)).max(0.0).sqrt()
 }
 
-/// BM25's saturation of the `at`-th keyword of a unit.
-#[inline]
-fn saturation(links: &LinksView<'_>, unit: u32, at: usize) -> f64 {
-    let tf = f64::from(links.unit_tf[links.unit_keywords.indptr[unit as usize] as usize + at]);
-    tf / (tf + links.unit_norm[unit as usize])
+/// What one candidate has with every partner, and with which of its sentences.
+struct Candidate {
+    /// By partner: weights of the shared keywords and names, as units; and of what a sentence of either
+    /// has that its unit has not.
+    keywords: [f64; LANES],
+    names: [f64; LANES],
+    more_keywords: [f64; LANES],
+    more_names: [f64; LANES],
+    /// The worth of the units but for the link's roots.
+    plain: [f64; LANES],
+    mention: [f64; LANES],
+    /// Saturation of the question's keywords.
+    own: Vec<f64>,
+    /// What each of the sentences taken has of the question, and all of them.
+    sets: [u64; BLOCK],
+    every: u64,
+    taken: std::ops::Range<usize>,
+    shared_keywords: Vec<Shared>,
+    shared_names: Vec<Shared>,
 }
 
-/// Subjects with the partner that owns or mentions each, ascending: what a mention is worth.
-struct Mentions<'a> {
+/// All pairs of candidates and partners.
+pub(crate) struct Pairs<'a> {
     links: &'a LinksView<'a>,
-    question: &'a Question,
-    owned: Vec<(u32, usize)>,
-    mentioned: Vec<(u32, usize)>,
-    log: f64,
+    dense: Option<&'a Dense<'a>>,
+    partners: Partners<'a>,
+    scratch: &'a mut PairScratch,
+    worth: Worth,
+    /// Added to the units' worth in every pair with partner i.
+    pub bonus: [f64; LANES],
+    /// What vectors can add to a pair at most.
+    explained_at_most: f64,
+    now: Candidate,
 }
 
-impl<'a> Mentions<'a> {
-    fn new(links: &'a LinksView<'a>, question: &'a Question, partners: &[u32]) -> Self {
-        let (mut owned, mut mentioned) = (Vec::new(), Vec::new());
-        for (i, &unit) in partners.iter().enumerate() {
-            let subject = links.unit_subject[unit as usize];
-            owned.extend((subject != NONE).then_some((subject, i)));
-            mentioned.extend(links.unit_mentions.row(unit as usize).iter().map(|&s| (s, i)));
-        }
-        owned.sort_unstable();
-        mentioned.sort_unstable();
-        Self { links, question, owned, mentioned, log: (links.units().max(2) as f64).ln() }
-    }
-
-    fn worth(&self, subject: u32) -> f64 {
-        match self.question.subjects.binary_search(&subject) {
-            Ok(_) => 0.0,
-            Err(_) => self.links.subject_idf[subject as usize] / self.log,
-        }
-    }
-
-    /// `out[i]`: the better of what the unit's mention of partner i's subject is worth and the reverse.
-    fn of(&self, unit: u32, out: &mut [f64; LANES]) {
-        out.fill(0.0);
-        let mut add = |subject: u32, among: &[(u32, usize)]| {
-            let first = among.partition_point(|&(s, _)| s < subject);
-            let same = among[first..].iter().take_while(|&&(s, _)| s == subject);
-            let mut worth = None;
-            for &(_, i) in same {
-                out[i] = out[i].max(*worth.get_or_insert_with(|| self.worth(subject)));
-            }
+impl<'a> Pairs<'a> {
+    pub fn new(
+        links: &'a LinksView<'a>,
+        dense: Option<&'a Dense<'a>>,
+        question: &Question,
+        ids: &'a [u32],
+        worth: Worth,
+        scratch: &'a mut PairScratch,
+    ) -> Self {
+        let partners = Partners::new(links, dense, question, ids, &worth, scratch);
+        let now = Candidate {
+            keywords: [0.0; LANES],
+            names: [0.0; LANES],
+            more_keywords: [0.0; LANES],
+            more_names: [0.0; LANES],
+            plain: [0.0; LANES],
+            mention: [0.0; LANES],
+            own: vec![0.0; partners.saturated.len()],
+            sets: [0; BLOCK],
+            every: 0,
+            taken: 0..0,
+            shared_keywords: Vec::new(),
+            shared_names: Vec::new(),
         };
-        let subject = self.links.unit_subject[unit as usize];
-        if subject != NONE {
-            add(subject, &self.mentioned);
-        }
-        self.links.unit_mentions.row(unit as usize).iter().for_each(|&s| add(s, &self.owned));
+        // With c cut at .98 the projection of q is at most sqrt(2.02) |q|, for vectors of length 1.
+        let explained_at_most =
+            dense.map_or(0.0, |d| DENSE_WEIGHT * 1.5 * dot(d.query, d.query).sqrt().max(1e-3));
+        let bonus = [0.0; LANES];
+        Self { links, dense, partners, scratch, worth, bonus, explained_at_most, now }
     }
-}
 
-/// V of every candidate, in the order of `pool` (best T first).
-///
-/// Every partner gets a bound on the pair's worth that needs no root and no look at single sentences;
-/// partners are then looked at closely, best bound first, for as long as they could win.
-pub(crate) fn pair_scores(
-    links: &LinksView<'_>,
-    dense: Option<&Dense<'_>>,
-    question: &Question,
-    pool: &[Scored],
-    scratch: &mut PairScratch,
-    progress: &Progress,
-) -> Result<Vec<f64>> {
-    let partners: Vec<u32> = pool.iter().take(PARTNERS).map(|p| p.id).collect();
-    let mut blocks: Vec<Block> = Vec::new();
-    let mut partner_sentences: Vec<usize> = Vec::new();
-    for (partner, &unit) in partners.iter().enumerate() {
-        let sentences = links.sentences(unit as usize);
-        for first in sentences.clone().step_by(BLOCK) {
-            let count = (sentences.end - first).min(BLOCK);
-            blocks.push(Block { partner, first: partner_sentences.len(), count });
-            partner_sentences.extend(first..first + count);
+    /// The best pair of a unit with any of the partners `among` but itself; not less than `best`.
+    pub fn best(
+        &mut self,
+        unit: u32,
+        mut best: f64,
+        among: std::ops::Range<usize>,
+        progress: &Progress,
+    ) -> Result<f64> {
+        self.begin(unit);
+        for taken in self.chunks(unit) {
+            progress.check()?;
+            self.take(taken);
+            let mut bounds = self.bounds(unit);
+            while let Some((i, bound)) = greatest(&bounds[among.clone()]) {
+                if bound <= best {
+                    break;
+                }
+                bounds[among.start + i] = f64::NEG_INFINITY;
+                best = self.closely(among.start + i, best);
+            }
         }
+        Ok(best)
     }
-    let PairScratch { keywords, names } = scratch;
-    let (of_unit, of_sentence) = (&links.unit_keywords, &links.sentence_keywords);
-    let (idf, asked) = (links.keyword_idf, &question.keywords);
-    keywords.build(links, of_unit, of_sentence, idf, asked, &partners, &blocks);
-    let (of_unit, of_sentence) = (&links.unit_names, &links.sentence_names);
-    names.build(links, of_unit, of_sentence, links.name_idf, &question.names, &partners, &blocks);
 
-    // What the partners and their sentences have of the question.
-    let cover = Cover::new(links, question, if dense.is_some() { COVER_WEIGHT } else { COVER_WEIGHT_C });
-    let width = cover.weights.len();
-    let mut saturated = vec![[0f64; LANES]; width];
-    let mut unused = [0f64; LANES];
-    for (i, &unit) in partners.iter().enumerate() {
-        keywords.add_units(of_unit_row(links, unit), &mut unused, |k, at| {
-            if let Some(bit) = cover.bits[k] {
-                saturated[usize::from(bit)][i] = saturation(links, unit, at);
+    /// The pair of a unit with every partner: at most so much; nothing with itself. Leaves the unit as the
+    /// present candidate.
+    pub fn at_most(&mut self, unit: u32) -> [f64; LANES] {
+        self.begin(unit);
+        let mut most = [f64::NEG_INFINITY; LANES];
+        for taken in self.chunks(unit) {
+            self.take(taken);
+            most.iter_mut().zip(self.bounds(unit)).for_each(|(most, x)| *most = most.max(x));
+        }
+        most
+    }
+
+    /// The pair of the present candidate, `unit`, with partner i.
+    pub fn exactly(&mut self, unit: u32, i: usize) -> f64 {
+        let mut best = f64::NEG_INFINITY;
+        let chunks = self.chunks(unit);
+        let single = chunks.len() == 1;
+        for taken in chunks {
+            if !single {
+                self.take(taken);
+            }
+            best = self.closely(i, best);
+        }
+        best
+    }
+
+    /// Sentences of a unit in portions; one of none where there are none.
+    fn chunks(&self, unit: u32) -> Vec<std::ops::Range<usize>> {
+        let all = self.links.sentences(unit as usize);
+        if all.is_empty() {
+            return vec![all];
+        }
+        all.clone().step_by(BLOCK).map(|first| first..(first + BLOCK).min(all.end)).collect()
+    }
+
+    /// The candidate as a unit: all of its worth with each partner but the link's roots.
+    fn begin(&mut self, unit: u32) {
+        let Self { links, dense, partners, scratch, worth, now, bonus, .. } = self;
+        let width = partners.ids.len();
+        now.keywords.fill(0.0);
+        now.names.fill(0.0);
+        now.more_keywords.fill(0.0);
+        now.more_names.fill(0.0);
+        now.own.fill(0.0);
+        let row = links.unit_keywords.row(unit as usize);
+        scratch.keywords.begin(row, &mut now.keywords, &mut now.more_keywords, |k, at| {
+            if let Some(bit) = partners.cover.bits[k] {
+                now.own[usize::from(bit)] = saturation(links, unit, at);
             }
         });
-    }
-    let mut covered_alone = [0f64; LANES];
-    for (row, &w) in saturated.iter().zip(&cover.weights) {
-        covered_alone.iter_mut().zip(row).for_each(|(sum, x)| *sum += x * w);
-    }
-    let mut sets = vec![0u64; partner_sentences.len()];
-    for (set, &sentence) in sets.iter_mut().zip(&partner_sentences) {
-        let places = links.sentence_keywords.row(sentence).iter().map(|x| asked.binary_search(x));
-        *set = places.fold(0, |set, place| set | place.map_or(0, |k| cover.bit(k)));
-    }
-    let unions: Vec<u64> = blocks
-        .iter()
-        .map(|b| sets[b.first..b.first + b.count].iter().fold(0, |all, set| all | set))
-        .collect();
-    let unit_near: Vec<f64> =
-        dense.map_or(Vec::new(), |d| partners.iter().map(|&u| dot(d.query, d.unit(u))).collect());
-    let sentence_near: Vec<f64> = dense
-        .map_or(Vec::new(), |d| partner_sentences.iter().map(|&s| dot(d.query, d.sentence(s))).collect());
-
-    // With c cut at .98 the projection of q is at most sqrt(2.02) |q|, for vectors of length 1.
-    let explained_at_most =
-        dense.map_or(0.0, |d| DENSE_WEIGHT * 1.5 * dot(d.query, d.query).sqrt().max(1e-3));
-    let mentions = Mentions::new(links, question, &partners);
-    let mut named = [0f64; LANES];
-    let mut own = vec![0f64; width];
-    let mut own_sets = [0u64; BLOCK];
-    let mut scores = Vec::with_capacity(pool.len());
-    for (at, candidate) in pool.iter().enumerate() {
-        ask_ahead(links, pool, at);
-        let unit = candidate.id;
-        // Units: all of X but the link's roots, and a bound on those.
-        let (mut unit_keywords, mut unit_names) = ([0f64; LANES], [0f64; LANES]);
-        own.fill(0.0);
-        keywords.add_units(of_unit_row(links, unit), &mut unit_keywords, |k, at| {
-            if let Some(bit) = cover.bits[k] {
-                own[usize::from(bit)] = saturation(links, unit, at);
-            }
-        });
-        names.add_units(links.unit_names.row(unit as usize), &mut unit_names, |_, _| ());
-        mentions.of(unit, &mut named);
-        let mut plain = covered_alone;
-        for ((&x, row), &w) in own.iter().zip(&saturated).zip(&cover.weights) {
+        let row = links.unit_names.row(unit as usize);
+        scratch.names.begin(row, &mut now.names, &mut now.more_names, |_, _| ());
+        scratch.mentions.of(links, unit, worth.mentions, worth.mentioned, &mut now.mention);
+        now.plain = partners.alone;
+        for ((&x, row), &w) in now.own.iter().zip(&partners.saturated).zip(&partners.cover.weights) {
             if x > 0.0 {
-                for (sum, &y) in plain.iter_mut().zip(row) {
+                for (sum, &y) in now.plain[..width].iter_mut().zip(row) {
                     *sum += if x > y { (x - y) * w } else { 0.0 };
                 }
             }
         }
-        let mut strength_bound = [0f64; LANES];
-        for i in 0..LANES {
-            plain[i] += LINK_WEIGHT * LINK_SUBJECT * named[i];
-            strength_bound[i] = plain[i] + link_bound(unit_keywords[i], unit_names[i]);
+        for i in 0..width {
+            now.plain[i] += now.mention[i] + bonus[i];
         }
-        let near = dense.map_or(0.0, |d| dot(d.query, d.unit(unit)));
         if let Some(d) = dense {
-            for (i, &partner) in partners.iter().enumerate() {
+            let near = dot(d.query, d.unit(unit));
+            for (i, &partner) in partners.ids.iter().enumerate() {
                 let both = dot(d.unit(unit), d.unit(partner));
-                let gained = DENSE_WEIGHT * explained(near, unit_near[i], both);
-                plain[i] += gained;
-                strength_bound[i] += gained;
+                now.plain[i] += DENSE_WEIGHT * explained(near, partners.unit_near[i], both);
             }
         }
+    }
 
+    /// Sentences of the candidate, at most [`BLOCK`].
+    fn take(&mut self, taken: std::ops::Range<usize>) {
+        let Self { links, partners, scratch, now, .. } = self;
+        now.sets[..taken.len()].fill(0);
+        let Candidate { sets, more_keywords, more_names, .. } = now;
+        let keywords = &links.sentence_keywords;
+        scratch
+            .keywords
+            .take(keywords, taken.clone(), more_keywords, |x, k| sets[x] |= partners.cover.bit(k));
+        scratch.names.take(&links.sentence_names, taken.clone(), more_names, |_, _| ());
+        now.every = now.sets[..taken.len()].iter().fold(0, |all, set| all | set);
+        now.taken = taken;
+    }
+
+    /// What the pair with each partner is worth at most, by the sentences taken.
+    fn bounds(&self, unit: u32) -> [f64; LANES] {
+        let Self { partners, now, .. } = self;
+        let mut bounds = [f64::NEG_INFINITY; LANES];
+        for (i, &partner) in partners.ids.iter().enumerate() {
+            let linked = link_bound(now.keywords[i] + now.more_keywords[i], now.names[i] + now.more_names[i]);
+            let covered = match now.taken.is_empty() || partners.blocks_of(i).is_empty() {
+                true => 0.0,
+                false => partners.cover.of(now.every | partners.unit_unions[i]) + self.explained_at_most,
+            };
+            if partner != unit {
+                bounds[i] = 1e-12
+                    + (1.0 - SENTENCE_SHARE) * (now.plain[i] + linked)
+                    + SENTENCE_SHARE * (covered + linked);
+            }
+        }
+        bounds
+    }
+
+    /// How strongly the present candidate is linked to partner i, at most: see [`Self::linked`].
+    pub fn linked_at_most(&self, unit: u32, i: usize) -> f64 {
+        let now = &self.now;
+        if self.partners.ids[i] == unit {
+            return 0.0;
+        }
+        link_bound(now.keywords[i] + now.more_keywords[i], now.names[i] + now.more_names[i])
+            + (1.0 - SENTENCE_SHARE) * now.mention[i]
+            + 1e-12
+    }
+
+    /// How strongly the present candidate, `unit`, is linked to partner i, whatever the two cover: units,
+    /// best sentences and mentions. Not at all to itself.
+    pub fn linked(&mut self, unit: u32, i: usize) -> f64 {
+        if self.partners.ids[i] == unit {
+            return 0.0;
+        }
         let mut best = 0.0f64;
-        let sentences = links.sentences(unit as usize);
-        let mut first = sentences.start;
-        loop {
-            progress.check()?;
-            let taken = first..(first + BLOCK).min(sentences.end);
-            own_sets[..taken.len()].fill(0);
-            keywords.take(&links.sentence_keywords, taken.clone(), |x, k| own_sets[x] |= cover.bit(k));
-            names.take(&links.sentence_names, taken.clone(), |_, _| ());
-            let every = own_sets[..taken.len()].iter().fold(0, |all, set| all | set);
-            let mut hopes = [0f64; LANES];
-            if !taken.is_empty() {
-                for (b, block) in blocks.iter().enumerate() {
-                    let linked = link_bound(keywords.sums[b], names.sums[b]);
-                    let hope = cover.of(every | unions[b]) + explained_at_most + linked;
-                    hopes[block.partner] = hopes[block.partner].max(hope);
-                }
+        let chunks = self.chunks(unit);
+        let single = chunks.len() == 1;
+        for taken in chunks {
+            if !single {
+                self.take(taken);
             }
-            let mut bounds = [f64::NEG_INFINITY; LANES];
-            for (i, &partner) in partners.iter().enumerate() {
-                if partner != unit {
-                    bounds[i] = (1.0 - SENTENCE_SHARE) * strength_bound[i] + SENTENCE_SHARE * hopes[i];
+            let Self { partners, scratch, now, .. } = &mut *self;
+            for b in partners.blocks_of(i) {
+                let keywords = scratch.keywords.shared(b, &mut now.shared_keywords);
+                let names = scratch.names.shared(b, &mut now.shared_names);
+                if link_bound(keywords, names) <= best {
+                    continue;
                 }
-            }
-            while let Some((i, bound)) = greatest(&bounds) {
-                if bound <= best {
-                    break;
-                }
-                bounds[i] = f64::NEG_INFINITY;
-                let base = (1.0 - SENTENCE_SHARE) * (plain[i] + link(unit_keywords[i], unit_names[i]));
-                best = best.max(base);
-                let own_blocks = blocks.iter().enumerate().filter(|(_, block)| block.partner == i);
-                for (b, block) in own_blocks {
-                    let linked = link_bound(keywords.sums[b], names.sums[b]);
-                    for (x, sentence) in taken.clone().enumerate() {
-                        let set = own_sets[x];
-                        let hope = cover.of(set | unions[b]) + explained_at_most + linked;
-                        if base + SENTENCE_SHARE * hope <= best {
-                            continue;
-                        }
-                        let near = dense.map_or(0.0, |d| dot(d.query, d.sentence(sentence)));
-                        for y in block.first..block.first + block.count {
-                            let mut value = cover.of(set | sets[y]);
-                            if base + SENTENCE_SHARE * (value + explained_at_most + linked) <= best {
-                                continue;
-                            }
-                            let k = keywords.between(b, x, y - block.first);
-                            let m = names.between(b, x, y - block.first);
-                            if let Some(d) = dense {
-                                let both = dot(d.sentence(sentence), d.sentence(partner_sentences[y]));
-                                value += DENSE_WEIGHT * explained(near, sentence_near[y], both);
-                            }
-                            if base + SENTENCE_SHARE * (value + link_bound(k, m)) > best {
-                                best = best.max(base + SENTENCE_SHARE * (value + link(k, m)));
-                            }
+                for x in 0..now.taken.len() {
+                    for y in 0..partners.blocks[b].count {
+                        let k = between(&now.shared_keywords, x, y);
+                        let m = between(&now.shared_names, x, y);
+                        if link_bound(k, m) > best {
+                            best = best.max(link(k, m));
                         }
                     }
                 }
             }
-            first = taken.end;
-            if first >= sentences.end {
-                break;
+        }
+        let Self { now, .. } = self;
+        (1.0 - SENTENCE_SHARE) * (link(now.keywords[i], now.names[i]) + now.mention[i])
+            + SENTENCE_SHARE * best
+    }
+
+    /// What the present candidate has of each of the question's keywords that count, 0 to 1: as a unit and
+    /// in any of its sentences.
+    pub fn covers(&mut self, unit: u32, out: &mut Vec<f64>) {
+        let mut every = self.now.every;
+        let chunks = self.chunks(unit);
+        if chunks.len() > 1 {
+            for taken in chunks {
+                self.take(taken);
+                every |= self.now.every;
             }
         }
-        scores.push(STAGE1_WEIGHT * candidate.score + best);
+        out.clear();
+        out.extend(self.now.own.iter().enumerate().map(|(bit, &own)| half(own, every, bit)));
     }
-    Ok(scores)
+
+    /// The same of partner i.
+    pub fn partner_covers(&self, i: usize) -> Vec<f64> {
+        let every = self.partners.unit_unions[i];
+        self.partners.saturated.iter().enumerate().map(|(bit, row)| half(row[i], every, bit)).collect()
+    }
+
+    /// Shares of the question's keywords that count; together they make 1.
+    pub fn shares(&self) -> Vec<f64> {
+        let full = if self.dense.is_some() { self.worth.cover_dense } else { self.worth.cover };
+        self.partners.cover.weights.iter().map(|w| w / full).collect()
+    }
+
+    /// The greater of `best` and the pair with partner i, by the sentences taken.
+    fn closely(&mut self, i: usize, mut best: f64) -> f64 {
+        let Self { dense, partners, scratch, now, explained_at_most, .. } = self;
+        let base = (1.0 - SENTENCE_SHARE) * (now.plain[i] + link(now.keywords[i], now.names[i]));
+        best = best.max(base);
+        for b in partners.blocks_of(i) {
+            let block = &partners.blocks[b];
+            let keywords = scratch.keywords.shared(b, &mut now.shared_keywords);
+            let names = scratch.names.shared(b, &mut now.shared_names);
+            let most = link_bound(keywords, names) + *explained_at_most + 1e-12;
+            for (x, sentence) in now.taken.clone().enumerate() {
+                let set = now.sets[x];
+                if base + SENTENCE_SHARE * (partners.cover.of(set | partners.unions[b]) + most) <= best {
+                    continue;
+                }
+                let near = dense.map_or(0.0, |d| dot(d.query, d.sentence(sentence)));
+                for y in block.first..block.first + block.count {
+                    let mut value = partners.cover.of(set | partners.sets[y]);
+                    if base + SENTENCE_SHARE * (value + most) <= best {
+                        continue;
+                    }
+                    let k = between(&now.shared_keywords, x, y - block.first);
+                    let m = between(&now.shared_names, x, y - block.first);
+                    if let Some(d) = dense {
+                        let other = partners.sentences[y] as usize;
+                        let both = dot(d.sentence(sentence), d.sentence(other));
+                        value += DENSE_WEIGHT * explained(near, partners.sentence_near[y], both);
+                    }
+                    if base + SENTENCE_SHARE * (value + link_bound(k, m)) > best {
+                        best = best.max(base + SENTENCE_SHARE * (value + link(k, m)));
+                    }
+                }
+            }
+        }
+        best
+    }
+}
+
+fn half(saturation: f64, set: u64, bit: usize) -> f64 {
+    (1.0 - SENTENCE_SHARE) * saturation + SENTENCE_SHARE * (set >> bit & 1) as f64
 }
 
 /// Asks for what the next candidates need: where their rows are, then the rows.
-fn ask_ahead(links: &LinksView<'_>, pool: &[Scored], at: usize) {
+pub(crate) fn ask_ahead(links: &LinksView<'_>, pool: &[Scored], at: usize) {
     if let Some(far) = pool.get(at + 6) {
         let unit = far.id as usize;
         prefetch(links.unit_keywords.indptr, unit);
@@ -368,12 +393,8 @@ fn ask_ahead(links: &LinksView<'_>, pool: &[Scored], at: usize) {
     }
 }
 
-fn of_unit_row<'a>(links: &LinksView<'a>, unit: u32) -> &'a [u32] {
-    links.unit_keywords.row(unit as usize)
-}
-
 /// The greatest of some numbers, and where it is: the first of equal ones. NaN is passed over.
-fn greatest(numbers: &[f64; LANES]) -> Option<(usize, f64)> {
+fn greatest(numbers: &[f64]) -> Option<(usize, f64)> {
     let mut found = None;
     let mut most = f64::NEG_INFINITY;
     for (i, &x) in numbers.iter().enumerate() {

@@ -1,9 +1,11 @@
 //! Compressed rows: the one shape of every graph and posting list.
 
 mod csr;
+mod leaders;
 mod prefetch;
 mod topk;
 
 pub use csr::{Csr, CsrView};
+pub use leaders::Leaders;
 pub(crate) use prefetch::{prefetch, prefetch_range};
 pub use topk::{quantise, rank_order, top_k, Scored};

@@ -18,8 +18,11 @@ pub(crate) fn prefetch<T>(slice: &[T], at: usize) {
 #[inline]
 pub(crate) fn prefetch_range<T>(slice: &[T], range: std::ops::Range<usize>) {
     let step = (64 / std::mem::size_of::<T>().max(1)).max(1);
-    for at in range.step_by(step).take(8) {
+    let end = range.end.min(slice.len()).min(range.start.saturating_add(8 * step));
+    let mut at = range.start;
+    while at < end {
         prefetch(slice, at);
+        at += step;
     }
 }
 

@@ -17,7 +17,7 @@ from tests.process import POLAR, command, ketrag, python
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An index with chunks that are split: it has every array that there is."""
     path = tmp_path_factory.mktemp("damage") / "index"
-    settings = Settings(chunk_tokens=120, split_level=2, builtin_dim=16, cut="windows")
+    settings = Settings(chunk_tokens=120, split_level=2, builtin_dim=16, cut="windows", modes="all")
     Index.build(POLAR / "articles", path, settings=settings).close()
     return path
 

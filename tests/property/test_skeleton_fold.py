@@ -23,9 +23,9 @@ NAMES = st.sampled_from(
 LINES = st.sampled_from(
     ["explorer", "a ship", "x\ny", "\n", "", "explorer\r\nexplorer", "é" * 9, "long " * 20]
 )
-ENTITIES = st.builds(plain.Entity, NAMES, st.sampled_from(["", "person", "GEO"]), LINES)
+ENTITIES = st.builds(plain.EntityRecord, NAMES, st.sampled_from(["", "person", "GEO"]), LINES)
 STRENGTHS = st.sampled_from([1.0, 2.5, 0.0, -3.0, float("nan"), float("inf")])
-RELATIONS = st.builds(plain.Relation, NAMES, NAMES, LINES, STRENGTHS)
+RELATIONS = st.builds(plain.RelationRecord, NAMES, NAMES, LINES, STRENGTHS)
 TEXTS = st.lists(
     st.sampled_from(["Nansen", "nansens", "the Fram", "東京都", "Straße", "OSLO,", "1893.", "a b", "é"]),
     max_size=6,
@@ -71,7 +71,7 @@ def test_the_fold_is_that_of_the_oracle(
     texts = [text for units, _, _ in chunks for text in units]
     ends = np.cumsum([0, *(len(units) for units, _, _ in chunks)])
     spans = np.stack([np.arange(len(texts)) * 7, np.arange(len(texts)) * 7 + 5], 1)
-    replies = [plain.Reply(c, e, r) for c, (_, e, r) in enumerate(chunks) if c not in unread]
+    replies = [plain.ChunkReply(c, e, r) for c, (_, e, r) in enumerate(chunks) if c not in unread]
     got = kernels.fold_skeleton(
         packed_replies(replies),
         ends,
@@ -117,7 +117,7 @@ def test_the_fold_is_that_of_the_oracle(
 
 
 def test_bad_replies_are_named() -> None:
-    good = packed_replies([plain.Reply(0, [plain.Entity("A", "", "")], [])])
+    good = packed_replies([plain.ChunkReply(0, [plain.EntityRecord("A", "", "")], [])])
     with pytest.raises(InputError, match="not below 0"):
         kernels.fold_skeleton(good, [0], [], [])
     with pytest.raises(InputError, match="lack relation_strength"):
@@ -134,8 +134,10 @@ def test_bad_replies_are_named() -> None:
 
 def test_a_long_fold_can_be_stopped() -> None:
     def fold(size: int, report: Report) -> None:
-        relations = [plain.Relation(f"S{i % 5000}", f"T{i % 4999}", f"line {i}", 1.0) for i in range(size)]
-        replies = packed_replies([plain.Reply(i, [], relations[i::3]) for i in range(3)])
+        relations = [
+            plain.RelationRecord(f"S{i % 5000}", f"T{i % 4999}", f"line {i}", 1.0) for i in range(size)
+        ]
+        replies = packed_replies([plain.ChunkReply(i, [], relations[i::3]) for i in range(3)])
         kernels.fold_skeleton(replies, [0, 0, 0, 0], [], [], threads=1, report=report)
 
     is_stopped(fold, 300_000)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from ketrag_fast.backends.llms.protocol import Cancel, Limits, ModelIdentity, Prompt, Reply
+from ketrag_fast.backends.llms.protocol import Cancel, Limits, ModelIdentity, ModelReply, Prompt
 from ketrag_fast.config import Settings
 from ketrag_fast.extraction.options import PromptOptions
 from ketrag_fast.extraction.reader import Chunk, ChunkReader, prompt_options
 from ketrag_fast.extraction.schema import reply_schema
 
-Say = Callable[[Prompt], Reply | str]
+Say = Callable[[Prompt], ModelReply | str]
 
 
 class Scripted:
@@ -37,7 +37,7 @@ class Scripted:
 
     def replies(
         self, prompts: Iterable[Prompt], limits: Limits, cancel: Cancel | None = None
-    ) -> Iterator[Reply]:
+    ) -> Iterator[ModelReply]:
         waiting: list[Prompt] = []
         source = iter(prompts)
         while True:
@@ -47,16 +47,18 @@ class Scripted:
                 return
             prompt = waiting.pop()
             if cancel is not None and cancel():
-                yield Reply(prompt.number, "", "cancelled")
+                yield ModelReply(prompt.number, "", "cancelled")
                 return
             self.asked.append(prompt)
             self.limits.append(limits)
             said = self._say(prompt)
             if isinstance(said, str):
-                said = Reply(prompt.number, said, "stop", tokens_in=100, tokens_out=10, tokens_shared=70)
+                said = ModelReply(prompt.number, said, "stop", tokens_in=100, tokens_out=10, tokens_shared=70)
             yield replace(said, number=prompt.number)
 
-    def stream(self, prompt: Prompt, limits: Limits, cancel: Cancel | None = None) -> Iterator[str | Reply]:
+    def stream(
+        self, prompt: Prompt, limits: Limits, cancel: Cancel | None = None
+    ) -> Iterator[str | ModelReply]:
         raise NotImplementedError
 
     def close(self) -> None:

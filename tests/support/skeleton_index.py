@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from ketrag_fast import _core, kernels
-from ketrag_fast.reference.skeleton import Reply
+from ketrag_fast.reference.skeleton import ChunkReply
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from tests.support.replies import packed_replies
 
 
-def searcher_with_skeleton(index: Path, folder: Path, replies: Sequence[Reply]) -> _core.Searcher:
+def searcher_with_skeleton(index: Path, folder: Path, replies: Sequence[ChunkReply]) -> _core.Searcher:
     """The index's arrays with stages `skeleton` and `entities`, whose files lie in `folder`.
 
     Entities get vectors in the space fitted on the corpus, as the questions do.

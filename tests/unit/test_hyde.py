@@ -10,7 +10,7 @@ import pytest
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.backends.llms import models as models_module
 from ketrag_fast.backends.llms.models import Models
-from ketrag_fast.backends.llms.protocol import LanguageModel, Reply
+from ketrag_fast.backends.llms.protocol import LanguageModel, ModelReply
 from ketrag_fast.backends.llms.registry import ModelOptions
 from ketrag_fast.cli.main import main
 from ketrag_fast.errors import BackendError, ConfigError, ModeUnavailable
@@ -97,7 +97,7 @@ def test_a_model_that_is_not_there_is_an_error_of_the_question_alone(place: Path
             index.retrieve("Who?", mode="hyde")
 
 
-def written(reply: Reply) -> str | None:
+def written(reply: ModelReply) -> str | None:
     kept = KeptReply(0, 1, reply.text, reply.finish, reply.error, "unusable", 0, 0)
     return task().judged("Who?", kept)[1]
 
@@ -105,23 +105,23 @@ def written(reply: Reply) -> str | None:
 @pytest.mark.parametrize(
     ("reply", "text"),
     [
-        (Reply(0, " The\nFram ", "stop"), "The Fram"),
-        (Reply(0, "cut sho", "length"), "cut sho"),
-        (Reply(0, "so far", "time"), "so far"),
-        (Reply(0, "", "stop"), None),
-        (Reply(0, " \n", "stop"), None),
-        (Reply(0, "x x x x", "repetition"), None),
-        (Reply(0, "half", "error", error="no"), None),
-        (Reply(0, "half", "cancelled"), None),
-        (Reply(0, "a\ud800b", "stop"), "a?b"),
+        (ModelReply(0, " The\nFram ", "stop"), "The Fram"),
+        (ModelReply(0, "cut sho", "length"), "cut sho"),
+        (ModelReply(0, "so far", "time"), "so far"),
+        (ModelReply(0, "", "stop"), None),
+        (ModelReply(0, " \n", "stop"), None),
+        (ModelReply(0, "x x x x", "repetition"), None),
+        (ModelReply(0, "half", "error", error="no"), None),
+        (ModelReply(0, "half", "cancelled"), None),
+        (ModelReply(0, "a\ud800b", "stop"), "a?b"),
     ],
 )
-def test_what_counts_as_a_passage(reply: Reply, text: str | None) -> None:
+def test_what_counts_as_a_passage(reply: ModelReply, text: str | None) -> None:
     assert written(reply) == text
 
 
 def test_an_endless_passage_is_cut() -> None:
-    assert len(written(Reply(0, "word " * 100_000, "length")) or "") <= 4000
+    assert len(written(ModelReply(0, "word " * 100_000, "length")) or "") <= 4000
 
 
 def test_an_index_opens_its_model_once(place: Path, tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,8 +15,8 @@ from ketrag_fast.errors import ConfigError, DocumentError
 
 if TYPE_CHECKING:
     from ketrag_fast.eval import Collected, DataSet, Run, Side
-    from ketrag_fast.eval.asked import Asked
     from ketrag_fast.eval.judge import Judge
+    from ketrag_fast.eval.model_answers import ModelAnswers
     from ketrag_fast.eval.run import Answerer
     from ketrag_fast.index import Index
 
@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     if seed is not None:
         dataset = concatenated(dataset, seed)
     answers, warnings = _answers(args, dataset)
-    asked: Asked | None = None
+    asked: ModelAnswers | None = None
     if not args.quiet:
         for warning in (*dataset.warnings, *warnings):
             output.warn(warning)
@@ -114,9 +114,9 @@ def run(args: argparse.Namespace) -> int:
         if args.mode is None and args.compare is None:
             modes = [mode for mode in index.modes if not _asks_a_model(mode)]
         if args.answers == "":
-            from ketrag_fast.eval.asked import Asked
+            from ketrag_fast.eval.model_answers import ModelAnswers
 
-            asked = answers = Asked(index, options.flags(args).get("llm"), top=settings.top)
+            asked = answers = ModelAnswers(index, options.flags(args).get("llm"), top=settings.top)
         found = collect(
             index,
             dataset,

@@ -186,12 +186,12 @@ def _against_cost(outcomes: Sequence[Outcome], metric: str) -> Iterator[str]:
         yield _figure(title, plots.scatter(series, label, f"{metric}, %"))
 
 
-def _stages(outcome: Outcome) -> plots.Bar:
+def _stages(outcome: Outcome) -> plots.StackedBar:
     assert outcome.cost is not None  # noqa: S101 - the caller asks only those that ran
     cost = outcome.cost
     rest = max(cost.seconds - sum(cost.stages.values()), 0.0)
     parts = [*cost.stages.items(), ("reading, writing", rest)]
-    return plots.Bar(outcome.name, _merged(parts), f"{cost.seconds:,.2f} s")
+    return plots.StackedBar(outcome.name, _merged(parts), f"{cost.seconds:,.2f} s")
 
 
 def _merged(parts: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
@@ -214,7 +214,7 @@ def _overlaps(report: Report) -> Iterator[str]:
             share = part.jaccard
             total = "both empty" if share is None else f"{100 * share:.0f} % in both"
             stacked = [("A alone", part.only_a), ("both", part.both), ("B alone", part.only_b)]
-            rows.append(plots.Bar(f"{overlap.a} | {overlap.b}", stacked, total))
+            rows.append(plots.StackedBar(f"{overlap.a} | {overlap.b}", stacked, total))
         yield _figure(f"{kind.capitalize()}: in A alone, in both, in B alone", plots.bars(rows, kind))
     yield _table(overlap_table(report))
 

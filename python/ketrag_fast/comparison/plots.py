@@ -37,7 +37,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class StackedBar:
     """One row of stacked parts."""
 
     label: str
@@ -78,7 +78,7 @@ def intervals(rows: Sequence[tuple[str, Sequence[tuple[str, float, float | None,
     return _svg(y + 26, [*grid, *out]) + legend(names)
 
 
-def bars(rows: Sequence[Bar], unit: str) -> str:
+def bars(rows: Sequence[StackedBar], unit: str) -> str:
     """Stacked horizontal bars, the total beside each."""
     names = list(dict.fromkeys(part for row in rows for part, _ in row.parts))
     left = _gutter([row.label for row in rows])

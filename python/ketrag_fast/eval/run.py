@@ -19,7 +19,7 @@ _KEPT_LENGTH = 4096
 _BATCH = 256  # questions in memory at once: some 40 MB of contexts at three budgets
 
 
-class Passage(Protocol):
+class ScoredPassage(Protocol):
     """What scoring reads of a retrieved passage."""
 
     @property
@@ -27,7 +27,7 @@ class Passage(Protocol):
     def to_json(self) -> Mapping[str, Any]: ...  # noqa: D102 - looked at where reasons are asked for
 
 
-class Context(Protocol):
+class ScoredContext(Protocol):
     """What scoring reads of a retrieved context."""
 
     @property
@@ -39,7 +39,7 @@ class Context(Protocol):
     @property
     def timings_ms(self) -> Mapping[str, float]: ...  # noqa: D102
     @property
-    def passages(self) -> Sequence[Passage]: ...  # noqa: D102
+    def passages(self) -> Sequence[ScoredPassage]: ...  # noqa: D102
 
 
 class Retriever(Protocol):
@@ -53,7 +53,7 @@ class Retriever(Protocol):
         budgets: Sequence[int],
         top: int | None = None,
         explain: bool = False,
-    ) -> Sequence[Sequence[Context]]:
+    ) -> Sequence[Sequence[ScoredContext]]:
         """For each question a context for each budget, the question ranked once for all of them."""
 
 
@@ -153,7 +153,7 @@ def _result(
     answers: _Answers,
     mode: str,
     budget: int,
-    context: Context,
+    context: ScoredContext,
     covered: bool | None,
     reply: str | None,
 ) -> Result:
@@ -187,7 +187,7 @@ def _result(
 _EXPLAINED = ("rank", "unit", "document", "start", "end", "score", "channel", "why")
 
 
-def _reasons(context: Context) -> tuple[Mapping[str, Any], ...]:
+def _reasons(context: ScoredContext) -> tuple[Mapping[str, Any], ...]:
     """Of each passage where it is from and why it is there; its text is in the index."""
     passages = (passage.to_json() for passage in context.passages)
     return tuple({name: passage[name] for name in _EXPLAINED} for passage in passages)

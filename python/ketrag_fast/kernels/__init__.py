@@ -21,7 +21,7 @@ is called with (done, total) and stops the work by returning False. Compressed r
 
 from __future__ import annotations
 
-from ketrag_fast.kernels.context import Context, fill, render, split_budget
+from ketrag_fast.kernels.context import FilledContext, fill, render, split_budget
 from ketrag_fast.kernels.cooccurrence import (
     NOBODY,
     CooccurrenceNeighbours,
@@ -81,9 +81,9 @@ __all__ = [
     "NOBODY",
     "Bipartite",
     "Codes",
-    "Context",
     "CooccurrenceNeighbours",
     "Corpus",
+    "FilledContext",
     "KeywordPool",
     "KnnGraph",
     "LocalContext",

@@ -14,7 +14,7 @@ from ketrag_fast.kernels.arrays import U32, U64, whole
 from ketrag_fast.kernels.text import pack
 
 
-class Context(NamedTuple):
+class FilledContext(NamedTuple):
     """A printed context and its rows (arrays of equal length, in the order printed).
 
     `tokens` is the sum of `row_tokens` and of the header; `starts` and `ends` are offsets into the UTF-8
@@ -56,7 +56,7 @@ def render(
     fill_policy: str = "first_overflow_stops",
     oversize_policy: str = "truncate",
     encoding: str = "cl100k_base",
-) -> Context:
+) -> FilledContext:
     """The first of `candidates` (unit ids, best first) that fit `token_budget`, printed.
 
     A row costs its prefix, `n_tokens[unit]` (the count of `title + "\\n" + text`, or of the text alone
@@ -69,7 +69,7 @@ def render(
     packed_titles = None
     if titles is not None:
         packed_titles = (*pack(titles), np.arange(len(titles), dtype=np.uint32))
-    return Context(
+    return FilledContext(
         *_core.render(
             whole(candidates, np.uint32, "candidates"),
             *pack(texts),

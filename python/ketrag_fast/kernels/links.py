@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 
@@ -72,6 +73,8 @@ def walk(
     *,
     vectors: Vectors | None = None,
     exact: bool = False,
+    form: Literal["first", "second"] = "first",
+    lengths: F64 | None = None,
     threads: int = 0,
     report: Report = None,
 ) -> list[Hits]:
@@ -79,7 +82,13 @@ def walk(
 
     With `vectors` variant A of the specification, else C. `exact` computes stage 1 over every unit
     and node, as the specification writes it; the default is local, so that its cost does not grow
-    with the index. Raises InputError on shapes that do not fit and on values that are not finite.
+    with the index.
+
+    The second form adds a second round and chains of three. `lengths` are its logarithms of the units'
+    lengths in characters plus one; without them it takes their numbers of keywords. Its first two places
+    are chosen by another sum than that of the scores, which fall from the third place on.
+
+    Raises InputError on shapes that do not fit and on values that are not finite.
     """
     given = vectors or Vectors(*[np.zeros((0, 0), np.float32)] * 3)
     return _rows(
@@ -91,6 +100,8 @@ def walk(
             sentence_vectors=given.sentences if vectors else None,
             question_vectors=given.questions if vectors else None,
             exact=exact,
+            form=form,
+            lengths=lengths,
             threads=threads,
             report=report,
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ketrag_fast.reference.skeleton import Count, Node, entity_row, relation_head
+from ketrag_fast.reference.skeleton import Count, EntityNode, entity_row, relation_head
 
 ENTITIES = "-----Entities-----\nid|entity|description|number of relationships\n"
 RELATIONS = "\n\n-----Relationships-----\nid|source|target|description|weight|rank|links\n"
@@ -28,8 +28,8 @@ def table(head: str, rows: Sequence[tuple[str, int]], budget: int, count: Count)
 
 
 def local_search(
-    entities: Sequence[Node],
-    relations: Sequence[Node],
+    entities: Sequence[EntityNode],
+    relations: Sequence[EntityNode],
     selected: Sequence[int],
     unit_texts: Sequence[str],
     unit_tokens: Sequence[int],
@@ -70,7 +70,7 @@ def local_search(
     return first + kept[0] + last, used + cost, list(selected[:shown]), joined, units[:some]
 
 
-def prefix(relations: Sequence[Node], members: set[int], most: int) -> list[tuple[int, str]]:
+def prefix(relations: Sequence[EntityNode], members: set[int], most: int) -> list[tuple[int, str]]:
     """The relations of the first entities with their links: inside first, then the best that lead out."""
     inside = [r for r, pair in enumerate(relations) if set(pair.ends) <= members]
     outside = [r for r, pair in enumerate(relations) if len(set(pair.ends) & members) == 1]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 Count = Callable[[str], int]
 
 
-class Entity(NamedTuple):
+class EntityRecord(NamedTuple):
     """A record of one chunk."""
 
     name: str
@@ -19,7 +19,7 @@ class Entity(NamedTuple):
     description: str
 
 
-class Relation(NamedTuple):
+class RelationRecord(NamedTuple):
     """A record of one chunk."""
 
     source: str
@@ -28,16 +28,16 @@ class Relation(NamedTuple):
     strength: float
 
 
-class Reply(NamedTuple):
+class ChunkReply(NamedTuple):
     """What was read out of one chunk."""
 
     chunk: int
-    entities: Sequence[Entity]
-    relations: Sequence[Relation]
+    entities: Sequence[EntityRecord]
+    relations: Sequence[RelationRecord]
 
 
 @dataclass
-class Node:
+class EntityNode:
     """An entity, or a relation with its two ends."""
 
     name: str = ""
@@ -60,7 +60,7 @@ class Node:
 
 
 def fold(
-    replies: Sequence[Reply],
+    replies: Sequence[ChunkReply],
     chunk_units: Sequence[Sequence[int]],
     unit_texts: Sequence[str],
     count: Count,
@@ -68,17 +68,17 @@ def fold(
     *,
     mention: bool = False,
     description_tokens: int = 500,
-) -> tuple[list[Node], list[Node], list[int]]:
+) -> tuple[list[EntityNode], list[EntityNode], list[int]]:
     """(entities, relations, dropped); `replies` in ascending chunk id. `cut(text, n)`: its first n tokens."""
-    entities: dict[str, Node] = {}
-    relations: dict[frozenset[str], Node] = {}
+    entities: dict[str, EntityNode] = {}
+    relations: dict[frozenset[str], EntityNode] = {}
     dropped = [0, 0, 0]
     for chunk, records, joins in replies:
         for name, kind, description in records:
             if not upper(name):
                 dropped[0] += 1
                 continue
-            node = entities.setdefault(upper(name), Node(upper(name)))
+            node = entities.setdefault(upper(name), EntityNode(upper(name)))
             node.type = node.type or upper(kind)
             node.say(description, chunk)
         for source, target, description, strength in joins:
@@ -87,9 +87,9 @@ def fold(
                 dropped[1 if not all(ends) else 2] += 1
                 continue
             for end in ends:
-                entities.setdefault(end, Node(end)).say("", chunk)
+                entities.setdefault(end, EntityNode(end)).say("", chunk)
             place = {name: i for i, name in enumerate(entities)}
-            new = Node(ends=(place[ends[0]], place[ends[1]]))
+            new = EntityNode(ends=(place[ends[0]], place[ends[1]]))
             node = relations.setdefault(frozenset(ends), new)
             node.weight += strength if math.isfinite(strength) else 1.0
             node.say(description, chunk)
@@ -158,12 +158,12 @@ def _spelt(c: str) -> bool:
     return c.isalnum() and not any(low <= ord(c) <= high for low, high in unspaced)
 
 
-def entity_row(number: int, node: Node) -> str:
+def entity_row(number: int, node: EntityNode) -> str:
     """`id|entity|description|number of relationships` with its line break."""
     return f"{number}|{cell(node.name)}|{cell(node.description)}|{node.rank}\n"
 
 
-def relation_head(number: int, node: Node, names: Mapping[int, str]) -> str:
+def relation_head(number: int, node: EntityNode, names: Mapping[int, str]) -> str:
     """A relation's row up to the links."""
     source, target = (cell(names[i]) for i in node.ends)
     weight = f"{node.weight}" if node.weight else ""

@@ -20,7 +20,7 @@ NONE = 2**32 - 1
 
 
 @dataclass(frozen=True)
-class Asked:
+class WalkQuestion:
     """Ids of what the index knows of a question."""
 
     keywords: list[int]
@@ -34,7 +34,8 @@ def vocabulary(links: Arrays, name: str) -> list[str]:
     return [blob[a:b].decode() for a, b in pairwise(ends)]
 
 
-def _rows(links: Arrays, name: str, columns: int, values: str | None = None) -> Array:
+def rows_of(links: Arrays, name: str, columns: int, values: str | None = None) -> Array:
+    """Rows of a relation as a dense matrix, of ones or of the `values` array."""
     indptr, indices = links[f"{name}_indptr"], links[f"{name}_indices"]
     out = np.zeros((len(indptr) - 1, columns))
     for row in range(len(out)):
@@ -43,23 +44,26 @@ def _rows(links: Arrays, name: str, columns: int, values: str | None = None) -> 
     return out
 
 
-def _idf(has: Array) -> Array:
+def to_idf(has: Array) -> Array:
+    """ln(1 + (n - df + .5) / (df + .5)) of each column."""
     n, df = len(has), (has > 0).sum(axis=0)
     result: Array = np.log(1 + (n - df + 0.5) / (df + 0.5))
     return result
 
 
-def _z(x: Array) -> Array:
+def z(x: Array) -> Array:
+    """Standardised; zero where the deviation is rounding noise."""
     return (x - x.mean()) / x.std() if x.std() > 1e-6 else np.zeros_like(x)
 
 
-def _best_first(scores: Array) -> NDArray[np.intp]:
+def best_first(scores: Array) -> NDArray[np.intp]:
+    """Places of scores, the greatest first, of equal ones the first."""
     return np.argsort(-scores, kind="stable")
 
 
 def saturation(links: Arrays) -> Array:
     """tf / (tf + k1 (1 - b + b length / mean length)), units by keywords; k1 = 1.2, b = .75."""
-    tf = _rows(links, "unit_keywords", len(vocabulary(links, "keywords")), "unit_keywords_tf")
+    tf = rows_of(links, "unit_keywords", len(vocabulary(links, "keywords")), "unit_keywords_tf")
     length = tf.sum(axis=1, keepdims=True)
     result: Array = tf / (tf + 1.2 * (1 - 0.75 + 0.75 * length / max(float(length.mean()), 1e-9)))
     return result
@@ -68,7 +72,7 @@ def saturation(links: Arrays) -> Array:
 def bm25(links: Arrays, keywords: list[int]) -> Array:
     """The score of every unit for distinct keyword ids."""
     part = saturation(links)
-    result: Array = (part * _idf(part))[:, keywords].sum(axis=1)
+    result: Array = (part * to_idf(part))[:, keywords].sum(axis=1)
     return result
 
 
@@ -84,59 +88,88 @@ def _step(mass: Array, weights: Array, asked: list[int]) -> Array:
     return result
 
 
-def _pool_scores(links: Arrays, asked: Asked, similarity: Array | None) -> Array:
+def step(links: Arrays, asked: WalkQuestion, mass: Array) -> Array:
+    """One step over keywords, names and subjects."""
     part = saturation(links)
-    words = part * _idf(part)
-    names = _rows(links, "unit_names", len(vocabulary(links, "names")))
-    subjects = _rows(links, "unit_subjects", len(vocabulary(links, "subjects")))
-    direct = _z(words[:, asked.keywords].sum(axis=1))
-    if similarity is not None:
-        direct = _z(_z(similarity) + direct)
-    best = _best_first(direct)[:20]
+    names = rows_of(links, "unit_names", len(vocabulary(links, "names")))
+    subjects = rows_of(links, "unit_subjects", len(vocabulary(links, "subjects")))
+    arrived = 0.34 * _step(mass, part * to_idf(part), asked.keywords)
+    arrived += 0.33 * _step(mass, names * to_idf(names), asked.names)
+    arrived += 0.33 * _step(mass, subjects * to_idf(subjects), asked.subjects)
+    return arrived
+
+
+def spread(links: Arrays, asked: WalkQuestion, direct: Array) -> Array:
+    """The direct match, and the walk from the best by it."""
+    best = best_first(direct)[:20]
     restart = np.zeros(len(direct))
     restart[best] = np.exp(direct[best] - direct[best[0]])
     restart /= restart.sum()
     mass = restart
     for _ in range(3):
-        arrived = 0.34 * _step(mass, words, asked.keywords)
-        arrived += 0.33 * _step(mass, names * _idf(names), asked.names)
-        arrived += 0.33 * _step(mass, subjects * _idf(subjects), asked.subjects)
-        mass = 0.5 * restart + 0.5 * arrived
-    return direct + 1.5 * _z(np.log(mass + 1e-9))
+        mass = 0.5 * restart + 0.5 * step(links, asked, mass)
+    return direct + 1.5 * z(np.log(mass + 1e-9))
 
 
-def _linked(a: Array, b: Array, weights: Array) -> float:
+def _pool_scores(links: Arrays, asked: WalkQuestion, similarity: Array | None) -> Array:
+    direct = z(bm25(links, asked.keywords))
+    if similarity is not None:
+        direct = z(z(similarity) + direct)
+    return spread(links, asked, direct)
+
+
+def linked(a: Array, b: Array, weights: Array) -> float:
+    """How rare the rarest thing is that both have: a soft maximum."""
     return float(((a * b * weights**8).sum()) ** 0.125)
 
 
-def _projection(q: Array, p: Array, r: Array) -> float:
+def projection(q: Array, p: Array, r: Array) -> float:
+    """Length of the projection of q on the plane of the two others."""
     a, b, c = float(q @ p), float(q @ r), float(np.clip(p @ r, -0.98, 0.98))
     return float(np.sqrt(max((a * a + b * b - 2 * a * b * c) / (1 - c * c), 0.0)))
 
 
-def walk(links: Arrays, asked: Asked, vectors: tuple[Array, Array, Array] | None = None) -> Array:
+def move_question(
+    first_sentence: list[int], pool: list[int], scores: Array, vectors: tuple[Array, Array, Array]
+) -> Array:
+    """Stage 3: every candidate gains by its nearness to the question moved towards each of the best four."""
+    anchors = best_first(scores)[:4]
+    gain = np.full(len(pool), -np.inf)
+    for k in map(int, anchors):
+        own = vectors[1][first_sentence[pool[k]] : first_sentence[pool[k] + 1]]
+        towards = 0.5 * own[int(np.argmax(own @ vectors[2]))] if len(own) else 0.0
+        moved = vectors[2] + towards
+        near = vectors[0][pool] @ (moved / max(float(np.linalg.norm(moved)), 1e-12))
+        near -= 0.1 * (scores[anchors[0]] - scores[k])
+        near[k] = -np.inf
+        gain = np.maximum(gain, near)
+    moved_to: Array = scores + 3 * gain
+    return moved_to
+
+
+def walk(links: Arrays, asked: WalkQuestion, vectors: tuple[Array, Array, Array] | None = None) -> Array:
     """The score of every unit; `vectors` of units, sentences and the question give variant A."""
     n, log = len(links["unit_subject"]), float(np.log(max(len(links["unit_subject"]), 2)))
     counts = {name: len(vocabulary(links, name)) for name in ("keywords", "names", "subjects")}
     sat = saturation(links)
     units = {
         "keywords": (sat > 0).astype(float),
-        "names": _rows(links, "unit_names", counts["names"]),
-        "subjects": _rows(links, "unit_subjects", counts["subjects"]),
+        "names": rows_of(links, "unit_names", counts["names"]),
+        "subjects": rows_of(links, "unit_subjects", counts["subjects"]),
     }
-    idf = {name: _idf(has) for name, has in units.items()}
+    idf = {name: to_idf(has) for name, has in units.items()}
     worth = {name: x / log for name, x in idf.items()}
     for name, ids in (("keywords", asked.keywords), ("names", asked.names), ("subjects", asked.subjects)):
         worth[name][ids] = 0
-    in_keywords = _rows(links, "sentence_keywords", counts["keywords"])
-    in_names = _rows(links, "sentence_names", counts["names"])
-    mentions = _rows(links, "unit_mentions", counts["subjects"])
+    in_keywords = rows_of(links, "sentence_keywords", counts["keywords"])
+    in_names = rows_of(links, "sentence_names", counts["names"])
+    mentions = rows_of(links, "unit_mentions", counts["subjects"])
     terms = asked.keywords
     weights = idf["keywords"][terms] / max(float(idf["keywords"][terms].sum()), 1e-9)
 
     def strength(x: tuple[Array, Array, Array], y: tuple[Array, Array, Array]) -> float:
         cover = float(np.maximum(x[0][terms], y[0][terms]) @ weights)
-        link = 0.7 * _linked(x[1], y[1], worth["keywords"]) + 0.3 * _linked(x[2], y[2], worth["names"])
+        link = 0.7 * linked(x[1], y[1], worth["keywords"]) + 0.3 * linked(x[2], y[2], worth["names"])
         return (6.0 if vectors else 9.0) * cover + 3.5 * link
 
     def mention(by: int, of: int) -> float:
@@ -150,7 +183,7 @@ def walk(links: Arrays, asked: Asked, vectors: tuple[Array, Array, Array] | None
         )
         whole += 3.5 * 0.6 * max(mention(j, i), mention(i, j))
         if vectors:
-            whole += 6 * _projection(vectors[2], vectors[0][j], vectors[0][i])
+            whole += 6 * projection(vectors[2], vectors[0][j], vectors[0][i])
         closest = 0.0
         for x in range(int(links["first_sentence"][j]), int(links["first_sentence"][j + 1])):
             for y in range(int(links["first_sentence"][i]), int(links["first_sentence"][i + 1])):
@@ -159,26 +192,17 @@ def walk(links: Arrays, asked: Asked, vectors: tuple[Array, Array, Array] | None
                     (in_keywords[y], in_keywords[y], in_names[y]),
                 )
                 if vectors:
-                    value += 6 * _projection(vectors[2], vectors[1][x], vectors[1][y])
+                    value += 6 * projection(vectors[2], vectors[1][x], vectors[1][y])
                 closest = max(closest, value)
         return 0.5 * whole + 0.5 * closest
 
     first = _pool_scores(links, asked, vectors[0] @ vectors[2] if vectors else None)
-    order = _best_first(first)
+    order = best_first(first)
     scores = first - 1e4
     for j in map(int, order[:200]):
         scores[j] = 0.1 * first[j] + max((pair(j, int(i)) for i in order[:30] if i != j), default=0.0)
     if vectors and n > 1:
-        pool = order[:200]
-        anchors = pool[_best_first(scores[pool])[:4]]
-        gain = np.full(n, -np.inf)
-        for k in map(int, anchors):
-            own = vectors[1][int(links["first_sentence"][k]) : int(links["first_sentence"][k + 1])]
-            step = 0.5 * own[int(np.argmax(own @ vectors[2]))] if len(own) else 0.0
-            moved = vectors[2] + step
-            near = vectors[0] @ (moved / max(float(np.linalg.norm(moved)), 1e-12))
-            near -= 0.1 * (scores[anchors[0]] - scores[k])
-            near[k] = -np.inf
-            gain = np.maximum(gain, near)
-        scores[pool] += 3 * gain[pool]
+        pool = [int(u) for u in order[:200]]
+        first_sentence = [int(x) for x in links["first_sentence"]]
+        scores[pool] = move_question(first_sentence, pool, scores[pool], vectors)
     return scores

@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from ketrag_fast.backends.llms.protocol import LanguageModel, Limits, Prompt, Reply
+from ketrag_fast.backends.llms.protocol import LanguageModel, Limits, ModelReply, Prompt
 from ketrag_fast.backends.spending import LimitReachedError
 from ketrag_fast.errors import BackendError, Cancelled
 from ketrag_fast.progress import Limited, Meter
@@ -40,7 +40,7 @@ class Spent:
     stopped: str | None = None
     """`limit_seconds` or `limit_usd`."""
 
-    def add(self, reply: Reply, *, called: bool = True) -> None:
+    def add(self, reply: ModelReply, *, called: bool = True) -> None:
         """One reply; `called` is False where nothing was sent."""
         self.asked += called
         self.tokens_in += reply.tokens_in
@@ -174,7 +174,7 @@ class Driver:
         finally:
             self.spent.seconds += time.monotonic() - started
 
-    def stream(self, prompt: Prompt, limits: Limits, piece: Callable[[str], bool | None]) -> Reply:
+    def stream(self, prompt: Prompt, limits: Limits, piece: Callable[[str], bool | None]) -> ModelReply:
         """One reply, given to `piece` as it is made, until that returns False. Nothing of it is kept.
 
         Raises BackendError where the model fails.
@@ -184,7 +184,7 @@ class Driver:
         started = time.monotonic()
         try:
             for part in self.model.stream(prompt, limits, lambda: stop.is_set() or self.expired):
-                if isinstance(part, Reply):
+                if isinstance(part, ModelReply):
                     self.spent.add(part)
                     if part.finish == "error":
                         raise BackendError(f"{self.name} gave no answer: {part.error}")
@@ -292,9 +292,9 @@ class _Run:
             f"{self._task.subject} does not fit the model's context of {self._model.identity.context} "
             f"tokens: {max(room, 0)} are left to reply"
         )
-        self._take(Reply(prompt.number, "", "error", error=error), called=False)
+        self._take(ModelReply(prompt.number, "", "error", error=error), called=False)
 
-    def _take(self, reply: Reply, *, called: bool = True) -> None:
+    def _take(self, reply: ModelReply, *, called: bool = True) -> None:
         if reply.finish == "cancelled" or reply.number not in self._open:
             return
         item, driver = self._todo[reply.number], self._driver

@@ -17,7 +17,7 @@ from ketrag_fast.backends.embedders.fingerprint import identify, of_folder, requ
 from ketrag_fast.backends.embedders.folder import look
 from ketrag_fast.backends.embedders.native import SHORT
 from ketrag_fast.backends.embedders.registry import Options, fingerprint, load
-from ketrag_fast.backends.embedders.verified import FILE, Choice, Verified, cache_folder
+from ketrag_fast.backends.embedders.verified import FILE, PrecisionChoice, Verified, cache_folder
 from ketrag_fast.cli.main import main
 from ketrag_fast.errors import BackendError, BackendMissing, Cancelled, ConfigError, ModelMismatch
 from ketrag_fast.kernels.encoder import Encoder
@@ -185,13 +185,13 @@ def test_a_choice_is_made_once_and_remembered(folder: Path, monkeypatch: pytest.
 
 def test_bf16_that_is_too_far_is_not_used(folder: Path) -> None:
     mark = of_folder(look(folder))
-    far = Choice("portable", "bf16", 0.5)
+    far = PrecisionChoice("portable", "bf16", 0.5)
     for wanted in ("auto auto", "bf16 auto"):
         Verified().put(mark, wanted, far)
     assert load(f"native:{folder}").engine.closeness > 0.999  # measured anew: auto never takes such a one
     with pytest.raises(BackendError, match="too far from fp32"):
         load(f"native:{folder}", Options(precision="bf16"))
-    Verified().put(mark, "auto auto", Choice("portable", "f32", 1.0, (), "bf16 was 0.5 close"))
+    Verified().put(mark, "auto auto", PrecisionChoice("portable", "f32", 1.0, (), "bf16 was 0.5 close"))
     model = load(f"native:{folder}")
     assert (model.engine.precision, model.engine.notes) == ("fp32", ("bf16 was 0.5 close",))
 
@@ -199,7 +199,7 @@ def test_bf16_that_is_too_far_is_not_used(folder: Path) -> None:
 def test_what_was_verified_is_believed_only_if_it_makes_sense(tmp_path: Path) -> None:
     verified = Verified(tmp_path / "c")
     assert verified.get("a", "auto auto") is None
-    choice = Choice("portable", "bf16", 0.9995, (("portable", "bf16", 2.5),), "why")
+    choice = PrecisionChoice("portable", "bf16", 0.9995, (("portable", "bf16", 2.5),), "why")
     verified.put("a", "auto auto", choice)
     assert Verified(tmp_path / "c").get("a", "auto auto") == choice
     assert verified.get("b", "auto auto") is None and verified.get("a", "f32 auto") is None

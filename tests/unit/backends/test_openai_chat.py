@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ketrag_fast.backends.llms.openai import OpenAIModel
-from ketrag_fast.backends.llms.protocol import Limits, Prompt, Reply
+from ketrag_fast.backends.llms.protocol import Limits, ModelReply, Prompt
 from ketrag_fast.backends.llms.registry import ModelOptions, open_model
 from ketrag_fast.backends.patience import Patience
 from ketrag_fast.backends.spending import Account, LimitReachedError
@@ -48,7 +48,7 @@ def server() -> Iterator[Chat]:
         yield running
 
 
-def ask(model: OpenAIModel, count: int = 1, limits: Limits = LIMITS) -> list[Reply]:
+def ask(model: OpenAIModel, count: int = 1, limits: Limits = LIMITS) -> list[ModelReply]:
     return sorted(model.replies(prompts(count), limits), key=lambda reply: reply.number)
 
 
@@ -277,7 +277,7 @@ def test_the_network_is_not_used_when_forbidden(monkeypatch: pytest.MonkeyPatch,
 def test_the_limit_in_dollars_stops_before_it_is_passed(server: Chat) -> None:
     account = Account(1.0, 0.01, usd_per_million_out=4.0)
     model = connect(server.url, account=account, slots=2)
-    seen: list[Reply] = []
+    seen: list[ModelReply] = []
     with pytest.raises(LimitReachedError, match=r"0\.01 USD"):
         seen.extend(model.replies(prompts(500), LIMITS))
     assert 5 < len(seen) < 100
@@ -314,7 +314,7 @@ def test_a_stream_comes_in_pieces_and_ends_with_the_whole() -> None:
     with Chat(lambda _: "the answer is [1]") as server:
         *pieces, last = connect(server.url).stream(prompts(1)[0], Limits(tokens=50))
         assert pieces == ["the ", "answer ", "is ", "[1] "]
-        assert isinstance(last, Reply)
+        assert isinstance(last, ModelReply)
         assert (last.text, last.tokens_in, last.tokens_out, last.finish) == (
             "the answer is [1] ",
             7,
@@ -343,16 +343,16 @@ def test_streams_that_go_wrong() -> None:
             list(connect(proxy.url).stream(prompts(1)[0], limits))
     with Chat(lambda _: "") as server:
         *pieces, last = connect(server.url).stream(prompts(1)[0], limits)
-        assert isinstance(last, Reply)
+        assert isinstance(last, ModelReply)
         assert (last.finish, "empty" in (last.error or "")) == ("error", True)
 
 
 def test_a_stream_is_stopped_at_once() -> None:
     with Chat(lambda _: " ".join(map(str, range(1000))), pause=0.05) as server:
         model = connect(server.url)
-        seen: list[str | Reply] = []
+        seen: list[str | ModelReply] = []
         seen.extend(model.stream(prompts(1)[0], Limits(tokens=5000), lambda: len(server.said) > 3))
-        assert isinstance(seen[-1], Reply)
+        assert isinstance(seen[-1], ModelReply)
         assert seen[-1].finish == "cancelled"
         assert seen[-1].text.startswith("0 1 2 ")
         assert len(server.said) < 1000
@@ -378,9 +378,9 @@ def test_a_real_model_behind_a_real_server(tiny_gguf: Path, offers: Any) -> None
         again = ask(connect(server.url, "tiny"), 3, Limits(tokens=96, seconds=60.0, schema=LIMITS.schema))
         assert [reply.text for reply in again] == [reply.text for reply in found]
         *pieces, last = model_stream(server.url)
-        assert isinstance(last, Reply)
+        assert isinstance(last, ModelReply)
         assert "".join(map(str, pieces)) == last.text
 
 
-def model_stream(url: str) -> list[str | Reply]:
+def model_stream(url: str) -> list[str | ModelReply]:
     return list(connect(url, "tiny").stream(prompts(1)[0], Limits(tokens=16, seconds=60.0)))

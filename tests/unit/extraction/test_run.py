@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ketrag_fast.backends.llms.protocol import Prompt, Reply
+from ketrag_fast.backends.llms.protocol import ModelReply, Prompt
 from ketrag_fast.backends.spending import Account
 from ketrag_fast.errors import BackendError, Cancelled, ExtractionError
 from ketrag_fast.extraction.run import Reading, ReadingOutcome
@@ -104,8 +104,8 @@ def test_a_chunk_that_cannot_be_read_is_listed_and_not_asked_again(place: Place)
 
 
 def test_a_failed_call_is_tried_again_now_and_in_the_next_build(place: Place) -> None:
-    def refuses(prompt: Prompt) -> Reply | str:
-        return Reply(0, "", "error", error="HTTP 500") if prompt.number == 2 else good(prompt)
+    def refuses(prompt: Prompt) -> ModelReply | str:
+        return ModelReply(0, "", "error", error="HTTP 500") if prompt.number == 2 else good(prompt)
 
     model = Scripted(refuses)
     found = place.read(model)
@@ -115,8 +115,8 @@ def test_a_failed_call_is_tried_again_now_and_in_the_next_build(place: Place) ->
 
 
 def test_an_endpoint_that_is_gone_ends_the_build_and_loses_nothing(place: Place) -> None:
-    def dies(prompt: Prompt) -> Reply | str:
-        return good(prompt) if prompt.number < 4 else Reply(0, "", "error", error="refused")
+    def dies(prompt: Prompt) -> ModelReply | str:
+        return good(prompt) if prompt.number < 4 else ModelReply(0, "", "error", error="refused")
 
     with pytest.raises(BackendError, match="10 calls in a row failed; the last said: refused"):
         place.read(Scripted(dies), 40)
@@ -138,7 +138,7 @@ def test_gleanings_are_turns_of_their_own(place: Place) -> None:
 
 
 def test_a_gleaning_that_fails_costs_the_chunk_nothing(place: Place) -> None:
-    def say(prompt: Prompt) -> Reply | str:
+    def say(prompt: Prompt) -> ModelReply | str:
         return good(prompt) if not prompt.turns else "sorry"
 
     found = place.read(Scripted(say), 4, gleanings=2)
@@ -163,12 +163,12 @@ def test_ten_barren_chunks_at_the_start_stop_the_build(place: Place) -> None:
     [
         ("", "says nothing"),
         ("Sure! Here is the list you asked for.", "does not keep to the form"),
-        (Reply(0, '{"e":[', "length"), "--llm-tokens"),
-        (Reply(0, "", "time"), "--llm-seconds"),
-        (Reply(0, "la la la la", "repetition"), "repeats itself"),
+        (ModelReply(0, '{"e":[', "length"), "--llm-tokens"),
+        (ModelReply(0, "", "time"), "--llm-seconds"),
+        (ModelReply(0, "la la la la", "repetition"), "repeats itself"),
     ],
 )
-def test_the_likely_cause_is_named(place: Place, reply: Reply | str, hint: str) -> None:
+def test_the_likely_cause_is_named(place: Place, reply: ModelReply | str, hint: str) -> None:
     with pytest.raises(ExtractionError) as caught:
         place.read(Scripted(lambda prompt: reply), 40)
     assert hint in str(caught.value.hint)
@@ -246,7 +246,7 @@ def test_the_progress_line_says_how_it_goes(place: Place) -> None:
 def test_a_wrong_number_and_a_monstrous_reply_do_no_harm(place: Place) -> None:
     class Confused(Scripted):
         def replies(self, *args: object, **more: object):  # type: ignore[no-untyped-def, override]
-            yield Reply(999, "x", "stop")
+            yield ModelReply(999, "x", "stop")
             yield from super().replies(*args, **more)  # type: ignore[arg-type]
 
     monster = '{"e":[["Anna Qa","person","' + "\ud800 very long " * 100_000

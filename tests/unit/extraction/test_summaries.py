@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ketrag_fast.backends.llms.protocol import Prompt, Reply
+from ketrag_fast.backends.llms.protocol import ModelReply, Prompt
 from ketrag_fast.errors import BackendError, Cancelled
 from ketrag_fast.extraction.run import Reading
 from ketrag_fast.extraction.summaries import Described, Summaries, Summary, described, summary_of
@@ -78,4 +78,4 @@ def test_lines_that_do_not_fit_are_no_dead_endpoint(
 
 def test_a_dead_endpoint_ends_it(write: Callable[..., tuple[list[Summary], Reading]]) -> None:
     with pytest.raises(BackendError, match="10 calls in a row failed; the last said: gone"):
-        write(Scripted(lambda _: Reply(0, "", "error", error="gone")))
+        write(Scripted(lambda _: ModelReply(0, "", "error", error="gone")))

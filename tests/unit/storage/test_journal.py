@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ketrag_fast.backends.llms.protocol import Reply
+from ketrag_fast.backends.llms.protocol import ModelReply
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.extraction.reader import dumps, loads
 from ketrag_fast.extraction.records import EntityRecord, Extraction, RelationRecord
@@ -24,7 +24,7 @@ def test_rows_come_back_in_order(tmp_path: Path) -> None:
         reader = journal.reader("key", "spec", {"a": 1})
         for key in keys[::2]:
             journal.put(reader.number, key, row("second", 0, 2))
-            journal.put(reader.number, key, row("gleaned", 1), Reply(0, "", "stop", 5, 3, 1, 0.5))
+            journal.put(reader.number, key, row("gleaned", 1), ModelReply(0, "", "stop", 5, 3, 1, 0.5))
             journal.put(reader.number, key, row("first"))
     with Journal(tmp_path / "x.sqlite") as journal:
         again = journal.reader("key", "moved", {})

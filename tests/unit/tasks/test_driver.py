@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ketrag_fast.backends.llms.protocol import Cancel, Limits, Prompt, Reply
+from ketrag_fast.backends.llms.protocol import Cancel, Limits, ModelReply, Prompt
 from ketrag_fast.backends.spending import Account
 from ketrag_fast.errors import BackendError, Cancelled
 from ketrag_fast.progress import Event, Limited, Meter
@@ -92,7 +92,7 @@ def test_stopped_from_outside() -> None:
 
 def test_a_dead_model_ends_it_and_one_bad_word_does_not() -> None:
     with pytest.raises(BackendError, match=f"{ERRORS} calls in a row failed; the last said: gone"):
-        run(Scripted(lambda _: Reply(0, "", "error", error="gone")))
+        run(Scripted(lambda _: ModelReply(0, "", "error", error="gone")))
     _, items = run(Scripted(lambda p: "no" if p.text == "w3" else ok(p)))
     assert [item.about for item in items if not item.values] == ["w3"]
     assert len(items[3].kept) == 2
@@ -132,7 +132,7 @@ def test_progress_is_reported_in_the_callers_thread_alone() -> None:
     class Threaded(Scripted):
         def replies(
             self, prompts: Iterable[Prompt], limits: Limits, cancel: Cancel | None = None
-        ) -> Iterator[Reply]:
+        ) -> Iterator[ModelReply]:
             assert cancel is not None
             time.sleep(0.25)  # so long that progress is due
             other = threading.Thread(target=cancel)

@@ -19,7 +19,7 @@ from ketrag_fast.backends.embedders.fingerprint import of_folder
 from ketrag_fast.backends.embedders.folder import ModelFolder
 from ketrag_fast.backends.embedders.protocol import CLOSE, Engine, Precision, Role, Streamed
 from ketrag_fast.backends.embedders.tokens import whole
-from ketrag_fast.backends.embedders.verified import Choice, Verified
+from ketrag_fast.backends.embedders.verified import PrecisionChoice, Verified
 from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, IndexDamaged, InputError
 from ketrag_fast.kernels.encoder import KERNEL_VARIABLE, Encoder
 
@@ -106,7 +106,7 @@ class NativeEmbedder(Streamed):
 
     def _choose(
         self, precision: Precision, verified: Verified, fingerprint: Callable[[], str]
-    ) -> tuple[Encoder, Choice]:
+    ) -> tuple[Encoder, PrecisionChoice]:
         """The fastest kernel, and bf16 only where its vectors stay close to those of f32.
 
         Measured and compared once, and remembered for this model and processor.
@@ -122,7 +122,7 @@ class NativeEmbedder(Streamed):
             encoder = self._open(own, forced)
             closeness = encoder.closeness(threads=self._threads)
             timings = tuple(encoder.timings)
-            choice = Choice(encoder.kernel, encoder.precision, closeness, timings, encoder.note)
+            choice = PrecisionChoice(encoder.kernel, encoder.precision, closeness, timings, encoder.note)
             verified.put(fingerprint(), wanted, choice)
         if choice.precision == "bf16" and choice.closeness < CLOSE:
             raise BackendError(
@@ -133,7 +133,7 @@ class NativeEmbedder(Streamed):
         return encoder or self._open(choice.precision, choice.kernel), choice
 
 
-def _serves(choice: Choice, precision: str, kernel: str) -> bool:
+def _serves(choice: PrecisionChoice, precision: str, kernel: str) -> bool:
     """Whether a remembered choice is one that could have been made; files can be edited."""
     if kernel != "auto" and choice.kernel != kernel and choice.precision != "f32":
         return False
@@ -152,7 +152,7 @@ def refusal(folder: ModelFolder) -> str | None:
         raise BackendError(f"{folder.path}: {error.message}", hint=_DAMAGED) from error
 
 
-def _engine(encoder: Encoder, choice: Choice) -> Engine:
+def _engine(encoder: Encoder, choice: PrecisionChoice) -> Engine:
     precision = "bf16" if encoder.precision == "bf16" else "fp32"
     version = f"{_core.__version__}, {encoder.kernel}"
     notes = () if choice.note is None else (choice.note,)

@@ -27,7 +27,7 @@ _ENTRIES: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class PrecisionChoice:
     """A kernel in a precision (f32, bf16), the lowest cosine of its vectors to f32, and why.
 
     `timings` are (kernel, precision, microseconds of a token in one layer), the fastest first; empty where
@@ -41,7 +41,7 @@ class Choice:
     note: str | None = None
 
     @classmethod
-    def of(cls, data: Any, known: Iterable[str]) -> Choice | None:
+    def of(cls, data: Any, known: Iterable[str]) -> PrecisionChoice | None:
         """Of JSON, if it makes sense on a machine with the `known` kernels."""
         try:
             timings = tuple((str(k), str(p), float(t)) for k, p, t in data["timings"])
@@ -62,11 +62,11 @@ class Verified:
     def __init__(self, folder: Path | None = None) -> None:
         self._file = (folder or cache_folder()) / FILE
 
-    def get(self, fingerprint: str, wanted: str) -> Choice | None:
+    def get(self, fingerprint: str, wanted: str) -> PrecisionChoice | None:
         """What was chosen for this model where `wanted` (a precision and a kernel's name or auto) was."""
-        return Choice.of(self._read().get(_key(fingerprint, wanted)), kernels())
+        return PrecisionChoice.of(self._read().get(_key(fingerprint, wanted)), kernels())
 
-    def put(self, fingerprint: str, wanted: str, choice: Choice) -> None:
+    def put(self, fingerprint: str, wanted: str, choice: PrecisionChoice) -> None:
         """Remembers it; a folder that cannot be written is no error."""
         entries = dict(list(self._read().items())[-_ENTRIES:]) | {_key(fingerprint, wanted): asdict(choice)}
         try:

@@ -35,7 +35,7 @@ from ketrag_fast.backends.llms.openai_messages import (
     request_body,
     whole,
 )
-from ketrag_fast.backends.llms.protocol import Cancel, Finish, Limits, ModelIdentity, Prompt, Reply
+from ketrag_fast.backends.llms.protocol import Cancel, Finish, Limits, ModelIdentity, ModelReply, Prompt
 from ketrag_fast.backends.llms.registry import ModelOptions
 from ketrag_fast.backends.openai import key_for, parts_of, weight
 from ketrag_fast.backends.patience import Patience
@@ -106,12 +106,12 @@ class OpenAIModel:
 
     def replies(
         self, prompts: Iterable[Prompt], limits: Limits, cancel: Cancel | None = None
-    ) -> Generator[Reply, None, None]:
+    ) -> Generator[ModelReply, None, None]:
         """See the protocol. LimitReachedError once the next request might cost too much: what is under way
         then is still waited for and yielded before it is raised.
         """
         waiting = iter(prompts)
-        running: dict[Future[Reply], tuple[Prompt, float]] = {}
+        running: dict[Future[ModelReply], tuple[Prompt, float]] = {}
         stop = threading.Event()
         failures = 0
         ending: BackendError | None = None
@@ -144,15 +144,17 @@ class OpenAIModel:
                         stop.set()
                         self._abort()
                         for prompt, began in running.values():
-                            yield Reply(prompt.number, "", "cancelled", seconds=time.monotonic() - began)
+                            yield ModelReply(prompt.number, "", "cancelled", seconds=time.monotonic() - began)
                         return
             finally:  # the first fault, or the wish to stop, ends the rest without waiting for its replies
                 stop.set()
                 self._abort()
 
-    def stream(self, prompt: Prompt, limits: Limits, cancel: Cancel | None = None) -> Iterator[str | Reply]:
+    def stream(
+        self, prompt: Prompt, limits: Limits, cancel: Cancel | None = None
+    ) -> Iterator[str | ModelReply]:
         """See the protocol."""
-        events: SimpleQueue[str | Reply | BaseException] = SimpleQueue()
+        events: SimpleQueue[str | ModelReply | BaseException] = SimpleQueue()
         stop = threading.Event()
         began = time.monotonic()
         said: list[str] = []
@@ -172,7 +174,7 @@ class OpenAIModel:
                     item = events.get(timeout=LOOK_SECONDS)
                 except Empty:
                     item = None
-                if isinstance(item, Reply):
+                if isinstance(item, ModelReply):
                     yield item
                     return
                 if isinstance(item, BaseException):
@@ -181,7 +183,9 @@ class OpenAIModel:
                     said.append(item)
                     yield item
                 if cancel is not None and cancel():
-                    yield Reply(prompt.number, "".join(said), "cancelled", seconds=time.monotonic() - began)
+                    yield ModelReply(
+                        prompt.number, "".join(said), "cancelled", seconds=time.monotonic() - began
+                    )
                     return
         finally:
             stop.set()
@@ -195,12 +199,12 @@ class OpenAIModel:
 
     # ------------------------------------------------------------ one request
 
-    def _reply(self, prompt: Prompt, limits: Limits, stop: threading.Event) -> Reply:
+    def _reply(self, prompt: Prompt, limits: Limits, stop: threading.Event) -> ModelReply:
         """One prompt's reply; what would fail every prompt is raised."""
         began = time.monotonic()
 
-        def failed(finish: Finish, error: str | None) -> Reply:
-            return Reply(prompt.number, "", finish, seconds=time.monotonic() - began, error=error)
+        def failed(finish: Finish, error: str | None) -> ModelReply:
+            return ModelReply(prompt.number, "", finish, seconds=time.monotonic() - began, error=error)
 
         try:
             part = self._whole_reply(prompt, limits, stop)
@@ -218,7 +222,7 @@ class OpenAIModel:
             return replace(failed("error", str(error)), tokens_in=self._weight(prompt))
         except BackendError as error:
             return failed("error", str(error))
-        return Reply(
+        return ModelReply(
             prompt.number,
             part.text,
             part.finish,
@@ -250,7 +254,7 @@ class OpenAIModel:
             sent, received = (part.tokens_in, part.tokens_out) if part else (0, 0)
             self.account.settle(booked, sent, limits.tokens, received)
 
-    def _stream(self, prompt: Prompt, limits: Limits, stop: threading.Event) -> Iterator[str | Reply]:
+    def _stream(self, prompt: Prompt, limits: Limits, stop: threading.Event) -> Iterator[str | ModelReply]:
         began = time.monotonic()
         client = self._client(limits)
         stopped = self._stopper(client, limits, stop)
@@ -289,7 +293,7 @@ class OpenAIModel:
         text = "".join(said)
         out = weight(text) if usage.tokens_out is None else usage.tokens_out
         problem = None if text.strip() or finish == "time" else EMPTY
-        yield Reply(
+        yield ModelReply(
             prompt.number,
             text,
             "error" if problem else finish,

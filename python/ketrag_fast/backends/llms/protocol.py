@@ -16,7 +16,7 @@ Cancel = Callable[[], bool]
 
 Finish = Literal["stop", "length", "time", "repetition", "cancelled", "error"]
 """Why a reply ended: by itself, at the cap on tokens, at the cap on seconds, because it repeated
-itself, because it was told to, or because something failed (`Reply.error` says what)."""
+itself, because it was told to, or because something failed (`ModelReply.error` says what)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ModelReply:
     """What came back for the prompt of that number; `text` is what there was when it ended."""
 
     number: int
@@ -95,15 +95,17 @@ class LanguageModel(Protocol):
 
     def replies(
         self, prompts: Iterable[Prompt], limits: Limits, cancel: Cancel | None = None
-    ) -> Generator[Reply, None, None]:
+    ) -> Generator[ModelReply, None, None]:
         """One reply for each prompt, as they finish, in any order. `prompts` is read as slots get free.
 
         Once `cancel` says so, what is under way ends as "cancelled", no further prompt is read, and the
         iterator ends. Raises BackendError, BackendMissing, NetworkForbidden.
         """
 
-    def stream(self, prompt: Prompt, limits: Limits, cancel: Cancel | None = None) -> Iterator[str | Reply]:
-        """The pieces of one reply as they are made, and last the whole Reply."""
+    def stream(
+        self, prompt: Prompt, limits: Limits, cancel: Cancel | None = None
+    ) -> Iterator[str | ModelReply]:
+        """The pieces of one reply as they are made, and last the whole ModelReply."""
 
     def close(self) -> None:
         """Gives back memory and connections."""

@@ -14,7 +14,7 @@ import pytest
 
 from ketrag_fast.backends.llms.llama.chat_template import ChatTemplate
 from ketrag_fast.backends.llms.llama.model import LlamaCppModel, Tuning
-from ketrag_fast.backends.llms.protocol import Limits, Prompt, Reply
+from ketrag_fast.backends.llms.protocol import Limits, ModelReply, Prompt
 from ketrag_fast.backends.llms.registry import ModelOptions, open_model
 from ketrag_fast.errors import BackendError, ConfigError
 from tests.support.gguf_model import TINY, write_model
@@ -47,11 +47,11 @@ def prompts(texts: list[str] | None = None) -> list[Prompt]:
     return [Prompt(n, INSTRUCTIONS, text) for n, text in enumerate(texts or TEXTS)]
 
 
-def by_number(replies: Iterator[Reply]) -> dict[int, Reply]:
+def by_number(replies: Iterator[ModelReply]) -> dict[int, ModelReply]:
     return {reply.number: reply for reply in replies}
 
 
-def check(reply: Reply) -> None:
+def check(reply: ModelReply) -> None:
     assert reply.finish == "stop", reply
     rows = json.loads(reply.text)["e"]
     assert 1 <= len(rows) <= 3
@@ -247,7 +247,7 @@ def test_a_longer_prompt_gets_a_larger_context(tiny_gguf: Path) -> None:
 def test_streaming(model: LlamaCppModel) -> None:
     for limits in (Limits(tokens=60, seconds=60), LIMITS):
         *pieces, last = model.stream(prompts()[4], limits)
-        assert isinstance(last, Reply)
+        assert isinstance(last, ModelReply)
         assert len(pieces) > 3
         assert "".join(map(str, pieces)) == last.text
 

@@ -8,8 +8,8 @@ from typing import Any, Final, Literal
 
 from ketrag_fast.backends.llms.llama.json_cursor import Cursor, MismatchError
 from ketrag_fast.backends.llms.llama.json_form import Form
-from ketrag_fast.backends.llms.llama.weights import Choice, Weights, make_grammar
-from ketrag_fast.backends.llms.protocol import Finish, Limits, Reply
+from ketrag_fast.backends.llms.llama.weights import Weights, WeightsChoice, make_grammar
+from ketrag_fast.backends.llms.protocol import Finish, Limits, ModelReply
 
 ForcedTokens = Literal["batch", "single", "off"]
 """What is done with text that the grammar forces: its tokens are fed in one batch; the same tokens are
@@ -34,7 +34,7 @@ class Decoding:
         limits: Limits,
         cap: int,
         weights: Weights,
-        choice: Choice,
+        choice: WeightsChoice,
         grammar: tuple[Form, str] | None,
         forced: ForcedTokens,
     ) -> None:
@@ -89,10 +89,10 @@ class Decoding:
         if self.finish is None and seconds is not None and time.monotonic() - self._began > seconds:
             self.finish = "time"
 
-    def reply(self, finish: Finish | None = None) -> Reply:
+    def reply(self, finish: Finish | None = None) -> ModelReply:
         """What there is; `finish` where it was ended from outside."""
         self._flush()
-        return Reply(
+        return ModelReply(
             self.number,
             self.text,
             finish or self.finish or "cancelled",

@@ -24,8 +24,8 @@ from ketrag_fast.backends.llms.llama.gguf_file import read_gguf
 from ketrag_fast.backends.llms.llama.json_form import form_of, grammar_of
 from ketrag_fast.backends.llms.llama.memory import cores, free_memory, require_memory
 from ketrag_fast.backends.llms.llama.slots import Slots
-from ketrag_fast.backends.llms.llama.weights import EXTRA, Choice, Weights
-from ketrag_fast.backends.llms.protocol import Cancel, Limits, ModelIdentity, Prompt, Reply
+from ketrag_fast.backends.llms.llama.weights import EXTRA, Weights, WeightsChoice
+from ketrag_fast.backends.llms.protocol import Cancel, Limits, ModelIdentity, ModelReply, Prompt
 from ketrag_fast.backends.llms.registry import ModelOptions
 from ketrag_fast.errors import BackendError, BackendMissing, ConfigError
 
@@ -130,13 +130,15 @@ class LlamaCppModel:
 
     def replies(
         self, prompts: Iterable[Prompt], limits: Limits, cancel: Cancel | None = None
-    ) -> Generator[Reply, None, None]:
+    ) -> Generator[ModelReply, None, None]:
         """See `LanguageModel`. Raises ConfigError where no grammar can be made of the schema."""
         for event in self._events(prompts, limits, cancel, pieces=False):
-            if isinstance(event, Reply):
+            if isinstance(event, ModelReply):
                 yield event
 
-    def stream(self, prompt: Prompt, limits: Limits, cancel: Cancel | None = None) -> Iterator[str | Reply]:
+    def stream(
+        self, prompt: Prompt, limits: Limits, cancel: Cancel | None = None
+    ) -> Iterator[str | ModelReply]:
         """See `LanguageModel`."""
         yield from self._events([prompt], limits, cancel, pieces=True)
 
@@ -155,7 +157,7 @@ class LlamaCppModel:
 
     def _events(
         self, prompts: Iterable[Prompt], limits: Limits, cancel: Cancel | None, *, pieces: bool
-    ) -> Iterator[str | Reply]:
+    ) -> Iterator[str | ModelReply]:
         if self._busy:
             raise ConfigError("this model is answering already; open it once more for a second use")
         grammar = None
@@ -180,7 +182,7 @@ class LlamaCppModel:
             self._opened = Slots(
                 self._file,
                 weights,
-                Choice(weights),
+                WeightsChoice(weights),
                 template,
                 slots=self._slots,
                 limit=self._limit,

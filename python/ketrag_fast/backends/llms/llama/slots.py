@@ -10,8 +10,8 @@ from ketrag_fast.backends.llms.llama.context import BATCH, AbortedError, LlamaCo
 from ketrag_fast.backends.llms.llama.decoding import Decoding, ForcedTokens
 from ketrag_fast.backends.llms.llama.gguf_file import GgufFile
 from ketrag_fast.backends.llms.llama.memory import fitting_slots, free_memory, rounded
-from ketrag_fast.backends.llms.llama.weights import Choice, Weights
-from ketrag_fast.backends.llms.protocol import Cancel, Limits, Prompt, Reply
+from ketrag_fast.backends.llms.llama.weights import Weights, WeightsChoice
+from ketrag_fast.backends.llms.protocol import Cancel, Limits, ModelReply, Prompt
 from ketrag_fast.errors import BackendError
 
 
@@ -22,7 +22,7 @@ class Slots:
         self,
         file: GgufFile,
         weights: Weights,
-        choice: Choice,
+        choice: WeightsChoice,
         template: ChatTemplate,
         *,
         slots: int,
@@ -69,7 +69,7 @@ class Slots:
 
     def run(
         self, prompts: Iterator[Prompt], limits: Limits, grammar: Any, cancel: Cancel | None, *, pieces: bool
-    ) -> Iterator[str | Reply]:
+    ) -> Iterator[str | ModelReply]:
         """Replies as they end, and with `pieces` (of one prompt) their text as it grows."""
         wanted = 1 if pieces else self._wanted
         waiting: Prompt | None = None
@@ -88,7 +88,7 @@ class Slots:
                     if admitted is None:
                         break  # it needs the context to itself for a moment
                     waiting = None
-                    if isinstance(admitted, Reply):
+                    if isinstance(admitted, ModelReply):
                         yield admitted
                 if any(decoding.finish is None for decoding in self._replies.values()):
                     self._step(cancel)
@@ -100,7 +100,7 @@ class Slots:
             for decoding in list(self._replies.values()):
                 yield decoding.reply(decoding.finish or "cancelled")
             if waiting is not None:
-                yield Reply(waiting.number, "", "cancelled")
+                yield ModelReply(waiting.number, "", "cancelled")
         finally:
             self._clear()
 
@@ -113,13 +113,13 @@ class Slots:
 
     def _admit(
         self, prompt: Prompt, limits: Limits, grammar: Any, cancel: Cancel | None, wanted: int
-    ) -> Literal[True] | Reply | None:
-        """True where the prompt has a slot now, a Reply where it cannot have one, None where it must wait."""
+    ) -> Literal[True] | ModelReply | None:
+        """True where the prompt has a slot now, a reply where it cannot have one, None where it must wait."""
         prefix, rest = self.tokens(prompt)
         taken = len(prefix) + len(rest)
         left = self._limit - taken
         if left < 1:
-            return Reply(
+            return ModelReply(
                 prompt.number,
                 "",
                 "error",
@@ -136,7 +136,7 @@ class Slots:
             except BackendError as error:
                 if not self._made_for:  # the very first: the others would fare no better
                     raise
-                return Reply(prompt.number, "", "error", taken, error=str(error))
+                return ModelReply(prompt.number, "", "error", taken, error=str(error))
         if context.prefix != tuple(prefix):
             if self._replies:
                 return None
@@ -190,7 +190,7 @@ class Slots:
                 decoding.choose(logits)
             decoding.look_at_clock()
 
-    def _ended(self, pieces: bool) -> Iterator[str | Reply]:
+    def _ended(self, pieces: bool) -> Iterator[str | ModelReply]:
         for slot in [slot for slot, decoding in self._replies.items() if decoding.finish is not None]:
             decoding = self._replies.pop(slot)
             reply = decoding.reply()

@@ -124,7 +124,7 @@ class Weights:
             size = -count
 
 
-class Choice:
+class WeightsChoice:
     """The best token that a grammar allows: equal to masking all of them, at a fraction of the cost.
 
     The grammar is asked about the most likely tokens first; the best of those that it allows is the best

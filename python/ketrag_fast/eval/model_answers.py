@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _CITED: Final = re.compile(r"\s*\[\d+\]")
 
 
-class Asked:
+class ModelAnswers:
     """Asks `llm` (else the index's setting `writer`) once for each question, mode and budget.
 
     A question that the model fails on has no answer and is counted in `failed`; a model that fails before

@@ -1,0 +1,108 @@
+//! Chains of three: the best pairs of partners, lengthened by a candidate.
+
+use crate::rank::walk_pairs::{Pairs, LANES};
+use crate::sparse::{rank_order, Scored};
+
+/// Best pairs that are lengthened.
+const CHAINS: usize = 10;
+/// What a third unit covers beyond the two.
+const COVER: f64 = 5.0;
+/// A pair counts less by this times its distance in worth to the best.
+const GAP: f64 = 0.5;
+
+/// Two partners, what their pair loses to the best, and what they cover together.
+#[derive(Debug)]
+struct Chain {
+    partners: [usize; 2],
+    loss: f64,
+    covered: Vec<f64>,
+}
+
+#[derive(Debug)]
+pub(super) struct Chains<'a> {
+    partners: &'a [u32],
+    /// The best pairs so far: i times [`LANES`] plus j, i < j, and the better of the two directions.
+    found: Vec<Scored>,
+    chains: Vec<Chain>,
+    shares: Vec<f64>,
+    own: Vec<f64>,
+}
+
+impl<'a> Chains<'a> {
+    pub fn new(partners: &'a [u32]) -> Self {
+        let (found, chains) = (Vec::new(), Vec::new());
+        Self { partners, found, chains, shares: Vec::new(), own: Vec::new() }
+    }
+
+    /// Pairs the partner with every other: its best pair, not less than 0. `plus` is its own part of a pair's
+    /// worth. Looked at closely is only what may be the best or one of the best ten.
+    pub fn pairs_of(&mut self, pairs: &mut Pairs<'_>, partner: usize, plus: f64) -> f64 {
+        let unit = self.partners[partner];
+        let most = pairs.at_most(unit);
+        let order = (0..self.partners.len() as u32).map(|i| Scored { id: i, score: most[i as usize] });
+        let mut order: Vec<Scored> = order.filter(|o| o.id as usize != partner).collect();
+        order.sort_unstable_by(rank_order);
+        let mut best = 0.0f64;
+        for Scored { id, score } in order {
+            let floor =
+                if self.found.len() < CHAINS { f64::NEG_INFINITY } else { self.found[CHAINS - 1].score };
+            if score <= best && score + plus < floor {
+                break;
+            }
+            let i = id as usize;
+            let worth = pairs.exactly(unit, i);
+            best = best.max(worth);
+            self.add((partner.min(i) * LANES + partner.max(i)) as u32, worth + plus);
+        }
+        best
+    }
+
+    fn add(&mut self, id: u32, score: f64) {
+        match self.found.iter_mut().find(|known| known.id == id) {
+            Some(known) => known.score = known.score.max(score),
+            None => self.found.push(Scored { id, score }),
+        }
+        self.found.sort_unstable_by(rank_order);
+        // More than ten: one that falls out may come back by its other direction only with what it has now.
+        self.found.truncate(CHAINS);
+    }
+
+    /// After the last pair.
+    pub fn close(&mut self, pairs: &Pairs<'_>) {
+        let Self { found, chains, shares, .. } = self;
+        *shares = pairs.shares();
+        let most = found.first().map_or(0.0, |best| best.score);
+        chains.extend(found.iter().map(|pair| {
+            let (i, j) = (pair.id as usize / LANES, pair.id as usize % LANES);
+            let both = pairs.partner_covers(i).into_iter().zip(pairs.partner_covers(j));
+            let covered = both.map(|(a, b)| a.max(b)).collect();
+            Chain { partners: [i, j], loss: GAP * (most - pair.score), covered }
+        }));
+    }
+
+    /// The best chain that the unit makes as the third; 0 where there is no pair.
+    pub fn best(&mut self, pairs: &mut Pairs<'_>, unit: u32) -> f64 {
+        if self.chains.is_empty() {
+            return 0.0;
+        }
+        pairs.at_most(unit);
+        pairs.covers(unit, &mut self.own);
+        let Self { chains, shares, own, .. } = self;
+        let plain = |chain: &Chain| {
+            let new = own.iter().zip(&chain.covered).zip(&*shares);
+            let new: f64 = new.map(|((own, both), share)| (own - both).max(0.0) * share).sum();
+            COVER * new - chain.loss
+        };
+        let mut known = [None; LANES];
+        let mut best = f64::NEG_INFINITY;
+        for chain in chains.iter() {
+            let base = plain(chain);
+            for i in chain.partners {
+                if base + pairs.linked_at_most(unit, i) > best {
+                    best = best.max(base + *known[i].get_or_insert_with(|| pairs.linked(unit, i)));
+                }
+            }
+        }
+        best
+    }
+}

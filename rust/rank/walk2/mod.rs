@@ -1,0 +1,280 @@
+//! The second form of the walk: two rounds, and chains of three.
+//!
+//! Round 1 is the first form's, with pairs that know who mentions whom and whether the question names the
+//! partner. Round 2 takes what the best pair covers out of the question and walks again from what the rest
+//! finds; the best of round 1 take one step more. Both add candidates and partners. The final score is a
+//! weighted sum of the best pair, the best chain, the direct matches, the step, and what the question says
+//! of the candidate's subject. In the first two places the direct match counts more: the two of a pair
+//! share its worth, and for a question that one unit answers the direct match alone tells them apart.
+//!
+//! Tried in the sketch and needed: without the direct match in the sum, half of the questions that one
+//! passage answers lose their first place.
+
+mod chains;
+mod subjects;
+
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+use crate::rank::links_view::LinksView;
+use crate::rank::question::Question;
+use crate::rank::walk::{dot, move_question, Dense, Options, OUTSIDE_POOL};
+use crate::rank::walk_pairs::{ask_ahead, Pairs};
+use crate::rank::walk_partners::{asked_keywords, saturation, PairScratch, Worth};
+use crate::rank::walk_pool::{reach, step_from, stepped, PoolScratch, TINY};
+use crate::sparse::{rank_order, Leaders, Scored};
+use chains::Chains;
+use subjects::Subjects;
+
+/// Candidates of round 1, by stage 1.
+const POOL: usize = 150;
+/// The first candidates, with which every candidate is paired.
+const PARTNERS: usize = 30;
+/// The best of round 1, from which one step is walked.
+const SEEDS: usize = 8;
+/// Candidates added by the walk of the rest of the question, and by the step.
+const REST_POOL: usize = 50;
+const STEP_POOL: usize = 30;
+/// Partners added: the best of round 1, and the best by the rest of the question. With [`PARTNERS`] at most
+/// as many as a pair has lanes.
+const BEST_PARTNERS: usize = 10;
+const REST_PARTNERS: usize = 10;
+/// A mention counts whole; these stand beside units, which count half.
+const WORTH: Worth = Worth { cover: 9.0, cover_dense: 6.0, mentions: 2.0 * 1.0, mentioned: 2.0 * 1.5 };
+/// A partner whose subject the question names counts more, by the share of it that is named.
+const NAMED_PARTNER: f64 = 2.0 * 2.5;
+/// A keyword with saturation 1 / 1.5 counts as covered when the rest of the question is formed.
+const SATURATED: f64 = 1.5;
+/// Weights of the sum. Lengths: natural logarithms of characters.
+const STAGE1: f64 = 0.1;
+const REST: f64 = 0.03;
+const STEP: f64 = 0.16;
+const NAMED: f64 = 2.5;
+const SUBJECT: f64 = 1.5;
+const LENGTH_ROUND_1: f64 = -0.4;
+const LENGTH: f64 = -0.5;
+const LENGTH_DENSE: f64 = -0.4;
+const CHAIN: f64 = 0.8;
+const CHAIN_DENSE: f64 = 0.5;
+/// The first places, and the weight of stage 1 there.
+const FIRST: usize = 2;
+const FIRST_STAGE1: f64 = 0.3;
+
+/// Buffers of one thread, kept from question to question.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    question: Question,
+    subjects: Subjects,
+    first: PoolScratch,
+    rest: PoolScratch,
+    step: PoolScratch,
+    pairs: PairScratch,
+}
+
+/// One candidate and what it is scored by.
+#[derive(Debug, Clone, Copy, Default)]
+struct Row {
+    unit: u32,
+    stage1: f64,
+    rest: f64,
+    step: f64,
+    named: f64,
+    subject: f64,
+    length: f64,
+    pair: f64,
+    chain: f64,
+}
+
+/// The best `top` units, best first by the walk's second form.
+///
+/// `lengths`: the natural logarithm of each unit's length in characters, plus one; without it, of its
+/// number of keywords. Scores fall from the third place on: the first two places go by a sum in which the
+/// direct match counts more, and carry the score of the other. What finds nothing, and what comes after the
+/// candidates, is as in the first form. With vectors, a question with no known keyword is ranked by them
+/// alone.
+#[allow(clippy::too_many_arguments)] // those of the first form, and the lengths
+pub fn rank(
+    links: &LinksView<'_>,
+    lengths: Option<&[f64]>,
+    dense: Option<Dense<'_>>,
+    question: &str,
+    top: usize,
+    options: Options,
+    scratch: &mut Scratch,
+    progress: &Progress,
+) -> Result<Vec<Scored>> {
+    if let Some(dense) = &dense {
+        dense.check(links)?;
+    }
+    check_lengths(links, lengths)?;
+    progress.check()?;
+    let Scratch { question: known, subjects, first, rest, step, pairs: buffers } = scratch;
+    known.read(links, question);
+    let (dense, known) = (dense.as_ref(), &*known);
+    let blind = dense.is_none_or(|d| d.query.iter().all(|&x| x == 0.0));
+    if links.units() == 0 || top == 0 || (blind && known.keywords.is_empty()) {
+        return Ok(Vec::new());
+    }
+    if let (Some(dense), true) = (dense, known.keywords.is_empty()) {
+        return by_vectors(links, dense, top, progress);
+    }
+    subjects.read(known);
+    let length = |unit: u32| match lengths {
+        Some(lengths) => lengths[unit as usize],
+        None => f64::from(links.unit_length[unit as usize]).ln_1p(),
+    };
+    let row_of = |subjects: &mut Subjects, unit: u32, stage1: f64| {
+        let (named, subject) = (subjects.named(links, unit), subjects.share(links, unit));
+        Row { unit, stage1, named, subject, length: length(unit), ..Row::default() }
+    };
+
+    // Round 1.
+    let stage1 = reach(links, dense, known, None, options, first, progress)?;
+    let order = stage1.best(top.max(POOL + REST_POOL + STEP_POOL));
+    let pool = &order[..order.len().min(POOL)];
+    let early: Vec<u32> = pool.iter().take(PARTNERS).map(|p| p.id).collect();
+    let mut rows: Vec<Row> = Vec::with_capacity(POOL + REST_POOL + STEP_POOL);
+    let mut pairs = Pairs::new(links, dense, known, &early, WORTH, buffers);
+    subjects.bonus(links, &early, NAMED_PARTNER, &mut pairs.bonus);
+    for (at, candidate) in pool.iter().enumerate() {
+        ask_ahead(links, pool, at);
+        let mut row = row_of(subjects, candidate.id, candidate.score);
+        row.pair = pairs.best(candidate.id, 0.0, 0..early.len(), progress)?;
+        rows.push(row);
+    }
+    let shown = |row: &Row| row.pair + STAGE1 * row.stage1 + NAMED * row.named + LENGTH_ROUND_1 * row.length;
+    let best = ordered(rows.iter().map(shown));
+    let winner = rows[best[0]].unit;
+    let partner = best_partner(&mut pairs, winner, &early);
+
+    // Round 2: what the rest of the question finds, and a step from the best.
+    let (mine, other) = (saturations(links, known, winner), saturations(links, known, partner));
+    let left: Vec<f64> =
+        mine.iter().zip(&other).map(|(a, b)| 1.0 - (SATURATED * a.max(*b)).min(1.0)).collect();
+    let after = reach(links, None, known, Some(&left), options, rest, progress)?;
+    let seeds: Vec<u32> = best.iter().take(SEEDS).map(|&at| rows[at].unit).collect();
+    let stepped_to = step_from(links, known, &seeds, STEP_POOL, options, step);
+    let rest_order = after.best(REST_POOL);
+    let mut columns = early.clone();
+    let of_best = best.iter().take(BEST_PARTNERS).map(|&at| rows[at].unit);
+    for unit in of_best.chain(rest_order.iter().take(REST_PARTNERS).map(|found| found.id)) {
+        if !columns.contains(&unit) {
+            columns.push(unit);
+        }
+    }
+    let in_pool = rows.len();
+    for unit in rest_order.iter().chain(&stepped_to).map(|found| found.id) {
+        if !rows.iter().any(|row| row.unit == unit) {
+            rows.push(row_of(subjects, unit, stage1.value(unit)));
+        }
+    }
+    for row in &mut rows {
+        row.rest = after.value(row.unit);
+        row.step = (stepped(step, row.unit) + TINY).ln();
+    }
+    let mut pairs = Pairs::new(links, dense, known, &columns, WORTH, buffers);
+    subjects.bonus(links, &columns, NAMED_PARTNER, &mut pairs.bonus);
+    let mut chains = Chains::new(&columns);
+    for (k, row) in rows.iter_mut().enumerate() {
+        if let Some(column) = columns.iter().position(|&unit| unit == row.unit) {
+            progress.check()?;
+            row.pair = chains.pairs_of(&mut pairs, column, STAGE1 * row.stage1);
+        } else {
+            // Of the pool the pairs with the partners of round 1 are known.
+            let from = if k < in_pool { early.len() } else { 0 };
+            row.pair = pairs.best(row.unit, row.pair, from..columns.len(), progress)?;
+        }
+    }
+    chains.close(&pairs);
+    for row in &mut rows {
+        progress.check()?;
+        row.chain = chains.best(&mut pairs, row.unit);
+    }
+    Ok(finish(links, dense, &rows, &order, top))
+}
+
+/// The weighted sum, what stage 3 adds where there are vectors, and the order of places.
+fn finish(
+    links: &LinksView<'_>,
+    dense: Option<&Dense<'_>>,
+    rows: &[Row],
+    order: &[Scored],
+    top: usize,
+) -> Vec<Scored> {
+    let (length, chain) = if dense.is_some() { (LENGTH_DENSE, CHAIN_DENSE) } else { (LENGTH, CHAIN) };
+    let sum = |r: &Row| {
+        let direct = STAGE1 * r.stage1 + REST * r.rest + STEP * r.step;
+        r.pair + direct + NAMED * r.named + SUBJECT * r.subject + length * r.length + chain * r.chain
+    };
+    let mut scores: Vec<f64> = rows.iter().map(sum).collect();
+    if let Some(dense) = dense {
+        let units: Vec<Scored> = rows.iter().map(|r| Scored { id: r.unit, score: 0.0 }).collect();
+        move_question(links, dense, &units, &mut scores);
+    }
+    let direct = rows.iter().zip(&scores).map(|(r, score)| score + (FIRST_STAGE1 - STAGE1) * r.stage1);
+    let first: Vec<usize> = ordered(direct).into_iter().take(FIRST).collect();
+    let others = ordered(scores.iter().copied()).into_iter().filter(|at| !first.contains(at));
+    let places = first.iter().copied().chain(others);
+    let mut found: Vec<Scored> =
+        places.map(|at| Scored { id: rows[at].unit, score: scores[at] }).take(top).collect();
+    let is_row = |unit: u32| rows.iter().any(|row| row.unit == unit);
+    let outside = order.iter().filter(|o| !is_row(o.id));
+    let room = top - found.len();
+    found.extend(outside.take(room).map(|o| Scored { id: o.id, score: o.score - OUTSIDE_POOL }));
+    found
+}
+
+/// Places of scores, the greatest first; of equal ones the first.
+fn ordered(scores: impl Iterator<Item = f64>) -> Vec<usize> {
+    let mut all: Vec<Scored> = scores.zip(0..).map(|(score, id)| Scored { id, score }).collect();
+    all.sort_unstable_by(rank_order);
+    all.iter().map(|s| s.id as usize).collect()
+}
+
+/// The partner of a unit's best pair; the first of equal ones, and a pair with itself is worth nothing.
+fn best_partner(pairs: &mut Pairs<'_>, unit: u32, partners: &[u32]) -> u32 {
+    pairs.at_most(unit);
+    let worth = |i: usize| if partners[i] == unit { 0.0 } else { pairs.exactly(unit, i) };
+    let all: Vec<f64> = (0..partners.len()).map(worth).collect();
+    partners[ordered(all.into_iter())[0]]
+}
+
+/// A unit's saturation of each of the question's keywords.
+fn saturations(links: &LinksView<'_>, question: &Question, unit: u32) -> Vec<f64> {
+    let mut out = vec![0.0; question.keywords.len()];
+    for (k, at) in asked_keywords(links.unit_keywords.row(unit as usize), &question.keywords) {
+        out[k] = saturation(links, unit, at);
+    }
+    out
+}
+
+/// Every unit by its vector alone.
+fn by_vectors(
+    links: &LinksView<'_>,
+    dense: &Dense<'_>,
+    top: usize,
+    progress: &Progress,
+) -> Result<Vec<Scored>> {
+    let mut best = Leaders::new(top);
+    for unit in 0..links.units() as u32 {
+        if unit % 4096 == 0 {
+            progress.check()?;
+        }
+        let score = dot(dense.query, dense.unit(unit));
+        if !score.is_finite() {
+            return Err(Error::input(format!("the vector of unit {unit} is not finite")));
+        }
+        best.push(Scored { id: unit, score });
+    }
+    Ok(best.finish())
+}
+
+fn check_lengths(links: &LinksView<'_>, lengths: Option<&[f64]>) -> Result<()> {
+    let Some(lengths) = lengths else { return Ok(()) };
+    if lengths.len() != links.units() {
+        return Err(Error::input(format!("{} lengths of {} units", lengths.len(), links.units())));
+    }
+    match lengths.iter().position(|x| !x.is_finite()) {
+        Some(at) => Err(Error::input(format!("the length of unit {at} is not finite"))),
+        None => Ok(()),
+    }
+}

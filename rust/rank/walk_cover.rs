@@ -1,0 +1,56 @@
+//! How much of the question sets of its keywords cover.
+
+use crate::rank::links_view::LinksView;
+use crate::rank::question::Question;
+
+/// A question's keywords as bits of one number: of longer questions the rarest count.
+const MAX_TERMS: usize = 64;
+
+/// Share of the question's keywords, by weight, for sets of them given as bits.
+pub(crate) struct Cover {
+    /// The bit of each of the question's keywords; those that do not count have none.
+    pub bits: Vec<Option<u8>>,
+    /// By bit; together they make the weight that a full cover has.
+    pub weights: Vec<f64>,
+    tables: Vec<[f64; 256]>,
+}
+
+impl Cover {
+    pub fn new(links: &LinksView<'_>, question: &Question, weight: f64) -> Self {
+        let idf = |t: u32| links.keyword_idf[t as usize];
+        let asked = &question.keywords;
+        let mut kept: Vec<usize> = (0..asked.len()).collect();
+        if kept.len() > MAX_TERMS {
+            kept.sort_by(|&a, &b| idf(asked[b]).total_cmp(&idf(asked[a])).then(a.cmp(&b)));
+            kept.truncate(MAX_TERMS);
+            kept.sort_unstable();
+        }
+        let total: f64 = kept.iter().map(|&k| idf(asked[k])).sum();
+        let weights: Vec<f64> = kept.iter().map(|&k| weight * idf(asked[k]) / total.max(1e-9)).collect();
+        let mut bits = vec![None; asked.len()];
+        kept.iter().zip(0..).for_each(|(&k, bit)| bits[k] = Some(bit));
+        let tables = weights
+            .chunks(8)
+            .map(|part| {
+                let mut table = [0.0; 256];
+                for set in 1..1usize << part.len() {
+                    let low = set.trailing_zeros() as usize;
+                    table[set] = table[set & (set - 1)] + part[low];
+                }
+                table
+            })
+            .collect();
+        Self { bits, weights, tables }
+    }
+
+    #[inline]
+    pub fn bit(&self, asked: usize) -> u64 {
+        self.bits[asked].map_or(0, |bit| 1 << bit)
+    }
+
+    #[inline]
+    pub fn of(&self, set: u64) -> f64 {
+        let byte = |k: usize| (set >> (8 * k)) as usize & 255;
+        self.tables.iter().enumerate().map(|(k, table)| table[byte(k)]).sum()
+    }
+}

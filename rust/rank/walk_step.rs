@@ -1,0 +1,134 @@
+//! One step of the walk: units to what they have (keywords, names, subjects), and on to units that have it
+//! too, past what the question names.
+
+use crate::rank::links_view::LinksView;
+use crate::rank::question::Question;
+use crate::rank::sparse_sum::SparseSum;
+use crate::rank::walk::Options;
+use crate::sparse::{prefetch, prefetch_range, rank_order, Scored};
+
+/// Share of the mass that goes back to the start at each step.
+pub(crate) const TELEPORT: f64 = 0.5;
+const SHARE_KEYWORD: f64 = 0.34;
+const SHARE_OTHER: f64 = 0.33;
+
+/// One step from units over the nodes of the three graphs to units: 1 - [`TELEPORT`] of the mass.
+pub(crate) fn walk_step(
+    links: &LinksView<'_>,
+    question: &Question,
+    mass: &[Scored],
+    options: Options,
+    nodes: &mut SparseSum,
+    heads: &mut Vec<Scored>,
+    arrived: &mut SparseSum,
+) {
+    let n = links.units();
+    // Which nodes have too many units their idf says, which is read anyway.
+    let rare = if options.exact { f64::NEG_INFINITY } else { least_idf(n, options.max_df) };
+    arrived.clear();
+
+    nodes.clear();
+    for (at, m) in mass.iter().enumerate() {
+        if let Some(far) = mass.get(at + 4) {
+            prefetch(links.unit_keywords.indptr, far.id as usize);
+            prefetch(links.unit_sums, far.id as usize);
+            prefetch(links.unit_norm, far.id as usize);
+        }
+        if let Some(next) = mass.get(at + 2) {
+            let range = links.unit_keywords.range(next.id as usize);
+            prefetch_range(links.unit_keywords.indices, range.clone());
+            prefetch_range(links.unit_tf, range);
+        }
+        let (unit, sum) = (m.id as usize, links.unit_sums[m.id as usize]);
+        if sum <= 0.0 {
+            continue;
+        }
+        let (share, norm) = (m.score / sum, links.unit_norm[unit]);
+        let range = links.unit_keywords.range(unit);
+        for (&x, &tf) in links.unit_keywords.indices[range.clone()].iter().zip(&links.unit_tf[range]) {
+            let idf = links.keyword_idf[x as usize];
+            if idf >= rare {
+                let tf = f64::from(tf);
+                nodes.add(x, share * idf * (tf / (tf + norm)));
+            }
+        }
+    }
+    let heavy = best_nodes(nodes, &question.keywords, SHARE_KEYWORD, options, heads);
+    for (at, node) in heavy.iter().enumerate() {
+        if let Some(far) = heavy.get(at + 4) {
+            prefetch(links.keyword_units.indptr, far.id as usize);
+            prefetch(links.keyword_sum, far.id as usize);
+        }
+        if let Some(next) = heavy.get(at + 2) {
+            let range = links.keyword_units.range(next.id as usize);
+            prefetch_range(links.keyword_units.indices, range.clone());
+            prefetch_range(links.keyword_tf, range);
+        }
+        let x = node.id as usize;
+        let push = node.score * links.keyword_idf[x] / links.keyword_sum[x];
+        let range = links.keyword_units.range(x);
+        let units = &links.keyword_units.indices[range.clone()];
+        for (&unit, &tf) in units.iter().zip(&links.keyword_tf[range]) {
+            let tf = f64::from(tf);
+            arrived.add(unit, push * (tf / (tf + links.unit_norm[unit as usize])));
+        }
+    }
+
+    let others = [
+        (&links.unit_names, &links.name_units, links.name_idf, &question.names, n),
+        (&links.unit_subjects, &links.subject_units, links.subject_idf, &question.subjects, 2 * n),
+    ];
+    for (to_nodes, to_units, idf, asked, sums) in others {
+        nodes.clear();
+        for m in mass {
+            let sum = links.unit_sums[sums + m.id as usize];
+            if sum <= 0.0 {
+                continue;
+            }
+            for &x in to_nodes.row(m.id as usize) {
+                let idf = idf[x as usize];
+                if idf >= rare {
+                    nodes.add(x, m.score / sum * idf);
+                }
+            }
+        }
+        for node in best_nodes(nodes, asked, SHARE_OTHER, options, heads) {
+            let units = to_units.row(node.id as usize);
+            let push = node.score / units.len() as f64;
+            units.iter().for_each(|&unit| arrived.add(unit, push));
+        }
+    }
+}
+
+/// Below the idf of a node with `most` of `n` units, above that of one with more.
+fn least_idf(n: usize, most: u64) -> f64 {
+    let (n, df) = (n as f64, most as f64 + 0.5);
+    match df < n {
+        true => (1.0 + (n - df + 0.5) / (df + 0.5)).ln(),
+        false => f64::NEG_INFINITY,
+    }
+}
+
+/// The nodes that carry mass on, ascending: without what the question names, in the local form only
+/// the best, and rescaled so that together they have the share of this graph.
+fn best_nodes<'a>(
+    nodes: &mut SparseSum,
+    asked: &[u32],
+    share: f64,
+    options: Options,
+    heads: &'a mut Vec<Scored>,
+) -> &'a [Scored] {
+    asked.iter().for_each(|&x| nodes.erase(x));
+    heads.clear();
+    let found = nodes.touched().iter().map(|&id| Scored { id, score: nodes.get(id) });
+    heads.extend(found.filter(|node| node.score > 0.0));
+    if !options.exact && heads.len() > options.nodes {
+        heads.select_nth_unstable_by(options.nodes, rank_order);
+        heads.truncate(options.nodes);
+    }
+    heads.sort_unstable_by_key(|node| node.id);
+    let total: f64 = heads.iter().map(|node| node.score).sum();
+    let scale = (1.0 - TELEPORT) * share / total;
+    heads.iter_mut().for_each(|node| node.score *= scale);
+    heads
+}

@@ -1,0 +1,174 @@
+"""The walk's second form against its slow form, against the sketch's recorded rankings, and bad input."""
+
+from __future__ import annotations
+
+import json
+import math
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.golden import make_walk2 as recorded
+from tests.parity.test_walk import WORDS, asked, build, corpus, plain, sentence, sketch, unit_rows
+
+from ketrag_fast.errors import InputError
+from ketrag_fast.kernels import links as kernel
+from ketrag_fast.reference import walk2 as oracle
+from ketrag_fast.reference.walk import WalkQuestion, vocabulary
+
+__all__ = ["sketch"]  # a fixture
+GOLDEN = Path(recorded.__file__).with_name("walk2.json")
+
+
+def second(links: kernel.Links, question: str, top: int = 1000, **options: object) -> kernel.Hits:
+    [hits] = kernel.walk(links, [question], top, form="second", **options)  # type: ignore[arg-type]
+    return hits
+
+
+def lengths_of(units: list[tuple[str, list[str]]]) -> np.ndarray:
+    return np.log([len(title) + sum(map(len, group)) + 1.0 for title, group in units])
+
+
+def same(hits: kernel.Hits, wanted: tuple[list[int], np.ndarray], tolerance: float) -> None:
+    """Equal candidates with equal scores; units of one score may change places."""
+    ids, scores = hits
+    order, values = wanted
+    assert np.isfinite(scores).all()
+    assert sorted(ids.tolist()) == sorted(order)
+    by_id = dict(zip(ids.tolist(), scores.tolist(), strict=True))
+    for unit, value in zip(order, values, strict=False):
+        assert abs(by_id[unit] - value) <= tolerance
+    np.testing.assert_allclose(scores[2 : len(values)], values[2:], rtol=0, atol=tolerance)
+
+
+@settings(max_examples=60, deadline=None)
+@given(corpus, sentence)
+def test_without_vectors_equals_the_slow_form(units: list[tuple[str, list[str]]], question: str) -> None:
+    links, lengths = build(units), lengths_of(units)
+    known = asked(links, question)
+    hits = second(links, question, exact=True, lengths=lengths)
+    if not known.keywords:
+        assert len(hits[0]) == 0
+        return
+    same(hits, oracle.walk2(links, known, lengths), 1e-7)
+
+
+@settings(max_examples=40, deadline=None)
+@given(corpus, sentence, st.integers(0, 9), st.sampled_from([3, 16, 21]))
+def test_with_vectors_equals_the_slow_form(
+    units: list[tuple[str, list[str]]], question: str, seed: int, dim: int
+) -> None:
+    links, lengths = build(units), lengths_of(units)
+    known = asked(links, question)
+    rng = np.random.default_rng(seed)
+    sentences = int(links["first_sentence"][-1])
+    vectors = kernel.Vectors(*(unit_rows(rng, rows, dim) for rows in (len(units), sentences, 1)))
+    hits = second(links, question, exact=True, lengths=lengths, vectors=vectors)
+    doubles = tuple(np.asarray(x, float) for x in (vectors.units, vectors.sentences, vectors.questions[0]))
+    if not known.keywords:
+        near = doubles[0] @ doubles[2]
+        np.testing.assert_allclose(hits[1], np.sort(near)[::-1], atol=1e-5)
+        return
+    # The choice of a nearest sentence or anchor may turn on the last bit of a float32 product.
+    same(hits, oracle.walk2(links, known, lengths, doubles), 2e-3)
+
+
+@settings(max_examples=20, deadline=None)
+@given(corpus, st.lists(sentence, max_size=5))
+def test_threads_and_the_number_wanted_change_nothing(
+    units: list[tuple[str, list[str]]], questions: list[str]
+) -> None:
+    links = build(units)
+    one, two = (kernel.walk(links, questions, 9, form="second", threads=threads) for threads in (1, 2))
+    many = kernel.walk(links, questions, 1000, form="second", threads=1)
+    assert [(i.tolist(), s.tolist()) for i, s in one] == [(i.tolist(), s.tolist()) for i, s in two]
+    assert [i.tolist() for i, _ in one] == [i.tolist()[:9] for i, _ in many]
+
+
+def test_identical_one_and_two_passages() -> None:
+    for count in (1, 2, 300):
+        same_text = build([("Ada", ["Ada wrote of Byron."])] * count)
+        for exact in (False, True):
+            ids, scores = second(same_text, "Who wrote of Byron?", exact=exact)
+            assert ids.tolist()[:250] == list(range(count))[:250]
+            assert np.isfinite(scores).all()
+
+
+def test_a_subject_that_every_passage_mentions() -> None:
+    units = [("Turin", ["Turin is a city."]), *[(f"Ada {k}", [f"Ada {k} saw Turin."]) for k in range(60)]]
+    links, lengths = build(units), lengths_of(units)
+    for question in ("Who saw Turin?", "Ada 7 saw which city?"):
+        hits = second(links, question, exact=True, lengths=lengths)
+        words = question.lower().rstrip("?").split()
+        names = {" ".join(words[a : a + k]) for a in range(len(words)) for k in range(1, 9)}
+        ids = [vocabulary(links, name) for name in ("keywords", "names", "subjects")]
+        keys = set(words) - {"who", "which"}
+        wanted = zip(ids, (keys, names, names), strict=True)
+        known = WalkQuestion(*[[k for k, word in enumerate(v) if word in wanted] for v, wanted in wanted])
+        same(hits, oracle.walk2(links, known, lengths), 1e-7)
+
+
+def test_a_question_of_a_thousand_keywords_and_long_passages() -> None:
+    words = [f"word{k}" for k in range(1000)]
+    rng = np.random.default_rng(4)  # no two pairs are worth the same
+    some = lambda: " ".join(words[k] for k in rng.integers(0, 1000, rng.integers(5, 40)))  # noqa: E731
+    units = [(f"Title {k}", [some() + ".", some() + "."]) for k in range(40)]
+    units.append(("Long", [f"Sentence {k} has word{k} in it." for k in range(200)]))
+    links, lengths = build(units), lengths_of(units)
+    question = " ".join(words)
+    known = [vocabulary(links, name) for name in ("keywords", "names", "subjects")]
+    keywords = [k for k, word in enumerate(known[0]) if word in set(words)]
+    singles = [[k for k, word in enumerate(v) if word in set(words)] for v in known[1:]]
+    hits = second(links, question, exact=True, lengths=lengths)
+    same(hits, oracle.walk2(links, WalkQuestion(keywords, *singles), lengths), 1e-7)
+
+
+def test_bad_arguments_are_refused() -> None:
+    links = build([("Ada", ["Ada wrote.", "Turin."]), ("Byron", ["Byron wrote of Ada."])])
+    for lengths in (np.zeros(3), np.array([0.0, math.nan])):
+        with pytest.raises(InputError, match="length"):
+            second(links, "Ada", lengths=lengths)
+    with pytest.raises(InputError, match="third"):
+        kernel.walk(links, ["Ada"], 5, form="third")  # type: ignore[arg-type]
+    assert kernel.walk(links, ["", "of the", "日本"], 5, form="second")[0][0].tolist() == []
+    assert [len(i) for i, _ in kernel.walk(build([]), ["Ada"], 5, form="second")] == [0]
+    assert len(second(links, " ".join(WORDS))[0]) == 2
+
+
+@pytest.fixture(scope="module", params=recorded.SETS)
+def dataset(request: pytest.FixtureRequest, sketch: types.ModuleType, data: Path):
+    passages, queries, _ = sketch.read_folder(str(data / request.param))
+    sentences = [sketch.split_sentences(p["text"]) for p in passages]
+    links = kernel.build_links(
+        [plain(sketch, p["title"]) for p in passages],
+        [plain(sketch, p["text"]) for p in passages],
+        [[plain(sketch, s) for s in group] for group in sentences],
+    )
+    strings = [sketch.passage_string(p["title"], p["text"]) for p in passages]
+    lengths = np.log([len(text) + 1.0 for text in strings])
+    return json.loads(GOLDEN.read_text())[request.param], recorded.chosen(queries), links, lengths
+
+
+@pytest.mark.parametrize("variant", ["C", "A"])
+def test_recorded_rankings(dataset, variant: str) -> None:
+    rows, queries, links, lengths = dataset
+    assert [row["id"] for row in rows] == [query["_id"] for query in queries]
+    rows = [row for row in rows if variant in row]
+    texts = [query["text"] for query in queries[: len(rows)]]
+    vectors = None
+    if variant == "A":
+        rng = np.random.default_rng(recorded.SEED)
+        sizes = (len(lengths), int(links["first_sentence"][-1]), recorded.WITH)
+        vectors = kernel.Vectors(*(recorded.unit_rows(rng, rows) for rows in sizes))
+    top = len(lengths)
+    found = kernel.walk(links, texts, top, form="second", exact=True, lengths=lengths, vectors=vectors)
+    assert len(found) == {"C": 20, "A": 4}[variant]
+    tolerance = 1e-4 if variant == "A" else 2e-5
+    for (ids, scores), row in zip(found, rows, strict=True):
+        by_id = dict(zip(ids.tolist(), scores.tolist(), strict=True))
+        for at, (unit, score) in enumerate(row[variant]):
+            assert abs(by_id[unit] - score) < tolerance
+            assert abs(scores[at] - score) < tolerance
