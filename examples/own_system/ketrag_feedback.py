@@ -107,9 +107,9 @@ def feedback(query: Query, arrays: Mapping[str, Mapping[str, Any]]) -> tuple[Ids
     more, likely = _words_of(units[best], scores[best], settings.feedback_words, arrays)
     if more.size:
         own, fed = 1 - settings.feedback_weight, settings.feedback_weight * weights.sum()
-        joined, where = np.unique(np.concatenate([words, more]), return_inverse=True)
-        shares = np.concatenate([own * weights, fed * likely])
-        units, scores = _sorted(*_likelihood((joined, np.bincount(where, shares)), query, arrays))
+        words, where = np.unique(np.concatenate([words, more]), return_inverse=True)
+        weights = np.bincount(where, np.concatenate([own * weights, fed * likely]))
+        units, scores = _sorted(*_likelihood((words, weights), query, arrays))
     return units, scores
 
 
@@ -169,6 +169,12 @@ def _sorted(ids: Ids, scores: Floats) -> Weights:
 
 _SETTINGS = ("feedback_mu", "feedback_units", "feedback_words", "feedback_weight")
 
+RECIPES = {
+    "likelihood": Recipe((Share("likelihood"),), "units that make the question likely"),
+    "feedback": Recipe((Share("feedback"),), "`likelihood`, then again with the words of the best units"),
+}
+PRESETS = {"feedback": {"mode": "feedback", "modes": "auto,likelihood"}}
+
 SYSTEM = System(
     name="feedback",
     source="Lavrenko, Croft 2001; Abdul-Jaleel et al. 2004 (RM3); Zhai, Lafferty 2001 (the smoothing)",
@@ -191,10 +197,7 @@ SYSTEM = System(
             settings=_SETTINGS,
         ),
     ),
-    recipes={
-        "likelihood": Recipe((Share("likelihood"),), "units that make the question likely"),
-        "feedback": Recipe((Share("feedback"),), "`likelihood`, then again with the words of the best units"),
-    },
-    presets={"feedback": {"mode": "feedback", "modes": "auto,likelihood"}},
+    recipes=RECIPES,
+    presets=PRESETS,
     describe=lambda sizes: {"words": sizes["link_keywords"]} if "link_keywords" in sizes else {},
 )
