@@ -37,6 +37,8 @@ PARTS: dict[str, set[str]] = {
     "asking": P0 | {"backends", "tasks"},
     # What a system says about itself: no work, and no system by name.
     "declarations": P0 | P1,
+    # What packages with systems of their own import: names of what is above them, and packed strings.
+    "extending": P0 | {"declarations", "kernels"},
     "stages": P0 | P1 | KERNELS | {"declarations"},
     "channels": P0 | P1 | KERNELS,
     "systems": P0 | P1 | P2 | KERNELS | {"declarations"},

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ketrag_fast.declarations.arrays import Sizes
+from ketrag_fast.declarations.system import System
 from ketrag_fast.pipeline.planning import sizes_of
 from ketrag_fast.storage import reading
 from ketrag_fast.storage.generation import Generation
@@ -54,17 +55,21 @@ def statistics(generation: Generation, path: Path, modes: Sequence[str]) -> dict
             stage.proposes[0]: _search(generation, stage.name) for stage in found.stages if stage.proposes
         },
         "extraction": _extraction(generation, path, sizes),
-        "systems": {
-            system.name: dict(rows)
-            for system in found.systems
-            if system.describe is not None and (rows := system.describe(sizes))
-        },
+        "systems": {system.name: rows for system in found.systems if (rows := _described(system, sizes))},
         "models": {
             name: {key: value for key, value in identity.items() if isinstance(value, (str, int, float))}
             for name, identity in manifest.models.items()
         },
         "settings": dict(manifest.settings),
     }
+
+
+def _described(system: System, sizes: Sizes) -> dict[str, Any]:
+    """What a system reports. One that fails says so in its own place, and the rest stands."""
+    try:
+        return {} if system.describe is None else dict(system.describe(sizes))
+    except Exception as error:  # noqa: BLE001 - whatever another package's function raises
+        return {"error": f"{type(error).__name__}: {error}"}
 
 
 def _values(generation: Generation, stage: str, array: str) -> int:

@@ -33,6 +33,10 @@ class Declares(Protocol):
     def listed(self) -> Mapping[str, tuple[str, ...]]:
         """Values worth listing in the help of settings that take any text: presets, lists of modes."""
 
+    @property
+    def broken(self) -> Mapping[str, str]:
+        """Systems that cannot be used, and why."""
+
     def check(self, settings: Any) -> None:
         """ConfigError where settings do not go together."""
 
@@ -73,10 +77,13 @@ def known(name: str, where: str = "") -> str:
     from difflib import get_close_matches  # here, so that `--help` does not wait for it
 
     near = get_close_matches(plain, catalogue(), 1)
-    raise ConfigError(
-        f"there is no setting {name!r}{where}",
-        hint=f"did you mean {near[0]}?" if near else "`ketrag config show` lists all settings",
-    )
+    hint = f"did you mean {near[0]}?" if near else "`ketrag config show` lists all settings"
+    raise ConfigError(f"there is no setting {name!r}{where}", hint=hint + about_broken(systems().broken))
+
+
+def about_broken(broken: Mapping[str, str]) -> str:
+    """What to add to a hint about a name that there is not: a system that cannot be used may have it."""
+    return "".join(f"; the system {name} cannot be used: {reason}" for name, reason in broken.items())
 
 
 def parse(name: str, text: str) -> Any:

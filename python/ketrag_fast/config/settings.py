@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from ketrag_fast.config.catalogue import catalogue, systems
+from ketrag_fast.config.catalogue import about_broken, catalogue, systems
 from ketrag_fast.config.shared import SharedSettings
 from ketrag_fast.errors import ConfigError
 
@@ -25,6 +25,8 @@ class Settings(SharedSettings):
         known = catalogue()
         if isinstance(values.get("modes"), (list, tuple)):
             values["modes"] = ",".join(map(str, values["modes"]))
+        if isinstance(values.get("modes"), str):  # however it was written: one text for one list
+            values["modes"] = ",".join(mode.strip() for mode in values["modes"].split(","))
         unknown = next((name for name in values if name not in known), None)
         if unknown is not None:
             from ketrag_fast.config.catalogue import known as nearest
@@ -33,7 +35,12 @@ class Settings(SharedSettings):
         object.__setattr__(self, "_given", {name: values[name] for name in known if name in values})
         for name, spec in known.items():
             value = values.get(name, spec.default)
-            spec.check(value)
+            try:
+                spec.check(value)
+            except ConfigError as error:
+                if name == "mode" and error.hint is None:
+                    error.hint = about_broken(systems().broken).removeprefix("; ") or None
+                raise
             object.__setattr__(self, name, value)
         if self.overlap >= self.chunk_tokens:
             raise ConfigError(

@@ -34,8 +34,9 @@ ANY: Final = "*"
 
 @dataclass(frozen=True, slots=True)
 class ArraySpec:
-    """One array. `below` names a size that every value stays under; `rising` values never fall; an
-    `optional` array may be missing.
+    """One array. `below` names a size that every value stays under, from 0 up; `rising` values never fall;
+    `over` names an array of the same stage whose rows these divide: from 0 to its length; an `optional`
+    array may be missing.
     """
 
     kind: str
@@ -43,6 +44,7 @@ class ArraySpec:
     below: str | None = None
     rising: bool = False
     optional: bool = False
+    over: str | None = None
 
 
 Arrays = Mapping[str, ArraySpec]
@@ -50,7 +52,12 @@ Sizes = dict[str, int]
 
 
 def array(
-    kind: str, *shape: str | int, below: str | None = None, rising: bool = False, optional: bool = False
+    kind: str,
+    *shape: str | int,
+    below: str | None = None,
+    rising: bool = False,
+    optional: bool = False,
+    over: str | None = None,
 ) -> ArraySpec:
     """An array of `u8 i8 u32 u64 i64 f32 f64 bool` with that shape: sizes by name, numbers, or `ANY`."""
     if kind not in _TYPES:
@@ -58,21 +65,21 @@ def array(
     for size in shape:
         if isinstance(size, str) and size != ANY and not _SIZE.fullmatch(size):
             raise StageError(f"{size!r} is no size", hint='a name, a name with "+1", a number, or "*"')
-    return ArraySpec(kind, shape, below, rising, optional)
+    return ArraySpec(kind, shape, below, rising, optional, over)
 
 
 def strings(name: str, rows: str, *, optional: bool = False) -> dict[str, ArraySpec]:
     """`NAME_blob` (UTF-8) and `NAME_offsets` (one more than there are rows)."""
     return {
         f"{name}_blob": array("u8", ANY, optional=optional),
-        f"{name}_offsets": array("u64", f"{rows}+1", rising=True, optional=optional),
+        f"{name}_offsets": array("u64", f"{rows}+1", rising=True, optional=optional, over=f"{name}_blob"),
     }
 
 
 def graph(name: str, rows: str, columns: str, *, optional: bool = False) -> dict[str, ArraySpec]:
     """`NAME_indptr` and `NAME_indices`: compressed sparse rows of ids below the number of columns."""
     return {
-        f"{name}_indptr": array("u64", f"{rows}+1", rising=True, optional=optional),
+        f"{name}_indptr": array("u64", f"{rows}+1", rising=True, optional=optional, over=f"{name}_indices"),
         f"{name}_indices": array("u32", ANY, below=columns, optional=optional),
     }
 
@@ -100,12 +107,14 @@ def measured(specs: Arrays, shapes: Mapping[str, tuple[int, ...]], sizes: Sizes,
             _bind(f"{stage}.{name}", wanted, found, sizes)
 
 
-def check(specs: Arrays, arrays: Mapping[str, NDArray[Any]], sizes: Sizes, stage: str) -> None:
+def check(specs: Arrays, arrays: Mapping[str, Any], sizes: Sizes, stage: str) -> None:
     """StageError, with the array's name, unless the arrays are as they were declared.
 
     `sizes` has those of the stages before, and gains those of this one.
     """
-    unknown = sorted(arrays.keys() - specs.keys())
+    import numpy as np
+
+    unknown = sorted(map(str, arrays.keys() - specs.keys()))
     if unknown:
         raise StageError(
             f"{stage}.{unknown[0]} is made but not declared", hint="add it to the stage's arrays"
@@ -116,12 +125,16 @@ def check(specs: Arrays, arrays: Mapping[str, NDArray[Any]], sizes: Sizes, stage
             if not spec.optional:
                 raise StageError(f"{stage}.{name} is declared but was not made")
             continue
+        if not isinstance(made, np.ndarray):
+            raise StageError(f"{stage}.{name} is no array but of type {type(made).__name__}")
         if made.dtype.newbyteorder("<").str != _TYPES[spec.kind]:
             raise StageError(f"{stage}.{name} holds {made.dtype}, and {spec.kind} is declared")
     measured(specs, {name: made.shape for name, made in arrays.items()}, sizes, stage)
     for name, spec in specs.items():
         if name in arrays:
             _check_values(f"{stage}.{name}", spec, arrays[name], sizes)
+            if spec.over is not None:
+                _check_over(f"{stage}.{name}", arrays[name], spec.over, arrays.get(spec.over))
 
 
 def _bind(where: str, wanted: str | int, found: int, sizes: Sizes) -> None:
@@ -133,8 +146,10 @@ def _bind(where: str, wanted: str | int, found: int, sizes: Sizes) -> None:
         match = _SIZE.fullmatch(wanted)
         assert match is not None  # noqa: S101 - `array` looked
         more = int(match[2] or 0)
+        if found < more:
+            raise StageError(f"{where} has {found:,} rows or columns where {wanted} is {more:,} at the least")
         expected = sizes.setdefault(match[1], found - more) + more
-    if found != expected or expected < 0:
+    if found != expected:
         raise StageError(f"{where} has {found:,} rows or columns where {wanted} is {expected:,}")
 
 
@@ -143,15 +158,24 @@ def _check_values(where: str, spec: ArraySpec, made: NDArray[Any], sizes: Sizes)
 
     if not made.size:
         return
-    if spec.below is not None:
-        limit = _limit(where, spec.below, sizes)
-        most = int(made.max())
-        if most >= limit:
-            raise StageError(f"{where} holds {most:,}, which is not below {spec.below} ({limit:,})")
-    if spec.rising and bool((made[1:] < made[:-1]).any()):
-        raise StageError(f"{where} falls somewhere, and is declared as rising")
     if made.dtype.kind == "f" and not bool(np.isfinite(made).all()):
         raise StageError(f"{where} holds a number that is not finite")
+    if spec.below is not None:
+        limit = _limit(where, spec.below, sizes)
+        least, most = made.min(), made.max()
+        if most >= limit or least < 0:
+            wrong = most if most >= limit else least
+            limits = f"from 0 to below {spec.below} ({limit:,})"
+            raise StageError(f"{where} holds {wrong:,}, which is not {limits}")
+    if spec.rising and bool((made[1:] < made[:-1]).any()):
+        raise StageError(f"{where} falls somewhere, and is declared as rising")
+
+
+def _check_over(where: str, ends: NDArray[Any], name: str, divided: NDArray[Any] | None) -> None:
+    rows = 0 if divided is None else len(divided)
+    if len(ends) and (int(ends[0]) != 0 or int(ends[-1]) != rows):
+        ends_at = f"{int(ends[0]):,} to {int(ends[-1]):,}"
+        raise StageError(f"{where} goes from {ends_at}, and {name} has {rows:,} rows")
 
 
 def _limit(where: str, name: str, sizes: Sizes) -> int:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from ketrag_fast.config import Settings
 
-    Ids = NDArray[np.uint32]
-    Scores = NDArray[np.float64]
+    Ids = NDArray[np.integer[Any]]
+    Scores = NDArray[np.floating[Any]]
     StageArrays = Mapping[str, Mapping[str, NDArray[Any]]]
 
 

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from ketrag_fast.config import Settings, catalogue, resolve
+from ketrag_fast.config.catalogue import about_broken
 from ketrag_fast.errors import ConfigError, IndexDamaged, ModelMismatch
-from ketrag_fast.pipeline.planning import modes_of
+from ketrag_fast.pipeline.planning import AUTO, modes_of
 from ketrag_fast.storage.generation import MANIFEST, Generation, current_number
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import Manifest, read_manifest
-from ketrag_fast.systems.registry import registry
+from ketrag_fast.systems.registry import LISTS, registry
 
 
 def stored_settings(path: Path) -> Mapping[str, Any] | None:
@@ -22,7 +23,7 @@ def stored_settings(path: Path) -> Mapping[str, Any] | None:
     numbers = [number] if number is not None else list(reversed(layout.generations()))
     for candidate in numbers:
         try:
-            return settings_of(read_manifest(layout.generation(candidate) / MANIFEST))
+            return understood(settings_of(read_manifest(layout.generation(candidate) / MANIFEST)))
         except IndexDamaged:
             continue
     return None
@@ -33,12 +34,49 @@ def settings_of(manifest: Manifest) -> Mapping[str, Any]:
     return {**manifest.settings, "modes": modes_of(manifest)}
 
 
+def understood(stored: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The settings of an index without the names that are not here: its system may be another package's,
+    and that may be gone. What the others built can still be read.
+    """
+    found = registry()
+    system = stored.get("system", "default")
+    modes = [mode.strip() for mode in str(stored.get("modes", AUTO)).split(",")]
+    here = [mode for mode in modes if mode in (*LISTS, *found.recipes)]
+    return {
+        **stored,
+        "system": system if system in found.presets else "default",
+        "modes": ",".join(here) or AUTO,
+    }
+
+
+def to_build_on(stored: Mapping[str, Any], given: Settings) -> Mapping[str, Any]:
+    """The settings of an index that is to be brought up to date.
+
+    Raises ExtensionError or ConfigError where its system is not here and no other one is named: what it
+    built would be left out of the next generation.
+    """
+    system = str(stored.get("system", "default"))
+    if system in registry().presets:
+        return stored
+    if "system" not in given.given:
+        try:
+            registry().table[system]
+        except ConfigError as error:
+            raise ConfigError(
+                f"the index was built by the system {system}, which is not installed",
+                hint="install the package that brings it, or name another system: --system default"
+                + about_broken(registry().broken),
+            ) from error
+    return understood(stored)
+
+
 def reading_settings(given: Settings, generation: Generation) -> Settings:
     """The settings for asking this generation: how it was built is its own, the rest is as given.
 
     Raises ModelMismatch if another embedder was given, ConfigError for another build setting.
     """
-    resolved = resolve(flags=given.given, index=settings_of(generation.manifest), presets=registry().table)
+    stored = understood(settings_of(generation.manifest))
+    resolved = resolve(flags=given.given, index=stored, presets=registry().table)
     for name, old, new in resolved.differences:
         if name == "llm":
             continue  # who answers need not be who has read
@@ -55,5 +93,5 @@ def reading_settings(given: Settings, generation: Generation) -> Settings:
                 hint=f"leave {name} to the index, or build it anew: ketrag index --rebuild",
             )
     moved = {name for name, _, _ in resolved.differences if name in ("embedder", "llm")}
-    kept = {n: v for n, v in settings_of(generation.manifest).items() if n in catalogue() and n not in moved}
+    kept = {n: v for n, v in stored.items() if n in catalogue() and n not in moved}
     return resolved.settings.having(**kept)

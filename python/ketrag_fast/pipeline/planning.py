@@ -8,6 +8,8 @@ from typing import Any
 from ketrag_fast.config import Settings
 from ketrag_fast.declarations.arrays import Sizes, measured
 from ketrag_fast.declarations.stage import Stage, ordered
+from ketrag_fast.declarations.system import Channel
+from ketrag_fast.errors import ExtensionError, KetragError
 from ketrag_fast.storage.manifest import Manifest, StageRecord
 from ketrag_fast.systems.registry import Registry, registry
 
@@ -51,7 +53,18 @@ def wanted_modes(settings: Settings, reads: bool) -> tuple[str, ...]:
 def needed(found: Registry, mode: str, settings: Settings) -> tuple[str, ...]:
     """The stages that the channels of a mode read."""
     channels = (found.channels[name] for name in found.recipes[mode].channels)
-    return tuple(dict.fromkeys(need for channel in channels for need in channel.needed(settings)))
+    return tuple(dict.fromkeys(need for channel in channels for need in _of_channel(channel, settings)))
+
+
+def _of_channel(channel: Channel, settings: Settings) -> tuple[str, ...]:
+    try:
+        return channel.needed(settings)
+    except KetragError:
+        raise
+    except Exception as error:
+        raise ExtensionError(
+            f"the channel {channel.name} cannot say what it needs: {type(error).__name__}: {error}"
+        ) from error
 
 
 def chain(found: Registry, mode: str, settings: Settings) -> tuple[Stage, ...]:
@@ -101,7 +114,15 @@ def seconds_to_add(
     for stage in found.stages:
         record = stages.get(stage.name)
         if record is not None and stage.seconds is not None:
-            said += stage.seconds(sizes)
+            said += _seconds(stage, sizes)
             took += record.seconds
     pace = min(max(took / said, 0.1), 10.0) if said > 0.05 else 1.0
-    return pace * sum(stage.seconds(sizes) for stage in lacking if stage.seconds is not None)
+    return pace * sum(_seconds(stage, sizes) for stage in lacking)
+
+
+def _seconds(stage: Stage, sizes: Sizes) -> float:
+    """What a stage says about its time; nothing where its function fails: a guess is worth no error."""
+    try:
+        return 0.0 if stage.seconds is None else float(stage.seconds(sizes))
+    except Exception:  # noqa: BLE001 - whatever another package's function raises
+        return 0.0

@@ -11,7 +11,7 @@ import datetime as dt
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -30,9 +30,10 @@ from ketrag_fast.declarations.stage import (
     check_order,
     fingerprint_of,
 )
-from ketrag_fast.errors import Cancelled, ConfigError, IndexDamaged, ModelMismatch
+from ketrag_fast.errors import Cancelled, ConfigError, IndexDamaged, ModelMismatch, StageError
+from ketrag_fast.pipeline.foreign import blamed
 from ketrag_fast.pipeline.ingest import Ingested, Sources, ingest
-from ketrag_fast.pipeline.known import settings_of
+from ketrag_fast.pipeline.known import settings_of, to_build_on
 from ketrag_fast.pipeline.notes import note
 from ketrag_fast.pipeline.planning import Planner
 from ketrag_fast.pipeline.reading import Plan, failures, identity, opened, plan, warnings
@@ -160,9 +161,10 @@ class Build:
             inputs = StageInputs(needed, documents if DOCUMENTS in needs else None)
             own = fingerprint_of(stage, settings, found, model)
             begin = time.monotonic()
-            looked = stage.looked(inputs, settings, context)
+            with blamed(stage):
+                looked = stage.looked(inputs, settings, context)
+                variant = stage.varied(inputs, settings, context)
             more = [looked] if looked is not None else []
-            variant = stage.varied(inputs, settings, context)
             if more or variant:
                 own = text_digest([own, *more, *([variant] if variant else [])])
             folder, record = self._stage(stage, own, inputs, context, begin, sizes)
@@ -228,11 +230,14 @@ class Build:
         resumed = _finished(folder, stage, fingerprint)
         if resumed is not None:
             return self._done("resumed", folder, resumed)
-        outputs = stage.make(inputs, self.resolved.settings, context)
-        context.check()
-        if stage.arrays is not None:
-            arrays = {name: made for name, made in outputs.items() if not isinstance(made, RawFile)}
-            check(stage.arrays, arrays, sizes, stage.name)
+        with blamed(stage):
+            outputs = stage.make(inputs, self.resolved.settings, context)
+            context.check()
+            if not isinstance(outputs, Mapping):
+                raise StageError(f"{stage.name} made a {type(outputs).__name__}, not arrays by name")
+            if stage.arrays is not None:
+                arrays = {name: made for name, made in outputs.items() if not isinstance(made, RawFile)}
+                check(stage.arrays, arrays, sizes, stage.name)
         aside = folder.with_name(f"{folder.name}.tmp")
         with writing(self.layout.root):
             remove_folder(aside)
@@ -347,7 +352,7 @@ def _only_moved(base: Generation, settings: Settings) -> bool:
 
 def settings_for(base: Generation | None, settings: Settings, rebuild: bool) -> Resolved:
     """All settings; with `rebuild` also those may change that throw earlier work away."""
-    stored = settings_of(base.manifest) if base else None
+    stored = to_build_on(settings_of(base.manifest), settings) if base else None
     resolved = resolve(flags=settings.given, index=stored, presets=registry().table)
     heavy = resolved.needs_rebuild
     if base is not None and "embedder" in heavy and _only_moved(base, resolved.settings):

@@ -13,7 +13,7 @@ from ketrag_fast.backends.llms.models import Models
 from ketrag_fast.config import Settings
 from ketrag_fast.declarations.reference import resolved
 from ketrag_fast.declarations.system import Inspector
-from ketrag_fast.errors import IndexDamaged
+from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError
 from ketrag_fast.hyde import Hyde, writer_of
 from ketrag_fast.pipeline.known import reading_settings
 from ketrag_fast.storage.generation import Generation, open_current
@@ -44,8 +44,22 @@ class Opened:
     @cached_property
     def inspectors(self) -> list[Inspector]:
         """Of the systems whose graphs this generation holds, those that look at single nodes."""
-        classes: list[Any] = [resolved(s.inspect) for s in registry().systems if s.inspect is not None]
-        return [cls(self.generation) for cls in classes if cls.STAGE in self.generation.stages]
+        found: list[Inspector] = []
+        for system in registry().systems:
+            held = any(stage.name in self.generation.stages for stage in system.stages)
+            if system.inspect is None or not held:
+                continue
+            try:
+                cls: Any = resolved(system.inspect)
+                if cls.STAGE in self.generation.stages:
+                    found.append(cls(self.generation))
+            except KetragError:
+                raise
+            except Exception as error:
+                raise ExtensionError(
+                    f"the system {system.name} cannot show its graph: {type(error).__name__}: {error}"
+                ) from error
+        return found
 
     def close(self) -> None:
         """Lets go of the models."""

@@ -42,10 +42,10 @@ def rankings(
     for channel in channels:
         if channel.rank is None or not units:
             continue
-        if vectors is None and channel.vector == "yes":
-            vectors = fitted_vectors(opened, questions)
-        wanted = min(units, max(_LEAST_RANKED, budget // _LEAST_TOKENS))
         own = None if channel.vector == "no" else vectors
+        if own is None and channel.vector == "yes":
+            own = fitted_vectors(opened, questions)
+        wanted = min(units, max(_LEAST_RANKED, budget // _LEAST_TOKENS))
         made[channel.name] = [
             _ranked(
                 channel,
@@ -96,8 +96,8 @@ def _checked(where: str, ids: Any, scores: Any, units: int) -> Ranking:
     if int(numbers.min()) < 0 or int(numbers.max()) >= units:
         bad = int(numbers.min() if numbers.min() < 0 else numbers.max())
         raise ExtensionError(f"{where} returned the id {bad}, and there are {units:,} units")
-    if np.isnan(values).any():
-        raise ExtensionError(f"{where} returned a score that is not a number")
+    if not np.isfinite(values).all():
+        raise ExtensionError(f"{where} returned a score that is not a finite number")
     if len(np.unique(numbers)) != len(numbers):
         raise ExtensionError(f"{where} returned a unit twice")
     return np.ascontiguousarray(numbers, np.uint32), np.ascontiguousarray(values)

@@ -13,7 +13,9 @@ from ketrag_fast.errors import (
     BackendMissing,
     DeadlineExceeded,
     EmptyQuery,
+    ExtensionError,
     InputError,
+    KetragError,
     NetworkForbidden,
 )
 from ketrag_fast.querying.opened import Opened
@@ -102,7 +104,7 @@ def prepare(
     channels = [found.channels[name] for name in recipe.channels]
     warnings: tuple[str, ...] = ()
     if recipe.rewrite is not None and texts:
-        texts, warnings = resolved(recipe.rewrite)(opened, texts, clock.left())
+        texts, warnings = _rewritten(opened, mode, texts, clock.left())
     vectors = None
     loading = 0.0
     if opened.questions is not None and texts and any(channel.vector != "no" for channel in channels):
@@ -126,6 +128,27 @@ def prepare(
         rankings = made(opened, mode, texts, vectors, largest, clock.each())
     taken = (time.perf_counter() - started - loading) * 1000 / max(len(texts), 1)
     return Prepared(texts, vectors, near, rankings, taken, (*warnings, *more))
+
+
+def _rewritten(
+    opened: Opened, mode: str, questions: list[str], seconds: float | None
+) -> tuple[list[str], tuple[str, ...]]:
+    """The texts that are ranked by in the questions' place, as many; ExtensionError where there are not."""
+    rewrite = registry().recipe(mode).rewrite
+    assert rewrite is not None  # noqa: S101 - the caller looked
+    try:
+        texts, warnings = resolved(rewrite)(opened, questions, seconds)
+        made = [str(text) for text in texts]
+        said = tuple(str(warning) for warning in warnings)
+    except KetragError:
+        raise
+    except Exception as error:
+        raise ExtensionError(
+            f"the rewriting of the mode {mode} failed: {type(error).__name__}: {error}"
+        ) from error
+    if len(made) != len(questions):
+        raise ExtensionError(f"the rewriting of the mode {mode} made {len(made)} texts of {len(questions)}")
+    return made, said
 
 
 def _near(

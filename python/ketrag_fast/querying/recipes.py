@@ -40,14 +40,16 @@ def request_of(
     found = registry()
     recipe = found.recipe(mode)
     rollover = "none" if recipe.rollover is None else str(settings.value(recipe.rollover))
-    channels = (found.channels[name] for name in recipe.channels)
+    options = [name for channel in recipe.channels for name in found.channels[channel].settings]
+    if len(recipe.shares) > 1:  # whoever prints beside another does so in rows of the shared form
+        options.append("row_count")
     return _core.Request(
         mode,
         shares_of(recipe, settings),
         list(budgets),
         join=recipe.join,
         rollover=_ROLLOVER.get(rollover, rollover),
-        options={name: settings.value(name) for channel in channels for name in channel.settings},
+        options={name: settings.value(name) for name in dict.fromkeys(options)},
         top=None if top is None else min(top, _ENDLESS),
         skip=settings.fill_policy == "skip_and_continue",
         truncate=settings.oversize_policy == "truncate",
@@ -66,4 +68,8 @@ def shares_of(recipe: Recipe, settings: Settings) -> list[tuple[str, float]]:
         else:
             part = float(settings.value(share.of) if isinstance(share.of, str) else share.of)
         found.append((share.channel, part))
+    total = sum(part for _, part in found)
+    if total > 1 + 1e-9:
+        named = ", ".join(share.of for share in recipe.shares if isinstance(share.of, str))
+        raise ConfigError(f"{named}: the shares of the mode add up to {total:g}, which exceeds 1")
     return found

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ketrag_fast.config import Settings
-from ketrag_fast.errors import ConfigError, ModeUnavailable
+from ketrag_fast.errors import KetragError, ModeUnavailable
 from ketrag_fast.pipeline.planning import AUTO, modes_of, needs_reader, seconds_to_add
 from ketrag_fast.querying.opened import Opened
 from ketrag_fast.storage.generation import Generation
@@ -29,7 +29,12 @@ def missing_of(
         lacks[mode] = None
         for name in recipe.channels:
             channel = found.channels[name]
-            absent = next((s for s in _names(channel.needed(settings), settings) if s not in stages), None)
+            try:
+                needs = channel.needed(settings)
+            except Exception as error:  # noqa: BLE001 - a function of another package: the other modes stand
+                lacks[mode] = lacks[mode] or f"channel {name}, which fails ({type(error).__name__}: {error})"
+                continue
+            absent = next((s for s in _names(needs, settings) if s not in stages), None)
             lack = core.get(name) if channel.rank is None else None
             if lack is None and absent is not None and (known or channel.rank is not None):
                 lack = f"the stage {absent}"
@@ -84,7 +89,7 @@ def chosen_mode(opened: Opened, mode: str | None, path: Path) -> str:
 def how_to_add(opened: Opened, mode: str, path: Path) -> str:
     """The command that adds a mode to an index, and about how long it takes."""
     found, settings, manifest = registry(), opened.settings, opened.generation.manifest
-    if needs_reader(found, mode, settings) and "llm" not in manifest.models:
+    if _reads(mode, settings) and "llm" not in manifest.models:
         return (
             f"`ketrag index -i {path} --llm SPEC` has the core chunks read (heuristic needs no model); "
             "`ketrag estimate` says what a model takes"
@@ -93,11 +98,18 @@ def how_to_add(opened: Opened, mode: str, path: Path) -> str:
     command = f"`ketrag index -i {path} --modes {','.join(dict.fromkeys([*modes, mode]))}`"
     try:
         seconds = seconds_to_add(found, mode, settings, manifest.stages)
-    except ConfigError:
+    except KetragError:
         seconds = None
     if seconds is None:
         return f"{command} adds it, and does nothing else again"
     return f"{command} adds it in about {_about(seconds)}, and does nothing else again"
+
+
+def _reads(mode: str, settings: Settings) -> bool:
+    try:
+        return needs_reader(registry(), mode, settings)
+    except KetragError:  # a system whose needs do not hold together: building it says why
+        return False
 
 
 def _about(seconds: float) -> str:

@@ -17,10 +17,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ketrag_fast.config.fields import declared
+from ketrag_fast.config.catalogue import about_broken
+from ketrag_fast.config.fields import Setting, declared
 from ketrag_fast.config.shared import SharedSettings
-from ketrag_fast.declarations.stage import DOCUMENTS, Stage
-from ketrag_fast.declarations.system import REST, Channel, Recipe, System
+from ketrag_fast.declarations.stage import Stage
+from ketrag_fast.declarations.system import Channel, Recipe, System
 from ketrag_fast.errors import ConfigError, ExtensionError, KetragError
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 BUILT_IN: Final = ("plain", "walk", "ket_rag")
 """Modules of this package, in the order in which modes and settings are listed."""
 GROUP: Final = "ketrag_fast.systems"
-_LISTS: Final = ("auto", "all")
+OWN: Final = "ketrag-fast"
+LISTS: Final = ("auto", "all")
 """What `modes` takes beside names of modes."""
 
 
@@ -48,9 +50,8 @@ class PresetTable(dict[str, Mapping[str, Any]]):
                 f"the system {name} cannot be used: {self._broken[name]}",
                 hint="mend or uninstall the package that brings it",
             )
-        raise ConfigError(
-            f"system: there is no system {name!r}", hint="the systems are " + ", ".join(sorted(self))
-        )
+        hint = "the systems are " + ", ".join(sorted(self)) + about_broken(self._broken)
+        raise ConfigError(f"system: there is no system {name!r}", hint=hint)
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,16 @@ class Registry:
     @cached_property
     def listed(self) -> Mapping[str, tuple[str, ...]]:
         """Values worth listing in the help of settings that take any text."""
-        return {"system": tuple(self.presets), "modes": (*_LISTS, *self.recipes)}
+        return {"system": tuple(self.presets), "modes": (*LISTS, *self.recipes)}
+
+    @cached_property
+    def specs(self) -> Mapping[str, Setting]:
+        """Every setting by name, the shared ones first."""
+        found = {spec.name: spec for spec in declared(SharedSettings)}
+        for system in self.systems:
+            if system.settings is not None:
+                found |= {spec.name: spec for spec in declared(system.settings, system.name)}
+        return {name: spec.extended(self.choices.get(name, ())) for name, spec in found.items()}
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
@@ -109,31 +119,57 @@ class Registry:
         """The system that lists a mode."""
         return next(system for system in self.systems if mode in system.recipes)
 
+    def outside(self, stage: Stage) -> str | None:
+        """The system of another package that declares a stage; None for those of this package."""
+        found = next((system for system in self.systems if stage in system.stages), None)
+        return None if found is None or self.origins.get(found.name) == OWN else found.name
+
     def check(self, settings: Settings) -> None:
         """ConfigError where settings do not go together."""
         for mode in settings.modes.split(","):
-            if mode.strip() not in (*_LISTS, *self.recipes):
-                known = ", ".join([*_LISTS, *self.recipes])
-                raise ConfigError(f"modes: there is no mode {mode.strip()!r}", hint=f"the modes are {known}")
+            if mode.strip() not in (*LISTS, *self.recipes):
+                known = ", ".join([*LISTS, *self.recipes])
+                hint = f"the modes are {known}{about_broken(self.broken)}"
+                raise ConfigError(f"modes: there is no mode {mode.strip()!r}", hint=hint)
         for system in self.systems:
-            if system.check is not None:
+            if system.check is None or not (self.origins.get(system.name) == OWN or _used(system, settings)):
+                continue
+            try:
                 system.check(settings)
+            except KetragError:
+                raise
+            except Exception as error:
+                raise ExtensionError(
+                    f"the check of the system {system.name} failed: {type(error).__name__}: {error}"
+                ) from error
 
     def recipe(self, mode: str) -> Recipe:
         """The recipe of a mode; ConfigError where there is none of that name."""
         found = self.recipes.get(mode)
         if found is None:
             known = ", ".join(["auto", *self.recipes])
-            raise ConfigError(f"mode: there is no mode {mode!r}", hint=f"the modes are {known}")
+            hint = f"the modes are {known}{about_broken(self.broken)}"
+            raise ConfigError(f"mode: there is no mode {mode!r}", hint=hint)
         return found
+
+
+def _used(system: System, settings: Settings) -> bool:
+    """Whether these settings have anything to do with a system: its check may then refuse them."""
+    modes = {settings.mode, *(mode.strip() for mode in settings.modes.split(","))}
+    if settings.system in system.presets or modes & system.recipes.keys():
+        return True
+    own = fields(system.settings) if system.settings is not None else ()
+    return any(settings.value(spec.name) != spec.default for spec in own)
 
 
 @cache
 def registry() -> Registry:
-    """The systems of this process. Entry points are read once; `registry.cache_clear()` reads them anew."""
+    """The systems of this process. Entry points are read once; `registry.cache_clear()` reads them anew.
+
+    Those of this package are checked by a test, and not each time that a command starts.
+    """
     own = [import_module(f"ketrag_fast.systems.{name}").SYSTEM for name in BUILT_IN]
-    found = Registry(tuple(own), origins=dict.fromkeys((s.name for s in own), "ketrag-fast"))
-    _check_own(found)
+    found = Registry(tuple(own), origins=dict.fromkeys((s.name for s in own), OWN))
     for origin, point in _entry_points():
         found = _with(found, origin, point)
     return found
@@ -180,81 +216,25 @@ def _with(found: Registry, origin: str, point: metadata.EntryPoint) -> Registry:
     """The registry with one more system, or with one more that cannot be used."""
     try:
         system = point.load()
-    except Exception as error:  # noqa: BLE001 - whatever another package raises while it is imported
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever another package raises when imported
         return _broken(found, point.name, f"{origin} cannot be loaded: {type(error).__name__}: {error}")
     try:
         if not isinstance(system, System):
             raise ExtensionError(f"{point.value} is no System")
-        more = Registry((*found.systems, system), found.broken, {**found.origins, system.name: origin})
-        _check_new(found, system)
-        return more
+        from ketrag_fast.declarations.checking import check_system
+
+        check_system(found, system, outside=True)
+        return Registry((*found.systems, system), found.broken, {**found.origins, system.name: origin})
     except KetragError as error:
-        return _broken(found, getattr(system, "name", point.name), f"{origin}: {error.message}")
+        return _broken(found, _name_of(system, point), f"{origin}: {error.message}")
     except Exception as error:  # noqa: BLE001 - what it declares may be of any kind
-        return _broken(found, point.name, f"{origin}: {type(error).__name__}: {error}")
+        return _broken(found, _name_of(system, point), f"{origin}: {type(error).__name__}: {error}")
+
+
+def _name_of(system: Any, point: metadata.EntryPoint) -> str:
+    name = getattr(system, "name", None)
+    return name if isinstance(name, str) else point.name
 
 
 def _broken(found: Registry, name: str, reason: str) -> Registry:
-    return Registry(found.systems, {**found.broken, str(name): reason}, found.origins)
-
-
-def _check_own(found: Registry) -> None:
-    before = Registry(())
-    for system in found.systems:
-        _check_new(before, system)
-        before = Registry((*before.systems, system))
-
-
-def _check_new(before: Registry, system: System) -> None:
-    """ExtensionError where a name is taken or what is declared does not hold together."""
-    if system.name in {s.name for s in before.systems}:
-        raise ExtensionError(f"there is a system {system.name} already")
-    _check_settings(before, system)
-    shared = {stage.name: stage for stage in before.stages}
-    for stage in system.stages:
-        if shared.get(stage.name, stage) is not stage:
-            raise ExtensionError(f"the stage {stage.name} is another system's already")
-        if not stage.name.isidentifier() or stage.name == DOCUMENTS:
-            raise ExtensionError(f"{stage.name!r} is no name for a stage")
-        if stage.arrays is None:
-            raise ExtensionError(f"the stage {stage.name} declares no arrays")
-    _taken("channel", before.channels, [channel.name for channel in system.channels])
-    _taken("mode", {**before.recipes, "auto": None}, system.recipes)
-    _taken("preset", before.presets, system.presets)
-    channels = {**before.channels, **{channel.name: channel for channel in system.channels}}
-    for name, recipe in system.recipes.items():
-        _check_recipe(name, recipe, channels)
-
-
-def _check_settings(before: Registry, system: System) -> None:
-    if system.settings is None:
-        return
-    taken = {spec.name: "shared" for spec in declared(SharedSettings)}
-    taken |= {spec.name: owner for owner, cls in before.settings for spec in fields(cls)}
-    for spec in declared(system.settings, system.name):
-        if spec.name in taken:
-            raise ExtensionError(f"the setting {spec.name} is {taken[spec.name]}'s already")
-
-
-def _taken(what: str, before: Iterable[str], names: Iterable[str]) -> None:
-    known = set(before)
-    for name in names:
-        if name in known:
-            raise ExtensionError(f"the {what} {name} is another system's already")
-
-
-def _check_recipe(name: str, recipe: Recipe, channels: Mapping[str, Channel]) -> None:
-    if not recipe.shares:
-        raise ExtensionError(f"the mode {name} has no channel")
-    total = 0.0
-    for place, share in enumerate(recipe.shares):
-        if share.channel not in channels:
-            raise ExtensionError(f"the mode {name} takes a channel {share.channel} that there is not")
-        if share.of == REST and place != len(recipe.shares) - 1:
-            raise ExtensionError(f"the mode {name} gives the rest to a channel that is not the last")
-        if isinstance(share.of, (int, float)) and recipe.join == "shares":
-            if not 0 <= share.of <= 1:
-                raise ExtensionError(f"the mode {name} gives {share.channel} a share of {share.of}")
-            total += share.of
-    if total > 1 + 1e-9:
-        raise ExtensionError(f"the shares of the mode {name} add up to {total:g}, which exceeds 1")
+    return Registry(found.systems, {**found.broken, name: reason}, found.origins)

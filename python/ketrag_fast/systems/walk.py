@@ -19,8 +19,8 @@ class WalkSettings:
 
     walk: Literal["first", "second"] = setting(
         "first",
-        "the form of the walk: the second has a second round for what the best pair leaves of the question, and"
-        " chains of three",
+        "the form of the walk: the second has a second round for what the best pair leaves of the question,"
+        " and chains of three",
         concerns="query",
     )
 

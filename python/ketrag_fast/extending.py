@@ -1,0 +1,110 @@
+"""All that a package needs which brings a system of its own (docs/extending.md).
+
+These names are kept from version to version; whatever else a system imports from `ketrag_fast` may move.
+Importing this costs little and loads no NumPy: every command of `ketrag` loads every installed system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ketrag_fast.config import Settings, setting
+from ketrag_fast.declarations.arrays import ANY, ArraySpec, array, graph, strings
+from ketrag_fast.declarations.stage import (
+    DOCUMENTS,
+    Documents,
+    Outputs,
+    Stage,
+    StageContext,
+    StageInputs,
+)
+from ketrag_fast.declarations.system import REST, Channel, Query, Recipe, Share, System
+from ketrag_fast.errors import (
+    Cancelled,
+    ConfigError,
+    DeadlineExceeded,
+    ExtensionError,
+    InputError,
+    KetragError,
+    StageError,
+)
+from ketrag_fast.types import Document
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    StageArrays = Mapping[str, Mapping[str, NDArray[Any]]]
+    """`arrays["units"]["unit_tokens"]`: what a channel is given."""
+
+__all__ = [
+    "ANY",
+    "DOCUMENTS",
+    "REST",
+    "ArraySpec",
+    "Cancelled",
+    "Channel",
+    "ConfigError",
+    "DeadlineExceeded",
+    "Document",
+    "Documents",
+    "ExtensionError",
+    "InputError",
+    "KetragError",
+    "Outputs",
+    "Query",
+    "Recipe",
+    "Settings",
+    "Share",
+    "Stage",
+    "StageContext",
+    "StageError",
+    "StageInputs",
+    "System",
+    "array",
+    "graph",
+    "pack_strings",
+    "places_of",
+    "setting",
+    "strings",
+    "unpack_strings",
+]
+
+
+def pack_strings(name: str, texts: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """`NAME_blob` and `NAME_offsets` as a stage hands them over that declares `strings(NAME, ...)`."""
+    from ketrag_fast.kernels.text import pack
+
+    blob, offsets = pack(texts)
+    return {f"{name}_blob": blob, f"{name}_offsets": offsets}
+
+
+def unpack_strings(arrays: Mapping[str, NDArray[Any]], name: str) -> list[str]:
+    """The texts of `NAME_blob` and `NAME_offsets`, all of them: for stages rather than for questions."""
+    from ketrag_fast.kernels.text import unpack
+
+    return unpack(arrays[f"{name}_blob"], arrays[f"{name}_offsets"])
+
+
+def places_of(arrays: Mapping[str, NDArray[Any]], name: str, texts: Sequence[str]) -> NDArray[np.int64]:
+    """For each text its row among the sorted `NAME_blob` and `NAME_offsets`, or -1 where it is not there.
+
+    Vocabularies (`keywords` of the stage `links`, `vocabulary` of `words`) are sorted by their UTF-8 bytes.
+    Only the rows that a binary search compares are read.
+    """
+    import numpy as np
+
+    blob, offsets = arrays[f"{name}_blob"], arrays[f"{name}_offsets"]
+    found = np.full(len(texts), -1, np.int64)
+    for place, text in enumerate(texts):
+        wanted = text.encode("utf-8", "replace")
+        low, high = 0, len(offsets) - 1
+        while low < high:
+            middle = (low + high) // 2
+            row = blob[int(offsets[middle]) : int(offsets[middle + 1])].tobytes()
+            if row == wanted:
+                found[place] = middle
+                break
+            low, high = (middle + 1, high) if row < wanted else (low, middle)
+    return found

@@ -1,0 +1,61 @@
+"""docs/extending.md shows the example as it stands, and its commands run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ketrag_fast import extending
+from tests.process import ROOT, command
+from tests.systems.outside import Install, install
+
+__all__ = ["install"]  # the fixture
+
+PAGE = ROOT / "docs" / "extending.md"
+EXAMPLE = ROOT / "examples" / "own_system"
+
+
+def blocks(kind: str) -> list[str]:
+    found = re.findall(rf"^```{kind}\n(.*?)^```", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    assert found
+    return found
+
+
+def test_the_code_is_the_example_s() -> None:
+    code = (EXAMPLE / "ketrag_feedback.py").read_text("utf-8")
+    for block in blocks("python"):
+        assert block in code, block
+    for block in blocks("toml"):
+        assert block in (EXAMPLE / "pyproject.toml").read_text("utf-8")
+
+
+def test_the_commands_run(install: Install, tmp_path: Path) -> None:
+    (block,) = blocks("sh")
+    first, *rest = block.splitlines()
+    assert first == "pip install examples/own_system"  # as tests/systems/test_own_system.py does
+    assert install((EXAMPLE / "ketrag_feedback.py").read_text("utf-8"), "feedback", whole=True).broken == {}
+    shutil.copytree(ROOT / "examples" / "polar", tmp_path / "examples" / "polar")
+    assert len(rest) == 5
+    for line in rest:
+        program, *argv = shlex.split(line)
+        assert program == "ketrag"
+        done = command(*argv, cwd=tmp_path)
+        assert done.code == 0, f"{line}: {done.err}"
+        assert "feedback" in done.out or argv[0] in ("index", "retrieve")
+
+
+@pytest.mark.parametrize("name", extending.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    assert getattr(extending, name) is not None
+
+
+def test_the_page_names_what_is_public() -> None:
+    """Names of the page in code that look like those of the module are in it."""
+    page = PAGE.read_text("utf-8")
+    for name in ("Share", "REST", "DOCUMENTS", "ANY", "strings", "graph", "pack_strings", "places_of"):
+        assert name in extending.__all__
+        assert re.search(rf"`[^`]*\b{name}\b", page), name

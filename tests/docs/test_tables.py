@@ -1,0 +1,53 @@
+"""The tables of docs/settings.md and docs/modes.md are those that docs/make_tables.py makes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+
+import pytest
+
+from ketrag_fast.config import catalogue
+from ketrag_fast.systems.registry import registry
+from tests.process import ROOT
+
+DOCS = ROOT / "docs"
+
+
+@pytest.fixture
+def make_tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    monkeypatch.syspath_prepend(str(DOCS))
+    import make_tables  # type: ignore[import-not-found]
+
+    yield make_tables
+    sys.modules.pop("make_tables", None)
+
+
+@pytest.mark.parametrize("page", ["settings.md", "modes.md"])
+def test_no_table_is_stale(make_tables: ModuleType, page: str) -> None:
+    text = (DOCS / page).read_text("utf-8")
+    assert make_tables.renewed(text) == text, "python docs/make_tables.py"
+
+
+def test_every_table_stands_on_a_page_once_and_whole(make_tables: ModuleType) -> None:
+    pages = "".join((DOCS / page).read_text("utf-8") for page in make_tables.PAGES)
+    for name in make_tables.TABLES:
+        assert pages.count(f"<!-- table: {name} -->") == 1
+    for names, column in (
+        (catalogue(), "setting"),
+        (registry().presets, "preset"),
+        (registry().recipes, "mode"),
+    ):
+        table = getattr(make_tables, f"{column}s_table")()
+        lines = [line.split(" | ")[0] for line in table.splitlines()[2:]]
+        assert lines == [f"| `{name}`" for name in names]
+
+
+def test_a_stale_table_is_renewed_and_the_prose_stays(make_tables: ModuleType) -> None:
+    page = "Before.\n\n<!-- table: systems -->\n\n| old |\n\n<!-- end -->\n\nAfter.\n"
+    new = make_tables.renewed(page)
+    assert new.startswith("Before.\n\n<!-- table: systems -->\n\n| system | what it is | source |\n| --- |")
+    assert new.endswith("|\n\n<!-- end -->\n\nAfter.\n")
+    assert "old" not in new
+    assert make_tables.renewed(new) == new
