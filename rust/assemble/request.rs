@@ -4,12 +4,13 @@ use super::fuse::Fuse;
 use super::join::Join;
 use super::recipe::{Recipe, Rollover, Share};
 use super::shares::Shares;
+use super::vote::Vote;
 use crate::channels::{find, Options};
 use crate::error::{Error, Result};
 use crate::search::fill::{FillPolicy, OversizePolicy};
 
 /// All joins. A new one is a file with a [`Join`] and an entry here.
-static JOINS: &[&dyn Join] = &[&Shares, &Fuse];
+static JOINS: &[&dyn Join] = &[&Shares, &Fuse, &Vote];
 
 pub struct Request {
     pub(super) recipe: Recipe,

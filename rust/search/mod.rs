@@ -2,6 +2,7 @@
 
 pub(crate) mod best;
 mod encoding;
+pub mod concepts;
 pub mod fill;
 pub mod keyword;
 pub mod knng;
