@@ -57,5 +57,9 @@ impl Request {
 fn by_name(name: &str) -> Result<&'static dyn Join> {
     let names: Vec<&str> = JOINS.iter().map(|join| join.name()).collect();
     let found = JOINS.iter().copied().find(|join| join.name() == name);
-    found.ok_or_else(|| Error::input(format!("join must be {}, not {name:?}", names.join(" or "))))
+    let listed = || match names.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => names.concat(),
+    };
+    found.ok_or_else(|| Error::input(format!("join must be {}, not {name:?}", listed())))
 }

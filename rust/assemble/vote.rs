@@ -65,8 +65,10 @@ fn one(task: &Task<'_, '_>, budget: u64, scratch: &mut Scratch, progress: &Progr
         list.units.iter().enumerate().map(|(at, &unit)| (unit, at)).collect()
     };
     let (in_first, in_second) = (place(&first), place(&second));
-    let mut common: Vec<(usize, u32)> =
-        in_second.iter().filter_map(|(unit, at)| in_first.get(unit).map(|other| (at + other, *unit))).collect();
+    let mut common: Vec<(usize, u32)> = in_second
+        .iter()
+        .filter_map(|(unit, at)| in_first.get(unit).map(|other| (at + other, *unit)))
+        .collect();
     common.sort_unstable();
     let half = sizes[0] - sizes[0] / 2;
     let mut chosen: Vec<u32> = Vec::new();
@@ -100,8 +102,7 @@ fn one(task: &Task<'_, '_>, budget: u64, scratch: &mut Scratch, progress: &Progr
     chosen.truncate(task.most);
     let left = budget.saturating_sub(whole.context.tokens + gap);
     let renderer = task.query.printers.rows(Style::Ket)?;
-    let rows =
-        renderer.render(task.query.parts.units()?, &chosen, left, policy, OversizePolicy::Drop)?;
+    let rows = renderer.render(task.query.parts.units()?, &chosen, left, policy, OversizePolicy::Drop)?;
     let nothing = rows.rows.is_empty();
     if nothing && whole.context.text.is_empty() {
         return alone(task, texts, budget, scratch, progress);

@@ -84,8 +84,7 @@ impl<'a> ConceptIndex<'a> {
             return Ok(Vec::new());
         }
         let Scratch { vectors: scoring, units: taken, concepts: reached } = scratch;
-        let seeds =
-            vectors::top_k(&concepts, self.codes, query, options.seeds, Filter::All, level, scoring)?;
+        let seeds = vectors::top_k(&concepts, self.codes, query, options.seeds, Filter::All, level, scoring)?;
         taken.clear();
         taken.resize(self.unit_vectors.len().div_ceil(64), 0);
         let mut found = Vec::new();

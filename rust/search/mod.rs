@@ -1,8 +1,8 @@
 //! What a question touches: scoring, channels, the budget and the printed context.
 
 pub(crate) mod best;
-mod encoding;
 pub mod concepts;
+mod encoding;
 pub mod fill;
 pub mod keyword;
 pub mod knng;

@@ -142,13 +142,13 @@ def test_search_follows_concepts(seed: int, seeds: int, depth: int, most: int | 
 
 def test_what_does_not_fit_is_refused() -> None:
     vectors = unit_vectors(1, 3)
-    with pytest.raises(InputError, match="3 vectors|below"):
+    with pytest.raises(InputError, match="below"):
         _core.concept_graph(*csr([[3]]), vectors)
     with pytest.raises(InputError, match="not strictly ascending"):
         _core.concept_graph(*csr([[1, 0]]), vectors)
     with pytest.raises(InputError, match="threshold"):
         _core.concept_graph(*csr([[0, 1]]), vectors, quantile=1.5)
-    with pytest.raises(InputError, match="ranks|rank 0"):
+    with pytest.raises(InputError, match="rank 0"):
         _core.select_by_concepts(*csr([[0]]), np.array([np.nan]), 1)
     with pytest.raises(InputError, match="counts"):
         _core.concepts(*csr([[0]]), np.ones(2, np.uint32), pack(["a"]))

@@ -105,14 +105,18 @@ def search(
     for _ in range(depth):
         level = sorted({to for concept in level for to in edges[concept]} - reached)
         reached |= set(level)
-        expanded += [concept for concept, _ in ranked({concept: scores[concept] for concept in level}, len(level))]
+        expanded += [
+            concept for concept, _ in ranked({concept: scores[concept] for concept in level}, len(level))
+        ]
     expanded = expanded if most is None else expanded[:most]
 
     taken: list[int] = []
 
     def add(concepts: Sequence[int]) -> None:
         fresh = {unit for concept in concepts for unit in concept_units[concept]} - set(taken)
-        taken.extend(unit for unit, _ in ranked({unit: dot(units[unit], query) for unit in fresh}, len(fresh)))
+        taken.extend(
+            unit for unit, _ in ranked({unit: dot(units[unit], query) for unit in fresh}, len(fresh))
+        )
 
     if naive:
         add([*direct, *expanded])

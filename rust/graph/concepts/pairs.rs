@@ -199,7 +199,8 @@ fn quantile(
             }
             incidence.pairs(row, least, own);
             let vector = vectors.row(incidence.ids[row] as usize);
-            let chosen = (start..end).step_by(step as usize).map(|at| own.pairs[(at - before[row]) as usize].0);
+            let chosen =
+                (start..end).step_by(step as usize).map(|at| own.pairs[(at - before[row]) as usize].0);
             cosines.extend(chosen.map(|other| vectors.score(incidence.ids[other as usize], vector)));
         }
         Ok(cosines)

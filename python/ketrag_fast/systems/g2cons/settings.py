@@ -20,7 +20,8 @@ class G2ConsSettings:
         50, "words of a chunk that become concepts, by TF-IDF", low=1, high=1_000_000
     )
     concept_idf: Literal["smooth", "ramos"] = setting(
-        "smooth", "what a rare word is worth: ln((n+1)/(df+1))+1, or ln(n/df), which drops words of all chunks"
+        "smooth",
+        "what a rare word is worth: ln((n+1)/(df+1))+1, or ln(n/df), which drops words of all chunks",
     )
     concept_min_df: int = setting(1, "concepts are in so many chunks, at least", low=1, high=2**32 - 1)
     concept_max_df: float = setting(
