@@ -30,6 +30,9 @@ __all__ = [
     "Searcher",
     "__version__",
     "bipartite",
+    "concept_graph",
+    "concept_search",
+    "concepts",
     "cooccurrence_kernels",
     "cooccurrence_knn",
     "core_count",
@@ -59,6 +62,7 @@ __all__ = [
     "quantise_vectors",
     "render",
     "renumber",
+    "select_by_concepts",
     "select_ranked",
     "select_uniform",
     "sentence_spans",
@@ -210,6 +214,51 @@ def cooccurrence_knn(
 ) -> tuple[_U32, _U32]: ...
 def cooccurrence_kernels() -> list[str]: ...
 def knn_graph(lexical: _U32, semantic: _U32) -> _Csr: ...
+
+# Concepts, their graph, and the chunks that they choose (rust/py/concepts.rs).
+def concepts(
+    indptr: _U64,
+    indices: _U32,
+    counts: _U32,
+    vocabulary: _Strings,
+    *,
+    most: int = 50,
+    idf: str = "smooth",
+    min_df: int = 1,
+    max_df_ratio: float = 1.0,
+    min_chars: int = 2,
+    threads: int = 0,
+    report: _Report = None,
+) -> tuple[_U32, _Csr]: ...
+def concept_graph(
+    indptr: _U64,
+    indices: _U32,
+    vectors: _F32,
+    *,
+    theta_co: int = 3,
+    theta_sem: float = 0.65,
+    quantile: float | None = None,
+    threads: int = 0,
+    report: _Report = None,
+) -> tuple[_Csr, _U32, _F32, _F64, float]: ...
+def concept_search(
+    vectors: _F32,
+    edges_indptr: _U64,
+    edges_indices: _U32,
+    units_indptr: _U64,
+    units_indices: _U32,
+    unit_vectors: _F32,
+    query: _F32,
+    wanted: int,
+    *,
+    seeds: int = 25,
+    depth: int = 2,
+    most: int | None = None,
+    naive: bool = False,
+) -> tuple[_U32, _F64, _U32]: ...
+def select_by_concepts(
+    indptr: _U64, indices: _U32, ranks: _F64, count: int, *, score: str = "sum", report: _Report = None
+) -> _U32: ...
 
 # Ranks, the keyword graph, and the printed context (rust/py/rank.rs).
 def pagerank(

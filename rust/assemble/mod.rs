@@ -7,6 +7,7 @@ mod recipe;
 mod request;
 mod searcher;
 mod shares;
+mod vote;
 
 pub use recipe::Share;
 pub use request::Request;

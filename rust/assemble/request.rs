@@ -4,12 +4,13 @@ use super::fuse::Fuse;
 use super::join::Join;
 use super::recipe::{Recipe, Rollover, Share};
 use super::shares::Shares;
+use super::vote::Vote;
 use crate::channels::{find, Options};
 use crate::error::{Error, Result};
 use crate::search::fill::{FillPolicy, OversizePolicy};
 
 /// All joins. A new one is a file with a [`Join`] and an entry here.
-static JOINS: &[&dyn Join] = &[&Shares, &Fuse];
+static JOINS: &[&dyn Join] = &[&Shares, &Fuse, &Vote];
 
 pub struct Request {
     pub(super) recipe: Recipe,
@@ -56,5 +57,9 @@ impl Request {
 fn by_name(name: &str) -> Result<&'static dyn Join> {
     let names: Vec<&str> = JOINS.iter().map(|join| join.name()).collect();
     let found = JOINS.iter().copied().find(|join| join.name() == name);
-    found.ok_or_else(|| Error::input(format!("join must be {}, not {name:?}", names.join(" or "))))
+    let listed = || match names.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => names.concat(),
+    };
+    found.ok_or_else(|| Error::input(format!("join must be {}, not {name:?}", listed())))
 }

@@ -112,7 +112,7 @@ fn what_cannot_be_answered_is_named() {
     assert_eq!(told(&[("bm25", 1.0)], "shares", &[]), "mode mine needs the word index (stage links)");
     assert!(told(&[("bm25", 1.0)], "shares", &[("bm25", &[0])]).contains("ranks by itself"));
     assert!(told(&[("mine", 1.0)], "shares", &[("mine", &[2])]).contains("channel mine names unit 2"));
-    assert_eq!(told(&[("mine", 1.0)], "add", &[]), "join must be shares or fuse, not \"add\"");
+    assert_eq!(told(&[("mine", 1.0)], "add", &[]), "join must be shares, fuse or vote, not \"add\"");
     assert!(told(&[("keyword", 1.0)], "shares", &[]).contains("needs the option seed_keywords"));
     assert!(told(&[("skeleton", 1.0)], "shares", &[]).contains("needs the option seed_entities"));
     // A ranking that no share names is none of our business.

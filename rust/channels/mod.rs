@@ -3,6 +3,8 @@
 
 mod bm25;
 mod channel;
+mod concepts;
+mod core_graph;
 mod given;
 mod keyword;
 mod knng;
@@ -22,8 +24,16 @@ pub use query::{Printers, Query, Question, Ranking};
 pub use scratch::Scratch;
 
 /// All channels of the core.
-pub static CHANNELS: &[&dyn Channel] =
-    &[&bm25::Bm25, &text::Text, &knng::Knng, &keyword::Keyword, &walk::Walk, &skeleton::Skeleton];
+pub static CHANNELS: &[&dyn Channel] = &[
+    &bm25::Bm25,
+    &text::Text,
+    &knng::Knng,
+    &keyword::Keyword,
+    &walk::Walk,
+    &skeleton::Skeleton,
+    &concepts::Concepts,
+    &core_graph::CoreGraph,
+];
 
 /// The channel of this name; others are those of given rankings.
 pub fn find(name: &str) -> Option<&'static dyn Channel> {

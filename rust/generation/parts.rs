@@ -2,6 +2,7 @@
 //! the arrays name them alike.
 
 use super::arrays::{damaged, Arrays};
+use super::concepts::Concepts;
 use super::skeleton::Skeleton;
 use super::space::Space;
 use crate::error::{Error, Result};
@@ -45,6 +46,7 @@ pub struct Parts<'a> {
     unit_lengths: OnceLock<Vec<f64>>,
     knn: OnceLock<CsrView<'a>>,
     skeleton: OnceLock<Skeleton<'a>>,
+    concepts: OnceLock<Concepts<'a>>,
 }
 
 /// The chunk, document and span of each unit.
@@ -113,6 +115,7 @@ impl<'a> Parts<'a> {
             unit_lengths: OnceLock::new(),
             knn: OnceLock::new(),
             skeleton: OnceLock::new(),
+            concepts: OnceLock::new(),
         })
     }
 
@@ -143,6 +146,10 @@ impl<'a> Parts<'a> {
 
     pub fn has_knn(&self) -> bool {
         self.arrays.has("knn.graph_indptr")
+    }
+
+    pub fn has_concepts(&self) -> bool {
+        Concepts::in_index(self.arrays)
     }
 
     pub fn has_skeleton(&self) -> bool {
@@ -300,6 +307,10 @@ impl<'a> Parts<'a> {
 
     pub fn skeleton(&self) -> Result<Option<&Skeleton<'a>>> {
         part(self.has_skeleton(), &self.skeleton, || Skeleton::new(self.arrays, self.len))
+    }
+
+    pub fn concepts(&self) -> Result<Option<&Concepts<'a>>> {
+        part(self.has_concepts(), &self.concepts, || Concepts::new(self.arrays, self.len))
     }
 
     fn places(&self) -> Result<&Places<'a>> {

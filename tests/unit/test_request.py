@@ -45,7 +45,7 @@ def ranking(*ids: int) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
         (("m", [], [10]), {}, "mode m: it names no channel"),
         (("m", [("a", 0.1), ("a", 0.1)], [10]), {}, "channel a occurs twice"),
         (("m", [("a", 1.0)], [-1]), {}, "the budget is -1"),
-        (("m", [("a", 1.0)], [10]), {"join": "sum"}, "join must be shares or fuse, not"),
+        (("m", [("a", 1.0)], [10]), {"join": "sum"}, "join must be shares, fuse or vote, not"),
         (("m", [("a", 1.0)], [10]), {"rollover": "texts"}, "rollover must be none, last or first, not"),
         (("m", [("a", 1.0)], [10]), {"deadline": -1.0}, "deadline"),
         (("m", [("a", 1.0)], [10]), {"deadline": float("nan")}, "deadline"),
@@ -104,7 +104,7 @@ def test_options_of_other_channels_are_passed_over(searcher: _core.Searcher) -> 
 
 def test_the_channels_say_what_they_lack(searcher: _core.Searcher) -> None:
     missing = searcher.missing()
-    assert set(missing) == {"bm25", "text", "knng", "keyword", "walk", "skeleton"}
+    assert set(missing) == {"bm25", "text", "knng", "keyword", "walk", "skeleton", "concepts", "core-graph"}
     assert missing["bm25"] is None
     assert missing["skeleton"] == "an entity skeleton (index with --llm)"
     request = _core.Request("mine", [("skeleton", 1.0)], [10], options={"seed_entities": 3, "tables": "own"})

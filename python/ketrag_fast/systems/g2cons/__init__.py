@@ -1,0 +1,177 @@
+"""G2ConS: concepts choose the chunks that are read, and lead to the units that answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ketrag_fast.declarations.arrays import ANY, array, codes, graph
+from ketrag_fast.declarations.stage import Stage
+from ketrag_fast.declarations.system import REST, Channel, Recipe, Share, System
+from ketrag_fast.stages import (
+    CHUNK_VECTORS,
+    SENTENCE_VECTORS,
+    UNIT_SEARCH,
+    UNITS,
+    VECTORS,
+    WORDS,
+    has_model,
+)
+from ketrag_fast.systems.g2cons.settings import G2ConsSettings, check
+
+if TYPE_CHECKING:
+    from ketrag_fast.config import Settings
+
+_HERE = "ketrag_fast.systems.g2cons"
+
+
+def _of_concepts(settings: Settings) -> tuple[str, ...]:
+    """A model's vectors of sentences are kept; those of the fitted space are made on the way."""
+    of_chunks = settings.of(G2ConsSettings).concept_vectors == "chunks"
+    more = ("chunk_vectors",) if of_chunks else ("sentence_vectors",) if has_model(settings) else ()
+    return ("units", "words", "vectors", *more)
+
+
+CONCEPTS = Stage(
+    "concepts",
+    version=1,
+    needs=_of_concepts,
+    settings=(
+        "concepts_per_chunk",
+        "concept_idf",
+        "concept_min_df",
+        "concept_max_df",
+        "concept_chars",
+        "concept_chunks",
+        "concept_vectors",
+        "words",
+    ),
+    run=f"{_HERE}.concepts:run",
+    unit="concepts",
+    arrays={
+        "concept_word": array("u32", "concepts", below="vocabulary", rising=True),
+        **graph("chunk_concepts", "chunks", "concepts"),
+        **graph("concept_units", "concepts", "units"),
+        "vectors": array("f32", "concepts", "dimension"),
+        **codes("concept", "concepts"),
+    },
+    counts={"concepts": "concepts"},
+    seconds=lambda size: 6e-5 * size.get("units", 0),
+)
+
+CONCEPT_GRAPH = Stage(
+    "concept_graph",
+    version=1,
+    needs=("words", "concepts"),
+    settings=("theta_co", "theta_sem", "theta_quantile", "concept_level"),
+    run=f"{_HERE}.graph:run",
+    unit="concepts",
+    arrays={
+        **graph("edges", "concepts", "concepts"),
+        "edge_shared": array("u32", ANY),
+        "edge_cosine": array("f32", ANY),
+        "edge_weight": array("f64", ANY),
+        "threshold": array("f64", 1),
+    },
+    edges={"concept": ("edges_indices", 2)},
+    seconds=lambda size: 1e-4 * size.get("units", 0),
+)
+
+CONCEPT_CORE = Stage(
+    "core_concept",
+    version=1,
+    needs=("units", "concepts", "concept_graph"),
+    settings=(
+        "core_ratio",
+        "core_selection",
+        "core_rounding",
+        "concept_rank",
+        "concept_weights",
+        "concept_score",
+    ),
+    run=f"{_HERE}.graph:core",
+    unit="concepts",
+    provides="core",
+    chosen_by=("core_selection", "concept"),
+    arrays={
+        "core": array("u32", "core_chunks", below="chunks"),
+        "concept_rank": array("f64", "concepts"),
+    },
+    counts={"core_chunks": "core_chunks"},
+)
+
+
+def _of_core_graph(settings: Settings) -> tuple[str, ...]:
+    """Where nothing reads the chunks there is no skeleton, and the concepts answer alone."""
+    read = ("skeleton", "entities", "entity_search") if settings.llm != "none" else ()
+    return ("units", "vectors", *read)
+
+
+CHANNELS = (
+    Channel(
+        "concepts",
+        needs=("units", "vectors", "unit_search", "concepts", "concept_graph"),
+        help="the concepts nearest to the question bring in their units, then those that these lead to",
+        vector="yes",
+        settings=("seed_concepts", "bfs_depth", "max_expanded", "concept_rerank"),
+    ),
+    Channel(
+        "core-graph",
+        needs=_of_core_graph,
+        help="the skeleton of the core chunks, where these are read",
+        vector="yes",
+        searches=("entities",),
+        settings=("seed_entities", "tables"),
+    ),
+)
+
+RECIPES = {
+    "concepts": Recipe(
+        (Share("concepts"),),
+        "the concepts nearest to the question bring in their units, nearest first; then those that share "
+        "chunks and meaning with these",
+    ),
+    "g2cons": Recipe(
+        (Share("core-graph", of="kg_share"), Share("concepts", of=REST)),
+        "tables of the core chunks' skeleton beside units by concepts; units that both would print come "
+        "first; without a skeleton it is `concepts`",
+        join="vote",
+        rollover="rollover",
+    ),
+}
+
+_PAPER: Mapping[str, Any] = {
+    "cut": "windows",
+    "chunk_tokens": 1200,
+    "overlap": 0,
+    "split_level": 0,
+    "core_ratio": 0.8,
+    "core_selection": "concept",
+    "gleanings": 1,
+    "kg_share": 0.6,
+    "rollover": "none",
+    "mode": "g2cons",
+}
+
+SYSTEM = System(
+    name="g2cons",
+    source="G2ConS, sections 3 and 4; with the decisions of docs/modes.md",
+    help="words with weight are concepts: joined where they meet, they choose what is read, and lead to units",
+    settings=G2ConsSettings,
+    stages=(
+        UNITS,
+        WORDS,
+        VECTORS,
+        CHUNK_VECTORS,
+        SENTENCE_VECTORS,
+        UNIT_SEARCH,
+        CONCEPTS,
+        CONCEPT_GRAPH,
+        CONCEPT_CORE,
+    ),
+    channels=CHANNELS,
+    recipes=RECIPES,
+    presets={"g2cons": _PAPER, "g2cons-150": {**_PAPER, "chunk_tokens": 150}},
+    choices={"core_selection": ("concept",)},
+    check=check,
+)

@@ -1,0 +1,56 @@
+"""The graph of concepts, and the core chunks that it chooses (specs 20, 2.3 and 2.4)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ketrag_fast import _core
+from ketrag_fast.config import Settings
+from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
+from ketrag_fast.stages.rows import csr, csr_out
+from ketrag_fast.systems.g2cons.settings import G2ConsSettings
+
+
+def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+    """An edge joins two concepts that meet in enough chunks and whose vectors are close."""
+    own = settings.of(G2ConsSettings)
+    concepts = inputs["concepts"]
+    rows = csr(concepts, "chunk_concepts")
+    if own.concept_level == "sentence":
+        words = inputs["words"]
+        known = len(words["vocabulary_offsets"]) - 1
+        rows = _core.renumber(*csr(words, "sent_words"), known, concepts["concept_word"])
+    edges, shared, cosines, weights, threshold = _core.concept_graph(
+        *rows,
+        concepts["vectors"],
+        theta_co=own.theta_co,
+        theta_sem=own.theta_sem,
+        quantile=own.theta_quantile,
+        threads=context.threads,
+        report=context.report,
+    )
+    return {
+        **csr_out("edges", edges),
+        "edge_shared": shared,
+        "edge_cosine": cosines,
+        "edge_weight": weights,
+        "threshold": np.array([threshold]),
+    }
+
+
+def core(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+    """`core` holds the chunks in order of importance: the order in which a language model reads them."""
+    own = settings.of(G2ConsSettings)
+    concepts, graph = inputs["concepts"], inputs["concept_graph"]
+    edges = csr(graph, "edges")
+    if own.concept_rank == "degree":
+        ranks = np.diff(edges[0].astype(np.int64)).astype(np.float64)
+    else:
+        weights = graph["edge_weight"] if own.concept_weights else None
+        ranks = _core.pagerank(*edges, weights, threads=context.threads, report=context.report)
+    chunks = len(inputs["units"]["chunk_document"])
+    down = settings.value("core_rounding") == "down"
+    count = int(chunks * settings.core_ratio) if down else _core.core_count(chunks, settings.core_ratio)
+    rows = csr(concepts, "chunk_concepts")
+    chosen = _core.select_by_concepts(*rows, ranks, count, score=own.concept_score, report=context.report)
+    return {"core": chosen, "concept_rank": ranks}

@@ -1,0 +1,115 @@
+//! Which words are concepts: the best of each chunk by TF-IDF (20-g2cons 2.2).
+
+use crate::error::{Error, Result};
+use crate::graph::bipartite::document_frequency;
+use crate::parallel::map_ranges;
+use crate::progress::Progress;
+use crate::sparse::{top_k, Csr, CsrView, Scored};
+use crate::text::strings::Strings;
+
+/// What a word that is in few chunks is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Idf {
+    /// `ln((n + 1) / (df + 1)) + 1`: positive even for a word of all chunks, and in a corpus of one chunk.
+    Smooth,
+    /// `ln(n / df)` (Ramos 2003): a word of all chunks is worth nothing and is dropped.
+    Ramos,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    /// A chunk names at most so many concepts.
+    pub most: usize,
+    pub idf: Idf,
+    /// Words of fewer chunks are no concepts.
+    pub min_df: u64,
+    /// Nor are words in more than this share of the chunks.
+    pub max_df_ratio: f64,
+    /// Nor are shorter words, in scripts with spaces between words.
+    pub min_chars: usize,
+}
+
+/// The concepts, as ascending ids of words, and the concepts that each chunk named (as their places in
+/// that list, ascending).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Concepts {
+    pub words: Vec<u32>,
+    pub named: Csr,
+}
+
+/// `chunk_words` holds the distinct words of each chunk, ascending; `counts` lies beside its ids; ids of
+/// words go by the bytes of `vocabulary`. Ties within a chunk fall to the smaller id.
+pub fn concepts(
+    chunk_words: CsrView<'_>,
+    counts: &[u32],
+    vocabulary: Strings<'_>,
+    options: Options,
+    threads: usize,
+    progress: &Progress,
+) -> Result<Concepts> {
+    if counts.len() != chunk_words.nnz() {
+        let (counts, words) = (counts.len(), chunk_words.nnz());
+        return Err(Error::input(format!("there are {counts} counts for {words} words of chunks")));
+    }
+    if vocabulary.len() != chunk_words.columns {
+        let (texts, words) = (vocabulary.len(), chunk_words.columns);
+        return Err(Error::input(format!("the vocabulary has {texts} words, and chunks name {words}")));
+    }
+    if !(0.0..=1.0).contains(&options.max_df_ratio) {
+        let ratio = options.max_df_ratio;
+        return Err(Error::input(format!("the largest share of chunks must lie in [0, 1], not {ratio}")));
+    }
+    let n = chunk_words.rows();
+    let df = document_frequency(chunk_words, threads, progress)?;
+    let weights = weights(&df, n, vocabulary, &options);
+    let lists = map_ranges(n, 256, threads, progress, |chunks| {
+        let mut lists = Vec::with_capacity(chunks.len());
+        for chunk in chunks {
+            let at = chunk_words.range(chunk);
+            let words = chunk_words.indices[at.clone()].iter().zip(&counts[at]);
+            let scored = words.map(|(&id, &f)| Scored { id, score: f64::from(f) * weights[id as usize] });
+            let best = top_k(scored.filter(|word| word.score > 0.0).collect(), options.most);
+            let mut best: Vec<u32> = best.into_iter().map(|word| word.id).collect();
+            best.sort_unstable();
+            lists.push(best);
+        }
+        Ok(lists)
+    })?
+    .concat();
+    let mut place = vec![u32::MAX; chunk_words.columns];
+    lists.iter().flatten().for_each(|&word| place[word as usize] = 0);
+    let words: Vec<u32> = (0u32..).zip(&place).filter(|(_, &kept)| kept == 0).map(|(word, _)| word).collect();
+    (0u32..).zip(&words).for_each(|(concept, &word)| place[word as usize] = concept);
+    let rows: Vec<Vec<u32>> =
+        lists.into_iter().map(|list| list.into_iter().map(|word| place[word as usize]).collect()).collect();
+    let named = Csr::from_rows(&rows, words.len())?;
+    Ok(Concepts { words, named })
+}
+
+/// The inverse document frequency of each word; 0 for those that are no concepts.
+fn weights(df: &[u64], n: usize, vocabulary: Strings<'_>, options: &Options) -> Vec<f64> {
+    let most = (options.max_df_ratio * n as f64 + 1e-9).floor() as u64;
+    let weigh = |(word, &df): (usize, &u64)| {
+        if df == 0 || df < options.min_df || df > most || short(vocabulary.get(word), options.min_chars) {
+            return 0.0;
+        }
+        match options.idf {
+            Idf::Smooth => ((n as f64 + 1.0) / (df as f64 + 1.0)).ln() + 1.0,
+            Idf::Ramos => (n as f64 / df as f64).ln(),
+        }
+    };
+    df.iter().enumerate().map(weigh).collect()
+}
+
+/// Scripts that are written without spaces are cut into pairs of characters, where one says much: the
+/// caseless letters from Thai on, but for Hangul.
+fn short(word: &str, least: usize) -> bool {
+    let unspaced = |c: char| {
+        c >= '\u{E00}'
+            && c.is_alphabetic()
+            && !c.is_lowercase()
+            && !c.is_uppercase()
+            && !matches!(u32::from(c), 0x1100..=0x11FF | 0xAC00..=0xD7FF)
+    };
+    word.chars().count() < least && !word.chars().any(unspaced)
+}

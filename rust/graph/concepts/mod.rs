@@ -1,0 +1,5 @@
+//! G2ConS: concepts of a corpus, the graph between them, and the chunks that they choose (20-g2cons).
+
+pub mod extract;
+pub mod pairs;
+pub mod select;

@@ -1,0 +1,182 @@
+"""G2ConS from end to end: presets, modes, core chunks by concepts, and what happens at the edges."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.process import POLAR, ketrag
+
+from ketrag_fast import Context, Document, Index, Settings
+from ketrag_fast.errors import ConfigError
+from ketrag_fast.reference import concepts as plain
+
+QUESTION = "Which ship did Amundsen sail to the Ross Ice Shelf, and who built her?"
+SYSTEM = ("--system", "g2cons", "--llm", "heuristic")
+SMALL = {"system": "g2cons-150", "theta_sem": 0.3}
+
+
+def built(folder: Path, documents: Any = POLAR / "articles", **settings: Any) -> Index:
+    return Index.build(documents, folder, settings=Settings(**{**SMALL, **settings}))
+
+
+def ask(path: Path, mode: str, budget: int, question: str = QUESTION, **settings: Any) -> Context:
+    with Index.open(path, settings=Settings(**settings)) as index:
+        return index.retrieve(question, mode=mode, budget=budget)
+
+
+@pytest.fixture(scope="module")
+def read(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With a skeleton of the core chunks."""
+    folder = tmp_path_factory.mktemp("read")
+    built(folder, llm="heuristic", core_ratio=0.5).close()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def unread(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("unread")
+    built(folder).close()
+    return folder
+
+
+def units(context: Context) -> list[int]:
+    return [passage.unit for passage in context.passages]
+
+
+def test_the_command_builds_and_answers(tmp_path: Path) -> None:
+    index = str(tmp_path / "index")
+    done = ketrag("index", str(POLAR / "articles"), "-i", index, *SYSTEM, cwd=tmp_path)
+    assert done.code == 0, done.err
+    for mode in ("concepts", "g2cons"):
+        done = ketrag("retrieve", QUESTION, "-i", index, "--mode", mode, "--json", cwd=tmp_path)
+        assert done.code == 0, done.err
+        found = json.loads(done.out)
+        assert found["mode"] == mode
+        assert found["passages"]
+        assert found["warnings"] == []
+        assert ("-----Entities-----" in found["context"]) == (mode == "g2cons")
+
+
+def test_without_a_skeleton_the_mode_is_concepts_alone_and_says_so(unread: Path) -> None:
+    alone, both = (ask(unread, mode, 900) for mode in ("concepts", "g2cons"))
+    assert alone.text == both.text != ""
+    assert not alone.warnings
+    assert "core-graph is empty" in both.warnings[0]
+
+
+def test_the_skeleton_is_of_the_chunks_that_concepts_chose(read: Path) -> None:
+    with Index.open(read) as index:
+        stages = index.arrays()
+    concepts, core = stages["concepts"], stages["core_concept"]
+    indptr = concepts["chunk_concepts_indptr"].tolist()
+    flat = concepts["chunk_concepts_indices"].tolist()
+    rows = [flat[a:b] for a, b in zip(indptr[:-1], indptr[1:], strict=True)]
+    ranks = core["concept_rank"].tolist()
+    assert sum(ranks) == pytest.approx(1)
+    assert core["core"].tolist() == plain.choose_chunks(rows, ranks, "sum", (len(rows) + 1) // 2)
+    assert set(stages["replies"]["reply_chunk"].tolist()) <= set(core["core"].tolist())
+
+
+@pytest.mark.parametrize("budget", [0, 1, 30, 200, 900, 4000])
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 1.0])
+def test_a_context_holds_each_unit_once_and_keeps_to_its_budget(
+    read: Path, budget: int, share: float
+) -> None:
+    found = ask(read, "g2cons", budget, kg_share=share)
+    assert found.tokens <= budget
+    assert sum(section.tokens for section in found.sections) == found.tokens
+    assert len(set(units(found))) == len(units(found))
+    if share == 0.0:
+        assert found.text == ask(read, "concepts", budget).text
+    if share == 1.0:
+        assert found.text == ask(read, "skeleton", budget).text
+
+
+def test_what_both_would_print_comes_first(read: Path) -> None:
+    budget = 2000
+    tables = units(ask(read, "skeleton", budget))
+    texts = units(ask(read, "concepts", budget))
+    common = sorted(set(tables) & set(texts), key=lambda unit: (tables.index(unit) + texts.index(unit), unit))
+    found = ask(read, "g2cons", budget, kg_share=0.6)
+    assert common, "the test needs a unit that both print"
+    assert units(found)[: len(common)] == common
+    assert set(units(found)) <= set(tables) | set(texts)
+
+
+def test_a_search_is_the_plain_one(unread: Path) -> None:
+    context = ask(unread, "concepts", 100_000, seed_concepts=5, bfs_depth=1)
+    naive = ask(unread, "concepts", 100_000, seed_concepts=5, bfs_depth=1, concept_rerank="naive")
+    assert sorted(units(context)) == sorted(units(naive)) != []
+    scores = [passage.score for passage in naive.passages]
+    assert scores == sorted(scores, reverse=True)
+    assert [passage.score for passage in context.passages] != scores
+
+
+def test_edges_of_a_question(unread: Path) -> None:
+    whole = ask(unread, "concepts", 100_000, seed_concepts=10_000, bfs_depth=0)
+    assert len(whole.passages) > 100  # every chunk has a concept
+    nothing = ask(unread, "concepts", 900, "xyzzy plugh")
+    assert (nothing.text, nothing.reason) == ("", "no_match")
+    assert ask(unread, "concepts", 900, seed_concepts=0).reason == "no_match"
+    cut = ask(unread, "concepts", 20)
+    assert cut.text
+    assert cut.tokens <= 20
+    drop = ask(unread, "concepts", 20, oversize_policy="drop")
+    assert (drop.text, drop.reason) == ("", "budget_too_small")
+
+
+@pytest.mark.parametrize(
+    ("texts", "settings"),
+    [
+        ([], {}),
+        (["Amundsen sailed the Fram."], {}),
+        (["the of and"], {}),  # no concept at all
+        (["ice ice"] * 5, {}),  # one concept, in every chunk
+        (["ice ice"] * 5, {"concept_idf": "ramos"}),  # which is then none
+        (["Fram sailed south.", "Fram sailed north.", "Maud sailed."], {"theta_sem": 1.0}),  # no edge
+        (["Fram sailed south.", "Fram sailed north.", "Maud sailed."], {"theta_sem": -1.0, "theta_co": 0}),
+        (["Fram sailed south.", "Fram sailed north."], {"core_ratio": 0.0}),
+        (["Fram sailed south.", "Fram sailed north."], {"core_ratio": 1.0, "concept_rank": "degree"}),
+        (["Fram sailed south. " * 40, "Fram went north. " * 40], {"split_level": 2, "concept_chunks": "origin"}),
+        (["Fram sailed south. " * 40, "Fram went north. " * 40], {"split_level": 2, "concept_vectors": "chunks"}),
+        (["Fram sailed south. Fram went.", "Fram went north."], {"concept_level": "sentence", "theta_co": 2}),
+        (["Fram sailed south.", "Fram sailed north."], {"theta_quantile": 0.5, "theta_co": 1}),
+    ],
+)
+def test_edges_of_a_corpus(tmp_path: Path, texts: list[str], settings: dict[str, Any]) -> None:
+    documents = [Document(f"d{i}", text) for i, text in enumerate(texts)]
+    with built(tmp_path / "index", documents, llm="heuristic", **settings) as index:
+        for mode in ("concepts", "g2cons"):
+            found = index.retrieve("Fram ice sailed", mode=mode, budget=500)
+            words = " ".join(texts)
+            expected = any(word in words for word in ("Fram", "ice")) and settings.get("concept_idf") != "ramos"
+            assert bool(found.text) == expected, (mode, found)
+
+
+def test_the_same_bytes_on_any_number_of_threads(tmp_path: Path) -> None:
+    digests = set()
+    for threads in (1, 2, 5):
+        with built(tmp_path / str(threads), threads=threads, theta_quantile=0.6) as index:
+            digests.add(index.digest)
+    assert len(digests) == 1
+
+
+@pytest.mark.parametrize("system", ["ket-rag-p-150", "ms-graph-rag-150"])
+def test_other_systems_choose_by_concepts_too(tmp_path: Path, system: str) -> None:
+    with Index.build(
+        POLAR / "articles",
+        tmp_path / "index",
+        settings=Settings(system=system, core_selection="concept", core_ratio=0.3, llm="heuristic"),
+    ) as index:
+        stages = index.arrays()
+        chunks = len(stages["units"]["chunk_document"])
+        assert len(stages["core_concept"]["core"]) == -(-3 * chunks // 10)
+        assert index.retrieve(QUESTION, budget=900).text
+
+
+def test_subchunks_cannot_be_chosen_by_concepts(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="core_selection = concept chooses chunks"):
+        built(tmp_path / "index", core_unit="subchunk")

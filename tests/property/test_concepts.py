@@ -1,0 +1,154 @@
+"""Concepts, their graph, and the choice of chunks against their oracles."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ketrag_fast import _core
+from ketrag_fast.errors import InputError
+from ketrag_fast.kernels.text import pack
+from ketrag_fast.reference import concepts as plain
+
+Csr = tuple[np.ndarray, np.ndarray]
+WORDS = ["a", "aa", "b", "bb", "ccc", "dd", "é", "中", "中文", "zz"]
+SCORES = ["sum", "max", "mean"]
+
+
+def csr(rows: list[list[int]]) -> Csr:
+    ends = np.cumsum([0, *map(len, rows)]).astype(np.uint64)
+    return ends, np.array([x for row in rows for x in row], np.uint32)
+
+
+def rows_of(found: Csr) -> list[list[int]]:
+    return [found[1][a:b].tolist() for a, b in pairwise(found[0].tolist())]
+
+
+def rows_below(limit: int, most: int) -> st.SearchStrategy[list[list[int]]]:
+    return st.lists(st.sets(st.integers(0, limit - 1), max_size=limit).map(sorted), max_size=most)
+
+
+def unit_vectors(seed: int, count: int, distinct: int = 4) -> np.ndarray:
+    """Vectors of which several are equal, so that cosines tie."""
+    random = np.random.default_rng(seed)
+    base = random.standard_normal((max(distinct, 1), 5))
+    made = base[random.integers(0, len(base), count)] if count else np.zeros((0, 5))
+    return (made / np.maximum(np.linalg.norm(made, axis=1, keepdims=True), 1e-12)).astype(np.float32)
+
+
+@given(
+    st.lists(st.dictionaries(st.sampled_from(WORDS), st.integers(1, 4)), max_size=9),
+    st.integers(1, 6),
+    st.sampled_from(["smooth", "ramos"]),
+    st.integers(1, 3),
+    st.sampled_from([0.3, 0.5, 1.0]),
+)
+def test_concepts_are_the_best_words_of_each_chunk(
+    chunks: list[dict[str, int]], most: int, idf: str, min_df: int, share: float
+) -> None:
+    vocabulary = sorted(WORDS, key=str.encode)
+    rows = [sorted(vocabulary.index(word) for word in chunk) for chunk in chunks]
+    counts = [chunk[vocabulary[word]] for chunk, row in zip(chunks, rows, strict=True) for word in row]
+    options: dict[str, Any] = {"most": most, "idf": idf, "min_df": min_df, "max_df_ratio": share}
+
+    def found(threads: int) -> tuple[list[str], list[list[str]]]:
+        packed = pack(vocabulary)
+        counted = np.array(counts, np.uint32)
+        words, named = _core.concepts(*csr(rows), counted, packed, min_chars=1, threads=threads, **options)
+        names = [vocabulary[word] for word in words.tolist()]
+        return names, [[names[concept] for concept in row] for row in rows_of(named)]
+
+    assert found(1) == plain.concepts(chunks, min_chars=1, **options)
+    assert found(2) == found(1)
+
+
+def test_one_letter_is_a_concept_only_in_scripts_without_spaces() -> None:
+    vocabulary = ["a", "bc", "é", "中"]
+    words, _ = _core.concepts(*csr([[0, 1, 2, 3]]), np.ones(4, np.uint32), pack(vocabulary), min_chars=2)
+    assert [vocabulary[word] for word in words.tolist()] == ["bc", "中"]
+
+
+@given(rows_below(9, 12), st.integers(0, 99), st.integers(0, 4), st.sampled_from([-1.0, 0.0, 0.4, 0.65, 1.0]))
+def test_the_graph_joins_what_meets_and_is_close(
+    rows: list[list[int]], seed: int, theta_co: int, theta_sem: float
+) -> None:
+    vectors = unit_vectors(seed, 9)
+    one = _core.concept_graph(*csr(rows), vectors, theta_co=theta_co, theta_sem=theta_sem, threads=1)
+    two = _core.concept_graph(*csr(rows), vectors, theta_co=theta_co, theta_sem=theta_sem, threads=3)
+    assert [part.tobytes() for part in (*one[0], *one[1:4])] == [
+        part.tobytes() for part in (*two[0], *two[1:4])
+    ]
+    want = plain.concept_graph(rows, vectors, theta_co, theta_sem)
+    both = {**want, **{(b, a): edge for (a, b), edge in want.items()}}
+    edges = [(a, b) for a, row in enumerate(rows_of(one[0])) for b in row]
+    assert edges == sorted(both)
+    for place, edge in enumerate(edges):
+        shared, cosine, weight = both[edge]
+        assert (one[1][place], one[2][place], one[3][place]) == (shared, np.float32(cosine), weight)
+
+
+@given(rows_below(9, 12), st.integers(0, 99), st.integers(1, 3), st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0]))
+def test_a_quantile_is_a_threshold(rows: list[list[int]], seed: int, theta_co: int, part: float) -> None:
+    vectors = unit_vectors(seed, 9)
+    made = _core.concept_graph(*csr(rows), vectors, theta_co=theta_co, quantile=part)
+    want = plain.quantile(rows, vectors, theta_co, part)
+    assert made[4] == pytest.approx(want, abs=0)
+    same = _core.concept_graph(*csr(rows), vectors, theta_co=theta_co, theta_sem=want)
+    assert rows_of(made[0]) == rows_of(same[0])
+
+
+@given(
+    rows_below(6, 14),
+    st.lists(st.sampled_from([0.0, 0.1, 0.1 + 1e-15, 0.25, 2.0]), min_size=6, max_size=6),
+    st.sampled_from(SCORES),
+    st.integers(0, 16),
+)
+def test_chunks_are_chosen_by_their_concepts(
+    rows: list[list[int]], ranks: list[float], score: str, count: int
+) -> None:
+    got = _core.select_by_concepts(*csr(rows), np.array(ranks), count, score=score)
+    assert got.tolist() == plain.choose_chunks(rows, ranks, score, count)
+
+
+@given(
+    st.integers(0, 10_000),
+    st.integers(0, 30),
+    st.integers(0, 3),
+    st.none() | st.integers(0, 6),
+    st.booleans(),
+)
+def test_search_follows_concepts(seed: int, seeds: int, depth: int, most: int | None, naive: bool) -> None:
+    random = np.random.default_rng(seed)
+    count, units = int(random.integers(0, 12)), int(random.integers(1, 40))
+    pairs = {(a, b) for a in range(count) for b in range(a) if random.random() < 0.2}
+    edges = [sorted({b for a, b in pairs if a == i} | {a for a, b in pairs if b == i}) for i in range(count)]
+    own = [sorted(np.flatnonzero(random.random(units) < 0.15).tolist()) for _ in range(count)]
+    vectors, texts = unit_vectors(seed, count), unit_vectors(seed + 1, units, 9)
+    query = unit_vectors(seed + 2, 1)[0]
+    options: dict[str, Any] = {"seeds": seeds, "depth": depth, "most": most, "naive": naive}
+    want = plain.search(vectors, edges, own, texts, query, **options)
+    for wanted in (0, 1, 5, units):
+        got, scores, _ = _core.concept_search(
+            vectors, *csr(edges), *csr(own), texts, query, wanted, **options
+        )
+        assert got.tolist() == want[:wanted]
+        assert scores.tolist() == [plain.dot(texts[unit], query) for unit in got.tolist()]
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    vectors = unit_vectors(1, 3)
+    with pytest.raises(InputError, match="below"):
+        _core.concept_graph(*csr([[3]]), vectors)
+    with pytest.raises(InputError, match="not strictly ascending"):
+        _core.concept_graph(*csr([[1, 0]]), vectors)
+    with pytest.raises(InputError, match="threshold"):
+        _core.concept_graph(*csr([[0, 1]]), vectors, quantile=1.5)
+    with pytest.raises(InputError, match="rank 0"):
+        _core.select_by_concepts(*csr([[0]]), np.array([np.nan]), 1)
+    with pytest.raises(InputError, match="counts"):
+        _core.concepts(*csr([[0]]), np.ones(2, np.uint32), pack(["a"]))
