@@ -5,5 +5,5 @@ mod prefetch;
 mod topk;
 
 pub use csr::{Csr, CsrView};
-pub(crate) use prefetch::{prefetch, prefetch_range};
+pub(crate) use prefetch::{prefetch, prefetch_lines, prefetch_range};
 pub use topk::{quantise, rank_order, top_k, Scored};
