@@ -78,7 +78,7 @@ PARTS: dict[str, set[str]] = {
 STRANGERS = {"stages", "systems"}
 COMMON = ("stages.rows.", "stages.published.", "stages.proposals.")
 
-R0 = {"error", "guard", "ids", "progress", "parallel"}
+R0 = {"error", "guard", "ids", "progress", "parallel", "wide"}
 R1 = R0 | {"text", "sparse"}
 RUST_PARTS: dict[str, set[str]] = {
     "error": set(),
@@ -86,6 +86,7 @@ RUST_PARTS: dict[str, set[str]] = {
     "ids": {"error"},
     "progress": {"error"},
     "parallel": {"error", "progress"},
+    "wide": set(),
     "text": R1,
     "sparse": R0,
     # Ranking never knows the builders of graphs; they may lay out what it reads, and use vectors.

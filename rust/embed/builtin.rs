@@ -79,19 +79,24 @@ pub fn fit(
     if width == 0 || values.iter().all(|&x| x == 0.0) {
         return Ok(Basis { values: vec![0.0; words], dims: 1 });
     }
-    let few = Sparse { pattern: CsrView::new(&few.indptr, &few.indices, words)?, values: &few.values };
-    let few_turned = turned(few);
-    let few_turned = few_turned.view();
-    let (n, w) = (rows as u64, words as u64);
+    // Words that the sample lacks have rows of zeros all along: they are left out until the end.
+    let place = places(&few);
+    let few = narrowed(few.view(), &place);
+    let few_turned = turned(few.view());
+    let (n, w) = (rows as u64, few.columns as u64);
     let start = if options.rounds == 0 { 2 * n } else { 0 };
-    progress.expect(start + options.rounds as u64 * (w + 3 * n) + 3 * n + 3 * w + units as u64);
+    progress
+        .expect(start + options.rounds as u64 * (w + 3 * n) + 3 * n + 2 * w + words as u64 + units as u64);
     let run = Run { threads, progress };
-    let (basis, energy) = directions(few, few_turned, width, options, &run)?;
+    let (basis, energy) = directions(few.view(), few_turned.view(), width, options, &run)?;
+    drop((few, few_turned));
     let dims = energy.iter().take(options.dims).filter(|&&x| x > WEAKEST * energy[0]).count().max(1);
     // V = A^T (A V) / eigenvalues over every unit: what the power method would do next. On the
     // sampled units alone it changes nothing; words that the sample lacks get their vectors here.
     let narrow = cut(&basis, width, dims);
-    let mut units_in = multiply(all, &narrow, dims, threads, progress)?;
+    drop(basis);
+    let mut units_in = multiply(narrowed(all, &place).view(), &narrow, dims, threads, progress)?;
+    drop(narrow);
     for row in units_in.chunks_exact_mut(dims) {
         row.iter_mut().zip(&energy).for_each(|(x, &e)| *x = (f64::from(*x) / e) as f32);
     }
@@ -249,6 +254,35 @@ fn sample(all: Sparse, most: usize) -> Owned {
         few.indptr.push(few.indices.len() as u64);
     }
     few
+}
+
+/// For each column its place among those that occur, or `u32::MAX`.
+fn places(a: &Owned) -> Vec<u32> {
+    let mut place = vec![u32::MAX; a.columns];
+    a.indices.iter().for_each(|&word| place[word as usize] = 0);
+    let mut next = 0;
+    for place in place.iter_mut().filter(|place| **place == 0) {
+        *place = next;
+        next += 1;
+    }
+    place
+}
+
+/// The columns that have a place, in it; the values of the others are left out.
+fn narrowed(a: Sparse, place: &[u32]) -> Owned {
+    let columns = place.iter().filter(|&&place| place != u32::MAX).count();
+    let mut kept = Owned { indptr: vec![0], indices: vec![], values: vec![], columns };
+    for row in 0..a.pattern.rows() {
+        for at in a.pattern.range(row) {
+            let word = place[a.pattern.indices[at] as usize];
+            if word != u32::MAX {
+                kept.indices.push(word);
+                kept.values.push(a.values[at]);
+            }
+        }
+        kept.indptr.push(kept.indices.len() as u64);
+    }
+    kept
 }
 
 fn turned(a: Sparse) -> Owned {

@@ -5,42 +5,28 @@
 use crate::error::Result;
 use crate::parallel::{fill_rows, map_ranges};
 use crate::progress::Progress;
-use crate::sparse::CsrView;
-
-/// Compiles a function twice, for the base machine and for AVX2 (without FMA, which rounds
-/// otherwise), and picks at run time.
-macro_rules! wide {
-    ($name:ident, $body:ident, ($($arg:ident: $kind:ty),*)) => {
-        fn $name($($arg: $kind),*) {
-            #[cfg(target_arch = "x86_64")]
-            {
-                #[target_feature(enable = "avx2")]
-                fn wider($($arg: $kind),*) {
-                    $body($($arg),*)
-                }
-                if is_x86_feature_detected!("avx2") {
-                    // SAFETY: the processor has AVX2; the body itself is safe code.
-                    return unsafe { wider($($arg),*) };
-                }
-            }
-            $body($($arg),*)
-        }
-    };
-}
+use crate::sparse::{prefetch_lines, CsrView};
+use crate::wide::wide;
 
 /// Values of a row that stay in registers while the rows to be added pass by.
 const LANES: usize = 64;
+/// Rows that are asked for before they are added: they lie anywhere in memory.
+const AHEAD: usize = 6;
 
-/// `sum += weights[i] * dense[ids[i]]` for rows of `sum.len()` values, one after the other.
+/// `sum += weights[i] * dense[ids[i]]` for rows of `sum.len()` values, one after the other. `next` are the
+/// ids that follow after [`AHEAD`] more, those of later rows too.
 #[inline(always)]
-fn gather_body(ids: &[u32], weights: &[f32], dense: &[f32], sum: &mut [f32]) {
+fn gather_body(ids: &[u32], weights: &[f32], next: &[u32], dense: &[f32], sum: &mut [f32]) {
     let d = sum.len();
     let mut parts = sum.chunks_exact_mut(LANES);
     let mut start = 0;
     for part in &mut parts {
         let mut lanes = [0f32; LANES];
         lanes.copy_from_slice(part);
-        for (&id, &weight) in ids.iter().zip(weights) {
+        for (at, (&id, &weight)) in ids.iter().zip(weights).enumerate() {
+            if let (0, Some(&later)) = (start, next.get(at)) {
+                prefetch_lines(dense, later as usize * d, d);
+            }
             let row = &dense[id as usize * d + start..][..LANES];
             for k in 0..LANES {
                 lanes[k] += weight * row[k];
@@ -60,7 +46,7 @@ fn gather_body(ids: &[u32], weights: &[f32], dense: &[f32], sum: &mut [f32]) {
         }
     }
 }
-wide!(gather, gather_body, (ids: &[u32], weights: &[f32], dense: &[f32], sum: &mut [f32]));
+wide!(gather, gather_body, (ids: &[u32], weights: &[f32], next: &[u32], dense: &[f32], sum: &mut [f32]));
 
 /// A sparse matrix: a pattern and its values.
 #[derive(Clone, Copy)]
@@ -99,7 +85,8 @@ pub fn multiply_into(
             for start in range.clone().step_by(16384) {
                 progress.check()?;
                 let cut = start..(start + 16384).min(range.end);
-                gather(&sparse.pattern.indices[cut.clone()], &sparse.values[cut], dense, sum);
+                let next = sparse.pattern.indices.get(start + AHEAD..).unwrap_or(&[]);
+                gather(&sparse.pattern.indices[cut.clone()], &sparse.values[cut], next, dense, sum);
             }
         }
         Ok(())
@@ -229,7 +216,7 @@ pub fn times(
     let mut out = vec![0f32; a.len() / d * e];
     fill_rows(&mut out, e, 64, threads, progress, |rows, part| {
         for (row, sum) in rows.zip(part.chunks_exact_mut(e)) {
-            gather(&ids, &a[row * d..(row + 1) * d], b, sum);
+            gather(&ids, &a[row * d..(row + 1) * d], &[], b, sum);
         }
         Ok(())
     })?;
@@ -268,7 +255,7 @@ mod tests {
         let dense: Vec<f32> = (0..3 * d).map(|i| ((i * 31) % 97) as f32 / 9.0 - 4.0).collect();
         let mut sum = vec![0.25f32; d];
         let mut plain = sum.clone();
-        gather(&ids, &weights, &dense, &mut sum);
+        gather(&ids, &weights, &[1, 0], &dense, &mut sum);
         for (&id, &weight) in ids.iter().zip(&weights) {
             plain.iter_mut().zip(&dense[id as usize * d..]).for_each(|(s, &x)| *s += weight * x);
         }
@@ -280,8 +267,8 @@ mod tests {
         let dense: Vec<f32> = (0..300).map(|i| ((i * 37) % 101) as f32 / 7.0 - 5.0).collect();
         let (ids, weights) = ([3u32, 0, 9, 2], [0.1f32, -7.3, 1e-3, 2.2]);
         let (mut a, mut b) = (vec![0.3f32; 30], vec![0.3f32; 30]);
-        gather(&ids, &weights, &dense, &mut a);
-        gather_body(&ids, &weights, &dense, &mut b);
+        gather(&ids, &weights, &[1, 0], &dense, &mut a);
+        gather_body(&ids, &weights, &[], &dense, &mut b);
         assert_eq!(a, b);
         let (mut a, mut b) = (vec![0f64; 900], vec![0f64; 900]);
         gram_rows(&dense, &dense, 30, &mut a);

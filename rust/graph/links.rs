@@ -1,11 +1,12 @@
 //! The arrays of the walk, built from texts: keywords, names, subjects and mentions of units and
 //! sentences. Source: this project's specification of the walk, section 2.5 "Index".
 //!
-//! Two passes over the texts, in ranges of units. The first numbers the words of each range on its
-//! own; the vocabularies are then merged and sorted. The second looks sentences and mentions up.
+//! Subjects are found first, from titles and openings: mentions are looked up in them. Then the texts are
+//! read in ranges of units, each with numbers of its own for its words; the vocabularies are merged and
+//! sorted, and every range gets the numbers of the index.
 
 use crate::error::{Error, Result};
-use crate::graph::links_pass::{first_pass, second_pass, Part, Vocabulary};
+use crate::graph::links_pass::{read, renumber, subjects_of, Part, Rows, Subjects, Words};
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
 use crate::rank::links_view::{check_sentences, LinksView, Slice, NONE};
@@ -13,6 +14,7 @@ use crate::sparse::Csr;
 use crate::text::interner::Interner;
 use crate::text::names::SubjectTree;
 use crate::text::strings::{Strings, StringsBuf};
+use std::sync::Mutex;
 
 pub const K1: f64 = 1.2;
 pub const B: f64 = 0.75;
@@ -94,77 +96,62 @@ impl Links {
             return Err(Error::input("at most 2^32 - 2 units and sentences"));
         }
         progress.expect(2 * n as u64);
-        let parts = map_ranges(n, GRAIN, threads, progress, |r| first_pass(input, r, progress))?;
-
         let mut links = Self { first_sentence: input.first_sentence.to_vec(), ..Self::default() };
-        let keywords = merge(&parts, |p| &p.keywords, progress)?;
-        let names = merge(&parts, |p| &p.names, progress)?;
-        let subjects = merge(&parts, |p| &p.subjects, progress)?;
-        links.collect(&parts, &keywords.1, &names.1, &subjects.1);
-        drop(parts);
-        let tree = SubjectTree::new(subjects.0.sorted.view());
-        let known = Known { keywords: &keywords.0, names: &names.0, tree: &tree };
-        let subject_of = |unit: usize| links.unit_subject[unit];
-        let rows = map_ranges(n, GRAIN, threads, progress, |r| {
-            second_pass(input, r, &known, &subjects.0.sorted, subject_of, progress)
-        })?;
-        let mut mentions = RowBuilder::default();
-        let mut both = RowBuilder::default();
-        let mut in_keywords = RowBuilder::default();
-        let mut in_names = RowBuilder::default();
-        for part in rows {
-            mentions.append(part.mentions);
-            both.append(part.subjects);
-            in_keywords.append(part.keywords);
-            in_names.append(part.names);
+        let mut found = map_ranges(n, GRAIN, threads, progress, |r| subjects_of(input, r, progress))?;
+        let (subjects, numbers) = merge(found.iter_mut().map(|(words, _)| std::mem::take(words)), progress)?;
+        for ((_, own), numbers) in found.iter().zip(&numbers) {
+            let of = own.iter().map(|&s| if s == NONE { NONE } else { numbers[s as usize] });
+            links.unit_subject.extend(of);
         }
-        links.unit_mentions = mentions.finish(subjects.0.sorted.offsets.len() - 1);
-        links.unit_subjects = both.finish(subjects.0.sorted.offsets.len() - 1);
-        links.sentence_keywords = in_keywords.finish(keywords.0.sorted.offsets.len() - 1);
-        links.sentence_names = in_names.finish(names.0.sorted.offsets.len() - 1);
-        links.keywords = keywords.0.sorted;
-        links.names = names.0.sorted;
-        links.subjects = subjects.0.sorted;
+        let tree = SubjectTree::new(subjects.view());
+        let known = Subjects { sorted: &subjects, tree: &tree, of_unit: &links.unit_subject };
+        let mut parts = map_ranges(n, GRAIN, threads, progress, |r| read(input, r, &known, progress))?;
+        drop(tree);
+        let (keywords, keyword_numbers) =
+            merge(parts.iter_mut().map(|p| std::mem::take(&mut p.keywords)), progress)?;
+        let (names, name_numbers) = merge(parts.iter_mut().map(|p| std::mem::take(&mut p.names)), progress)?;
+        (links.keywords, links.names, links.subjects) = (keywords, names, subjects);
+        let parts: Vec<Mutex<Part>> = parts.into_iter().map(Mutex::new).collect();
+        // Its progress is not counted: it takes no time beside the reading.
+        let rows = map_ranges(n, GRAIN, threads, &Progress::none(), |r| {
+            let at = r.start / GRAIN;
+            let part = std::mem::take(&mut *parts[at].lock().unwrap_or_else(|e| e.into_inner()));
+            let numbers = (&keyword_numbers[at], &name_numbers[at]);
+            renumber(part, r, input.first_sentence, numbers.0, numbers.1, progress)
+        })?;
+        drop((keyword_numbers, name_numbers));
+        links.collect(rows);
         progress.check()?;
         links.weigh(progress)?;
         Ok(links)
     }
 
-    /// Unit rows in the numbers of the merged vocabularies, ascending.
-    fn collect(&mut self, parts: &[Part], keywords: &[Vec<u32>], names: &[Vec<u32>], subjects: &[Vec<u32>]) {
-        let (mut words, mut named) = (RowBuilder::default(), RowBuilder::default());
-        let mut pairs: Vec<(u32, u32)> = Vec::new();
-        let mut row: Vec<u32> = Vec::new();
-        for (part, ((keyword, name), subject)) in parts.iter().zip(keywords.iter().zip(names).zip(subjects)) {
-            for unit in 0..part.subject.len() {
-                let range = part.unit_keywords.range(unit);
-                pairs.clear();
-                let counts = part.unit_keywords.values[range.clone()].iter().zip(&part.tf[range]);
-                pairs.extend(counts.map(|(&local, &tf)| (keyword[local as usize], tf)));
-                pairs.sort_unstable();
-                words.values.extend(pairs.iter().map(|p| p.0));
-                self.unit_tf.extend(pairs.iter().map(|p| p.1));
-                words.close();
-                self.unit_length.push(pairs.iter().fold(0, |sum: u32, p| sum.saturating_add(p.1)));
-                row.clear();
-                let own = &part.unit_names.values[part.unit_names.range(unit)];
-                row.extend(own.iter().map(|&local| name[local as usize]));
-                row.sort_unstable();
-                named.values.extend_from_slice(&row);
-                named.close();
-                let about = part.subject[unit];
-                self.unit_subject.push(if about == NONE { NONE } else { subject[about as usize] });
-            }
+    /// The rows of all ranges, one after the other.
+    fn collect(&mut self, parts: Vec<Rows>) {
+        let mut all = Rows::default();
+        for part in parts {
+            all.unit_keywords.append(part.unit_keywords);
+            all.tf.extend(part.tf);
+            all.length.extend(part.length);
+            all.unit_names.append(part.unit_names);
+            all.mentions.append(part.mentions);
+            all.subjects.append(part.subjects);
+            all.sentence_keywords.append(part.sentence_keywords);
+            all.sentence_names.append(part.sentence_names);
         }
-        self.unit_keywords = words.finish(total(keywords));
-        self.unit_names = named.finish(total(names));
+        let (keywords, names) = (self.keywords.len(), self.names.len());
+        (self.unit_tf, self.unit_length) = (all.tf, all.length);
+        self.unit_keywords = all.unit_keywords.finish(keywords);
+        self.unit_names = all.unit_names.finish(names);
+        self.unit_mentions = all.mentions.finish(self.subjects.len());
+        self.unit_subjects = all.subjects.finish(self.subjects.len());
+        self.sentence_keywords = all.sentence_keywords.finish(keywords);
+        self.sentence_names = all.sentence_names.finish(names);
     }
 
     /// Transposes, idf and the sums that the walk divides by.
     fn weigh(&mut self, progress: &Progress) -> Result<()> {
         let n = self.unit_subject.len();
-        self.unit_keywords.columns = self.keywords.offsets.len() - 1;
-        self.unit_names.columns = self.names.offsets.len() - 1;
         let (turned, from) = self.unit_keywords.view().transpose_with_positions();
         self.keyword_tf = from.iter().map(|&at| self.unit_tf[at as usize]).collect();
         self.keyword_units = turned;
@@ -254,34 +241,25 @@ pub fn view<'a>(arrays: &'a [(&'static str, Array)]) -> Result<LinksView<'a>> {
     })
 }
 
-fn total(places: &[Vec<u32>]) -> usize {
-    places.iter().flatten().max().map_or(0, |&m| m as usize + 1)
-}
-
-/// What sentences and mentions are looked up in.
-pub(crate) struct Known<'a> {
-    pub keywords: &'a Vocabulary,
-    pub names: &'a Vocabulary,
-    pub tree: &'a SubjectTree,
-}
-
-/// One vocabulary of all parts, and for each part the place of each of its strings.
-fn merge(
-    parts: &[Part],
-    of: impl Fn(&Part) -> &Interner,
-    progress: &Progress,
-) -> Result<(Vocabulary, Vec<Vec<u32>>)> {
+/// One sorted vocabulary of what units have, and for each part the place in it of each of its strings;
+/// `NONE` for those that no unit has.
+fn merge(parts: impl Iterator<Item = Words>, progress: &Progress) -> Result<(StringsBuf, Vec<Vec<u32>>)> {
+    let parts: Vec<Words> = parts.collect();
     let mut all = Interner::default();
     let mut numbers: Vec<Vec<u32>> = Vec::with_capacity(parts.len());
-    for part in parts {
+    for part in &parts {
         progress.check()?;
-        numbers.push(of(part).strings().iter().map(|text| all.add(text)).collect());
+        numbers.push(all.add_first(&part.strings, part.of_units));
     }
     let (sorted, place) = all.sorted();
-    for number in numbers.iter_mut().flatten() {
-        *number = place[*number as usize];
+    for (part, numbers) in parts.iter().zip(&mut numbers) {
+        numbers.iter_mut().for_each(|number| *number = place[*number as usize]);
+        let others = part.of_units..part.strings.len();
+        numbers.extend(
+            others.map(|i| all.get_of(&part.strings, i).map_or(NONE, |number| place[number as usize])),
+        );
     }
-    Ok((Vocabulary { interner: all, place, sorted }, numbers))
+    Ok((sorted, numbers))
 }
 
 /// Rows that grow at their end.
@@ -299,6 +277,10 @@ impl RowBuilder {
     pub fn range(&self, row: usize) -> std::ops::Range<usize> {
         let start = if row == 0 { 0 } else { self.ends[row - 1] as usize };
         start..self.ends[row] as usize
+    }
+
+    pub fn row(&self, row: usize) -> &[u32] {
+        &self.values[self.range(row)]
     }
 
     /// Ascending distinct values as the next row.

@@ -1,12 +1,12 @@
-//! The two passes over texts that make the arrays of the walk.
+//! The passes over texts that make the arrays of the walk.
 
 use crate::error::Result;
-use crate::graph::links::{Known, RowBuilder, Texts};
+use crate::graph::links::{RowBuilder, Texts};
 use crate::progress::Progress;
 use crate::rank::links_view::NONE;
 use crate::text::interner::Interner;
 use crate::text::lexical::Lexer;
-use crate::text::names::{name_spans, opening_subject, title_key};
+use crate::text::names::{name_spans, opening_subject, title_key, SubjectTree};
 use crate::text::strings::StringsBuf;
 use std::ops::Range;
 
@@ -14,46 +14,85 @@ use std::ops::Range;
 /// words must not be repeated for each of a million sentences.
 const TITLE_KEYWORDS: usize = 64;
 
-/// A range of units in numbers of its own.
+/// The strings of a range of units. The first `of_units` are those that a unit as a whole has; the others
+/// were met in sentences or subjects alone.
+#[derive(Default)]
+pub(crate) struct Words {
+    pub strings: Interner,
+    pub of_units: usize,
+}
+
+/// A range of units in numbers of its own; mentions and subjects in those of the index.
 #[derive(Default)]
 pub(crate) struct Part {
-    pub keywords: Interner,
-    pub names: Interner,
-    pub subjects: Interner,
+    pub keywords: Words,
+    pub names: Words,
     pub unit_keywords: RowBuilder,
     pub tf: Vec<u32>,
     pub unit_names: RowBuilder,
-    pub subject: Vec<u32>,
+    pub mentions: RowBuilder,
+    pub subjects: RowBuilder,
+    /// The keywords of a unit's title, then those of its subject, in their order.
+    of_title: RowBuilder,
+    /// The subject of a unit as a name, or `NONE`.
+    subject_name: Vec<u32>,
+    /// In the order of the text, with repetitions.
+    sentence_keywords: RowBuilder,
+    sentence_names: RowBuilder,
 }
 
-/// A merged vocabulary: numbers as merged, their places in the sorted order, and the sorted strings.
-pub(crate) struct Vocabulary {
-    pub interner: Interner,
-    pub place: Vec<u32>,
-    pub sorted: StringsBuf,
-}
-
-impl Vocabulary {
-    fn get(&self, text: &str) -> Option<u32> {
-        self.interner.get(text).map(|number| self.place[number as usize])
+/// The subjects of some units in numbers of their own (`NONE` where there is none): the title's key, or
+/// what an untitled text says that it is about.
+pub(crate) fn subjects_of(
+    input: &Texts<'_>,
+    units: Range<usize>,
+    progress: &Progress,
+) -> Result<(Words, Vec<u32>)> {
+    let (mut found, mut lexer) = (Interner::default(), Lexer::default());
+    let mut of = Vec::with_capacity(units.len());
+    for unit in units {
+        progress.check()?;
+        let title = input.titles.get(unit);
+        let subject = match title {
+            "" => opening_subject(input.texts.get(unit), &mut lexer),
+            _ => title_key(title, &mut lexer),
+        };
+        of.push(if subject.is_empty() { NONE } else { found.add(&subject) });
     }
+    Ok((Words { of_units: found.len(), strings: found }, of))
 }
 
-/// Keywords with counts, names and subject of each unit. Names are those of the text, and the title
-/// as one more.
-pub(crate) fn first_pass(input: &Texts<'_>, units: Range<usize>, progress: &Progress) -> Result<Part> {
+/// What is known of the subjects before the texts are read.
+pub(crate) struct Subjects<'a> {
+    pub sorted: &'a StringsBuf,
+    pub tree: &'a SubjectTree,
+    /// For each unit its subject, or `NONE`.
+    pub of_unit: &'a [u32],
+}
+
+/// Keywords with counts and names of each unit and of its sentences, and what it mentions. Names are those
+/// of the text, and the title as one more.
+///
+/// A range is read as units first, as sentences second: its texts and words are still in the nearest
+/// caches then, where those of the whole index would not be.
+pub(crate) fn read(
+    input: &Texts<'_>,
+    units: Range<usize>,
+    known: &Subjects<'_>,
+    progress: &Progress,
+) -> Result<Part> {
     let mut part = Part::default();
     let (mut lexer, mut other) = (Lexer::default(), Lexer::default());
     let mut row: Vec<u32> = Vec::new();
-    for unit in units {
+    for unit in units.clone() {
         progress.check()?;
-        let (title, text) = (input.titles.get(unit), input.texts.get(unit));
+        let title = input.titles.get(unit);
         lexer.read(title);
         let first_word = lexer.words.len();
         lexer.append("\n");
-        lexer.append(text);
+        lexer.append(input.texts.get(unit));
         row.clear();
-        lexer.keywords(|word| row.push(part.keywords.add(word)));
+        lexer.keywords(|word| row.push(part.keywords.strings.add(word)));
         row.sort_unstable();
         for same in row.chunk_by(|a, b| a == b) {
             part.unit_keywords.values.push(same[0]);
@@ -62,85 +101,122 @@ pub(crate) fn first_pass(input: &Texts<'_>, units: Range<usize>, progress: &Prog
         part.unit_keywords.close();
 
         row.clear();
-        name_spans(&lexer, first_word, |name| row.push(part.names.add(name)));
+        name_spans(&lexer, first_word, |name| row.push(part.names.strings.add(name)));
         let key = title_key(title, &mut other);
         if !key.is_empty() {
-            row.push(part.names.add(&key));
+            row.push(part.names.strings.add(&key));
         }
         part.unit_names.push_set(&mut row);
 
-        let subject = if title.is_empty() { opening_subject(text, &mut other) } else { key };
-        part.subject.push(if subject.is_empty() { NONE } else { part.subjects.add(&subject) });
+        known.tree.mentions(&lexer, |id| row.push(id));
+        let mut both = row.clone();
+        both.extend(Some(known.of_unit[unit]).filter(|&about| about != NONE));
+        part.mentions.push_set(&mut row);
+        part.subjects.push_set(&mut both);
+    }
+    part.keywords.of_units = part.keywords.strings.len();
+    part.names.of_units = part.names.strings.len();
+    for unit in units {
+        progress.check()?;
+        read_sentences(&mut part, input, unit, known, &mut lexer);
     }
     Ok(part)
 }
 
-/// Rows of the second pass: two for each unit, two for each sentence.
-#[derive(Default)]
-pub(crate) struct Rows {
-    pub mentions: RowBuilder,
-    pub subjects: RowBuilder,
-    pub keywords: RowBuilder,
-    pub names: RowBuilder,
+fn read_sentences(part: &mut Part, input: &Texts<'_>, unit: usize, known: &Subjects<'_>, lexer: &mut Lexer) {
+    let (keywords, names) = (&mut part.keywords.strings, &mut part.names.strings);
+    lexer.read(input.titles.get(unit));
+    lexer.keywords(|word| part.of_title.values.push(keywords.add(word)));
+    let about = known.of_unit[unit];
+    let mut subject_name = NONE;
+    if about != NONE {
+        let subject = known.sorted.get(about as usize);
+        lexer.read(subject);
+        lexer.keywords(|word| part.of_title.values.push(keywords.add(word)));
+        subject_name = names.add(subject);
+    }
+    part.of_title.close();
+    part.subject_name.push(subject_name);
+    for sentence in input.first_sentence[unit]..input.first_sentence[unit + 1] {
+        lexer.read(input.sentences.get(sentence as usize));
+        lexer.keywords(|word| part.sentence_keywords.values.push(keywords.add(word)));
+        part.sentence_keywords.close();
+        name_spans(lexer, 0, |name| part.sentence_names.values.push(names.add(name)));
+        part.sentence_names.close();
+    }
 }
 
-/// Mentions of each unit; of each sentence the keywords (with those of title and subject) and names
-/// (with the subject). What no unit as a whole has is left out.
-pub(crate) fn second_pass(
-    input: &Texts<'_>,
+/// The rows of a range in the numbers of the index, ascending.
+#[derive(Default)]
+pub(crate) struct Rows {
+    pub unit_keywords: RowBuilder,
+    pub tf: Vec<u32>,
+    pub length: Vec<u32>,
+    pub unit_names: RowBuilder,
+    pub mentions: RowBuilder,
+    pub subjects: RowBuilder,
+    pub sentence_keywords: RowBuilder,
+    pub sentence_names: RowBuilder,
+}
+
+/// A sentence gets the keywords of its unit's title and subject, and the subject as a name. `keywords` and
+/// `names` are the numbers in the index of the part's own; what no unit as a whole has is left out.
+pub(crate) fn renumber(
+    part: Part,
     units: Range<usize>,
-    known: &Known<'_>,
-    subjects: &StringsBuf,
-    subject_of: impl Fn(usize) -> u32,
+    first_sentence: &[u64],
+    keywords: &[u32],
+    names: &[u32],
     progress: &Progress,
 ) -> Result<Rows> {
-    let mut rows = Rows::default();
-    let mut lexer = Lexer::default();
+    let mut rows = Rows { mentions: part.mentions, subjects: part.subjects, ..Rows::default() };
+    let mut pairs: Vec<u64> = Vec::new();
     let (mut row, mut of_title): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
-    let subjects = subjects.view();
-    for unit in units {
+    let known = |numbers: &[u32], own: u32| Some(numbers[own as usize]).filter(|&number| number != NONE);
+    let first = first_sentence[units.start];
+    for (at, unit) in units.enumerate() {
         progress.check()?;
-        let about = subject_of(unit);
-        lexer.read(input.titles.get(unit));
-        of_title.clear();
-        lexer.keywords(|word| of_title.extend(known.keywords.get(word)));
-        lexer.append("\n");
-        lexer.append(input.texts.get(unit));
-        row.clear();
-        known.tree.mentions(&lexer, |id| row.push(id));
-        let mut both = row.clone();
-        both.extend((about != NONE).then_some(about));
-        rows.mentions.push_set(&mut row);
-        rows.subjects.push_set(&mut both);
+        let range = part.unit_keywords.range(at);
+        let counts = part.unit_keywords.values[range.clone()].iter().zip(&part.tf[range]);
+        pairs.clear();
+        // Number above, count below: one value sorts both.
+        pairs.extend(counts.map(|(&own, &tf)| u64::from(keywords[own as usize]) << 32 | u64::from(tf)));
+        pairs.sort_unstable();
+        rows.unit_keywords.values.extend(pairs.iter().map(|pair| (pair >> 32) as u32));
+        rows.unit_keywords.close();
+        rows.tf.extend(pairs.iter().map(|&pair| pair as u32));
+        rows.length.push(pairs.iter().fold(0, |sum: u32, &pair| sum.saturating_add(pair as u32)));
+        row.extend(part.unit_names.row(at).iter().map(|&own| names[own as usize]));
+        rows.unit_names.push_set(&mut row);
 
-        let mut subject_name = None;
-        if about != NONE {
-            let subject = subjects.get(about as usize);
-            lexer.read(subject);
-            lexer.keywords(|word| of_title.extend(known.keywords.get(word)));
-            subject_name = known.names.get(subject);
-        }
-        let mut seen = 0;
-        of_title.truncate(1 << 16);
-        while seen < of_title.len() && seen < TITLE_KEYWORDS {
-            let x = of_title[seen];
-            if of_title[..seen].contains(&x) {
-                of_title.remove(seen);
-            } else {
-                seen += 1;
-            }
-        }
-        of_title.truncate(seen);
-        for sentence in input.first_sentence[unit]..input.first_sentence[unit + 1] {
-            lexer.read(input.sentences.get(sentence as usize));
-            row.clear();
+        of_title.clear();
+        of_title.extend(part.of_title.row(at).iter().filter_map(|&own| known(keywords, own)));
+        keep_first(&mut of_title);
+        let subject_name = Some(part.subject_name[at]).filter(|&own| own != NONE);
+        for sentence in first_sentence[unit] - first..first_sentence[unit + 1] - first {
+            let sentence = sentence as usize;
             row.extend_from_slice(&of_title);
-            lexer.keywords(|word| row.extend(known.keywords.get(word)));
-            rows.keywords.push_set(&mut row);
-            row.extend(subject_name);
-            name_spans(&lexer, 0, |name| row.extend(known.names.get(name)));
-            rows.names.push_set(&mut row);
+            row.extend(part.sentence_keywords.row(sentence).iter().filter_map(|&own| known(keywords, own)));
+            rows.sentence_keywords.push_set(&mut row);
+            let own = part.sentence_names.row(sentence).iter().copied().chain(subject_name);
+            row.extend(own.filter_map(|own| known(names, own)));
+            rows.sentence_names.push_set(&mut row);
         }
     }
     Ok(rows)
+}
+
+/// The first [`TITLE_KEYWORDS`] distinct ones.
+fn keep_first(of_title: &mut Vec<u32>) {
+    of_title.truncate(1 << 16);
+    let mut seen = 0;
+    while seen < of_title.len() && seen < TITLE_KEYWORDS {
+        let x = of_title[seen];
+        if of_title[..seen].contains(&x) {
+            of_title.remove(seen);
+        } else {
+            seen += 1;
+        }
+    }
+    of_title.truncate(seen);
 }

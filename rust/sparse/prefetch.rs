@@ -26,6 +26,15 @@ pub(crate) fn prefetch_range<T>(slice: &[T], range: std::ops::Range<usize>) {
     }
 }
 
+/// Asks for all lines of `slice[start..start + count]`.
+#[inline]
+pub(crate) fn prefetch_lines<T>(slice: &[T], start: usize, count: usize) {
+    let step = (64 / std::mem::size_of::<T>().max(1)).max(1);
+    for at in (start..start + count).step_by(step) {
+        prefetch(slice, at);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #[test]
@@ -33,5 +42,6 @@ mod tests {
         super::prefetch(&[1u8], usize::MAX);
         super::prefetch::<u64>(&[], 0);
         super::prefetch_range(&[1u32; 9], 3..usize::MAX);
+        super::prefetch_lines(&[1f32; 9], 3, 99);
     }
 }

@@ -1,5 +1,6 @@
 //! Strings to numbers, without a `String` for each occurrence.
 
+use crate::sparse::prefetch;
 use crate::text::strings::{Strings, StringsBuf};
 
 /// A hash of bytes that depends on nothing but the bytes (same on every machine and run).
@@ -63,22 +64,64 @@ impl Interner {
 
     /// The number of `text`, if it is known.
     pub fn get(&self, text: &str) -> Option<u32> {
-        if self.table.is_empty() {
-            return None;
-        }
-        let (_, number) = self.table[self.slot(text.as_bytes(), hash(text.as_bytes()))];
-        number.checked_sub(1)
+        self.find(text.as_bytes())
     }
 
     /// The number of `text`, a new one if it was not known. At most 2^32 - 2 strings.
     pub fn add(&mut self, text: &str) -> u32 {
+        self.add_bytes(text.as_bytes())
+    }
+
+    /// The number here of string `i` of another interner, if it is known.
+    pub(crate) fn get_of(&self, other: &Self, i: usize) -> Option<u32> {
+        self.find(other.bytes(i))
+    }
+
+    /// Adds the first `count` strings of another interner; their numbers here. A large table lies in no
+    /// cache: the places of some strings are asked for at once.
+    pub(crate) fn add_first(&mut self, other: &Self, count: usize) -> Vec<u32> {
+        const AT_ONCE: usize = 32;
+        let mut numbers = Vec::with_capacity(count);
+        for start in (0..count).step_by(AT_ONCE) {
+            let some = start..(start + AT_ONCE).min(count);
+            let mask = self.table.len().wrapping_sub(1);
+            let mut slots = [0usize; AT_ONCE];
+            for (slot, i) in slots.iter_mut().zip(some.clone()) {
+                *slot = hash(other.bytes(i)) as usize & mask;
+                prefetch(&self.table, *slot);
+            }
+            for &slot in &slots[..some.len()] {
+                let number = self.table.get(slot).map_or(0, |&(_, number)| number) as usize;
+                prefetch(&self.strings.offsets, number.wrapping_sub(1));
+            }
+            for &slot in &slots[..some.len()] {
+                let number = self.table.get(slot).map_or(0, |&(_, number)| number) as usize;
+                if let Some(&start) = self.strings.offsets.get(number.wrapping_sub(1)) {
+                    prefetch(&self.strings.blob, start as usize);
+                }
+            }
+            numbers.extend(some.map(|i| self.add_bytes(other.bytes(i))));
+        }
+        numbers
+    }
+
+    fn find(&self, text: &[u8]) -> Option<u32> {
+        if self.table.is_empty() {
+            return None;
+        }
+        self.table[self.slot(text, hash(text))].1.checked_sub(1)
+    }
+
+    /// `text` is UTF-8: it comes from a string, or from another interner.
+    fn add_bytes(&mut self, text: &[u8]) -> u32 {
         if (self.len() + 1) * 2 > self.table.len() {
             self.grow();
         }
-        let h = hash(text.as_bytes());
-        let at = self.slot(text.as_bytes(), h);
+        let h = hash(text);
+        let at = self.slot(text, h);
         if self.table[at].1 == 0 {
-            self.strings.push(text);
+            self.strings.blob.extend_from_slice(text);
+            self.strings.offsets.push(self.strings.blob.len() as u64);
             self.table[at] = ((h >> 32) as u32, self.len() as u32);
         }
         self.table[at].1 - 1
@@ -154,6 +197,12 @@ mod tests {
                 prop_assert_eq!(sorted.view().get(place[number as usize] as usize), word.as_str());
             }
             prop_assert_eq!(interner.get("never added"), None);
+            let (mut other, count) = (Interner::default(), interner.len() * 2 / 3);
+            (0..interner.len() / 3).for_each(|i| {
+                other.add(interner.strings().get(i));
+            });
+            prop_assert_eq!(other.add_first(&interner, count), (0..count as u32).collect::<Vec<_>>());
+            prop_assert!((0..interner.len()).all(|i| other.get_of(&interner, i).is_some() == (i < count)));
         }
     }
 }

@@ -86,11 +86,15 @@ pub fn name_spans(text: &Lexer, from: usize, mut each: impl FnMut(&str)) {
     while k < count {
         let (first, start) = (k, text.words[k].start);
         let raw = text.raw(k);
-        let year = raw.chars().count() == 4 && is_number(raw);
+        let year = raw.len() >= 4 && raw.chars().count() == 4 && is_number(raw);
+        if !year && !is_capital(raw) {
+            k += 1;
+            continue;
+        }
         let leads = k + 1 < count && is_capital(text.raw(k + 1)) && text.gap(k + 1) == " ";
         if year && !leads {
             each(raw);
-        } else if year || is_capital(raw) {
+        } else {
             let mut last = k;
             while let Some(next) = next_in_name(text, last) {
                 if next - first >= MAX_NAME {
@@ -203,7 +207,9 @@ pub fn opening_subject(text: &str, lexer: &mut Lexer) -> String {
 #[derive(Debug, Default)]
 pub struct SubjectTree {
     words: Interner,
-    /// From a node over a word to the next node; node 0 is the root.
+    /// From the root over a word to the next node, or `u32::MAX`: most words are looked up here alone.
+    first: Vec<u32>,
+    /// From any other node over a word to the next node; node 0 is the root.
     edges: std::collections::HashMap<(u32, u32), u32>,
     /// For each node the subject that ends there, or `u32::MAX`.
     ends: Vec<u32>,
@@ -220,11 +226,17 @@ impl SubjectTree {
             let mut node = 0;
             for word in subject.split(' ') {
                 let word = tree.words.add(word);
+                tree.first.resize(tree.words.len(), u32::MAX);
                 let fresh = tree.ends.len() as u32;
-                node = *tree.edges.entry((node, word)).or_insert(fresh);
-                if node == fresh {
+                let next = match node {
+                    0 => &mut tree.first[word as usize],
+                    _ => tree.edges.entry((node, word)).or_insert(u32::MAX),
+                };
+                if *next == u32::MAX {
+                    *next = fresh;
                     tree.ends.push(u32::MAX);
                 }
+                node = *next;
             }
             tree.ends[node as usize] = id as u32;
         }
@@ -241,9 +253,9 @@ impl SubjectTree {
             while let Some(step) = (k + length < text.words.len())
                 .then(|| self.words.get(text.lower(k + length)))
                 .flatten()
-                .and_then(|word| self.edges.get(&(node, word)))
+                .and_then(|word| self.step(node, word))
             {
-                node = *step;
+                node = step;
                 length += 1;
                 let id = self.ends[node as usize];
                 if id != u32::MAX && (length > 1 || Self::stands_alone(text, k)) {
@@ -255,6 +267,13 @@ impl SubjectTree {
                 length
             });
         }
+    }
+
+    fn step(&self, node: u32, word: u32) -> Option<u32> {
+        if node == 0 {
+            return Some(self.first[word as usize]).filter(|&next| next != u32::MAX);
+        }
+        self.edges.get(&(node, word)).copied()
     }
 
     fn stands_alone(text: &Lexer, k: usize) -> bool {

@@ -112,6 +112,21 @@ impl StringsBuf {
         self.offsets.push(self.blob.len() as u64);
     }
 
+    pub fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// String `i`. To read all of them, `view` looks at the text once.
+    pub fn get(&self, i: usize) -> &str {
+        let bytes = &self.blob[self.offsets[i] as usize..self.offsets[i + 1] as usize];
+        // Only whole strings are ever pushed.
+        std::str::from_utf8(bytes).expect("pushed strings are whole")
+    }
+
     pub fn view(&self) -> Strings<'_> {
         // Only whole strings are ever pushed; `new` cannot refuse what `push` has built.
         Strings::new(&self.blob, &self.offsets).expect("pushed strings are whole")

@@ -140,8 +140,14 @@ def test_edges_of_a_question(unread: Path) -> None:
         (["Fram sailed south.", "Fram sailed north.", "Maud sailed."], {"theta_sem": -1.0, "theta_co": 0}),
         (["Fram sailed south.", "Fram sailed north."], {"core_ratio": 0.0}),
         (["Fram sailed south.", "Fram sailed north."], {"core_ratio": 1.0, "concept_rank": "degree"}),
-        (["Fram sailed south. " * 40, "Fram went north. " * 40], {"split_level": 2, "concept_chunks": "origin"}),
-        (["Fram sailed south. " * 40, "Fram went north. " * 40], {"split_level": 2, "concept_vectors": "chunks"}),
+        (
+            ["Fram sailed south. " * 40, "Fram went north. " * 40],
+            {"split_level": 2, "concept_chunks": "origin"},
+        ),
+        (
+            ["Fram sailed south. " * 40, "Fram went north. " * 40],
+            {"split_level": 2, "concept_vectors": "chunks"},
+        ),
         (["Fram sailed south. Fram went.", "Fram went north."], {"concept_level": "sentence", "theta_co": 2}),
         (["Fram sailed south.", "Fram sailed north."], {"theta_quantile": 0.5, "theta_co": 1}),
     ],
@@ -152,7 +158,9 @@ def test_edges_of_a_corpus(tmp_path: Path, texts: list[str], settings: dict[str,
         for mode in ("concepts", "g2cons"):
             found = index.retrieve("Fram ice sailed", mode=mode, budget=500)
             words = " ".join(texts)
-            expected = any(word in words for word in ("Fram", "ice")) and settings.get("concept_idf") != "ramos"
+            expected = (
+                any(word in words for word in ("Fram", "ice")) and settings.get("concept_idf") != "ramos"
+            )
             assert bool(found.text) == expected, (mode, found)
 
 

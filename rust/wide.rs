@@ -1,0 +1,23 @@
+//! Wider registers where the machine has them: they change the time alone, never a result.
+
+/// Compiles a function twice, for the base machine and for AVX2 (without FMA, which rounds
+/// otherwise), and picks at run time.
+macro_rules! wide {
+    ($name:ident, $body:ident, ($($arg:ident: $kind:ty),*)) => {
+        fn $name($($arg: $kind),*) {
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx2")]
+                fn wider($($arg: $kind),*) {
+                    $body($($arg),*)
+                }
+                if is_x86_feature_detected!("avx2") {
+                    // SAFETY: the processor has AVX2; the body itself is safe code.
+                    return unsafe { wider($($arg),*) };
+                }
+            }
+            $body($($arg),*)
+        }
+    };
+}
+pub(crate) use wide;
