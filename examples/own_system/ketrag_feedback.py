@@ -108,8 +108,9 @@ def feedback(query: Query, arrays: Mapping[str, Mapping[str, Any]]) -> tuple[Ids
     if more.size:
         own, fed = 1 - settings.feedback_weight, settings.feedback_weight * weights.sum()
         words, where = np.unique(np.concatenate([words, more]), return_inverse=True)
-        weights = np.bincount(where, np.concatenate([own * weights, fed * likely]))
-        units, scores = _sorted(*_likelihood((words, weights), query, arrays))
+        joined = np.zeros(len(words))
+        np.add.at(joined, where, np.concatenate([own * weights, fed * likely]))
+        units, scores = _sorted(*_likelihood((words, joined), query, arrays))
     return units, scores
 
 

@@ -66,7 +66,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     question = {**query, "metadata": {"answers": ["London"]}}
     (data / "queries.jsonl").write_text(json.dumps(question), "utf-8")
     (data / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq\tengine\t1\nq\tbabbage\t1\n")
-    code, out, err = ketrag("index", str(data), cwd=folder)
+    code, out, err = ketrag("index", str(data), "--modes", "auto,knng", cwd=folder)
     assert (code, err) == (0, "")
     assert "5 documents (5 added" in out
     return folder
@@ -123,7 +123,9 @@ def test_stats_and_equal_digests(place: Path) -> None:
     assert code == 0, err
     data = json.loads(out)
     assert data["schema"] == "ketrag/stats/1"
-    code, out, err = ketrag("index", "set é", "-i", "other", "--threads", "1", "--json", cwd=place)
+    code, out, err = ketrag(
+        "index", "set é", "--modes", "auto,knng", "-i", "other", "--threads", "1", "--json", cwd=place
+    )
     assert code == 0, err
     assert json.loads(out)["digest"] == data["digest"]
 
@@ -155,7 +157,8 @@ def test_damage_is_named(place: Path, tmp_path: Path) -> None:
     data[len(data) // 2] ^= 1
     file.unlink()
     file.write_bytes(data)
-    code, out, err = ketrag("retrieve", "Engine?", "-i", str(index), cwd=place)
+    # What a mode does not read it does not verify; `full` verifies everything.
+    code, out, err = ketrag("retrieve", "Engine?", "-i", str(index), "--verify", "full", cwd=place)
     assert (code, out) == (4, "")
     assert file.name in err
     assert ketrag("index", "-i", str(index), cwd=place)[0] == 0
