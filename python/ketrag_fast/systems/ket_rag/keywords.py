@@ -37,6 +37,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         threads=context.threads,
         report=context.report,
     )
+    del rows, sentences  # the largest of the build: gone before the codes are made
     codes, scale, residual = _core.quantise_vectors(means, threads=context.threads)
     return {
         "vectors": means,
