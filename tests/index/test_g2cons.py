@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.process import POLAR, ketrag
 
 from ketrag_fast import Context, Document, Index, Settings
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.reference import concepts as plain
+from tests.process import POLAR, ketrag
 
 QUESTION = "Which ship did Amundsen sail to the Ross Ice Shelf, and who built her?"
 SYSTEM = ("--system", "g2cons", "--llm", "heuristic")
@@ -73,7 +74,7 @@ def test_the_skeleton_is_of_the_chunks_that_concepts_chose(read: Path) -> None:
     concepts, core = stages["concepts"], stages["core_concept"]
     indptr = concepts["chunk_concepts_indptr"].tolist()
     flat = concepts["chunk_concepts_indices"].tolist()
-    rows = [flat[a:b] for a, b in zip(indptr[:-1], indptr[1:], strict=True)]
+    rows = [flat[a:b] for a, b in pairwise(indptr)]
     ranks = core["concept_rank"].tolist()
     assert sum(ranks) == pytest.approx(1)
     assert core["core"].tolist() == plain.choose_chunks(rows, ranks, "sum", (len(rows) + 1) // 2)
@@ -140,8 +141,14 @@ def test_edges_of_a_question(unread: Path) -> None:
         (["Fram sailed south.", "Fram sailed north.", "Maud sailed."], {"theta_sem": -1.0, "theta_co": 0}),
         (["Fram sailed south.", "Fram sailed north."], {"core_ratio": 0.0}),
         (["Fram sailed south.", "Fram sailed north."], {"core_ratio": 1.0, "concept_rank": "degree"}),
-        (["Fram sailed south. " * 40, "Fram went north. " * 40], {"split_level": 2, "concept_chunks": "origin"}),
-        (["Fram sailed south. " * 40, "Fram went north. " * 40], {"split_level": 2, "concept_vectors": "chunks"}),
+        (
+            ["Fram sailed south. " * 40, "Fram went north. " * 40],
+            {"split_level": 2, "concept_chunks": "origin"},
+        ),
+        (
+            ["Fram sailed south. " * 40, "Fram went north. " * 40],
+            {"split_level": 2, "concept_vectors": "chunks"},
+        ),
         (["Fram sailed south. Fram went.", "Fram went north."], {"concept_level": "sentence", "theta_co": 2}),
         (["Fram sailed south.", "Fram sailed north."], {"theta_quantile": 0.5, "theta_co": 1}),
     ],
@@ -152,7 +159,9 @@ def test_edges_of_a_corpus(tmp_path: Path, texts: list[str], settings: dict[str,
         for mode in ("concepts", "g2cons"):
             found = index.retrieve("Fram ice sailed", mode=mode, budget=500)
             words = " ".join(texts)
-            expected = any(word in words for word in ("Fram", "ice")) and settings.get("concept_idf") != "ramos"
+            expected = (
+                any(word in words for word in ("Fram", "ice")) and settings.get("concept_idf") != "ramos"
+            )
             assert bool(found.text) == expected, (mode, found)
 
 
