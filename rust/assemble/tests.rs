@@ -7,11 +7,13 @@ use crate::generation::Arrays;
 use crate::progress::Progress;
 use crate::search::fill::{FillPolicy, OversizePolicy};
 use crate::search::knng::fuse;
+use crate::store::MappedFile;
 use crate::text::bpe::Encoding;
 use crate::text::strings::StringsBuf;
 use proptest::prelude::*;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
 
 /// Writes `name.npy` into `folder`.
 fn array(folder: &std::path::Path, name: &str, descr: &str, length: usize, data: &[u8]) -> (String, PathBuf) {
@@ -57,7 +59,11 @@ fn index(texts: &[String]) -> Searcher {
     numbers("unit_span", texts.iter().flat_map(|text| [0, text.chars().count() as u32]).collect());
     let chunks: Vec<u8> = (0..=n as u64).flat_map(|x| x.to_le_bytes()).collect();
     files.push(array(&folder, "chunk_units", "<u8", n + 1, &chunks));
-    let searcher = Searcher::open(Arrays::open(files).unwrap(), Encoding::Cl100k, "english").unwrap();
+    let mapped = files.into_iter().map(|(name, path): (String, PathBuf)| {
+        (name, Arc::new(MappedFile::open(&path, None, None, None).unwrap()))
+    });
+    let arrays = Arrays::new(mapped.collect::<Vec<_>>(), false);
+    let searcher = Searcher::open(arrays, Encoding::Cl100k, "english").unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
     searcher
 }

@@ -260,10 +260,8 @@ fn sample(all: Sparse, most: usize) -> Owned {
 fn places(a: &Owned) -> Vec<u32> {
     let mut place = vec![u32::MAX; a.columns];
     a.indices.iter().for_each(|&word| place[word as usize] = 0);
-    let mut next = 0;
-    for place in place.iter_mut().filter(|place| **place == 0) {
+    for (next, place) in (0..).zip(place.iter_mut().filter(|place| **place == 0)) {
         *place = next;
-        next += 1;
     }
     place
 }

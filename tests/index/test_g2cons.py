@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.process import POLAR, ketrag
 
 from ketrag_fast import Context, Document, Index, Settings
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.reference import concepts as plain
+from tests.process import POLAR, ketrag
 
 QUESTION = "Which ship did Amundsen sail to the Ross Ice Shelf, and who built her?"
 SYSTEM = ("--system", "g2cons", "--llm", "heuristic")
@@ -73,7 +74,7 @@ def test_the_skeleton_is_of_the_chunks_that_concepts_chose(read: Path) -> None:
     concepts, core = stages["concepts"], stages["core_concept"]
     indptr = concepts["chunk_concepts_indptr"].tolist()
     flat = concepts["chunk_concepts_indices"].tolist()
-    rows = [flat[a:b] for a, b in zip(indptr[:-1], indptr[1:], strict=True)]
+    rows = [flat[a:b] for a, b in pairwise(indptr)]
     ranks = core["concept_rank"].tolist()
     assert sum(ranks) == pytest.approx(1)
     assert core["core"].tolist() == plain.choose_chunks(rows, ranks, "sum", (len(rows) + 1) // 2)

@@ -148,7 +148,14 @@ def _check_stages(before: Declared, system: System, specs: Mapping[str, Setting]
         unmade = [array for array, _ in stage.edges.values() if array not in stage.arrays]
         if unmade:
             raise ExtensionError(f"{where} counts edges by {unmade[0]}, which it does not make")
-        taken = labels & {*stage.counts, *stage.edges}
+        # Stages that stand in one place count one thing: only one of them is in an index.
+        beside = {
+            label
+            for other in before.stages
+            if other.slot == stage.slot
+            for label in (*other.counts, *other.edges)
+        }
+        taken = (labels - beside) & {*stage.counts, *stage.edges}
         if taken:
             raise ExtensionError(f"{where} counts {min(taken)}, which another stage does already")
         if stage.proposes is not None and stage.proposes[0] in lists:

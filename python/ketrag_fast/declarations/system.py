@@ -82,8 +82,8 @@ REST = "rest"
 class Recipe:
     """How channels share a budget; the name under which a system lists it is a mode.
 
-    `join` is "shares" (each prints within its own) "fuse" (one list, by reciprocal rank) or
-    "vote" (tables of the first beside units of the second, those first that both would print). `rollover` names
+    `join` is "shares" (each prints within its own), "fuse" (one list, by reciprocal rank) or "vote"
+    (tables of the first beside units of the second, those first that both would print). `rollover` names
     the setting that says who gets what is left. `rewrite` ("module:function") makes the text that is ranked
     by from the question, with a language model. `automatic` is its place among the modes that `auto` tries
     (0 first), None where it is never taken by itself; `usual` recipes are built without being asked for.

@@ -1,4 +1,4 @@
-"""Concepts, plainly: extraction, their graph, the choice of chunks, and local search (specs 20, 2.2 to 2.5)."""
+"""Concepts, plainly: extraction, graph, the choice of chunks, and local search (specs 20, 2.2 to 2.5)."""
 
 from __future__ import annotations
 

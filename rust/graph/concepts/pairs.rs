@@ -17,7 +17,7 @@ pub enum Closeness {
     /// Their cosine is at least this.
     AtLeast(f64),
     /// At least the cosine that this part of all pairs that meet in enough chunks does not exceed. Of more
-    /// than [`SAMPLE`] pairs every so manieth decides.
+    /// than [`SAMPLE`] pairs an even sample decides.
     Quantile(f64),
 }
 
