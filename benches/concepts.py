@@ -42,12 +42,12 @@ def _child(who: str, chunks: int, threads: int, answer: Any) -> None:
         matrix = csr_array(
             (np.ones(len(indices), np.int32), indices, indptr), shape=(chunks, words)
         ).T.tocsr()
-        started = time.perf_counter()
+        cpu, started = time.process_time(), time.perf_counter()
         product = matrix @ matrix.T
         parts, size = {"product": time.perf_counter() - started}, product.nnz
     else:
         of_words = vectors(words)
-        started = time.perf_counter()
+        cpu, started = time.process_time(), time.perf_counter()
         edges, _, _, weights, _ = _core.concept_graph(indptr, indices, of_words, threads=threads)
         joined = time.perf_counter()
         ranks = _core.pagerank(*edges, weights, threads=threads)
@@ -56,12 +56,13 @@ def _child(who: str, chunks: int, threads: int, answer: Any) -> None:
         ended = time.perf_counter()
         parts = {"graph": joined - started, "pagerank": ranked - joined, "selection": ended - ranked}
         size = len(edges[1]) // 2
+    used = time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    answer.put((sum(parts.values()), parts, size, peak))
+    answer.put((sum(parts.values()), used, parts, size, peak))
 
 
-def measured(who: str, chunks: int, threads: int = 0) -> tuple[float, dict[str, float], int, float]:
-    """Seconds, parts of them, entries or edges, and GiB at the peak (vectors and texts with them)."""
+def measured(who: str, chunks: int, threads: int = 0) -> tuple[float, float, dict[str, float], int, float]:
+    """Seconds, those of all cores, parts of the first, entries or edges, and GiB at the peak (vectors and texts with them)."""
     context = multiprocessing.get_context("spawn")
     answer = context.SimpleQueue()
     child = context.Process(target=_child, args=(who, chunks, threads, answer))
@@ -69,7 +70,7 @@ def measured(who: str, chunks: int, threads: int = 0) -> tuple[float, dict[str, 
     child.join()
     if child.exitcode:
         raise SystemExit(f"{who} ended with {child.exitcode}")
-    found: tuple[float, dict[str, float], int, float] = answer.get()
+    found: tuple[float, float, dict[str, float], int, float] = answer.get()
     return found
 
 
@@ -79,10 +80,12 @@ def graph(sizes: list[int]) -> None:
     rows = []
     for chunks in sizes:
         for who, threads in (("ketrag", 0), ("ketrag, one thread", 1), ("scipy", 1)):
-            total, parts, size, peak = measured(who.split(",")[0], chunks, threads)
+            total, used, parts, size, peak = measured(who.split(",")[0], chunks, threads)
             what = ", ".join(f"{name} {taken:.2f}" for name, taken in parts.items())
-            rows.append([f"{chunks:,}", who, round(total, 3), what, f"{size:,}", round(peak, 2)])
-    table(["chunks", "who", "s", "of which", "edges (scipy: entries)", "GiB"], rows)
+            rows.append(
+                [f"{chunks:,}", who, round(total, 2), round(used, 2), what, f"{size:,}", round(peak, 2)]
+            )
+    table(["chunks", "who", "s", "s of cores", "of which", "edges (scipy: entries)", "GiB"], rows)
 
 
 def question(chunks: int, runs: int) -> None:
