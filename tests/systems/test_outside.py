@@ -169,7 +169,7 @@ def test_declarations_that_do_not_hold_together(
     reason = next(iter(registry.broken.values()))
     assert said in reason
     assert "ketrag-mine" in reason
-    assert [system.name for system in registry.systems] == ["plain", "walk", "ket-rag"]
+    assert [system.name for system in registry.systems] == ["plain", "walk", "ket-rag", "g2cons"]
     unharmed(tmp_path / "ix")
 
 
@@ -214,7 +214,7 @@ def test_two_packages_with_one_name(install: Install, tmp_path: Path) -> None:
     """The first in the order of the packages' names is taken."""
     install("")
     registry = install("PARTS['name'] = 'mine'", name="second")
-    assert [system.name for system in registry.systems] == ["plain", "walk", "ket-rag", "mine"]
+    assert [system.name for system in registry.systems] == ["plain", "walk", "ket-rag", "g2cons", "mine"]
     assert registry.broken == {"mine": "ketrag-second: the system mine is there already"}
     with Index.build(DOCUMENTS, tmp_path / "ix", settings=Settings(system="mine")) as index:
         assert index.retrieve("Ada").mode == "backwards"
@@ -226,7 +226,7 @@ def test_none_are_loaded_where_they_are_switched_off(
     monkeypatch.setenv("KETRAG_EXTENSIONS", "none")
     registry = install("raise RuntimeError", whole=True)
     assert registry.broken == {}
-    assert [system.name for system in registry.systems] == ["plain", "walk", "ket-rag"]
+    assert [system.name for system in registry.systems] == ["plain", "walk", "ket-rag", "g2cons"]
 
 
 def test_the_command_says_what_is_wrong(install: Install, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from ketrag_fast.config.fields import declared
 from ketrag_fast.config.sources import OTHER_VARIABLES, PREFIX
 from ketrag_fast.declarations.arrays import ArraySpec
 from ketrag_fast.declarations.stage import DOCUMENTS, Stage
-from ketrag_fast.declarations.system import REST, Channel, Recipe, System
+from ketrag_fast.declarations.system import JOINS, REST, Channel, Recipe, System
 from ketrag_fast.errors import ConfigError, ExtensionError
 
 LISTS: Final = ("auto", "all")
@@ -198,8 +198,8 @@ def _check_recipe(
     where = f"the mode {name}"
     if not recipe.shares:
         raise ExtensionError(f"{where} has no channel")
-    if recipe.join not in ("shares", "fuse"):
-        raise ExtensionError(f"{where} joins by {recipe.join!r}", hint="shares or fuse")
+    if recipe.join not in JOINS:
+        raise ExtensionError(f"{where} joins by {recipe.join!r}", hint="one of " + ", ".join(JOINS))
     if not isinstance(recipe.automatic, (int, type(None))):
         raise ExtensionError(f"{where} has automatic={recipe.automatic!r}, which is no whole number")
     if recipe.rollover is not None and recipe.rollover not in specs:

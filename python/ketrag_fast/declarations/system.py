@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from ketrag_fast.declarations.arrays import Sizes
 from ketrag_fast.declarations.stage import Needs, Stage
@@ -74,6 +74,8 @@ class Share:
     of: float | str = 1.0
 
 
+Join = Literal["shares", "fuse", "vote"]
+JOINS = get_args(Join)
 REST = "rest"
 """The share of the last channel: what the others have not."""
 
@@ -91,7 +93,7 @@ class Recipe:
 
     shares: tuple[Share, ...]
     help: str
-    join: Literal["shares", "fuse", "vote"] = "shares"
+    join: Join = "shares"
     rollover: str | None = None
     rewrite: str | None = None
     automatic: int | None = None
