@@ -21,7 +21,8 @@ from pathlib import Path
 from ketrag_fast import Index, Settings
 source, folder, modes, threads = sys.argv[1:5]
 start = time.perf_counter()
-with Index.build(source, folder, settings=Settings(modes=modes, threads=int(threads))) as index:
+settings = Settings(modes=modes, threads=int(threads), chunk_tokens=2000)  # the made-up words have many tokens
+with Index.build(source, folder, settings=settings) as index:
     took = time.perf_counter() - start
     stages = {s.name: round(s.seconds, 2) for s in index.report.stages}
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6

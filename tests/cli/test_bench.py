@@ -68,13 +68,14 @@ def test_builds_apart_and_one_that_cannot_run(place: Path) -> None:
 def test_a_sweep_builds_only_what_changes_and_equals_single_builds(place: Path) -> None:
     code, out, err = ketrag(
         "bench", "sweep", "set", "--vary", "core_ratio=0.2,0.6,1", "--vary", "chunk_tokens=20,40",
-        "--keep", "kept", "--json", cwd=place,
+        "--keep", "kept", "--llm", "heuristic", "--json", cwd=place,
     )  # fmt: skip
     assert code == 0, err
     found = {c["name"]: c for c in json.loads(out)["configurations"]}
     assert [c["counts"]["core_chunks"] for n, c in found.items() if n.startswith("core")] == [1, 3, 5]
     for flag, name in (("--core-ratio=0.6", "core_ratio=0.6"), ("--chunk-tokens=20", "chunk_tokens=20")):
-        code, out, err = ketrag("index", "set/corpus.jsonl", flag, "-i", flag[2:6], "--json", cwd=place)
+        argv = ("set/corpus.jsonl", flag, "--llm", "heuristic", "-i", flag[2:6], "--json")
+        code, out, err = ketrag("index", *argv, cwd=place)
         assert code == 0, err
         assert json.loads(out)["digest"] == found[name]["digest"]
 

@@ -262,7 +262,7 @@ _LOW_COST: Mapping[str, Any] = {
 }
 _HIGH_PERFORMANCE = {**_LOW_COST, "chunk_tokens": 150}
 
-# A language model is asked once more for what it missed, as in the paper's experiments.
+# A language model is asked once more for what it missed, as in the published code.
 _SPLIT = {"split_level": 3, "core_ratio": 0.8, "gleanings": 1}
 _WHOLE = {"split_level": 0, "core_ratio": 1.0, "gleanings": 1}
 
