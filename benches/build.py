@@ -33,7 +33,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             started = time.perf_counter()
             with Index.build(
-                source, Path(folder) / "index", settings=Settings(threads=args.threads)
+                source, Path(folder) / "index", settings=Settings(threads=args.threads, modes="auto,knng")
             ) as index:
                 took = time.perf_counter() - started
                 report = index.report

@@ -37,7 +37,9 @@ def main() -> None:
         folder = require_data(name)
         dataset = load_dataset(folder)
         with tempfile.TemporaryDirectory() as temporary:
-            index = Index.build(folder, Path(temporary) / "index", settings=Settings(embedder=args.embedder))
+            index = Index.build(
+                folder, Path(temporary) / "index", settings=Settings(embedder=args.embedder, modes=MODES)
+            )
             with index:
                 scored = evaluate(index, dataset, MODES, budgets)
         print(f"## {name}\n")

@@ -38,7 +38,7 @@ def main() -> None:
     )
     times, scores = {}, {}
     for kind in KINDS:
-        settings = Settings(embedder=f"{kind}:{args.folder}", offline=True)
+        settings = Settings(embedder=f"{kind}:{args.folder}", offline=True, modes=MODES)
         with tempfile.TemporaryDirectory() as temporary:
             started = time.perf_counter()
             Index.build(require_data(args.build), Path(temporary) / "a", settings=settings).close()

@@ -40,7 +40,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         for name, change in changes:
             started = time.perf_counter()
             index = Index.build(
-                corpus, Path(folder) / "i", settings=Settings(embedder=args.embedder, **change)
+                corpus,
+                Path(folder) / "i",
+                settings=Settings(embedder=args.embedder, modes="auto,knng", **change),
             )
             taken = time.perf_counter() - started
             report = index.report

@@ -53,7 +53,7 @@ def main() -> None:
     )
     with (
         tempfile.TemporaryDirectory() as folder,
-        Index.build(documents(sets), Path(folder) / "index", settings=Settings()) as index,
+        Index.build(documents(sets), Path(folder) / "index", settings=Settings(modes=MODES)) as index,
     ):
         rows = []
         for mode in MODES:

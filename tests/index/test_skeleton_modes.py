@@ -11,7 +11,7 @@ from ketrag_fast import Index, Settings, _core
 from ketrag_fast.kernels import split_budget
 from ketrag_fast.kernels.text import count_tokens
 from ketrag_fast.querying.recipes import request_of
-from ketrag_fast.reference.skeleton import ChunkReply, EntityRecord, RelationRecord
+from ketrag_fast.reference.skeleton import ChunkReply, FoldedEntity, FoldedRelation
 from tests.process import POLAR
 from tests.support.skeleton_index import searcher_with_skeleton
 
@@ -20,14 +20,14 @@ REPLIES = [
     ChunkReply(
         chunk,
         [
-            EntityRecord("Roald Amundsen", "person", "Amundsen led the expedition"),
-            EntityRecord("Fram", "ship", "a ship"),
+            FoldedEntity("Roald Amundsen", "person", "Amundsen led the expedition"),
+            FoldedEntity("Fram", "ship", "a ship"),
         ],
         [
-            RelationRecord("Roald Amundsen", "Fram", "Amundsen sailed the Fram", 1.0),
-            RelationRecord("Fram", "Colin Archer", "Colin Archer built the Fram", 1.0),
-            RelationRecord("Roald Amundsen", "Ross Ice Shelf", "Amundsen landed on the Ross Ice Shelf", 1.0),
-            RelationRecord("Roald Amundsen", f"Man {chunk}", f"Amundsen knew man {chunk}", 1.0),
+            FoldedRelation("Roald Amundsen", "Fram", "Amundsen sailed the Fram", 1.0),
+            FoldedRelation("Fram", "Colin Archer", "Colin Archer built the Fram", 1.0),
+            FoldedRelation("Roald Amundsen", "Ross Ice Shelf", "Amundsen landed on the Ross Ice Shelf", 1.0),
+            FoldedRelation("Roald Amundsen", f"Man {chunk}", f"Amundsen knew man {chunk}", 1.0),
         ],
     )
     for chunk in range(40)

@@ -20,9 +20,9 @@ from ketrag_fast.reference import skeleton as fold
 
 NAMES = st.sampled_from([f"name{i}" for i in range(9)])
 LINES = st.sampled_from(["", "a line", "another\nline | with a bar", "long " * 9])
-ENTITIES = st.lists(st.builds(fold.EntityRecord, NAMES, st.just(""), LINES), max_size=4)
+ENTITIES = st.lists(st.builds(fold.FoldedEntity, NAMES, st.just(""), LINES), max_size=4)
 RELATIONS = st.lists(
-    st.builds(fold.RelationRecord, NAMES, NAMES, LINES, st.sampled_from([1.0, 0.0, 2.5])), max_size=12
+    st.builds(fold.FoldedRelation, NAMES, NAMES, LINES, st.sampled_from([1.0, 0.0, 2.5])), max_size=12
 )
 CHUNKS = st.lists(st.tuples(st.integers(1, 3), ENTITIES, RELATIONS), min_size=1, max_size=6)
 
@@ -86,7 +86,7 @@ def test_no_budget_is_exceeded(
 def test_inside_first_then_by_links_and_rank_up_to_the_cap() -> None:
     """Acceptance 11: in-network before out-network; out-network by (links, rank); at most 10 for each."""
     joins = [("A", "B")] + [("A", f"X{i}") for i in range(30)] + [("B", "X29"), ("X3", "Y")]
-    relations = [fold.RelationRecord(a, b, "", 1.0) for a, b in joins]
+    relations = [fold.FoldedRelation(a, b, "", 1.0) for a, b in joins]
     arrays, texts, tokens, _ = skeleton_of([(1, [], relations)])
     got = kernels.local_search(arrays, texts, tokens, [0, 1], 100_000)
     shared = [joins.index(("A", "X29")), joins.index(("B", "X29"))]
@@ -95,7 +95,7 @@ def test_inside_first_then_by_links_and_rank_up_to_the_cap() -> None:
 
 
 def test_entities_that_are_none() -> None:
-    arrays, texts, tokens, _ = skeleton_of([(1, [fold.EntityRecord("A", "", "")], [])])
+    arrays, texts, tokens, _ = skeleton_of([(1, [fold.FoldedEntity("A", "", "")], [])])
     with pytest.raises(InputError, match="no entity 7"):
         kernels.local_search(arrays, texts, tokens, [7], 100)
     with pytest.raises(InputError, match="negative"):

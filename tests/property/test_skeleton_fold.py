@@ -23,9 +23,9 @@ NAMES = st.sampled_from(
 LINES = st.sampled_from(
     ["explorer", "a ship", "x\ny", "\n", "", "explorer\r\nexplorer", "é" * 9, "long " * 20]
 )
-ENTITIES = st.builds(plain.EntityRecord, NAMES, st.sampled_from(["", "person", "GEO"]), LINES)
+ENTITIES = st.builds(plain.FoldedEntity, NAMES, st.sampled_from(["", "person", "GEO"]), LINES)
 STRENGTHS = st.sampled_from([1.0, 2.5, 0.0, -3.0, float("nan"), float("inf")])
-RELATIONS = st.builds(plain.RelationRecord, NAMES, NAMES, LINES, STRENGTHS)
+RELATIONS = st.builds(plain.FoldedRelation, NAMES, NAMES, LINES, STRENGTHS)
 TEXTS = st.lists(
     st.sampled_from(["Nansen", "nansens", "the Fram", "東京都", "Straße", "OSLO,", "1893.", "a b", "é"]),
     max_size=6,
@@ -117,7 +117,7 @@ def test_the_fold_is_that_of_the_oracle(
 
 
 def test_bad_replies_are_named() -> None:
-    good = packed_replies([plain.ChunkReply(0, [plain.EntityRecord("A", "", "")], [])])
+    good = packed_replies([plain.ChunkReply(0, [plain.FoldedEntity("A", "", "")], [])])
     with pytest.raises(InputError, match="not below 0"):
         kernels.fold_skeleton(good, [0], [], [])
     with pytest.raises(InputError, match="lack relation_strength"):
@@ -135,7 +135,7 @@ def test_bad_replies_are_named() -> None:
 def test_a_long_fold_can_be_stopped() -> None:
     def fold(size: int, report: Report) -> None:
         relations = [
-            plain.RelationRecord(f"S{i % 5000}", f"T{i % 4999}", f"line {i}", 1.0) for i in range(size)
+            plain.FoldedRelation(f"S{i % 5000}", f"T{i % 4999}", f"line {i}", 1.0) for i in range(size)
         ]
         replies = packed_replies([plain.ChunkReply(i, [], relations[i::3]) for i in range(3)])
         kernels.fold_skeleton(replies, [0, 0, 0, 0], [], [], threads=1, report=report)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 Count = Callable[[str], int]
 
 
-class EntityRecord(NamedTuple):
+class FoldedEntity(NamedTuple):
     """A record of one chunk."""
 
     name: str
@@ -19,7 +19,7 @@ class EntityRecord(NamedTuple):
     description: str
 
 
-class RelationRecord(NamedTuple):
+class FoldedRelation(NamedTuple):
     """A record of one chunk."""
 
     source: str
@@ -32,8 +32,8 @@ class ChunkReply(NamedTuple):
     """What was read out of one chunk."""
 
     chunk: int
-    entities: Sequence[EntityRecord]
-    relations: Sequence[RelationRecord]
+    entities: Sequence[FoldedEntity]
+    relations: Sequence[FoldedRelation]
 
 
 @dataclass

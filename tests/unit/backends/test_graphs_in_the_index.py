@@ -15,6 +15,7 @@ from ketrag_fast.backends.ann import choose, stored
 from ketrag_fast.backends.embedders.vectors import write_vectors
 from ketrag_fast.errors import BackendMissing, Cancelled, IndexDamaged
 from ketrag_fast.kernels.text import unpack
+from ketrag_fast.stages import proposals
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.types import Document
@@ -114,7 +115,7 @@ def test_a_changed_setting_of_the_graph_embeds_nothing_and_keeps_the_rest(build:
     report = build(ann="hnsw").report
     assert report is not None
     ran = {stage.name for stage in report.stages if stage.how == "ran"}
-    assert ran == {*GRAPHS, "knn", "core"}
+    assert ran == {*GRAPHS, "knn"}
     assert report.usage is not None and report.usage.embedding_tokens == 0
 
 
@@ -124,7 +125,7 @@ def test_without_the_package_auto_scans_with_a_word(build: Build, monkeypatch: p
     with build("with", ann="hnsw") as index:
         wanted = index.retrieve("question 1", mode="text", budget=400).text
     monkeypatch.setitem(sys.modules, "hnswlib", None)
-    for module in (stored, choose):
+    for module in (stored, choose, proposals):
         monkeypatch.setattr(module, "installed", lambda: False)
     with build("with", ann="hnsw") as reader:  # nothing to do, so nothing is needed
         context = reader.retrieve("question 1", mode="text", budget=400)
@@ -134,6 +135,11 @@ def test_without_the_package_auto_scans_with_a_word(build: Build, monkeypatch: p
     assert any("ketrag-fast[ann]" in word for word in auto.report.warnings)
     with pytest.raises(BackendMissing):
         build("asked", ann="hnsw")
+    monkeypatch.undo()  # once it is there, the same command makes the graphs: it is a part of the fingerprint
+    again = build("auto", ann_from=COUNT)
+    assert again.report is not None and again.stats()["search"]["units"]["kind"] == "hnsw"
+    ran = {stage.name for stage in again.report.stages if stage.how == "ran"}
+    assert "unit_search" in ran and not ran & {"units", "words", "vectors"}
 
 
 @pytest.mark.parametrize("stage", GRAPHS)
