@@ -99,7 +99,10 @@ def test_an_index_without_a_reader_has_no_skeleton(tmp_path: Path) -> None:
     assert not kept["changed"]
     assert set(how(kept)) >= set(SKELETON)
     assert built(tmp_path, "--llm", "none", "--rebuild")["digest"] == plain
-    with Index.open(tmp_path / ".ketrag") as index, pytest.raises(ModeUnavailable, match="no entities"):
+    with (
+        Index.open(tmp_path / ".ketrag") as index,
+        pytest.raises(ModeUnavailable, match="no graph of named things"),
+    ):
         index.entity("Fram")
     assert built(tmp_path, "--llm", "heuristic")["extraction"]["asked"] == 0  # and its replies are still here
 
@@ -287,10 +290,10 @@ def test_an_unknown_setting_of_the_reader_is_refused_early(tmp_path: Path) -> No
 def test_the_opened_skeleton_is_kept_until_there_is_a_newer_one(whole: Path, tmp_path: Path) -> None:
     path = copied(whole, tmp_path)
     with Index.open(path / ".ketrag") as index:
-        skeleton = index._opened.skeleton
+        inspectors = index._opened.inspectors
         before = index.entity("Roald Amundsen")
-        assert index._opened.skeleton is skeleton
+        assert index._opened.inspectors is inspectors
         built(path, "--rebuild")
         assert index.refresh()
-        assert index._opened.skeleton is not skeleton
+        assert index._opened.inspectors is not inspectors
         assert index.entity("Roald Amundsen") == before

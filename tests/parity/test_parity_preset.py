@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from ketrag_fast.backends.embedders.vectors import write_vectors
 from ketrag_fast.backends.nltk_data import PUNKT, STOP_WORDS, digest
 from ketrag_fast.errors import BackendMissing, ConfigError
 from ketrag_fast.kernels.text import unpack
+from ketrag_fast.pipeline.planning import stages_for
+from ketrag_fast.pipeline.runner import build
 
 Arrays = Any
 
@@ -62,7 +65,8 @@ def index(data: Path, reference: Reference, tmp_path_factory: pytest.TempPathFac
         nltk_data=str(nltk_folder(folder / "nltk", reference.stop_words)),
     )
     source = data / "musique-train100" / "ketrag-reference" / "document.txt"
-    with Index.build(source, folder / "index", settings=settings) as built:
+    build(folder / "index", source, partial(stages_for, extra=("core",)), settings)  # nothing reads the core
+    with Index.open(folder / "index") as built:
         yield built
 
 
@@ -131,7 +135,7 @@ def test_keyword_means_count_every_occurrence(index: Index, reference: Reference
     indptr = words["keyword_sentences_indptr"].astype(int)
     indices = words["keyword_sentences_indices"]
     assert counts.max() > 1
-    vectors = stage(index, "vectors")["keyword_text_vectors"].astype(np.float64)
+    vectors = stage(index, "sentence_vectors")["keyword_text_vectors"].astype(np.float64)
     for word in range(0, len(means), 97):
         own = slice(indptr[word], indptr[word + 1])
         expected = np.average(vectors[indices[own]], axis=0, weights=counts[own])
@@ -178,7 +182,7 @@ def test_the_same_with_the_built_in_vectors(data: Path, reference: Reference, tm
         assert "keyword" in index.modes
         words = stage(index, "words")
         assert "The" in texts(words, "keyword_vocabulary")
-        assert len(stage(index, "vectors")["keyword_text_vectors"]) == len(texts(words, "keyword_texts"))
+        assert len(stage(index, "keywords")["vectors"]) == len(texts(words, "keyword_vocabulary"))
         context = index.retrieve("Which district is in Bashkortostan?", mode="keyword", budget=400)
         assert context.text.startswith("\n\n-----Text source")
         assert 0 < context.tokens <= 400
@@ -193,7 +197,7 @@ def test_switches_by_themselves(data: Path, reference: Reference, tmp_path: Path
     source.write_text("\n".join(lines), "utf-8")
 
     def built(name: str, **settings: Any) -> Index:
-        own = Settings(**{"system": "ket-rag-p", "core_ratio": 0.77, **settings})
+        own = Settings(**{"system": "ket-rag-p", "core_ratio": 0.77, "llm": "heuristic", **settings})
         return Index.build(source, tmp_path / name, settings=own)
 
     with built("plain") as plain, built("floor", core_rounding="down") as floor:

@@ -20,9 +20,9 @@ WORDS = sorted({word for text in list(TEXTS.values())[:8] for word in text.split
 QUESTIONS = st.lists(st.sampled_from(WORDS) | st.text(max_size=6), min_size=1, max_size=9).map(" ".join)
 ASKED = QUESTIONS.filter(lambda text: bool(text.strip()))
 PRESETS = {
-    "default": Settings(),
-    "ket-rag-p": Settings(system="ket-rag-p"),
-    "ket-rag-p of 300": Settings(system="ket-rag-p", chunk_tokens=300),
+    "default": Settings(modes="all"),
+    "ket-rag-p": Settings(system="ket-rag-p", modes="all"),
+    "ket-rag-p of 300": Settings(system="ket-rag-p", chunk_tokens=300, modes="all"),
 }
 
 

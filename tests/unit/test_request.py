@@ -15,7 +15,11 @@ from ketrag_fast.kernels import fuse_ranks
 from tests.process import POLAR
 
 QUESTION = "Who found the Fram?"
-OPTIONS: dict[str, bool | int | float | str | None] = {"row_count": "parts", "seed_keywords": None}
+OPTIONS: dict[str, bool | int | float | str | None] = {
+    "row_count": "parts",
+    "seed_keywords": None,
+    "walk": "first",
+}
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +99,7 @@ def test_one_request_serves_many_questions(searcher: _core.Searcher) -> None:
 
 
 def test_options_of_other_channels_are_passed_over(searcher: _core.Searcher) -> None:
-    plain = _core.Request("walk", [("walk", 1.0)], [500])
+    plain = _core.Request("walk", [("walk", 1.0)], [500], options=OPTIONS)
     more = _core.Request("walk", [("walk", 1.0)], [500], options={**OPTIONS, "fancy": 1.5, "on": True})
     assert (
         searcher.answer(plain, QUESTION).contexts[0].text == searcher.answer(more, QUESTION).contexts[0].text

@@ -98,23 +98,23 @@ def prepare(
     not the answer; else this raises BackendMissing, BackendError or NetworkForbidden. DeadlineExceeded where
     it takes longer than the questions have.
     """
-    started = time.perf_counter()
     found = registry()
     recipe = found.recipe(mode)
     channels = [found.channels[name] for name in recipe.channels]
     warnings: tuple[str, ...] = ()
+    started, seconds = time.perf_counter(), 0.0
     if recipe.rewrite is not None and texts:
         texts, warnings = _rewritten(opened, mode, texts, clock.left())
+        seconds = time.perf_counter() - started
     vectors = None
-    loading = 0.0
     if opened.questions is not None and texts and any(channel.vector != "no" for channel in channels):
         optional = automatic and all(channel.vector == "model" for channel in channels)
         try:
             if clock.left() is None:  # once for an opened index, so no part of what a question takes
-                before = time.perf_counter()
                 opened.questions.load()
-                loading = time.perf_counter() - before
+            started = time.perf_counter()
             vectors = opened.questions.vectors(texts, clock.left())
+            seconds += time.perf_counter() - started
         except (BackendMissing, BackendError, NetworkForbidden) as error:
             if not optional:
                 raise
@@ -125,8 +125,10 @@ def prepare(
     if any(channel.rank is not None for channel in channels) and texts:
         from ketrag_fast.querying.outside import rankings as made
 
+        started = time.perf_counter()
         rankings = made(opened, mode, texts, vectors, largest, clock.each())
-    taken = (time.perf_counter() - started - loading) * 1000 / max(len(texts), 1)
+        seconds += time.perf_counter() - started
+    taken = seconds * 1000 / max(len(texts), 1)
     return Prepared(texts, vectors, near, rankings, taken, (*warnings, *more))
 
 

@@ -61,7 +61,8 @@ WORDS = Stage(
         **graph("sent_words", "own_sentences", "vocabulary"),
         **graph("chunk_words", "chunks", "vocabulary", optional=True),
         # As the published KET-RAG code has them.
-        **graph("cooc", "joined_texts", "joined_words", optional=True),
+        "cooc_indptr": array("u64", "joined_texts+1", rising=True, optional=True),
+        "cooc_indices": array("u32", ANY, optional=True),  # below `cooc_count`
         "cooc_count": array("u64", 1, optional=True),
         **strings("keyword_vocabulary", "published_keywords", optional=True),
         **graph("keyword_units", "published_keywords", "units", optional=True),

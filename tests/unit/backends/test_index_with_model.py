@@ -48,17 +48,20 @@ def unit(texts: list[str]) -> np.ndarray:
 
 def test_titles_precede_units_and_sentences_stand_alone(server: Endpoint, tmp_path: Path) -> None:
     Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server)).close()
-    vectors = open_current(Layout(tmp_path / "i")).stages["vectors"]
+    stages = open_current(Layout(tmp_path / "i")).stages
+    vectors, sentence_vectors = stages["vectors"], stages["sentence_vectors"]
     wanted = [f"{d.title}\n{d.text}" if d.title else d.text for d in DOCUMENTS if d.text]
     assert np.allclose(vectors["unit_vectors"], unit(wanted), atol=1e-6)
     sentences = ["The bridge crosses the Mira.", "Anton Heller built it.", "It has nine arches."]
-    assert np.allclose(vectors["walk_sentence_vectors"][:3], unit(sentences), atol=1e-6)
-    assert np.allclose(vectors["title_sentence_vectors"], unit(["Old bridge", "Anton Heller"]), atol=1e-6)
+    assert np.allclose(sentence_vectors["walk_sentence_vectors"][:3], unit(sentences), atol=1e-6)
+    assert np.allclose(
+        sentence_vectors["title_sentence_vectors"], unit(["Old bridge", "Anton Heller"]), atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("mode", ["text", "fused", "knng", "keyword", "walk", "auto", "bm25"])
 def test_every_mode_answers(server: Endpoint, tmp_path: Path, mode: str) -> None:
-    with Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server)) as index:
+    with Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server, modes=mode)) as index:
         context = index.retrieve("The bridge crosses the Mira", mode=mode, budget=200)
         assert context.passages[0].document == "bridge" and not context.warnings
         many = index.retrieve_many(["The bridge crosses the Mira", "Rye bread"], mode=mode, budget=200)

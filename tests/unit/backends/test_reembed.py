@@ -23,7 +23,7 @@ DOCUMENTS = [
     Document(f"d{n}", f"The {word} stands by the river {n}. Nobody asks the {word} why.", word.title())
     for n, word in enumerate(("mill", "bridge", "tower", "harbour", "chapel", "forge"))
 ]
-VECTORS = {"vectors", "unit_search", "keywords", "keyword_search", "knn", "core"}
+VECTORS = {"vectors", "unit_search", "sentence_vectors", "keywords", "keyword_search"}
 
 pytestmark = pytest.mark.usefixtures("loopback")
 
@@ -139,7 +139,7 @@ def test_a_stop_is_heard(server: Endpoint, index: Path) -> None:
         assert how(opened)["vectors"] == "resumed"
 
 
-@pytest.mark.parametrize("stage", ["vectors", "keywords", "core"])
+@pytest.mark.parametrize("stage", ["vectors", "keywords", "keyword_search"])
 def test_killed_the_old_serves_and_the_next_call_goes_on(server: Endpoint, index: Path, stage: str) -> None:
     code = (
         "import os, sys\nfrom ketrag_fast import Index\n"

@@ -23,8 +23,8 @@ def _of_keywords(settings: Settings) -> tuple[str, ...]:
 
 
 def _of_knn(settings: Settings) -> tuple[str, ...]:
-    """Of a chunk that is a unit the vector is the unit's own."""
-    apart = ("chunk_vectors",) if settings.split_level else ()
+    """Of a chunk that is a unit the vector is the unit's own; where units are joined there is no chunk."""
+    apart = ("chunk_vectors",) if settings.split_level and settings.core_unit == "chunk" else ()
     return ("units", "words", "vectors", *apart)
 
 
