@@ -179,6 +179,7 @@ class Searcher:
     def places(self, units: Sequence[int], lengths: Sequence[int]) -> list[_Place]: ...
 
 # Files of an index (rust/py/files.rs).
+@final
 class MappedFile:
     def __new__(
         cls,
