@@ -18,6 +18,8 @@ RUNS = (
     ("coverage.py",),
     ("retrieval.py",),
     ("build.py",),
+    ("build_on_demand.py", "--documents", "100000,300000", "--modes", "auto"),
+    ("opening.py",),
     ("startup.py",),
     ("size.py",),
     ("growth.py",),

@@ -13,8 +13,6 @@ from pathlib import Path
 from common import header, table
 from growth import texts_of
 
-TARGETS = {("auto", 100_000): "<= 15 s", ("auto", 300_000): "<= 50 s, 3 GB"}
-
 _CHILD = """
 import json, resource, sys, time
 from pathlib import Path
@@ -59,10 +57,9 @@ def main() -> None:
                 )
                 whole = time.perf_counter() - began
                 said = ", ".join(f"{name} {seconds}" for name, seconds in stages.items() if seconds >= 0.05)
-                target = TARGETS.get((modes, count), "")
-                rows.append([f"{count:,}", modes, f"{took:.1f}", f"{whole:.1f}", f"{peak:.1f}", target, said])
+                rows.append([f"{count:,}", modes, f"{took:.1f}", f"{whole:.1f}", f"{peak:.1f}", said])
     header("Builds without a model", [f"Documents of 90 words, one unit each; {args.threads} threads."])
-    table(["documents", "modes", "build s", "process s", "peak GB", "target", "stages, s"], rows)
+    table(["documents", "modes", "build s", "process s", "peak GB", "stages, s"], rows)
 
 
 if __name__ == "__main__":
