@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from ketrag_fast import Index, Settings
 from ketrag_fast.backends.embedders.vectors import write_vectors
-from ketrag_fast.errors import BackendError, ConfigError, ModelMismatch
+from ketrag_fast.errors import BackendError, ConfigError, DeadlineExceeded, ModelMismatch
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.types import Document
@@ -203,3 +204,34 @@ def test_a_keyword_is_the_mean_of_the_sentences_that_hold_it(server: Endpoint, t
     }
     for word, sentences in wanted.items():
         assert np.allclose(means[names.index(word)], unit(sentences).mean(0), atol=1e-6), word
+
+
+def test_a_refresh_keeps_the_model_that_is_loaded(server: Endpoint, tmp_path: Path) -> None:
+    with Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server)) as index:
+        assert index.retrieve("The bridge crosses the Mira", mode="text").passages
+        model = index._opened.questions
+        more = [*DOCUMENTS, Document("new", "A new sentence.", "")]
+        Index.build(more, tmp_path / "i", settings=settings(server), replace=True).close()
+        before = len(server.texts)
+        assert index.refresh()
+        assert index._opened.questions is model is not None
+        assert index.retrieve("The bridge crosses the Mira", mode="text").passages
+        assert len(server.texts) == before  # what it remembers it still knows
+
+
+def test_a_deadline_counts_the_embedding_of_the_question(tmp_path: Path) -> None:
+    released = threading.Event()
+
+    def slow(texts: Sequence[str]) -> np.ndarray:
+        if any("slowly" in text for text in texts):
+            released.wait(20)
+        return words_encoder()(texts)
+
+    with Endpoint(slow) as server:
+        with Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server)) as index:
+            try:
+                with pytest.raises(DeadlineExceeded):
+                    index.retrieve("How slowly does the bridge cross?", mode="text", deadline=0.3)
+                assert not released.is_set()  # it did not wait for the server's answer
+            finally:
+                released.set()
