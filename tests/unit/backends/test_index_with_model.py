@@ -227,11 +227,13 @@ def test_a_deadline_counts_the_embedding_of_the_question(tmp_path: Path) -> None
             released.wait(20)
         return words_encoder()(texts)
 
-    with Endpoint(slow) as server:
-        with Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server)) as index:
-            try:
-                with pytest.raises(DeadlineExceeded):
-                    index.retrieve("How slowly does the bridge cross?", mode="text", deadline=0.3)
-                assert not released.is_set()  # it did not wait for the server's answer
-            finally:
-                released.set()
+    with (
+        Endpoint(slow) as server,
+        Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server)) as index,
+    ):
+        try:
+            with pytest.raises(DeadlineExceeded):
+                index.retrieve("How slowly does the bridge cross?", mode="text", deadline=0.3)
+            assert not released.is_set()  # it did not wait for the server's answer
+        finally:
+            released.set()
