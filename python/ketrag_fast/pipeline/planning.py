@@ -105,10 +105,8 @@ def seconds_to_add(
     """
     sizes = sizes_of(stages)
     lacking = [stage for stage in chain(found, mode, settings) if stage.name not in stages]
-    if any(
-        stage.reads or (stage.name.endswith("vectors") and settings.embedder != "builtin")
-        for stage in lacking
-    ):
+    embedding = embedding_stages() if settings.embedder != "builtin" else frozenset()
+    if any(stage.reads or stage.name in embedding for stage in lacking):
         return None
     said = took = 0.0
     for stage in found.stages:

@@ -16,6 +16,7 @@ from ketrag_fast.declarations.system import Inspector
 from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError
 from ketrag_fast.hyde import Hyde, writer_of
 from ketrag_fast.pipeline.known import reading_settings
+from ketrag_fast.querying.missing import missing_of
 from ketrag_fast.storage.generation import Generation, open_current
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.registry import registry
@@ -70,8 +71,6 @@ class Opened:
     @cached_property
     def missing(self) -> dict[str, str | None]:
         """Each mode, and the part that it lacks here; None where the mode is served."""
-        from ketrag_fast.querying.serving import missing_of
-
         core = self.searcher.missing()
         return missing_of(self.generation, self.settings, core, self.writer is not None)
 
