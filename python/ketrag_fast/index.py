@@ -173,17 +173,31 @@ class Index:
 
         return statistics(self._opened.generation, self.path, self.modes)
 
-    def node(self, name: str) -> Node:
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What the index's graphs name: entities of a skeleton, concepts, ..."""
+        return tuple(one.WHAT for one in self._opened.inspectors)
+
+    def node(self, name: str, kind: str | None = None) -> Node:
         """What the index's graphs know under a name (an entity of the skeleton, ...). Case does not matter.
 
-        Raises InputError with near names where there is none, ModeUnavailable where no graph is there.
+        The first of `kinds` that has the name answers, or `kind` alone. Raises InputError with near
+        names where there is none, ModeUnavailable where no graph (of this kind) is there.
         """
         inspectors = self._opened.inspectors
         if not inspectors:
             raise ModeUnavailable(
                 "this index has no graph of named things",
-                hint="build a skeleton with `ketrag index --llm SPEC` (heuristic needs no model)",
+                hint="build a skeleton with `ketrag index --llm SPEC` (heuristic needs no model), or "
+                "concepts with `--modes auto,concepts`",
             )
+        if kind is not None:
+            inspectors = [one for one in inspectors if kind == one.WHAT]
+            if not inspectors:
+                raise ModeUnavailable(
+                    f"no graph of this index has nodes of kind {kind!r}",
+                    hint=f"it has: {', '.join(self.kinds)}",
+                )
         found = next((node for one in inspectors if (node := one.find(name)) is not None), None)
         if found is not None:
             return found
@@ -194,7 +208,7 @@ class Index:
 
     def entity(self, name: str) -> Entity:
         """An entity of the skeleton with its relations and the sentences that they come from; as `node`."""
-        found = self.node(name)
+        found = self.node(name, "entity")
         if not isinstance(found, Entity):
             raise InputError(f"{name!r} is no entity of a skeleton")
         return found

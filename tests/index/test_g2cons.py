@@ -7,10 +7,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ketrag_fast import Context, Document, Index, Settings
-from ketrag_fast.errors import ConfigError
+from ketrag_fast.errors import ConfigError, InputError, ModeUnavailable
+from ketrag_fast.kernels.text import unpack
 from ketrag_fast.reference import concepts as plain
 from tests.process import POLAR, ketrag
 
@@ -189,3 +191,39 @@ def test_other_systems_choose_by_concepts_too(tmp_path: Path, system: str) -> No
 def test_subchunks_cannot_be_chosen_by_concepts(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="core_selection = concept chooses chunks"):
         built(tmp_path / "index", core_unit="subchunk")
+
+
+def test_a_concept_is_shown_with_its_neighbours_and_units(read: Path, unread: Path, tmp_path: Path) -> None:
+    with Index.open(read) as index:
+        stages = index.arrays()
+        words, concepts, graph = stages["words"], stages["concepts"], stages["concept_graph"]
+        vocabulary = unpack(words["vocabulary_blob"], words["vocabulary_offsets"])
+        names = [vocabulary[word] for word in concepts["concept_word"].tolist()]
+        ends = graph["edges_indptr"].tolist()
+        most = max(range(len(names)), key=lambda concept: ends[concept + 1] - ends[concept])
+        found = index.node(names[most].upper(), "concept").to_json()
+        row = range(ends[most], ends[most + 1])
+        edges = {names[graph["edges_indices"][at]]: float(graph["edge_weight"][at]) for at in row}
+        assert {near["name"]: near["weight"] for near in found["neighbours"]} == edges
+        weights = [near["weight"] for near in found["neighbours"]]
+        assert weights == sorted(weights, reverse=True) != []
+        rows = np.split(
+            concepts["chunk_concepts_indices"], concepts["chunk_concepts_indptr"][1:-1].astype(int)
+        )
+        assert found["chunks"] == tuple(chunk for chunk, row in enumerate(rows) if most in row.tolist())
+        assert found["rank"] == stages["core_concept"]["concept_rank"][most]
+        assert all(names[most] in unit["text"].casefold() or unit["title"] for unit in found["units"])
+        assert index.kinds == ("entity", "concept")
+        assert index.node("Fram", "entity").to_json()["schema"] == "ketrag/entity/1"
+        assert index.node("Fram", "concept").to_json()["schema"] == "ketrag/concept/1"
+        assert index.node("Fram") == index.node("Fram", "entity")
+    done = ketrag("graph", "FRAM", "-i", str(read), "--kind", "concept", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert done.out.startswith("fram (concept): ")
+    with Index.open(unread) as index:
+        assert index.node("Fram").to_json()["rank"] is None  # nothing was chosen
+        with pytest.raises(InputError, match="no concept 'fraam'") as wrong:
+            index.node("fraam")
+        assert "fram" in str(wrong.value.hint)
+        with pytest.raises(ModeUnavailable, match="kind 'entity'"):
+            index.entity("Fram")

@@ -1,4 +1,4 @@
-"""`ketrag graph NAME`: what the graphs of an index know under a name: an entity with its relations, say."""
+"""`ketrag graph NAME`: what the graphs of an index know under a name: an entity, a concept."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "near a wrong one are listed.",
     )
     parser.add_argument("name", metavar="NAME", help="of an entity, or of what else a graph names")
+    parser.add_argument(
+        "--kind",
+        metavar="KIND",
+        help="where several graphs have the name: entity, concept, ...",
+    )
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
@@ -26,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     from ketrag_fast.index import Index
 
     with Index.open(path, settings=options.query_settings_of(args)) as index:
-        found = index.node(args.name)
+        found = index.node(args.name, args.kind)
     if args.json:
         output.write_json(found.to_json())
     else:

@@ -174,4 +174,5 @@ SYSTEM = System(
     presets={"g2cons": _PAPER, "g2cons-150": {**_PAPER, "chunk_tokens": 150}},
     choices={"core_selection": ("concept",)},
     check=check,
+    inspect=f"{_HERE}.inspection:ConceptGraph",
 )

@@ -9,8 +9,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ketrag_fast.stages.names import Names
+from ketrag_fast.stages.showing import row_of, span_of, text_of
 from ketrag_fast.storage.generation import Generation
-from ketrag_fast.systems.ket_rag.entity_names import EntityNames
 from ketrag_fast.types import Entity, Relation, Span
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -28,9 +29,9 @@ class Skeleton:
         self._units: Arrays = generation.stages["units"]
 
     @cached_property
-    def names(self) -> EntityNames:
+    def names(self) -> Names:
         """Of all entities, in upper case, in the order of their ids."""
-        return EntityNames(self._arrays["entity_name_blob"], self._arrays["entity_name_offsets"])
+        return Names(self._arrays["entity_name_blob"], self._arrays["entity_name_offsets"])
 
     def find(self, name: str) -> Entity | None:
         """The entity of that name, whatever its case."""
@@ -46,7 +47,7 @@ class Skeleton:
             type=self._text("entity_type", number),
             description=self._text("entity_description", number),
             rank=int(self._arrays["entity_rank"][number]),
-            chunks=tuple(_row(self._arrays, "entity_chunks", number)),
+            chunks=tuple(row_of(self._arrays, "entity_chunks", number)),
             relations=tuple(self._relation(relation) for relation in touching),
             sources=self._sentences(self._mentions(number)),
         )
@@ -68,7 +69,7 @@ class Skeleton:
 
     def _joined(self, relation: int, source: int, target: int) -> tuple[Span, ...]:
         """The sentences of the relation's chunks that name both ends; else one of them; else the units."""
-        units = set(_row(self._arrays, "relation_units", relation))
+        units = set(row_of(self._arrays, "relation_units", relation))
         one, other = (dict(self._places(self._mentions(end, units))) for end in (source, target))
         both = [span for place, span in one.items() if place in other]
         if both:
@@ -118,33 +119,10 @@ class Skeleton:
         return [(int(first), int(last)) for first, last in rows]
 
     def _span(self, unit: int, first: int, last: int | None) -> Span:
-        """A part of a unit, from its bytes `first` to `last`."""
-        data = self._unit_text(unit).encode()
-        last = len(data) if last is None else min(last, len(data))
-        text = data[first:last].decode("utf-8", "ignore")
-        start = int(self._units["unit_span"][unit, 0]) + len(data[:first].decode("utf-8", "ignore"))
-        document = int(self._units["unit_document"][unit])
-        return Span(
-            document=_text(self._units, "document_ids", document),
-            title=_text(self._units, "document_titles", document),
-            start=start,
-            end=start + len(text),
-            text=text,
-        )
+        return span_of(self._units, unit, first, last)
 
     def _unit_text(self, unit: int) -> str:
-        return _text(self._units, "unit_texts", unit)
+        return text_of(self._units, "unit_texts", unit)
 
     def _text(self, name: str, number: int) -> str:
-        return _text(self._arrays, name, number)
-
-
-def _text(arrays: Arrays, name: str, number: int) -> str:
-    first, last = arrays[f"{name}_offsets"][number : number + 2].tolist()
-    return bytes(arrays[f"{name}_blob"][first:last]).decode("utf-8")
-
-
-def _row(arrays: Arrays, name: str, number: int) -> list[int]:
-    first, last = arrays[f"{name}_indptr"][number : number + 2].tolist()
-    found: list[int] = arrays[f"{name}_indices"][first:last].tolist()
-    return found
+        return text_of(self._arrays, name, number)

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ketrag_fast.kernels import pack
-from ketrag_fast.systems.ket_rag.entity_names import EntityNames
+from ketrag_fast.stages.names import Names
 
 LETTERS = st.text("ab ßẞéσςİıK中", min_size=1, max_size=6)
 
 
-def packed(names: list[str]) -> EntityNames:
-    return EntityNames(*pack(names))
+def packed(names: list[str]) -> Names:
+    return Names(*pack(names))
 
 
 def stored(names: list[str]) -> list[str]:

@@ -1,7 +1,8 @@
-"""Names of entities as they are stored: one is found, or names near it, without decoding all of them."""
+"""Names as a stage stores them: one is found, or names near it, without decoding all of them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
@@ -15,15 +16,18 @@ _COMPARED = 1000
 """Names that are compared with a wrong one letter by letter: difflib takes 10 us for each."""
 
 
-class EntityNames:
-    """The packed names of all entities, in upper case, in the order of their ids.
+class Names:
+    """Packed names in the order of their ids, all in the case that `case` makes.
 
     There may be half a million of them: they are compared as bytes, and only those that matter are decoded.
     """
 
-    def __init__(self, blob: NDArray[np.uint8], offsets: NDArray[Any]) -> None:
+    def __init__(
+        self, blob: NDArray[np.uint8], offsets: NDArray[Any], case: Callable[[str], str] = str.upper
+    ) -> None:
         self._blob = blob
         self._offsets = offsets
+        self._case = case
 
     def __len__(self) -> int:
         return len(self._offsets) - 1
@@ -33,9 +37,9 @@ class EntityNames:
         return self._blob[first:last].tobytes().decode()
 
     def find(self, name: str) -> int | None:
-        """The id of the entity of that name, whatever its case."""
+        """The id of that name, whatever its case."""
         plain = " ".join(name.split())
-        for key in dict.fromkeys((plain.upper(), plain.casefold().upper())):
+        for key in dict.fromkeys((plain, self._case(plain), self._case(plain.casefold()))):
             found = self._exact(key)
             if found is not None:
                 return found
@@ -67,16 +71,16 @@ class EntityNames:
 
     @cached_property
     def _odd(self) -> dict[str, int]:
-        """Names that upper case does not lead back to, such as those with a capital sharp s, case folded."""
+        """Names that the case does not lead back to, such as those with a capital sharp s, case folded."""
         rows = np.unique(self._row_of(np.flatnonzero(self._blob >= 0x80))).tolist()
         names = ((row, self[row]) for row in reversed(rows))
-        return {known.casefold(): row for row, known in names if known.casefold().upper() != known}
+        return {known.casefold(): row for row, known in names if self._case(known.casefold()) != known}
 
     def _alike(self, wanted: str) -> list[int]:
         """The names worth comparing: all where they are few, else those that share most of the spelling."""
         if len(self) <= _COMPARED:
             return list(range(len(self)))
-        data = np.frombuffer(_bytes(wanted.upper()), np.uint8)
+        data = np.frombuffer(_bytes(self._case(wanted)), np.uint8)
         size = min(3, len(data))
         shared = np.zeros(1 << 8 * size, np.bool_)
         shared[_grams(data, size)] = True

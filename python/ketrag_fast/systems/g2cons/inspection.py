@@ -1,0 +1,127 @@
+"""One concept of the graph: what it is joined to, how strongly, and where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from textwrap import shorten
+from typing import Any, Final
+from unicodedata import normalize
+
+import numpy as np
+
+from ketrag_fast.stages.names import Names
+from ketrag_fast.stages.rows import strings
+from ketrag_fast.stages.showing import row_of, span_of, text_of
+from ketrag_fast.storage.generation import Generation
+from ketrag_fast.types import Span
+
+_SHOWN, _NEAR, _WIDTH = 20, 5, 160
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A concept that an edge leads to: Dice's weight, the chunks that hold both, and the cosine."""
+
+    name: str
+    weight: float
+    shared: int
+    cosine: float
+
+
+@dataclass(frozen=True, slots=True)
+class Concept:
+    """A node of the concept graph. `rank` is its importance where concepts chose the core chunks, else None;
+    neighbours come strongest first; `chunks` and `units` are those that hold it.
+    """
+
+    name: str
+    rank: float | None
+    neighbours: tuple[Neighbour, ...]
+    chunks: tuple[int, ...]
+    units: tuple[Span, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """As `ketrag graph --json` prints it."""
+        return {"schema": "ketrag/concept/1", **asdict(self)}
+
+    def lines(self) -> Iterator[str]:
+        """As `ketrag graph` prints it for people."""
+        rank = "" if self.rank is None else f", rank {self.rank:.3g}"
+        yield f"{self.name} (concept): {len(self.neighbours):,} neighbours, {len(self.chunks):,} chunks{rank}"
+        for near in self.neighbours[:_SHOWN]:
+            yield (
+                f"- {near.name}  (weight {near.weight:.3f}: {near.shared:,} chunks together, "
+                f"cosine {near.cosine:.3f})"
+            )
+        if len(self.neighbours) > _SHOWN:
+            yield f"  ... and {len(self.neighbours) - _SHOWN:,} more (--json lists them all)"
+        yield f"held by {len(self.units):,} units:"
+        for span in self.units[:_SHOWN]:
+            yield f"  {span.document}[{span.start}:{span.end}] {shorten(span.text, _WIDTH)}"
+        if len(self.units) > _SHOWN:
+            yield f"  ... and {len(self.units) - _SHOWN:,} more"
+
+
+class ConceptGraph:
+    """The concepts of one generation; arrays are mapped when they are looked at."""
+
+    STAGE: Final = "concept_graph"
+    """Without its arrays there is nothing to look at."""
+    WHAT: Final = "concept"
+
+    def __init__(self, generation: Generation) -> None:
+        stages = generation.stages
+        self._units, self._words = stages["units"], stages["words"]
+        self._concepts, self._graph = stages["concepts"], stages["concept_graph"]
+        self._ranks = stages["core_concept"]["concept_rank"] if "core_concept" in stages else None
+
+    @cached_property
+    def _names(self) -> Names:
+        return Names(*strings(self._words, "vocabulary"), case=str.lower)
+
+    def find(self, name: str) -> Concept | None:
+        """The concept of that word, whatever its case."""
+        word = self._names.find(normalize("NFKC", name))
+        number = None if word is None else self._number(word)
+        if number is None:
+            return None
+        row = slice(*self._graph["edges_indptr"][number : number + 2].tolist())
+        edges = zip(
+            self._graph["edges_indices"][row].tolist(),
+            self._graph["edge_weight"][row].tolist(),
+            self._graph["edge_shared"][row].tolist(),
+            self._graph["edge_cosine"][row].tolist(),
+            strict=True,
+        )
+        strongest = sorted(edges, key=lambda edge: (-edge[1], edge[0]))
+        return Concept(
+            name=self._name(number),
+            rank=None if self._ranks is None else float(self._ranks[number]),
+            neighbours=tuple(Neighbour(self._name(to), *edge) for to, *edge in strongest),
+            chunks=self._chunks(number),
+            units=tuple(
+                span_of(self._units, unit) for unit in row_of(self._concepts, "concept_units", number)
+            ),
+        )
+
+    def near(self, name: str) -> list[str]:
+        """Concepts that are spelled nearly so."""
+        known = self._names.near(normalize("NFKC", name))
+        words = ((word, self._names.find(word)) for word in known)
+        return [word for word, at in words if at is not None and self._number(at) is not None][:_NEAR]
+
+    def _number(self, word: int) -> int | None:
+        words = self._concepts["concept_word"]
+        at = int(np.searchsorted(words, np.uint32(word)))
+        return at if at < len(words) and int(words[at]) == word else None
+
+    def _name(self, concept: int) -> str:
+        return text_of(self._words, "vocabulary", int(self._concepts["concept_word"][concept]))
+
+    def _chunks(self, concept: int) -> tuple[int, ...]:
+        """Those of the concept's row turned: chunks hold their concepts in ascending order."""
+        places = np.flatnonzero(self._concepts["chunk_concepts_indices"] == concept)
+        chunks = np.searchsorted(self._concepts["chunk_concepts_indptr"], places.astype(np.uint64), "right")
+        return tuple((chunks - 1).tolist())
