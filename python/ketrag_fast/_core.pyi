@@ -255,7 +255,7 @@ def concept_search(
     seeds: int = 25,
     depth: int = 2,
     most: int | None = None,
-    naive: bool = False,
+    order: str = "local",
 ) -> tuple[_U32, _F64, _U32]: ...
 def select_by_concepts(
     indptr: _U64, indices: _U32, ranks: _F64, count: int, *, score: str = "sum", report: _Report = None

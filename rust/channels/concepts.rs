@@ -4,10 +4,10 @@ use super::channel::Channel;
 use super::options::Options;
 use super::query::{need, silent, Query};
 use super::scratch::Scratch;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::generation::Parts;
 use crate::progress::Progress;
-use crate::search::concepts::Options as Search;
+use crate::search::concepts::{Options as Search, Order};
 use crate::search::render::Style;
 use crate::search::simd::Level;
 use crate::sparse::Scored;
@@ -21,8 +21,13 @@ impl Concepts {
             seeds: options.count(name, "seed_concepts")?,
             depth: options.count(name, "bfs_depth")?,
             most: options.bound(name, "max_expanded")?,
-            naive: options.choice(name, "concept_rerank", &["local", "naive"])? == "naive",
+            order: self.order(options)?,
         })
+    }
+
+    fn order(&self, options: &Options) -> Result<Order> {
+        let chosen = options.choice(self.name(), "concept_rerank", &Order::NAMES)?;
+        Order::by_name(chosen).ok_or_else(|| Error::Internal(format!("no order {chosen}")))
     }
 }
 

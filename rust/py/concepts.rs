@@ -115,7 +115,7 @@ type Units<'py> = (U32s<'py>, Bound<'py, PyArray1<f64>>, U32s<'py>);
 
 /// The units that concepts bring in, in their order; 2**32 - 1 stands for several concepts together.
 #[pyfunction]
-#[pyo3(signature = (vectors, edges_indptr, edges_indices, units_indptr, units_indices, unit_vectors, query, wanted, *, seeds=25, depth=2, most=None, naive=false))]
+#[pyo3(signature = (vectors, edges_indptr, edges_indices, units_indptr, units_indices, unit_vectors, query, wanted, *, seeds=25, depth=2, most=None, order="local"))]
 #[allow(clippy::too_many_arguments)]
 fn concept_search<'py>(
     py: Python<'py>,
@@ -130,14 +130,16 @@ fn concept_search<'py>(
     seeds: usize,
     depth: usize,
     most: Option<usize>,
-    naive: bool,
+    order: &str,
 ) -> PyResult<Units<'py>> {
     let (values, concepts, dim) = matrix(&vectors, "vectors")?;
     let (unit_values, units, unit_dim) = matrix(&unit_vectors, "unit_vectors")?;
     let edges = (slice(&edges_indptr, "edges_indptr")?, slice(&edges_indices, "edges_indices")?);
     let rows = (slice(&units_indptr, "units_indptr")?, slice(&units_indices, "units_indices")?);
     let query = slice(&query, "query")?;
-    let options = search::Options { seeds, depth, most, naive };
+    let named = || wrong(format!("order is local, turns or naive, not {order:?}"));
+    let order = search::Order::by_name(order).ok_or_else(named)?;
+    let options = search::Options { seeds, depth, most, order };
     let found = long(py, None, |progress| {
         let index = ConceptIndex {
             vectors: if concepts == 0 { None } else { Some(Vectors::new(values, dim)?) },

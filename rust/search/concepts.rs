@@ -1,5 +1,5 @@
 //! Local search over the graph of concepts (20-g2cons 2.5): the concepts nearest to the question bring in
-//! their units one after the other; then those that the graph leads to, all together.
+//! their units one after the other, or in turns; then those that the graph leads to, all together.
 
 use super::quantised::QuantisedView;
 use super::simd::Level;
@@ -29,8 +29,27 @@ pub struct Options {
     pub depth: usize,
     /// At most so many concepts are reached, by level, then by cosine.
     pub most: Option<usize>,
-    /// All units of all concepts in one list by their cosine (the paper's ablation D).
-    pub naive: bool,
+    pub order: Order,
+}
+
+/// The order of the units of the first concepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// All of the nearest concept, by their cosine, then all of the next (the paper's).
+    Local,
+    /// Of each concept the nearest unit that is not taken, then of each the next, and so on.
+    Turns,
+    /// All units of all concepts, reached ones too, in one list by their cosine (the paper's ablation D).
+    Naive,
+}
+
+impl Order {
+    pub const NAMES: [&'static str; 3] = ["local", "turns", "naive"];
+
+    pub fn by_name(name: &str) -> Option<Self> {
+        let place = Self::NAMES.iter().position(|known| *known == name)?;
+        Some([Self::Local, Self::Turns, Self::Naive][place])
+    }
 }
 
 /// A unit with the concept that brought it; `u32::MAX` where many did so together.
@@ -89,17 +108,21 @@ impl<'a> ConceptIndex<'a> {
         taken.resize(self.unit_vectors.len().div_ceil(64), 0);
         let mut found = Vec::new();
         let mut pool = Vec::new();
-        for seed in &seeds {
-            if found.len() >= wanted {
-                break;
-            }
-            progress.check()?;
-            let own = self.units.row(seed.id as usize).iter().copied();
-            pool.extend(own.filter(|&unit| insert(taken, unit)));
-            if !options.naive {
-                let left = wanted - found.len();
-                found.extend(self.best(&pool, query, left, seed.id, level, scoring)?);
-                pool.clear();
+        if options.order == Order::Turns {
+            found = self.in_turns(&seeds, query, wanted, level, taken, scoring, progress)?;
+        } else {
+            for seed in &seeds {
+                if found.len() >= wanted {
+                    break;
+                }
+                progress.check()?;
+                let own = self.units.row(seed.id as usize).iter().copied();
+                pool.extend(own.filter(|&unit| insert(taken, unit)));
+                if options.order == Order::Local {
+                    let left = wanted - found.len();
+                    found.extend(self.best(&pool, query, left, seed.id, level, scoring)?);
+                    pool.clear();
+                }
             }
         }
         if found.len() < wanted {
@@ -112,6 +135,37 @@ impl<'a> ConceptIndex<'a> {
             let left = wanted - found.len();
             found.extend(self.best(&pool, query, left, TOGETHER, level, scoring)?);
         }
+        Ok(found)
+    }
+
+    /// Each concept brings its nearest unit that no other has brought, round after round.
+    #[allow(clippy::too_many_arguments)]
+    fn in_turns(
+        &self,
+        seeds: &[Scored],
+        query: &[f32],
+        wanted: usize,
+        level: Level,
+        taken: &mut [u64],
+        scoring: &mut vectors::Scratch,
+        progress: &Progress,
+    ) -> Result<Vec<Found>> {
+        let mut lists = Vec::with_capacity(seeds.len());
+        for seed in seeds {
+            progress.check()?;
+            // No unit behind the first `wanted` of a list can be brought: those before it are brought first.
+            let own = self.best(self.units.row(seed.id as usize), query, wanted, seed.id, level, scoring)?;
+            lists.push(own.into_iter());
+        }
+        let mut found = Vec::new();
+        while !lists.is_empty() && found.len() < wanted {
+            lists.retain_mut(|list| {
+                let next = list.find(|one| insert(taken, one.unit));
+                found.extend(next);
+                next.is_some()
+            });
+        }
+        found.truncate(wanted);
         Ok(found)
     }
 

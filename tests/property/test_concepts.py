@@ -120,9 +120,9 @@ def test_chunks_are_chosen_by_their_concepts(
     st.integers(0, 30),
     st.integers(0, 3),
     st.none() | st.integers(0, 6),
-    st.booleans(),
+    st.sampled_from(["local", "turns", "naive"]),
 )
-def test_search_follows_concepts(seed: int, seeds: int, depth: int, most: int | None, naive: bool) -> None:
+def test_search_follows_concepts(seed: int, seeds: int, depth: int, most: int | None, order: str) -> None:
     random = np.random.default_rng(seed)
     count, units = int(random.integers(0, 12)), int(random.integers(1, 40))
     pairs = {(a, b) for a in range(count) for b in range(a) if random.random() < 0.2}
@@ -130,7 +130,7 @@ def test_search_follows_concepts(seed: int, seeds: int, depth: int, most: int | 
     own = [sorted(np.flatnonzero(random.random(units) < 0.15).tolist()) for _ in range(count)]
     vectors, texts = unit_vectors(seed, count), unit_vectors(seed + 1, units, 9)
     query = unit_vectors(seed + 2, 1)[0]
-    options: dict[str, Any] = {"seeds": seeds, "depth": depth, "most": most, "naive": naive}
+    options: dict[str, Any] = {"seeds": seeds, "depth": depth, "most": most, "order": order}
     want = plain.search(vectors, edges, own, texts, query, **options)
     for wanted in (0, 1, 5, units):
         got, scores, _ = _core.concept_search(

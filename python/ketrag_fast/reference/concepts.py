@@ -94,7 +94,7 @@ def search(
     seeds: int = 25,
     depth: int = 2,
     most: int | None = None,
-    naive: bool = False,
+    order: str = "local",
 ) -> list[int]:
     """All units in the order in which they come in."""
     if not query.any() or not len(vectors):
@@ -118,10 +118,22 @@ def search(
             unit for unit, _ in ranked({unit: dot(units[unit], query) for unit in fresh}, len(fresh))
         )
 
-    if naive:
+    if order == "naive":
         add([*direct, *expanded])
         return taken
-    for concept in direct:
-        add([concept])
+    if order == "turns":
+        lists = []
+        for concept in direct:
+            own = {unit: dot(units[unit], query) for unit in concept_units[concept]}
+            lists.append([unit for unit, _ in ranked(own, len(own))])
+        while any(lists):
+            for rest in lists:
+                while rest and rest[0] in taken:
+                    rest.pop(0)
+                if rest:
+                    taken.append(rest.pop(0))
+    else:
+        for concept in direct:
+            add([concept])
     add(expanded)
     return taken

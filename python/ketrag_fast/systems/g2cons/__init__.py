@@ -150,6 +150,8 @@ _PAPER: Mapping[str, Any] = {
     "gleanings": 1,
     "kg_share": 0.6,
     "rollover": "none",
+    "seed_concepts": 25,
+    "concept_rerank": "local",
     "mode": "g2cons",
 }
 

@@ -59,7 +59,7 @@ class G2ConsSettings:
         "sum", "the importance of a chunk: of its concepts together, of the best ones, or on average"
     )
     seed_concepts: int = setting(
-        25, "concepts nearest to the question that a search begins with", concerns="query", low=0, high=10_000
+        60, "concepts nearest to the question that a search begins with", concerns="query", low=0, high=10_000
     )
     bfs_depth: int = setting(
         2, "how many edges a search follows from its first concepts", concerns="query", low=0, high=1000
@@ -67,9 +67,10 @@ class G2ConsSettings:
     max_expanded: int | None = setting(
         None, "concepts that a search reaches by edges, at most; none is all", concerns="query", low=0
     )
-    concept_rerank: Literal["local", "naive"] = setting(
-        "local",
-        "units come in concept by concept, or all in one list by their cosine (the paper's ablation D)",
+    concept_rerank: Literal["turns", "local", "naive"] = setting(
+        "turns",
+        "units come in by turns, each first concept's nearest, then each one's next; or concept by concept (the "
+        "paper's); or all in one list by their cosine (its ablation D)",
         concerns="query",
     )
 
