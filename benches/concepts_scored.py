@@ -78,6 +78,16 @@ def selection(llm: str, ratios: Sequence[float]) -> Part:
     return Part("selection", rows, pairs)
 
 
+def read_by_rules() -> Part:
+    """`selection` with the heuristic reader, and what the skeleton adds to the texts of two systems."""
+    part, llm = selection("heuristic", RATIOS), "heuristic"
+    names = ("g2cons", "ket", "concepts")
+    chosen = {"core_selection": "concept", "core_ratio": 0.8, "llm": llm}
+    rows = [Configuration(name, {**chosen, "mode": name, "modes": ",".join(names)}) for name in names]
+    pairs = [("g2cons", "ket", True), ("g2cons", "concepts", True)]
+    return Part("selection", [*part.rows, *rows], [*part.pairs, *pairs])
+
+
 def whole(llm: str, suffixes: Iterable[str]) -> Part:
     """The presets of both papers, equally many chunks read (but for ms-graph-rag, which reads all)."""
     rows: list[Configuration] = []
@@ -137,7 +147,7 @@ Family = dict[tuple[str, str, str, int], tuple[Difference, float]]
 
 
 def corrected(all_scored: Sequence[Scored], budgets: list[int]) -> Family:
-    """Every pair of the section with its p, corrected over all of them."""
+    """Every pair of a part with its p, corrected over all of them."""
     found: dict[tuple[str, str, str, int], Difference] = {}
     for one in all_scored:
         outcomes = one.found
@@ -151,7 +161,15 @@ def corrected(all_scored: Sequence[Scored], budgets: list[int]) -> Family:
     return dict(zip(found, zip(found.values(), values, strict=True), strict=True))
 
 
-def report(one: Scored, family: Family, budgets: list[int]) -> None:
+def report(told: Sequence[Scored], budgets: list[int]) -> None:
+    """The tables of one part."""
+    family = corrected(told, budgets)
+    print(f"Comparisons in this part: {len(family)}.\n")
+    for one in told:
+        tables(one, family, budgets)
+
+
+def tables(one: Scored, family: Family, budgets: list[int]) -> None:
     """Coverage of each row, and the pairs."""
     print(f"### {one.title}\n")
     rows = []
@@ -195,28 +213,30 @@ def main() -> None:
         [
             "Coverage: % of questions with an answer in the context (token rule), with its 95 % bootstrap interval.",
             "p: exact sign test on the questions that changed sides, corrected by Holm's method over all "
-            "comparisons of this section.",
+            "comparisons of the same part (search; core chunks; the whole).",
         ],
     )
     embedders = {"no model": "builtin", **({"MiniLM": args.embedder} if args.embedder else {})}
-    found = []
+    sets = {name: load_dataset(require_data(name)) for name in args.sets.split(",")}
     with tempfile.TemporaryDirectory() as temporary:
         work = Path(args.work or temporary)
-        for name in args.sets.split(",") if {"search", "selection"} & set(parts) else ():
-            dataset = load_dataset(require_data(name))
-            for label, embedder in embedders.items() if "search" in parts else ():
-                folder = work / f"{name}-{label}"
-                found.append(scored(f"Search, {name}, {label}", search(), dataset, embedder, folder, budgets))
-            if "selection" in parts:
-                part, folder = selection("heuristic", RATIOS), work / f"{name}-core"
-                title = f"Core chunks, {name}, heuristic, no model"
-                found.append(scored(title, part, dataset, "builtin", folder, budgets))
+        if "search" in parts:
+            told = [
+                scored(f"Search, {name}, {label}", search(), dataset, spec, work / f"{name}-{label}", budgets)
+                for name, dataset in sets.items()
+                for label, spec in embedders.items()
+            ]
+            report(told, budgets)
+        if "selection" in parts:
+            title, part = "Core chunks, {}, read by rules, no model", read_by_rules()
+            told = [
+                scored(title.format(name), part, dataset, "builtin", work / f"{name}-core", budgets)
+                for name, dataset in sets.items()
+            ]
+            report(told, budgets)
         if "whole" in parts:
-            found += recorded(work, args.layouts.split(","), list(embedders.values())[-1], budgets)
-    family = corrected(found, budgets)
-    print(f"Comparisons in this section: {len(family)}.\n")
-    for one in found:
-        report(one, family, budgets)
+            told = recorded(work, args.layouts.split(","), list(embedders.values())[-1], budgets)
+            report(told, budgets)
 
 
 def recorded(work: Path, layouts: Sequence[str], embedder: str, budgets: list[int]) -> list[Scored]:

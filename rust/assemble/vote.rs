@@ -42,6 +42,8 @@ impl Join for Vote {
 struct Proposed {
     units: Vec<u32>,
     scores: Vec<f64>,
+    /// Not even a table was printed.
+    nothing: bool,
 }
 
 fn one(task: &Task<'_, '_>, budget: u64, scratch: &mut Scratch, progress: &Progress) -> Result<Printed> {
@@ -54,6 +56,9 @@ fn one(task: &Task<'_, '_>, budget: u64, scratch: &mut Scratch, progress: &Progr
         return alone(task, tables, budget, scratch, progress);
     }
     let (first, _) = proposed(task, tables, budget, scratch, progress)?;
+    if first.nothing {
+        return alone(task, texts, budget, scratch, progress);
+    }
     let (second, no_match) = proposed(task, texts, budget, scratch, progress)?;
     if first.units.is_empty() && second.units.is_empty() {
         return Ok(Printed { no_match, ..Printed::default() });
@@ -214,7 +219,8 @@ fn proposed(
     progress: &Progress,
 ) -> Result<(Proposed, bool)> {
     let printed = alone(task, channel, budget, scratch, progress)?;
-    let mut list = Proposed { units: Vec::new(), scores: Vec::new() };
+    let nothing = printed.context.text.is_empty();
+    let mut list = Proposed { units: Vec::new(), scores: Vec::new(), nothing };
     for (row, score) in printed.context.rows.iter().zip(printed.scores) {
         if !list.units.contains(&row.unit) {
             list.units.push(row.unit);

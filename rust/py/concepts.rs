@@ -73,7 +73,8 @@ fn concept_graph<'py>(
     let (values, rows, dim) = matrix(&vectors, "vectors")?;
     let made = long(py, report, |progress| {
         let chunks = CsrView::new(indptr, indices, rows)?;
-        pairs::concept_graph(chunks, &Vectors::new(values, dim)?, theta_co, closeness, threads, progress)
+        let bounds = (theta_co, pairs::MOST_EDGES);
+        pairs::concept_graph(chunks, &Vectors::new(values, dim)?, bounds, closeness, threads, progress)
     })?;
     Ok((
         csr_out(py, made.edges),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from ketrag_fast.errors import ConfigError, InputError, ModeUnavailable
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.reference import concepts as plain
 from tests.process import POLAR, ketrag
+from tests.support.chat import Chat
 
 QUESTION = "Which ship did Amundsen sail to the Ross Ice Shelf, and who built her?"
 SYSTEM = ("--system", "g2cons", "--llm", "heuristic")
@@ -96,6 +98,8 @@ def test_a_context_holds_each_unit_once_and_keeps_to_its_budget(
         assert found.text == ask(read, "concepts", budget).text
     if share == 1.0:
         assert found.text == ask(read, "skeleton", budget).text
+    if not ask(read, "skeleton", budget).text:  # nothing of the tables fits
+        assert found.text == ask(read, "concepts", budget).text
 
 
 def test_what_both_would_print_comes_first(read: Path) -> None:
@@ -227,3 +231,50 @@ def test_a_concept_is_shown_with_its_neighbours_and_units(read: Path, unread: Pa
         assert "fram" in str(wrong.value.hint)
         with pytest.raises(ModeUnavailable, match="kind 'entity'"):
             index.entity("Fram")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for commands."""
+    return tmp_path_factory.mktemp("commands")
+
+
+COMMANDS = {
+    "estimate": ("estimate", str(POLAR / "articles"), *SYSTEM, "--json"),
+    "stats": ("stats", "-i", "INDEX", "--json"),
+    "eval": ("eval", str(POLAR), "-i", "INDEX", "--mode", "concepts,g2cons", "--budget", "900", "--json"),
+    "bench": ("bench", "systems", str(POLAR), "--systems", "g2cons-150", "--llm", "heuristic", "--json"),
+    "config": ("config", "show", "--system", "g2cons", "--json"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_knows_the_system(command: str, read: Path, place: Path) -> None:
+    done = ketrag(*(str(read) if word == "INDEX" else word for word in COMMANDS[command]), cwd=place)
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    if command == "estimate":
+        assert found["core_chunks"] == math.ceil(0.8 * found["chunks"] - 1e-9)
+        assert {"concepts", "concept_graph", "core_concept"} <= set(found["stages"])
+    if command == "stats":
+        assert {"concepts", "g2cons"} <= set(found["modes"])
+        assert found["counts"]["concepts"] > 0
+        assert found["edges"]["concept"] > 0
+    if command == "eval":
+        assert [row["mode"] for row in found["rows"]] == ["concepts", "g2cons"]
+        assert all(row["coverage"] > 0 for row in found["rows"])
+    if command == "bench":
+        (row,) = found["configurations"]
+        assert row["rows"][0]["mode"] == "g2cons"
+        assert row["counts"]["core_chunks"] > 0
+    if command == "config":
+        assert "concept_rerank" in done.out
+
+
+@pytest.mark.usefixtures("loopback")
+def test_an_answer_cites_what_concepts_found(read: Path) -> None:
+    with Chat(lambda _: "The Fram [1].") as server, Index.open(read) as index:
+        found = index.ask(QUESTION, llm=f"openai:mini@{server.url}", mode="g2cons", budget=2000)
+    (citation,) = found.citations
+    assert found.text == "The Fram [1]."
+    assert citation.number == 1

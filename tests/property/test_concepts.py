@@ -152,3 +152,43 @@ def test_what_does_not_fit_is_refused() -> None:
         _core.select_by_concepts(*csr([[0]]), np.array([np.nan]), 1)
     with pytest.raises(InputError, match="counts"):
         _core.concepts(*csr([[0]]), np.ones(2, np.uint32), pack(["a"]))
+
+
+def test_a_million_concepts() -> None:
+    """Half of the chunks stand twice: their concepts meet in two chunks, those of the others in one."""
+    count, each = 1_000_000, 4
+    first = np.arange(count, dtype=np.uint32)
+    ids = np.concatenate([first, first[: count // 2]])
+    rows = np.arange(0, len(ids) + 1, each, dtype=np.uint64), ids
+    vectors = np.ones((count, 1), np.float32)
+    edges, shared, _, weights, _ = _core.concept_graph(*rows, vectors, theta_co=2)
+    joined = count // 2 * (each - 1)
+    assert len(edges[1]) == len(shared) == joined
+    assert set(shared.tolist()) == {2}
+    assert set(weights.tolist()) == {1.0}
+    ranks = _core.pagerank(*edges, weights)
+    assert ranks.sum() == pytest.approx(1)
+    chosen = _core.select_by_concepts(*rows, ranks, 10).tolist()
+    assert chosen == list(range(10))  # the concepts that meet weigh more, and their ties fall to the first
+    units = np.arange(count + 1, dtype=np.uint64), np.arange(count, dtype=np.uint32) // np.uint32(each)
+    query = np.ones(1, np.float32)
+    found, _, by = _core.concept_search(
+        vectors, *edges, *units, vectors[: count // each], query, 5, order="turns"
+    )
+    assert found.tolist() == [0, 1, 2, 3, 4]
+    assert by.tolist() == [0, 4, 8, 12, 16]
+
+
+def test_turns_give_each_concept_a_unit() -> None:
+    """By hand: concept 0 has units 0 to 2, concept 1 has 1 and 3; unit 1 is brought by the first."""
+    vectors = np.array([[1.0], [1.0]], np.float32)
+    units = np.array([[0.5], [0.9], [0.7], [0.1]], np.float32)
+    rows = csr([[0, 1, 2], [1, 3]])
+    none = csr([[], []])
+    query = np.ones(1, np.float32)
+    orders = {"local": [1, 2, 0, 3], "turns": [1, 3, 2, 0], "naive": [1, 2, 0, 3]}
+    for order, want in orders.items():
+        found, _, _ = _core.concept_search(vectors, *none, *rows, units, query, 9, order=order)
+        assert found.tolist() == want
+    with pytest.raises(InputError, match="order is local, turns or naive"):
+        _core.concept_search(vectors, *none, *rows, units, query, 9, order="best")

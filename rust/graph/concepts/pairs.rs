@@ -10,6 +10,7 @@ use crate::progress::Progress;
 use crate::search::simd::{dot_error, dots, dots_chain, Level};
 use crate::search::vectors::Vectors;
 use crate::sparse::{Csr, CsrView};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// How close the vectors of two concepts must be.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -100,12 +101,16 @@ impl Incidence {
     }
 }
 
+/// Edges take some 52 bytes each while they are made: at most so many are, 7 GB.
+pub const MOST_EDGES: u64 = 1 << 27;
+
 /// The graph of the concepts of `chunk_concepts` (chunks x concepts, ids strictly ascending in each row):
 /// an edge joins two that share at least `least` chunks (0 counts as 1) and whose `vectors` are close.
+/// More than `most` edges are refused.
 pub fn concept_graph(
     chunk_concepts: CsrView<'_>,
     vectors: &Vectors<'_>,
-    least: u32,
+    (least, most): (u32, u64),
     closeness: Closeness,
     threads: usize,
     progress: &Progress,
@@ -129,6 +134,7 @@ pub fn concept_graph(
     let (d, longest) = (vectors.dim(), vectors.norm());
     // A fast product below this lies below the threshold for certain.
     let floor = threshold - dot_error(d, longest * longest, dots_chain(d));
+    let made = AtomicU64::new(0);
     let rows = map_ranges_with(incidence.ids.len(), 64, threads, progress, Scratch::default, |own, rows| {
         let mut lists = Vec::with_capacity(rows.len());
         for row in rows {
@@ -151,6 +157,12 @@ pub fn concept_graph(
                 }
             }
             list.shrink_to_fit();
+            if made.fetch_add(list.len() as u64, Relaxed) + list.len() as u64 > most {
+                return Err(Error::input(format!(
+                    "the thresholds join more than {most} pairs of concepts: raise theta_co or theta_sem, or lower \
+                     concept_max_df"
+                )));
+            }
             lists.push(list);
         }
         Ok(lists)
@@ -247,4 +259,35 @@ fn both_ways(
     }
     let edges = Csr { indptr, indices, columns: n };
     ConceptGraph { edges, shared, cosines, weights, threshold }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The graph of chunks that hold all of `concepts` each; every vector is the same.
+    fn graph(chunks: &[Vec<u32>], concepts: usize, least: u32, most: u64) -> Result<ConceptGraph> {
+        let rows = Csr::from_rows(chunks, concepts)?;
+        let values = [1.0, 0.0].repeat(concepts);
+        let vectors = Vectors::new(&values, 2)?;
+        let closeness = Closeness::AtLeast(-1.0);
+        concept_graph(rows.view(), &vectors, (least, most), closeness, 2, &Progress::none())
+    }
+
+    #[test]
+    fn more_edges_than_memory_has_room_for_are_refused() {
+        let all: Vec<u32> = (0..5).collect();
+        assert_eq!(graph(std::slice::from_ref(&all), 5, 1, 10).unwrap().shared.len(), 20);
+        let error = graph(&[all], 5, 1, 9).unwrap_err().to_string();
+        assert!(error.contains("more than 9 pairs of concepts"), "{error}");
+    }
+
+    #[test]
+    fn weights_are_dice_s() {
+        // Acceptance 10: of 4 and 6 chunks 3 are common.
+        let rows: Vec<Vec<u32>> =
+            vec![vec![0, 1], vec![0, 1], vec![0, 1], vec![0], vec![1], vec![1], vec![1]];
+        assert_eq!(graph(&rows, 2, 3, 9).unwrap().weights, [0.6, 0.6]);
+        assert!(graph(&rows[1..], 2, 3, 9).unwrap().weights.is_empty());
+    }
 }

@@ -69,8 +69,8 @@ class G2ConsSettings:
     )
     concept_rerank: Literal["turns", "local", "naive"] = setting(
         "turns",
-        "units come in by turns, each first concept's nearest, then each one's next; or concept by concept (the "
-        "paper's); or all in one list by their cosine (its ablation D)",
+        "units come in by turns, each first concept's nearest, then each one's next; or concept by concept "
+        "(the paper's); or all in one list by their cosine (its ablation D)",
         concerns="query",
     )
 
