@@ -25,6 +25,7 @@ RUNS = (
     ("growth.py",),
     ("walk_growth.py",),
     ("walk_forms.py",),
+    ("concepts.py",),
     ("cooccurrence.py",),
     ("pagerank.py",),
     ("tokenisation.py",),
@@ -44,6 +45,7 @@ WITH_MODEL = (
     ("ann.py",),
     ("skeleton.py", "--embedder", "native:{model}"),
     ("coverage.py", "--embedder", "native:{model}", "--budgets", "12000,6000,3000"),
+    ("concepts.py", "--part", "coverage", "--embedder", "native:{model}"),
     (
         "estimates.py",
         "--embedder",

@@ -91,6 +91,7 @@ TARGETS = (
     Target("concepts.py", r"8,000 \| ketrag", "s", most=1),
     Target("concepts.py", r"100,000 \| ketrag", "s", most=20),
     Target("concepts.py", r"100,000 \| ketrag", "GiB", most=3),
+    Target("concepts.py", r"[\d,]+ \| ketrag", "scipy / this", least=1),
     Target("concepts.py", "concepts", "ms, median", most=2),
     Target("pagerank.py", "scipy.*|igraph.*|networkx", "times ours", least=1),
     Target("tokenisation.py", ".*", "ratio", least=1),
