@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ketrag_fast import Index, _core, kernels
+from ketrag_fast import Index, kernels
 from ketrag_fast.errors import InputError
 from ketrag_fast.eval import metrics
 from tests.process import POLAR
@@ -91,7 +91,7 @@ def test_10_dice() -> None:
         rows = [[0, 1]] * shared + [[0]] * (4 - shared) + [[1]] * (6 - shared)
         ends = np.cumsum([0, *map(len, rows)]).astype(np.uint64)
         ids = np.array([concept for row in rows for concept in row], np.uint32)
-        assert _core.concept_graph(ends, ids, alike)[3].tolist() == weights
+        assert kernels.concept_graph((ends, ids), alike).weights.tolist() == weights
 
 
 def test_14_threads_and_the_order_of_rows() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ketrag_fast import _core
+from ketrag_fast import _core, kernels
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels.text import pack
 from ketrag_fast.reference import concepts as plain
@@ -59,7 +59,7 @@ def test_concepts_are_the_best_words_of_each_chunk(
     def found(threads: int) -> tuple[list[str], list[list[str]]]:
         packed = pack(vocabulary)
         counted = np.array(counts, np.uint32)
-        words, named = _core.concepts(*csr(rows), counted, packed, min_chars=1, threads=threads, **options)
+        words, named = kernels.concepts(csr(rows), counted, packed, min_chars=1, threads=threads, **options)
         names = [vocabulary[word] for word in words.tolist()]
         return names, [[names[concept] for concept in row] for row in rows_of(named)]
 
@@ -98,8 +98,8 @@ def test_a_quantile_is_a_threshold(rows: list[list[int]], seed: int, theta_co: i
     made = _core.concept_graph(*csr(rows), vectors, theta_co=theta_co, quantile=part)
     want = plain.quantile(rows, vectors, theta_co, part)
     assert made[4] == pytest.approx(want, abs=0)
-    same = _core.concept_graph(*csr(rows), vectors, theta_co=theta_co, theta_sem=want)
-    assert rows_of(made[0]) == rows_of(same[0])
+    same = kernels.concept_graph(csr(rows), vectors, theta_co=theta_co, theta_sem=want)
+    assert rows_of(made[0]) == rows_of(same.edges)
 
 
 @given(
@@ -111,7 +111,7 @@ def test_a_quantile_is_a_threshold(rows: list[list[int]], seed: int, theta_co: i
 def test_chunks_are_chosen_by_their_concepts(
     rows: list[list[int]], ranks: list[float], score: str, count: int
 ) -> None:
-    got = _core.select_by_concepts(*csr(rows), np.array(ranks), count, score=score)
+    got = kernels.select_by_concepts(csr(rows), ranks, count, score=score)
     assert got.tolist() == plain.choose_chunks(rows, ranks, score, count)
 
 
@@ -133,8 +133,8 @@ def test_search_follows_concepts(seed: int, seeds: int, depth: int, most: int | 
     options: dict[str, Any] = {"seeds": seeds, "depth": depth, "most": most, "order": order}
     want = plain.search(vectors, edges, own, texts, query, **options)
     for wanted in (0, 1, 5, units):
-        got, scores, _ = _core.concept_search(
-            vectors, *csr(edges), *csr(own), texts, query, wanted, **options
+        got, scores, _ = kernels.concept_search(
+            vectors, csr(edges), csr(own), texts, query, wanted, **options
         )
         assert got.tolist() == want[:wanted]
         assert scores.tolist() == [plain.dot(texts[unit], query) for unit in got.tolist()]

@@ -10,6 +10,7 @@
 | vectors | `normalise` `quantise` `top_k` `fit_embedder` `embed_rows` `fuse_ranks` |
 | channels | `keyword_means` `keyword_pool` `knng_order` `build_links` `bm25` `walk` |
 | the skeleton | `fold_skeleton` `local_search` |
+| concepts | `concepts` `concept_graph` `select_by_concepts` `concept_search` |
 | the context | `split_budget` `fill` `render` |
 | parity with published code | `PublishedTokenizer` |
 
@@ -21,6 +22,15 @@ is called with (done, total) and stops the work by returning False. Compressed r
 
 from __future__ import annotations
 
+from ketrag_fast.kernels.g2cons import (
+    ConceptGraph,
+    Concepts,
+    ConceptUnits,
+    concept_graph,
+    concept_search,
+    concepts,
+    select_by_concepts,
+)
 from ketrag_fast.kernels.context import FilledContext, fill, render, split_budget
 from ketrag_fast.kernels.cooccurrence import (
     NOBODY,
@@ -81,6 +91,9 @@ __all__ = [
     "NOBODY",
     "Bipartite",
     "Codes",
+    "ConceptGraph",
+    "ConceptUnits",
+    "Concepts",
     "CooccurrenceNeighbours",
     "Corpus",
     "FilledContext",
@@ -95,6 +108,9 @@ __all__ = [
     "bm25",
     "build_links",
     "code_points",
+    "concept_graph",
+    "concept_search",
+    "concepts",
     "cooccurrence_kernels",
     "cooccurrence_knn",
     "core_count",
@@ -119,6 +135,7 @@ __all__ = [
     "quantise",
     "render",
     "renumber",
+    "select_by_concepts",
     "select_ranked",
     "select_uniform",
     "sentence_spans",

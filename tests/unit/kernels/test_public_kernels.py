@@ -17,6 +17,9 @@ TESTS = Path(__file__).parents[2]
 ORACLES = {
     "bipartite": "bipartite.bipartite",
     "bm25": "walk.bm25",
+    "concept_graph": "concepts.concept_graph",
+    "concept_search": "concepts.search",
+    "concepts": "concepts.concepts",
     "cooccurrence_knn": "cooccurrence.cooccurrence_knn",
     "core_count": "select.core_count",
     "corpus": "text.units",
@@ -34,6 +37,7 @@ ORACLES = {
     "pagerank": "pagerank.pagerank",
     "personalised_pagerank": "pagerank.pagerank",
     "render": "context.render",
+    "select_by_concepts": "concepts.choose_chunks",
     "select_ranked": "select.select_ranked",
     "select_uniform": "select.select_uniform",
     "tokenise": "text.words",

@@ -1,0 +1,166 @@
+"""Concepts: words that say most about chunks, their graph, the chunks that they choose, and a search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ketrag_fast import _core
+from ketrag_fast.kernels.arrays import F32, F64, U32, Report, real, whole
+from ketrag_fast.kernels.graphs import Rows
+from ketrag_fast.kernels.text import Packed, pack
+
+MANY = 0xFFFFFFFF
+"""Stands for several concepts that brought a unit together."""
+
+
+class Concepts(NamedTuple):
+    """The words that are concepts, ascending, and those that each chunk named (places in `words`)."""
+
+    words: U32
+    named: Rows
+
+
+class ConceptGraph(NamedTuple):
+    """Both directions of each edge; `shared`, `cosines` and `weights` (Dice) lie beside `edges.indices`.
+
+    `threshold` is the least cosine of an edge, as given or as the quantile made it.
+    """
+
+    edges: Rows
+    shared: U32
+    cosines: F32
+    weights: F64
+    threshold: float
+
+
+class ConceptUnits(NamedTuple):
+    """Units in the order in which they come in, with cosines and the concept that brought each (or `MANY`)."""
+
+    units: U32
+    scores: F64
+    concepts: U32
+
+
+def concepts(
+    chunk_words: tuple[ArrayLike, ArrayLike],
+    counts: ArrayLike,
+    vocabulary: Sequence[str] | Packed,
+    *,
+    most: int = 50,
+    idf: str = "smooth",
+    min_df: int = 1,
+    max_df_ratio: float = 1.0,
+    min_chars: int = 2,
+    threads: int = 0,
+    report: Report = None,
+) -> Concepts:
+    """The `most` words of each chunk with the largest TF-IDF, and the union of them.
+
+    `chunk_words` are the distinct words of each chunk, ascending; `counts` [their number] how often the chunk
+    has each; `vocabulary` is in the order of UTF-8. Words of fewer than `min_df` chunks, of more than
+    `max_df_ratio` of them or with fewer than `min_chars` letters (scripts without spaces apart) are none.
+    Source: G2ConS section 3.2, Ramos 2003.
+    """
+    words, named = _core.concepts(
+        *_rows(chunk_words, "chunk_words"),
+        whole(counts, np.uint32, "counts"),
+        vocabulary if isinstance(vocabulary, tuple) else pack(vocabulary),
+        most=most,
+        idf=idf,
+        min_df=min_df,
+        max_df_ratio=max_df_ratio,
+        min_chars=min_chars,
+        threads=threads,
+        report=report,
+    )
+    return Concepts(words, Rows(*named))
+
+
+def concept_graph(
+    chunk_concepts: tuple[ArrayLike, ArrayLike],
+    vectors: ArrayLike,
+    *,
+    theta_co: int = 3,
+    theta_sem: float = 0.65,
+    quantile: float | None = None,
+    threads: int = 0,
+    report: Report = None,
+) -> ConceptGraph:
+    """Joins concepts that share at least `theta_co` chunks, with a cosine of at least `theta_sem`.
+
+    `vectors` [concepts, dimension] are of unit length. With `quantile` the threshold is the cosine that this
+    share of the pairs with enough chunks does not exceed. More than 2^27 edges are refused. Source: G2ConS
+    section 3.2.
+    """
+    edges, shared, cosines, weights, threshold = _core.concept_graph(
+        *_rows(chunk_concepts, "chunk_concepts"),
+        np.ascontiguousarray(vectors, np.float32),
+        theta_co=theta_co,
+        theta_sem=theta_sem,
+        quantile=quantile,
+        threads=threads,
+        report=report,
+    )
+    return ConceptGraph(Rows(*edges), shared, cosines, weights, threshold)
+
+
+def select_by_concepts(
+    chunk_concepts: tuple[ArrayLike, ArrayLike],
+    ranks: ArrayLike,
+    count: int,
+    *,
+    score: str = "sum",
+    report: Report = None,
+) -> U32:
+    """The `count` chunks whose concepts rank highest, best first.
+
+    `ranks` [concepts] are finite and not negative; `score` adds those of a chunk ("sum"), takes the best ones
+    in turn ("max") or their mean ("mean"). Source: G2ConS section 3.2.
+    """
+    rows = _rows(chunk_concepts, "chunk_concepts")
+    return _core.select_by_concepts(*rows, real(ranks, "ranks"), count, score=score, report=report)
+
+
+def concept_search(
+    vectors: ArrayLike,
+    edges: tuple[ArrayLike, ArrayLike],
+    concept_units: tuple[ArrayLike, ArrayLike],
+    unit_vectors: ArrayLike,
+    query: ArrayLike,
+    wanted: int,
+    *,
+    seeds: int = 25,
+    depth: int = 2,
+    most: int | None = None,
+    order: str = "local",
+) -> ConceptUnits:
+    """The first `wanted` units that the `seeds` concepts nearest to the question bring in, then those of
+    concepts that at most `depth` edges lead to.
+
+    `vectors` [concepts, dimension], `unit_vectors` [units, dimension] and `query` [dimension] are of unit
+    length; `concept_units` holds the units of each concept, ascending. `order`: concept by concept ("local"),
+    each concept's nearest unit in turn ("turns"), or all in one list ("naive"). `most` bounds the concepts
+    that edges lead to. Nothing for a zero query. Source: G2ConS section 3.3 and its ablation D; turns are this
+    project's.
+    """
+    found = _core.concept_search(
+        np.ascontiguousarray(vectors, np.float32),
+        *_rows(edges, "edges"),
+        *_rows(concept_units, "concept_units"),
+        np.ascontiguousarray(unit_vectors, np.float32),
+        np.ascontiguousarray(query, np.float32),
+        wanted,
+        seeds=seeds,
+        depth=depth,
+        most=most,
+        order=order,
+    )
+    return ConceptUnits(*found)
+
+
+def _rows(rows: tuple[ArrayLike, ArrayLike], name: str) -> Rows:
+    return Rows(whole(rows[0], np.uint64, f"{name} indptr"), whole(rows[1], np.uint32, f"{name} indices"))
