@@ -22,15 +22,6 @@ is called with (done, total) and stops the work by returning False. Compressed r
 
 from __future__ import annotations
 
-from ketrag_fast.kernels.g2cons import (
-    ConceptGraph,
-    Concepts,
-    ConceptUnits,
-    concept_graph,
-    concept_search,
-    concepts,
-    select_by_concepts,
-)
 from ketrag_fast.kernels.context import FilledContext, fill, render, split_budget
 from ketrag_fast.kernels.cooccurrence import (
     NOBODY,
@@ -39,6 +30,15 @@ from ketrag_fast.kernels.cooccurrence import (
     cooccurrence_kernels,
     cooccurrence_knn,
     knn_graph,
+)
+from ketrag_fast.kernels.g2cons import (
+    ConceptGraph,
+    Concepts,
+    ConceptUnits,
+    concept_graph,
+    concept_search,
+    concepts,
+    select_by_concepts,
 )
 from ketrag_fast.kernels.graphs import (
     Bipartite,

@@ -38,7 +38,7 @@ class ConceptGraph(NamedTuple):
 
 
 class ConceptUnits(NamedTuple):
-    """Units in the order in which they come in, with cosines and the concept that brought each (or `MANY`)."""
+    """Units in the order in which they come in, their cosines, and the concept of each (or `MANY`)."""
 
     units: U32
     scores: F64
@@ -144,8 +144,8 @@ def concept_search(
     `vectors` [concepts, dimension], `unit_vectors` [units, dimension] and `query` [dimension] are of unit
     length; `concept_units` holds the units of each concept, ascending. `order`: concept by concept ("local"),
     each concept's nearest unit in turn ("turns"), or all in one list ("naive"). `most` bounds the concepts
-    that edges lead to. Nothing for a zero query. Source: G2ConS section 3.3 and its ablation D; turns are this
-    project's.
+    that edges lead to. Nothing for a zero query. Source: G2ConS section 3.3 with its ablation D; turns
+    are this project's.
     """
     found = _core.concept_search(
         np.ascontiguousarray(vectors, np.float32),
