@@ -171,7 +171,7 @@ def report(told: Sequence[Scored], budgets: list[int]) -> None:
 
 def tables(one: Scored, family: Family, budgets: list[int]) -> None:
     """Coverage of each row, and the pairs."""
-    print(f"### {one.title}\n")
+    print(f"#### {one.title}\n")
     rows = []
     for outcome in one.outcomes:
         recall = [row.recall for row in outcome.rows if row.recall is not None]
