@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from ketrag_fast.keys import hidden
+
 
 class KetragError(Exception):
     """Base of every error that this package raises on purpose.
 
-    `str(error)` says what is wrong and where; `hint` says what to do about it (or is None).
+    `str(error)` says what is wrong and where; `hint` says what to do about it (or is None). Neither can hold
+    an endpoint's key.
     """
 
     code = "error"
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message = hidden(message)
+        self.hint = None if hint is None else hidden(hint)
+        super().__init__(self.message)
 
 
 class InputError(KetragError, ValueError):

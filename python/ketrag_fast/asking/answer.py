@@ -28,15 +28,22 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def answer_by(
-    models: Models, spec: str, context: Context, *, deadline: float | None = None, **options: Any
+    models: Models,
+    spec: str,
+    context: Context,
+    *,
+    seconds: float | None = SECONDS,
+    deadline: float | None = None,
+    **options: Any,
 ) -> Answer:
-    """As `answer`, with the model of a spec. Raises what opening it raises, too, and DeadlineExceeded where
-    others keep the model busy until the deadline.
+    """As `answer`, with the model of a spec; `seconds` bound its opening too. Raises what opening it raises,
+    and DeadlineExceeded where that, or others who keep the model busy, takes all the time.
     """
-    limit = Limited(None, deadline, time.monotonic())
+    limits = [bound for bound in (seconds, deadline) if bound is not None]
+    limit = Limited(None, min(limits) if limits else None, time.monotonic())
     with models.lend(spec, limit.left) as model:
         before = models.account.usd
-        made = answer(context, model, deadline=limit.left, **options)
+        made = answer(context, model, seconds=limit.left, **options)
         after = models.account.usd
     return made if before is None or after is None else replace(made, usd=after - before)
 
@@ -84,8 +91,9 @@ def answer(
     by then is the answer, and it says that it was cut.
     """
     limits = [bound for bound in (seconds, deadline) if bound is not None]
-    task = answer_task(tokens, min(limits) if limits else None)
-    prompt, used = fitting(context, model, tokens)
+    limit = Limited(None, min(limits) if limits else None, time.monotonic())
+    prompt, used = fitting(context, model, tokens)  # a model of this process may load its weights for it
+    task = answer_task(tokens, limit.left)
     reader = CitationReader(used)
     began = time.perf_counter()
     first: float | None = None
@@ -101,7 +109,7 @@ def answer(
         return on_text is None or on_text(text) is not False
 
     try:
-        reply = Driver(model).stream(prompt, task.limits, lambda piece: give(reader.feed(piece)))
+        reply = Driver(model, limit=limit).stream(prompt, task.limits, lambda piece: give(reader.feed(piece)))
     except BackendError as error:
         if error.hint is None:
             error.hint = "ask again, or with --llm none to see the passages alone"
@@ -112,8 +120,9 @@ def answer(
     warnings = list(context.warnings)
     if used < len(passages):
         warnings.append(f"the model's context holds {used} of the {len(passages)} passages")
-    if reply.finish != "stop":
-        warnings.append(f"the answer was cut ({reply.finish})")
+    finish = "time" if reply.finish == "cancelled" and limit.reached else reply.finish
+    if finish != "stop":
+        warnings.append(f"the answer was cut ({finish})")
     return Answer(
         context.question,
         "".join(said).strip(),
@@ -122,7 +131,7 @@ def answer(
         reader.removed,
         used,
         None,
-        reply.finish,
+        finish,
         {"spec": model.identity.spec, "fingerprint": model.identity.fingerprint},
         reply.tokens_in,
         reply.tokens_out,

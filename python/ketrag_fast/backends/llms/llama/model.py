@@ -27,7 +27,7 @@ from ketrag_fast.backends.llms.llama.slots import Slots
 from ketrag_fast.backends.llms.llama.weights import EXTRA, Weights, WeightsChoice
 from ketrag_fast.backends.llms.protocol import Cancel, Limits, ModelIdentity, ModelReply, Prompt
 from ketrag_fast.backends.llms.registry import ModelOptions
-from ketrag_fast.errors import BackendError, BackendMissing, ConfigError
+from ketrag_fast.errors import BackendError, BackendMissing, Cancelled, ConfigError
 
 RULE: Final = "greedy, compact grammar, forced text in its own tokens/1"
 DEFAULT_SLOTS: Final = 8
@@ -166,17 +166,19 @@ class LlamaCppModel:
             grammar = (form, grammar_of(form))
         self._busy = True
         try:
+            self.load(cancel)
             yield from self._ready.run(iter(prompts), limits, grammar, cancel, pieces=pieces)
+        except Cancelled:  # before the weights were there
+            return
         finally:
             self._busy = False
 
-    @property
-    def _ready(self) -> Slots:
-        """The weights, loaded."""
+    def load(self, cancel: Cancel | None = None) -> None:
+        """Loads the weights, if they are not; Cancelled where `cancel` says so meanwhile."""
         if self._opened is None:
             free = free_memory()
             require_memory(self._file, free)
-            weights = self._weights = Weights(self._file.path)
+            weights = self._weights = Weights(self._file.path, cancel)
             source = None if self._template == PLAIN else self._file.template
             template = ChatTemplate(source, weights.sign(weights.bos), weights.sign(weights.eos))
             self._opened = Slots(
@@ -192,4 +194,10 @@ class LlamaCppModel:
                 flash=self._tuning.flash,
                 free=None if free is None else free - self._file.size,
             )
+
+    @property
+    def _ready(self) -> Slots:
+        """The weights, loaded."""
+        self.load()
+        assert self._opened is not None  # noqa: S101 - they were loaded
         return self._opened

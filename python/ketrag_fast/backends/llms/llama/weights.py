@@ -11,7 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from ketrag_fast.backends.embedders.quiet import need
-from ketrag_fast.errors import BackendError
+from ketrag_fast.backends.llms.protocol import Cancel
+from ketrag_fast.errors import BackendError, Cancelled
 
 EXTRA: Final = "llm"
 _ERROR: Final = 3  # ggml.h: GGML_LOG_LEVEL_ERROR
@@ -45,12 +46,20 @@ def complaint() -> str:
 
 
 class Weights:
-    """Loads the file. Raises BackendMissing, BackendError. Free it with `close`."""
+    """Loads the file. Raises BackendMissing, BackendError, and Cancelled where `cancel` says so meanwhile.
+    Free it with `close`.
+    """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, cancel: Cancel | None = None) -> None:
         self.api = library()
         parameters = self.api.llama_model_default_params()
+        if cancel is not None:
+            go_on = self.api.llama_progress_callback(lambda _share, _data: not cancel())
+            parameters.progress_callback = go_on
         self.pointer = self.api.llama_model_load_from_file(str(path).encode("utf-8"), parameters)
+        if not self.pointer and cancel is not None and cancel():
+            complaint()
+            raise Cancelled(f"loading {path} was stopped")
         if not self.pointer:
             raise BackendError(
                 f"llama.cpp cannot load {path}: {complaint()}",
