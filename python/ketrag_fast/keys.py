@@ -10,7 +10,6 @@ import base64
 import json
 import re
 import threading
-from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -22,6 +21,9 @@ which texts would lose."""
 _PASSWORD: Final = re.compile(r"(?<=://)[^/?#\s'\"]*@")
 _IN_QUERY: Final = re.compile(
     r"([?&](?:[\w-]*(?:key|token|secret|password|signature)|sig|code)=)[^&#\s'\"]+", re.IGNORECASE
+)
+_UNSEEN: Final = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
 _lock = threading.Lock()
 _forms: tuple[str, ...] = ()
@@ -55,9 +57,7 @@ class Key:
 
 def hidden(text: str) -> str:
     """The text with every key that this process read, and passwords and keys in addresses, covered."""
-    for form in _forms:
-        if form in text:
-            text = text.replace(form, HIDDEN)
+    text = covered(text)
     if "://" in text:
         text = _PASSWORD.sub(f"{HIDDEN}@", text)
     return _IN_QUERY.sub(rf"\1{HIDDEN}", text) if "=" in text else text
@@ -68,15 +68,15 @@ def without_keys(data: Any) -> Any:
     which vectors are made, are passed over.
     """
     if isinstance(data, str):
-        return _covered(data)
+        return covered(data)
     if isinstance(data, list):
         return data if data and type(data[0]) in (int, float) else [without_keys(part) for part in data]
     if isinstance(data, dict):
-        return {_covered(name): without_keys(value) for name, value in data.items()}
+        return {covered(name): without_keys(value) for name, value in data.items()}
     return data
 
 
-def covered(content: bytes) -> bytes:
+def covered_bytes(content: bytes) -> bytes:
     """Bytes that an endpoint sent, with the keys in them covered."""
     for form in _forms:
         plain = form.encode()
@@ -85,9 +85,14 @@ def covered(content: bytes) -> bytes:
     return content
 
 
-def _covered(text: str) -> str:
+def covered(text: str) -> str:
+    """The text with every key that this process read covered; for what is not about addresses."""
     for form in _forms:
         text = text.replace(form, HIDDEN)
+    if _forms and _UNSEEN.search(text):  # others may drop these later, and have the key then
+        plain = _UNSEEN.sub("", text)
+        if any(form in plain for form in _forms):
+            return covered(plain)
     return text
 
 
@@ -99,7 +104,7 @@ class Cover:
 
     def feed(self, piece: str) -> str:
         """What of the text is certain with this piece."""
-        text = _covered(self._held + piece)
+        text = covered(self._held + piece)
         longest = max((_overlap(text, form) for form in _forms), default=0)
         self._held = text[len(text) - longest :]
         return text[: len(text) - longest]
@@ -108,16 +113,6 @@ class Cover:
         """What is left at the end."""
         text, self._held = self._held, ""
         return text
-
-
-def pieces(parts: Iterator[str]) -> Iterator[str]:
-    """The pieces of a text with keys covered, however they are cut."""
-    cover = Cover()
-    for part in parts:
-        if text := cover.feed(part):
-            yield text
-    if text := cover.finish():
-        yield text
 
 
 def _overlap(text: str, form: str) -> int:

@@ -9,10 +9,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ketrag_fast.asking.citations import CitationReader
-from ketrag_fast.asking.prompt import INSTRUCTIONS, NOTHING, fitting
+from ketrag_fast.asking.prompt import INSTRUCTIONS, NOTHING, fence_in, fitting
 from ketrag_fast.backends.llms.models import Models
 from ketrag_fast.backends.llms.protocol import LanguageModel
 from ketrag_fast.errors import BackendError
+from ketrag_fast.keys import Cover
 from ketrag_fast.progress import Limited
 from ketrag_fast.tasks.driver import Driver
 from ketrag_fast.tasks.task import ParsedReply, Task
@@ -95,13 +96,14 @@ def answer(
     prompt, used = fitting(context, model, tokens)  # a model of this process may load its weights for it
     task = answer_task(tokens, limit.left)
     reader = CitationReader(used)
+    cover = Cover()  # of what is left when control characters are gone
     began = time.perf_counter()
     first: float | None = None
     said: list[str] = []
 
     def give(text: str) -> bool:
         nonlocal first
-        text = _CONTROL.sub("", text)
+        text = cover.feed(_CONTROL.sub("", text))
         if not text:
             return True
         first = time.perf_counter() - began if first is None else first
@@ -115,11 +117,17 @@ def answer(
             error.hint = "ask again, or with --llm none to see the passages alone"
         raise
     give(reader.finish())
+    if rest := cover.finish():
+        said.append(rest)
+        if on_text is not None:
+            on_text(rest)
     passages = context.passages
     whole = time.perf_counter() - began
     warnings = list(context.warnings)
     if used < len(passages):
         warnings.append(f"the model's context holds {used} of the {len(passages)} passages")
+    if fence_in(prompt) in "".join(said):
+        warnings.append("the answer repeats the marks between passages, which no answer needs")
     finish = "time" if reply.finish == "cancelled" and limit.reached else reply.finish
     if finish != "stop":
         warnings.append(f"the answer was cut ({finish})")

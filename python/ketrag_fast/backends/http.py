@@ -25,7 +25,7 @@ from ketrag_fast.backends.refusals import (
     wait_of,
 )
 from ketrag_fast.errors import BackendError, ConfigError
-from ketrag_fast.keys import Key, covered, hidden, without_keys
+from ketrag_fast.keys import Key, covered_bytes, hidden, without_keys
 
 if TYPE_CHECKING:
     from ketrag_fast.backends.wire import Head, Wire
@@ -185,9 +185,11 @@ class Client:
         try:
             return work()
         except FAULTS as error:
-            fault = f"{type(error).__name__}: {error}"[:SHOWN]
-            nobody = isinstance(error, ConnectionRefusedError)
-        raise _PassingError(fault, nobody=nobody)
+            fault = f"{type(error).__name__}: {hidden(str(error))}"[:SHOWN]
+            ended: BaseException = _PassingError(fault, nobody=isinstance(error, ConnectionRefusedError))
+        except BaseException as error:  # noqa: BLE001 - raised again, from here
+            ended = error
+        raise ended.with_traceback(None)
 
     def _head(self, method: str, data: bytes, limit: int, look: Stopped) -> Head:
         """The beginning of the reply; only one of status 200 whose content can be read."""
@@ -221,7 +223,7 @@ class Client:
             size += len(part)
             if size > limit:
                 return None
-        return covered(b"".join(parts))
+        return covered_bytes(b"".join(parts))
 
     def _json(self, head: Head, limit: int, look: Stopped) -> Any:
         content = self._on_wire(lambda: self._content(limit, look))
@@ -249,7 +251,7 @@ class Client:
             if value.strip() == b"[DONE]":
                 self.close()  # whether more comes is no longer waited for
                 return
-            yield _parsed(covered(value), "an event")
+            yield _parsed(covered_bytes(value), "an event")
 
     def _lines(self, limit: int, look: Stopped) -> Iterator[bytes]:
         assert self._wire is not None  # noqa: S101 - its head was read
