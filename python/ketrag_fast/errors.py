@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ketrag_fast.keys import hidden
+
+LONGEST: Final = 4000
+"""Characters of a message: what a stranger sent, or a value that was given, may have any length."""
 
 
 class KetragError(Exception):
@@ -15,7 +20,7 @@ class KetragError(Exception):
     code = "error"
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        self.message = hidden(message)
+        self.message = hidden(message if len(message) <= LONGEST else f"{message[:LONGEST]}…")
         self.hint = None if hint is None else hidden(hint)
         super().__init__(self.message)
 

@@ -243,6 +243,7 @@ SCENARIOS: Final[dict[str, Play]] = {
     "a huge chunk": _fixed(CHUNKED + b"7fffffffffffffff\r\n", HOLD),
     "a chunk that is cut": _fixed(CHUNKED + b"ff\r\n{}"),
     "trickled trailers": _fixed(CHUNKED + b"2\r\n{}\r\n0\r\n", Slowly(b"X: b\r\n" * ENDLESS)),
+    "a slow server": lambda asked: [4.0, reply(asked.good)],
     "content that is cut": lambda asked: [reply(asked.good)[:-10]],
     "two lengths": _fixed(HEAD + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{} "),
     "a negative length": _fixed(HEAD + b"Content-Length: -1\r\n\r\n{}"),

@@ -11,8 +11,8 @@ from typing import Any, Final
 from ketrag_fast.asking.citations import CitationReader
 from ketrag_fast.asking.prompt import INSTRUCTIONS, NOTHING, fence_in, fitting
 from ketrag_fast.backends.llms.models import Models
-from ketrag_fast.backends.llms.protocol import LanguageModel
-from ketrag_fast.errors import BackendError
+from ketrag_fast.backends.llms.protocol import LanguageModel, Loadable
+from ketrag_fast.errors import BackendError, Cancelled, DeadlineExceeded
 from ketrag_fast.keys import Cover
 from ketrag_fast.progress import Limited
 from ketrag_fast.tasks.driver import Driver
@@ -93,7 +93,16 @@ def answer(
     """
     limits = [bound for bound in (seconds, deadline) if bound is not None]
     limit = Limited(None, min(limits) if limits else None, time.monotonic())
-    prompt, used = fitting(context, model, tokens)  # a model of this process may load its weights for it
+    if isinstance(
+        model, Loadable
+    ):  # else the first look at the prompt would, whatever the time
+        try:
+            model.load(lambda: limit.reached)
+        except Cancelled:
+            raise DeadlineExceeded(
+                f"{model.identity.spec} was not loaded in time", hint="give more seconds, or another model"
+            ) from None
+    prompt, used = fitting(context, model, tokens)
     task = answer_task(tokens, limit.left)
     reader = CitationReader(used)
     cover = Cover()  # of what is left when control characters are gone

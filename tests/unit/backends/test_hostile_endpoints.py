@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import socket
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -19,8 +22,21 @@ from ketrag_fast.backends.llms.openai import OpenAIModel
 from ketrag_fast.backends.llms.protocol import Limits, Prompt
 from ketrag_fast.backends.llms.registry import ModelOptions
 from ketrag_fast.backends.patience import Patience
-from ketrag_fast.errors import KetragError
-from tests.support.hostile import KEY, SCENARIOS, Hostile, Play, generated, good
+from ketrag_fast.cli.main import main
+from ketrag_fast.errors import DeadlineExceeded, KetragError
+from tests.support.hostile import (
+    ENDLESS,
+    HOLD,
+    KEY,
+    SCENARIOS,
+    Asked,
+    Hostile,
+    Play,
+    Slowly,
+    generated,
+    good,
+    reply,
+)
 
 pytestmark = pytest.mark.usefixtures("loopback", "key")
 
@@ -206,6 +222,122 @@ def test_every_call_ends_in_time_and_shows_no_key(
     out, err = capfd.readouterr()
     assert KEY not in out + err
     no_key_in(built.plain.parent)
+
+
+def stuck(seconds: float, name: str) -> Any:
+    """A look-up of names that does not come back, but for addresses of this machine."""
+    real, over = socket.getaddrinfo, threading.Event()
+    looked: list[str] = []
+
+    def getaddrinfo(host: Any, *rest: Any, **named: Any) -> Any:
+        if str(host) == name:
+            looked.append(name)
+            over.wait(seconds)
+            raise socket.gaierror("no such host")
+        return real(host, *rest, **named)
+
+    return getaddrinfo, looked, over
+
+
+def test_a_name_whose_look_up_hangs(built: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, looked, over = stuck(600.0, "slow.example.org")
+    monkeypatch.setattr(socket, "getaddrinfo", found)
+    started = time.monotonic()
+    with Index.open(built.plain, settings=Settings(threads=1)) as index, pytest.raises(DeadlineExceeded):
+        index.ask(QUESTION, llm="openai:m@https://slow.example.org/v1", mode="bm25", deadline=DEADLINE)
+    over.set()
+    assert looked and time.monotonic() - started < DEADLINE + SLACK
+
+
+@pytest.mark.parametrize("name", ["localhost", "model.localhost", "LOCALHOST", "a.b.localhost."])
+def test_names_of_this_machine_are_not_looked_up(
+    built: Folders, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def getaddrinfo(host: Any, *rest: Any, **named: Any) -> Any:
+        assert host in ("127.0.0.1", "::1"), f"{host} was looked up"
+        return real(host, *rest, **named)
+
+    real = socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    settings = Settings(threads=1, offline=True)
+    with Hostile(good) as server, Index.open(built.plain, settings=settings) as index:
+        found = index.ask(QUESTION, llm=f"openai:mini@http://{name}:{server.port}/v1", mode="bm25")
+    assert found.text == "Nansen [1]."
+
+
+@pytest.mark.parametrize(
+    "script", [(HOLD,), (Slowly(b"\x16\x03\x03\x40\x00" + b"\x02" * 16_000),), (b"HTTP/1.1 ",)]
+)
+def test_a_handshake_that_never_ends(built: Folders, script: Any) -> None:
+    def call(server: Hostile, built: Folders) -> Any:
+        llm = f"openai:mini@https://127.0.0.1:{server.port}/v1"
+        with Index.open(built.plain, settings=Settings(threads=1)) as index:
+            found = index.ask(QUESTION, llm=llm, mode="bm25", deadline=DEADLINE)
+        assert not found.text
+        return found
+
+    assert attempt(call, lambda _: script, "", built, at_once=True) == ""
+
+
+def test_who_listens_and_accepts_nobody(built: Folders) -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
+        port = full.getsockname()[1]
+        taken = []
+        for _ in range(3):  # until there is no place left
+            waiting = socket.socket()
+            waiting.setblocking(False)
+            waiting.connect_ex(("127.0.0.1", port))
+            taken.append(waiting)
+        started = time.monotonic()
+        with Index.open(built.plain, settings=Settings(threads=1)) as index, pytest.raises(KetragError):
+            index.ask(QUESTION, llm=f"openai:m@http://127.0.0.1:{port}/v1", mode="bm25", deadline=DEADLINE)
+        assert time.monotonic() - started < DEADLINE + SLACK
+        for waiting in taken:
+            waiting.close()
+
+
+def test_a_silent_list_of_models_does_not_hold_a_question_without_a_deadline(
+    built: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ketrag_fast.backends.llms.openai.LIST_SECONDS", DEADLINE)
+    for script in ((HOLD,), (b"HTTP/1.1 200 OK\r\n", Slowly(b"X-A: b\r\n" * ENDLESS))):
+        with Hostile(lambda _, script=script: script, "/models") as server:
+            started = time.monotonic()
+            with Index.open(built.plain, settings=Settings(threads=1)) as index:
+                found = index.ask(QUESTION, llm=spec(server), mode="bm25")
+            assert found.text == "Nansen [1]." and time.monotonic() - started < DEADLINE + SLACK
+
+
+def test_an_index_and_a_recording_hold_no_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A model that repeats the key, plain, between control characters, as entities, and where it fails."""
+
+    def play(asked: Asked) -> Any:
+        text = json.dumps(asked.body)
+        if "Amundsen" in text:
+            return [reply(json.dumps({"error": {"message": f"no {KEY}"}}).encode(), f"400 {KEY}")]
+        wild = "\x1b".join(KEY) if "Nansen" in text else "".join(f"&#{ord(sign)};" for sign in KEY)
+        entities = [
+            [f"Fram {KEY}", "work", f"a ship {wild}"],
+            [wild, "person", KEY],
+            ["Nansen", "person", wild],
+        ]
+        content = json.dumps({"e": entities, "r": [["Nansen", "Fram", f"of {wild}", 5]]})
+        return [reply(json.dumps({"choices": [{"message": {"content": content}}]}).encode())]
+
+    source = tmp_path / "docs.jsonl"
+    rows = [json.dumps({"_id": f"d{number}", "text": text}) for number, text in enumerate(TEXTS)]
+    source.write_text("\n".join(rows), encoding="utf-8")
+    folder, record = tmp_path / "index", tmp_path / "record.jsonl"
+    with Hostile(play, "/chat/completions") as server:
+        words = ["index", str(source), "-i", str(folder), "--llm", spec(server), "--record", str(record)]
+        code = main([*words, "--core-ratio", "1", "-v", "--on-barren", "continue"])
+        assert code in (0, 3)
+        assert main(["stats", "-i", str(folder), "--json"]) == 0
+        main(["graph", "-i", str(folder), "Nansen", "--json"])
+    out, err = capsys.readouterr()
+    assert KEY not in out + err
+    assert record.exists() and "Nansen" in record.read_text("utf-8")
+    no_key_in(tmp_path)
 
 
 def test_the_good_server_is_good(built: Folders) -> None:

@@ -27,7 +27,7 @@ from ketrag_fast.backends.llms.llama.slots import Slots
 from ketrag_fast.backends.llms.llama.weights import EXTRA, Weights, WeightsChoice
 from ketrag_fast.backends.llms.protocol import Cancel, Limits, ModelIdentity, ModelReply, Prompt
 from ketrag_fast.backends.llms.registry import ModelOptions
-from ketrag_fast.errors import BackendError, BackendMissing, Cancelled, ConfigError
+from ketrag_fast.errors import BackendError, BackendMissing, ConfigError
 
 RULE: Final = "greedy, compact grammar, forced text in its own tokens/1"
 DEFAULT_SLOTS: Final = 8
@@ -166,10 +166,7 @@ class LlamaCppModel:
             grammar = (form, grammar_of(form))
         self._busy = True
         try:
-            self.load(cancel)
             yield from self._ready.run(iter(prompts), limits, grammar, cancel, pieces=pieces)
-        except Cancelled:  # before the weights were there
-            return
         finally:
             self._busy = False
 

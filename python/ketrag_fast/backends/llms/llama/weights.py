@@ -53,13 +53,25 @@ class Weights:
     def __init__(self, path: Path, cancel: Cancel | None = None) -> None:
         self.api = library()
         parameters = self.api.llama_model_default_params()
+        raised: list[BaseException] = []
+
+        def go_on(_share: float, _data: object) -> bool:
+            try:
+                return cancel is None or not cancel()
+            except BaseException as error:  # noqa: BLE001 - raised again below: it cannot pass through C
+                raised.append(error)
+                return False
+
+        callback = self.api.llama_progress_callback(go_on)
         if cancel is not None:
-            go_on = self.api.llama_progress_callback(lambda _share, _data: not cancel())
-            parameters.progress_callback = go_on
+            parameters.progress_callback = callback
         self.pointer = self.api.llama_model_load_from_file(str(path).encode("utf-8"), parameters)
-        if not self.pointer and cancel is not None and cancel():
-            complaint()
-            raise Cancelled(f"loading {path} was stopped")
+        if not self.pointer and cancel is not None:
+            if raised:
+                raise raised[0]
+            if cancel():
+                complaint()
+                raise Cancelled(f"loading {path} was stopped")
         if not self.pointer:
             raise BackendError(
                 f"llama.cpp cannot load {path}: {complaint()}",
