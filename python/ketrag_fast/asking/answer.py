@@ -93,9 +93,7 @@ def answer(
     """
     limits = [bound for bound in (seconds, deadline) if bound is not None]
     limit = Limited(None, min(limits) if limits else None, time.monotonic())
-    if isinstance(
-        model, Loadable
-    ):  # else the first look at the prompt would, whatever the time
+    if isinstance(model, Loadable):  # else the first look at the prompt would, whatever the time
         try:
             model.load(lambda: limit.reached)
         except Cancelled:
