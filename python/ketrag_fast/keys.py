@@ -6,12 +6,9 @@ all typed errors, what an endpoint sends before anything looks at it, lines on t
 
 from __future__ import annotations
 
-import base64
-import json
 import re
 import threading
 from typing import Any, Final
-from urllib.parse import quote
 
 HIDDEN: Final = "[key]"
 _WORD: Final = re.compile(r".{0,5}|[A-Za-z]{0,7}")
@@ -39,6 +36,10 @@ class Key:
         global _forms
         self._text = text
         if not _WORD.fullmatch(text):
+            import base64  # here, so that a start without an endpoint does not wait for them
+            import json
+            from urllib.parse import quote
+
             with _lock:
                 forms = {*_forms, text, quote(text, safe=""), json.dumps(text)[1:-1], repr(text)[1:-1]}
                 forms.add(base64.b64encode(text.encode()).decode().rstrip("="))
