@@ -11,7 +11,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-from ketrag_fast.backends.http import is_loopback
+from ketrag_fast.backends.addresses import is_loopback
 from tests.support.parts import part
 
 ROOT = Path(__file__).resolve().parent.parent

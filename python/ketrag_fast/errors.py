@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from ketrag_fast.keys import hidden
+
+LONGEST: Final = 4000
+"""Characters of a message: what a stranger sent, or a value that was given, may have any length."""
+
 
 class KetragError(Exception):
     """Base of every error that this package raises on purpose.
 
-    `str(error)` says what is wrong and where; `hint` says what to do about it (or is None).
+    `str(error)` says what is wrong and where; `hint` says what to do about it (or is None). Neither can hold
+    an endpoint's key.
     """
 
     code = "error"
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message = hidden(message if len(message) <= LONGEST else f"{message[:LONGEST]}…")
+        self.hint = None if hint is None else hidden(hint)
+        super().__init__(self.message)
 
 
 class InputError(KetragError, ValueError):

@@ -9,11 +9,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from ketrag_fast.config import Settings, names
+from ketrag_fast.config.fields import LONGEST_SECONDS
 from ketrag_fast.errors import InputError, ModeUnavailable
 from ketrag_fast.querying.contexts import contexts_of
 from ketrag_fast.querying.opened import Opened, load
 from ketrag_fast.querying.preparing import Clock, prepare, question_text
-from ketrag_fast.querying.recipes import bounded, request_of
+from ketrag_fast.querying.recipes import bounded, request_of, whole
 from ketrag_fast.querying.serving import chosen_mode
 from ketrag_fast.storage.generation import current_number
 from ketrag_fast.storage.layout import Layout
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from ketrag_fast.pipeline.ingest import Sources
     from ketrag_fast.progress import Callback, Event
     from ketrag_fast.types import Answer, BuildReport
+
+
+_MOST_THREADS = 4096
+_MOST_TOKENS = 1_000_000
 
 
 class Index:
@@ -284,8 +289,15 @@ class Index:
         Only `keyword` is ranked for each budget, because its pool depends on it (KET-RAG, Alg. 4).
         """
         sizes = [bounded(budget) for budget in budgets]
+        if isinstance(questions, (str, bytes)):
+            raise InputError(
+                "one text was given where a list of questions is due",
+                hint="retrieve_many([TEXT]), or retrieve(TEXT)",
+            )
         texts = [question_text(question, i) for i, question in enumerate(questions)]
         workers = self._opened.settings.threads if threads is None else threads
+        if not 0 <= whole("threads", workers) <= _MOST_THREADS:
+            raise InputError(f"threads must be from 0 to {_MOST_THREADS}")
         return self._contexts(questions, texts, mode, sizes, top, explain, deadline, workers)
 
     def _contexts(
@@ -362,14 +374,18 @@ class Index:
         """
         from ketrag_fast.asking.answer import SECONDS, TOKENS, answer, answer_by, unasked
 
-        deadline = retrieval.get("deadline", self._opened.settings.deadline)
-        clock = Clock(deadline, 1)
+        most = TOKENS if tokens is None else tokens
+        longest = SECONDS if seconds is None else seconds
+        if not 0 < whole("tokens", most) <= _MOST_TOKENS:
+            raise InputError(f"tokens must be from 1 to {_MOST_TOKENS:,}")
+        if not isinstance(longest, (int, float)) or not 0 < longest <= LONGEST_SECONDS:
+            raise InputError(f"seconds must be above 0 and at most {LONGEST_SECONDS:g}")
+        deadline = retrieval.get("deadline")
+        clock = Clock(self._opened.settings.deadline if deadline is None else deadline, 1)
         context = self.retrieve(question, **retrieval)
         chosen = (self._opened.settings.writer or "none") if llm is None else llm
         if not context.passages or chosen == "none":
             return unasked(context, "no_model" if context.passages else None)
-        most = TOKENS if tokens is None else tokens
-        longest = SECONDS if seconds is None else seconds
         if not isinstance(chosen, str):
             return answer(
                 context, chosen, tokens=most, seconds=longest, deadline=clock.left(), on_text=on_text

@@ -7,6 +7,7 @@
 use super::fill::{fill, Count, FillPolicy, OversizePolicy};
 use crate::error::{Error, Result};
 use crate::text::strings::Strings;
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The form of a context.
@@ -276,7 +277,11 @@ impl<C: Count> Renderer<C> {
 
     fn push_row(&self, context: &mut Context, unit: u32, title: &str, text: &str, tokens: u64) {
         context.text.push_str(&self.style.prefix(context.rows.len() + 1, unit));
-        push_body(&mut context.text, title, text);
+        if self.style == Style::Cited {
+            push_body(&mut context.text, &unmarked(title), &unmarked(text));
+        } else {
+            push_body(&mut context.text, title, text);
+        }
         let end = context.text.len();
         context.text.push_str(self.style.end());
         context.tokens += tokens;
@@ -289,6 +294,46 @@ impl<C: Count> Renderer<C> {
         }
         context
     }
+}
+
+/// A text in which no line begins with what looks like the mark of a row: `[2]` becomes `(2)`, which has as many
+/// bytes and tokens. A document could otherwise pass a part of itself for another one.
+fn unmarked(text: &str) -> Cow<'_, str> {
+    if !text.as_bytes().contains(&b'[') {
+        return Cow::Borrowed(text);
+    }
+    let bytes = text.as_bytes();
+    let mut made: Option<String> = None;
+    let mut done = 0;
+    for (open, _) in text.match_indices('[') {
+        let before = text[..open].trim_end_matches(|c: char| c.is_whitespace() && !breaks(c));
+        let digits = bytes[open + 1..].iter().take_while(|b| b.is_ascii_digit()).count();
+        let close = open + 1 + digits;
+        let begins = before.chars().next_back().is_none_or(breaks);
+        let after = text.get(close + 1..).and_then(|rest| rest.chars().next());
+        let ends = after.is_none_or(|c| c.is_whitespace() || breaks(c));
+        if digits == 0 || bytes.get(close) != Some(&b']') || !begins || !ends {
+            continue;
+        }
+        let out = made.get_or_insert_with(|| String::with_capacity(text.len()));
+        out.push_str(&text[done..open]);
+        out.push('(');
+        out.push_str(&text[open + 1..close]);
+        out.push(')');
+        done = close + 1;
+    }
+    match made {
+        None => Cow::Borrowed(text),
+        Some(mut out) => {
+            out.push_str(&text[done..]);
+            Cow::Owned(out)
+        }
+    }
+}
+
+/// Whether a reader may take what follows for a line of its own.
+fn breaks(c: char) -> bool {
+    c.is_control() && c != '\t' || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
 fn push_body(out: &mut String, title: &str, text: &str) {

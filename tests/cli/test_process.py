@@ -54,6 +54,18 @@ def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", code], env=env, check=True)
 
 
+def test_a_question_without_an_endpoint_loads_no_client(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom ketrag_fast import Document, Index\n"
+        "with Index.build([Document('d', 'The Fram sailed.')], 'index') as index:\n"
+        "    assert index.retrieve('Fram').passages\n"
+        "client = {'h11', 'http.client', 'ketrag_fast.backends.wire', 'ketrag_fast.backends.http'}\n"
+        "assert not client & set(sys.modules), client & set(sys.modules)\n"
+    )
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    subprocess.run([sys.executable, "-c", code], env=env, check=True, cwd=tmp_path)
+
+
 @pytest.mark.parametrize("command", ["index", "reembed", "retrieve", "eval", "stats", "config show"])
 def test_each_command_has_help(tmp_path: Path, command: str) -> None:
     done = ketrag(*command.split(), "--help", cwd=tmp_path)

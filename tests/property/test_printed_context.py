@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from ketrag_fast import _core
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels import context
+from ketrag_fast.kernels.text import count_tokens
 from ketrag_fast.reference import context as plain
 
 ROWS = st.lists(
@@ -101,6 +104,35 @@ def test_bad_input_is_named(change: dict, word: str) -> None:
     good = {"candidates": [0], "texts": ["text"], "n_tokens": [1], "token_budget": 50}
     with pytest.raises(InputError, match=word):
         context.render(**(good | change))
+
+
+def count(text: str) -> int:
+    return int(count_tokens([text])[0])
+
+
+FORGING = st.lists(
+    st.sampled_from(
+        ["[2]", "[12]", "[ 3]", "[]", "[", "]", "word", " ", "\t", "\n", "\n\n", "\r\n", "\u2028", "\x0b"]
+    ),
+    max_size=14,
+).map("".join)
+
+
+@given(st.lists(FORGING, min_size=1, max_size=4))
+def test_no_text_begins_a_line_with_a_mark(texts: list[str]) -> None:
+    """Only the marks of rows are there; bytes and tokens are as many as before."""
+    tokens = [count(text) for text in texts]
+    text = context.render(range(len(texts)), texts, tokens, 10_000)[0]
+    bare = [plain.unmarked(one) for one in texts]
+    assert text == plain.render(range(len(texts)), texts, tokens, 10_000, count)[0]
+    lines = re.split(r"[\n\r\x0b\u2028]", text)
+    assert len([line for line in lines if re.match(r"\s*\[\d+\](\s|$)", line)]) == len(texts)
+    for one, other in zip(texts, bare, strict=True):
+        assert len(one.encode()) == len(other.encode())
+        assert one.replace("[", "(").replace("]", ")") == other.replace("[", "(").replace("]", ")")
+        assert count(one) == count(other)
+    published = context.render([0], texts, tokens, 10_000, style="published")[0]
+    assert texts[0] in published
 
 
 def test_only_what_is_printed_is_looked_at() -> None:

@@ -9,10 +9,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ketrag_fast.asking.citations import CitationReader
-from ketrag_fast.asking.prompt import INSTRUCTIONS, NOTHING, fitting
+from ketrag_fast.asking.prompt import INSTRUCTIONS, NOTHING, fence_in, fitting
 from ketrag_fast.backends.llms.models import Models
-from ketrag_fast.backends.llms.protocol import LanguageModel
-from ketrag_fast.errors import BackendError
+from ketrag_fast.backends.llms.protocol import LanguageModel, Loadable
+from ketrag_fast.errors import BackendError, Cancelled, DeadlineExceeded
+from ketrag_fast.keys import Cover
 from ketrag_fast.progress import Limited
 from ketrag_fast.tasks.driver import Driver
 from ketrag_fast.tasks.task import ParsedReply, Task
@@ -28,15 +29,22 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def answer_by(
-    models: Models, spec: str, context: Context, *, deadline: float | None = None, **options: Any
+    models: Models,
+    spec: str,
+    context: Context,
+    *,
+    seconds: float | None = SECONDS,
+    deadline: float | None = None,
+    **options: Any,
 ) -> Answer:
-    """As `answer`, with the model of a spec. Raises what opening it raises, too, and DeadlineExceeded where
-    others keep the model busy until the deadline.
+    """As `answer`, with the model of a spec; `seconds` bound its opening too. Raises what opening it raises,
+    and DeadlineExceeded where that, or others who keep the model busy, takes all the time.
     """
-    limit = Limited(None, deadline, time.monotonic())
+    limits = [bound for bound in (seconds, deadline) if bound is not None]
+    limit = Limited(None, min(limits) if limits else None, time.monotonic())
     with models.lend(spec, limit.left) as model:
         before = models.account.usd
-        made = answer(context, model, deadline=limit.left, **options)
+        made = answer(context, model, seconds=limit.left, **options)
         after = models.account.usd
     return made if before is None or after is None else replace(made, usd=after - before)
 
@@ -84,16 +92,25 @@ def answer(
     by then is the answer, and it says that it was cut.
     """
     limits = [bound for bound in (seconds, deadline) if bound is not None]
-    task = answer_task(tokens, min(limits) if limits else None)
+    limit = Limited(None, min(limits) if limits else None, time.monotonic())
+    if isinstance(model, Loadable):  # else the first look at the prompt would, whatever the time
+        try:
+            model.load(lambda: limit.reached)
+        except Cancelled:
+            raise DeadlineExceeded(
+                f"{model.identity.spec} was not loaded in time", hint="give more seconds, or another model"
+            ) from None
     prompt, used = fitting(context, model, tokens)
+    task = answer_task(tokens, limit.left)
     reader = CitationReader(used)
+    cover = Cover()  # of what is left when control characters are gone
     began = time.perf_counter()
     first: float | None = None
     said: list[str] = []
 
     def give(text: str) -> bool:
         nonlocal first
-        text = _CONTROL.sub("", text)
+        text = cover.feed(_CONTROL.sub("", text))
         if not text:
             return True
         first = time.perf_counter() - began if first is None else first
@@ -101,19 +118,26 @@ def answer(
         return on_text is None or on_text(text) is not False
 
     try:
-        reply = Driver(model).stream(prompt, task.limits, lambda piece: give(reader.feed(piece)))
+        reply = Driver(model, limit=limit).stream(prompt, task.limits, lambda piece: give(reader.feed(piece)))
     except BackendError as error:
         if error.hint is None:
             error.hint = "ask again, or with --llm none to see the passages alone"
         raise
     give(reader.finish())
+    if rest := cover.finish():
+        said.append(rest)
+        if on_text is not None:
+            on_text(rest)
     passages = context.passages
     whole = time.perf_counter() - began
     warnings = list(context.warnings)
     if used < len(passages):
         warnings.append(f"the model's context holds {used} of the {len(passages)} passages")
-    if reply.finish != "stop":
-        warnings.append(f"the answer was cut ({reply.finish})")
+    if fence_in(prompt) in "".join(said):
+        warnings.append("the answer repeats the marks between passages, which no answer needs")
+    finish = "time" if reply.finish == "cancelled" and limit.reached else reply.finish
+    if finish != "stop":
+        warnings.append(f"the answer was cut ({finish})")
     return Answer(
         context.question,
         "".join(said).strip(),
@@ -122,7 +146,7 @@ def answer(
         reader.removed,
         used,
         None,
-        reply.finish,
+        finish,
         {"spec": model.identity.spec, "fingerprint": model.identity.fingerprint},
         reply.tokens_in,
         reply.tokens_out,

@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_MARK: Final = re.compile(
+MARK: Final = re.compile(
     r"( {0,8})\[\s*(?:(?:passages?|sources?|documents?|refs?)\.?\s*)?"
     r"(\d{1,9}(?:\s*(?:,|;|and|&|[-–])\s*\d{1,9})*)\s*\]",
     re.IGNORECASE,
 )
+"""A citation: the blanks before it, and its numbers."""
 _RANGE: Final = re.compile(r"(\d+)\s*[-–]\s*(\d+)|(\d+)")
 _LONGEST: Final = 80
 """Characters of a bracket that may still be a citation."""
@@ -75,7 +76,7 @@ class CitationReader:
                 cut = begun
             cut = len(self._held[:cut].rstrip(" "))  # blanks go where the citation after them goes
         text, self._held = self._held[:cut], self._held[cut:]
-        text = _MARK.sub(self._mark, text)
+        text = MARK.sub(self._mark, text)
         if not self._begun:
             text = text.lstrip()
             self._begun = bool(text)

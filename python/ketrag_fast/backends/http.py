@@ -1,156 +1,115 @@
 """JSON requests to an endpoint, with every fault typed: retried where it may pass, final where not.
 
-Redirects are not followed and proxies are not used, so a key goes to the named host and nowhere else.
+Redirects are not followed and proxies are not used, so a key goes to the named host and nowhere else. What
+an endpoint says passes `keys` before anything looks at it, and no error that leaves here is chained to one
+of the network's, whose texts and frames hold what was sent.
 """
 
 from __future__ import annotations
 
-import http.client
 import json
 import random
-import socket
-import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
-from email.utils import parsedate_to_datetime
-from ipaddress import ip_address
-from typing import Any, Final, TypeVar
-from urllib.parse import SplitResult, urlsplit
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from ketrag_fast.backends.addresses import Address
 from ketrag_fast.backends.patience import Patience
-from ketrag_fast.errors import BackendError, ConfigError, NetworkForbidden
+from ketrag_fast.backends.refusals import (
+    SHOWN,
+    RefusedError,
+    TooLongError,
+    UnreachableError,
+    about_length,
+    reason_of,
+    wait_of,
+)
+from ketrag_fast.errors import BackendError, ConfigError
+from ketrag_fast.keys import Key, covered_bytes, hidden, without_keys
+
+if TYPE_CHECKING:
+    from ketrag_fast.backends.wire import Head, Wire
 
 _PASSING: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-_ABOUT_LENGTH: Final = (
-    "too long",
-    "too large",
-    "context length",
-    "context size",
-    "maximum input",
-    "max_tokens",
-    "exceed",
-    "longer than",
-)
 _LONGEST_WAIT: Final = 300.0
-_SLICE: Final = 1 << 16
+_REASON_BYTES: Final = 1 << 16
 _STREAM: Final = "text/event-stream"
 T = TypeVar("T")
 
 
-class TooLongError(BackendError):
-    """The endpoint says that a text is longer than its model reads."""
-
-
-class RefusedError(BackendError):
-    """The endpoint answered with a status that will not pass; `status` is it."""
-
-    def __init__(self, message: str, status: int, *, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
-        self.status = status
-
-
-class UnreachableError(BackendError):
-    """Nobody listens at the address."""
-
-
 class _PassingError(Exception):
-    """A fault that may be gone at the next attempt."""
+    """A fault that may be gone at the next attempt. `nobody`: no one listens."""
 
-    def __init__(self, message: str, wait: float | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, wait: float | None = None, *, nobody: bool = False) -> None:
+        super().__init__(hidden(message))
         self.wait = wait
-
-
-def endpoint(url: str, *, offline: bool) -> SplitResult:
-    """The parts of a URL, checked; loopback alone where the network is forbidden."""
-    parts = urlsplit(url)
-    try:
-        port = parts.port
-    except ValueError as error:
-        raise ConfigError(f"{url!r} has no valid port") from error
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        raise ConfigError(f"{url!r} is not an http or https address")
-    if parts.username or parts.password:
-        raise ConfigError(
-            "the address of an endpoint must not hold a password", hint="keys come from the environment alone"
-        )
-    if offline and not is_loopback(parts.hostname):
-        raise NetworkForbidden(
-            f"the network is forbidden, and {parts.hostname} is not on this machine",
-            hint="leave out --offline, or serve the model on 127.0.0.1",
-        )
-    return parts
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host's name or address is this machine by definition (no look-up is made)."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
+        self.nobody = nobody
 
 
 Stopped = Callable[[], None]
-"""Raises when the work is to end; called between the pieces of a reply."""
+"""Raises when the work is to end; called several times a second, whatever is waited for."""
 
 
 class Client:
-    """One connection, kept open; not for several threads at once, but for `abort`. `timeout` is in seconds,
-    for one reply, and may be set anew before each. `began` is when the attempt that is under way was sent
-    (monotonic seconds), None between attempts.
+    """One connection, kept open; not for several threads at once. `timeout` is in seconds, for one whole
+    reply from connecting to its last byte, and may be set anew before each. `spent` are the seconds of the
+    attempts since it was set to 0, pauses between them apart.
     """
 
-    def __init__(self, parts: SplitResult, path: str, key: str | None, patience: Patience) -> None:
-        self._parts = parts
+    def __init__(self, place: Address, path: str, key: Key | None, patience: Patience) -> None:
+        self._place = place
         self._path = path
         self._key = key
         self._patience = patience
+        self._wire: Wire | None = None
+        self._began: float | None = None
+        self._before = 0.0
         self.timeout = patience.timeout
-        self.began: float | None = None
-        self._connection: http.client.HTTPConnection | None = None
+
+    @property
+    def spent(self) -> float:
+        """See the class."""
+        return self._before + (0.0 if self._began is None else time.monotonic() - self._began)
+
+    @spent.setter
+    def spent(self, seconds: float) -> None:
+        self._before, self._began = seconds, None
 
     def close(self) -> None:
         """Ends the connection."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def abort(self) -> None:
-        """Ends the connection from another thread: who waits for a reply gets a fault at once."""
-        sock = getattr(self._connection, "sock", None)
-        if sock is not None:
-            with suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            wire.close()
 
     def post(self, body: Mapping[str, Any], limit: int, stopped: Stopped) -> Any:
         """The reply's JSON. `limit` is the most bytes of it; `stopped` raises when the work is to end."""
-        data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        return self._patiently(lambda: self._once("POST", data, limit, stopped), stopped)
+        return self._patiently(lambda: self._once("POST", _packed(body), limit, stopped), stopped)
 
     def get(self, limit: int, stopped: Stopped) -> Any:
         """The JSON at the address."""
-        return self._patiently(lambda: self._once("GET", None, limit, stopped), stopped)
+        return self._patiently(lambda: self._once("GET", b"", limit, stopped), stopped)
 
     def events(self, body: Mapping[str, Any], limit: int, stopped: Stopped) -> Iterator[Any]:
         """The JSON of each event of a streamed reply, as they come; of a reply that is not streamed, its
         JSON as the only one. Retried until the first event; after it a fault is final.
         """
-        data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        reply = self._patiently(lambda: self._begun("POST", data, limit, stopped), stopped)
+        first = self._patiently(lambda: self._opened_stream(body, limit, stopped), stopped)
+        whole = False
         try:
-            if _kind(reply) != _STREAM:
-                yield self._json(reply, limit, stopped)
-                return
-            yield from self._streamed(reply, limit, stopped)
-        except _PassingError as fault:
-            self.close()
-            raise BackendError(f"{self._where} broke off: {fault}", hint="ask again") from fault
-        except GeneratorExit:
-            self.close()  # what was not read would stand before the next reply
-            raise
+            broken = ""
+            try:
+                yield from first
+                whole = True
+            except _PassingError as fault:
+                broken = str(fault)
+            if broken:
+                raise BackendError(f"{self._where} broke off: {broken}", hint="ask again")
+        finally:
+            self._settle()
+            if not whole:
+                self.close()  # what was not read would stand before the next reply
+
+    # ------------------------------------------------------------ attempts
 
     def _patiently(self, once: Callable[[], T], stopped: Stopped) -> T:
         patience = self._patience
@@ -158,28 +117,32 @@ class Client:
             stopped()
             try:
                 return once()
-            except _PassingError as fault:
+            except _PassingError as error:
+                fault, wait, nobody = str(error), error.wait, error.nobody
+            except BaseException:
                 self.close()
-                stopped()
-                self.began = None
-                if attempt == patience.attempts:
-                    kind = (
-                        UnreachableError
-                        if isinstance(fault.__cause__, ConnectionRefusedError)
-                        else BackendError
-                    )
-                    raise kind(
-                        f"{self._where} failed {attempt} times, last: {fault}",
-                        hint="see the server's log; what was done before is kept",
-                    ) from fault
-                self._wait(attempt, fault.wait, stopped)
+                raise
+            finally:
+                self._settle()
+            self.close()
+            stopped()
+            if attempt == patience.attempts:
+                kind = UnreachableError if nobody else BackendError
+                raise kind(
+                    f"{self._where} failed {attempt} times, last: {fault}",
+                    hint="see the server's log; what was done before is kept",
+                )
+            self._wait(attempt, wait, stopped)
         raise ConfigError("an endpoint needs at least one attempt")
 
-    def _wait(self, attempt: int, asked: float | None, stopped: Callable[[], None]) -> None:
+    def _settle(self) -> None:
+        self._before, self._began = self.spent, None
+
+    def _wait(self, attempt: int, asked: float | None, stopped: Stopped) -> None:
         jitter = 0.5 + random.random()  # noqa: S311 - spreads retries, protects nothing
         pause = min(self._patience.pause * 2 ** (attempt - 1), 30.0) * jitter
         if asked is not None:
-            if asked > _LONGEST_WAIT:
+            if not asked <= _LONGEST_WAIT:
                 raise BackendError(
                     f"{self._where} asks to wait for {asked:.0f} s",
                     hint="try again later; what was done before is kept",
@@ -190,164 +153,151 @@ class Client:
             stopped()
             time.sleep(min(left, 0.1))
 
-    def _once(self, method: str, data: bytes | None, limit: int, stopped: Stopped) -> Any:
-        return self._json(self._begun(method, data, limit, stopped), limit, stopped)
+    # ------------------------------------------------------------ one attempt
 
-    def _begun(
-        self, method: str, data: bytes | None, limit: int, stopped: Stopped
-    ) -> http.client.HTTPResponse:
-        """The reply with its head read; only one of status 200."""
-        headers = {"Accept": f"application/json, {_STREAM}"}
-        if data is not None:
-            headers["Content-Type"] = "application/json"
-        if self._key:
-            headers["Authorization"] = f"Bearer {self._key}"
-        self.began = time.monotonic()
+    def _once(self, method: str, data: bytes, limit: int, stopped: Stopped) -> Any:
+        look = self._clock(stopped)
+        return self._json(self._head(method, data, limit, look), limit, look)
+
+    def _opened_stream(self, body: Mapping[str, Any], limit: int, stopped: Stopped) -> Iterator[Any]:
+        """The events of a reply whose head is read; of one that is not streamed, its content too."""
+        look = self._clock(stopped)
+        head = self._head("POST", _packed(body), limit, look)
+        if head.kind != _STREAM:
+            return iter([self._json(head, limit, look)])
+        return self._streamed(limit, look)
+
+    def _clock(self, stopped: Stopped) -> Stopped:
+        self._began = time.monotonic()
+        end = self._began + self.timeout
+
+        def look() -> None:
+            stopped()
+            if time.monotonic() > end:
+                raise TimeoutError(f"no whole reply after {self.timeout:g} s")
+
+        return look
+
+    def _on_wire(self, work: Callable[[], T]) -> T:
+        """What `work` does on the connection; its faults without their frames and causes."""
+        from ketrag_fast.backends.wire import FAULTS
+
         try:
-            connection = self._connect()
-            connection.request(method, self._path, data, headers)
-            reply = connection.getresponse()
-            if reply.status == 200:
-                return reply
-            content = _read(reply, min(limit, _SLICE), self.timeout, stopped)
-        except (OSError, http.client.HTTPException) as error:
-            raise _PassingError(f"{type(error).__name__}: {error}") from error
-        if content is None:
+            return work()
+        except FAULTS as error:
+            fault = f"{type(error).__name__}: {hidden(str(error))}"[:SHOWN]
+            ended: BaseException = _PassingError(fault, nobody=isinstance(error, ConnectionRefusedError))
+        except BaseException as error:  # noqa: BLE001 - raised again, from here
+            ended = error
+        raise ended.with_traceback(None)
+
+    def _head(self, method: str, data: bytes, limit: int, look: Stopped) -> Head:
+        """The beginning of the reply; only one of status 200 whose content can be read."""
+        head = self._on_wire(lambda: self._asked(method, data, look))
+        if head.status != 200:
+            content = self._on_wire(lambda: self._content(min(limit, _REASON_BYTES), look))
+            if content is None:
+                self.close()
+            raise self._refused(head, reason_of(content or b""))
+        if head.encoding not in ("identity", ""):
             self.close()
-        self._refused(reply, content or b"")
-        raise BackendError(f"{self._where} answered {reply.status}")
+            raise BackendError(f"{self._where} answered in the encoding {head.encoding[:40]}, unasked")
+        return head
 
-    def _json(self, reply: http.client.HTTPResponse, limit: int, stopped: Stopped) -> Any:
-        try:
-            content = _read(reply, limit, self.timeout, stopped)
-        except (OSError, http.client.HTTPException) as error:
-            raise _PassingError(f"{type(error).__name__}: {error}") from error
+    def _asked(self, method: str, data: bytes, look: Stopped) -> Head:
+        from ketrag_fast.backends.wire import Wire
+
+        if self._wire is not None and not self._wire.ready():
+            self.close()
+        if self._wire is None:
+            self._wire = Wire(self._place, look)
+        kind = "application/json" if data else None
+        return self._wire.ask(method, self._path, kind, f"application/json, {_STREAM}", self._key, data, look)
+
+    def _content(self, limit: int, look: Stopped) -> bytes | None:
+        """The whole content with keys covered, or None if it is longer than `limit`."""
+        assert self._wire is not None  # noqa: S101 - its head was read
+        parts, size = [], 0
+        for part in self._wire.body(look):
+            parts.append(part)
+            size += len(part)
+            if size > limit:
+                return None
+        return covered_bytes(b"".join(parts))
+
+    def _json(self, head: Head, limit: int, look: Stopped) -> Any:
+        content = self._on_wire(lambda: self._content(limit, look))
         if content is None:
             self.close()
             raise BackendError(f"{self._where} sent more than {limit:,} bytes for this request")
-        kind = _kind(reply)
-        if kind != "application/json" and not kind.endswith("+json"):
+        if head.kind != "application/json" and not head.kind.endswith("+json"):
             raise BackendError(
-                f"{self._where} answered with {kind or 'no content type'} where application/json is due",
+                f"{self._where} answered with {head.kind[:80] or 'no content type'} where application/json "
+                "is due",
                 hint="check the address: it should end in /v1",
             )
-        try:
-            return json.loads(content)
-        except (ValueError, RecursionError) as error:
-            raise _PassingError(f"a reply that is no JSON ({error})") from error
+        return _parsed(content, "a reply")
 
-    def _streamed(self, reply: http.client.HTTPResponse, limit: int, stopped: Stopped) -> Iterator[Any]:
+    def _streamed(self, limit: int, look: Stopped) -> Iterator[Any]:
         """Events of `text/event-stream`: lines that begin with "data:", up to "[DONE]" or the end."""
-        size = 0
+        lines = self._lines(limit, look)
         while True:
-            stopped()
-            try:
-                line = reply.readline(limit + 1)
-            except (OSError, http.client.HTTPException) as error:
-                raise _PassingError(f"{type(error).__name__}: {error}") from error
-            size += len(line)
-            if size > limit:
-                self.close()
-                raise BackendError(f"{self._where} sent more than {limit:,} bytes for this request")
-            if not line:
+            line = self._on_wire(lambda: next(lines, None))
+            if line is None:
                 raise _PassingError("the stream ended before it was done")
-            name, _, value = line.decode("utf-8", "replace").partition(":")
-            if name != "data":
+            name, _, value = line.partition(b":")
+            if name != b"data":
                 continue
-            if value.strip() == "[DONE]":
-                _read(reply, _SLICE, self.timeout, stopped)  # the connection is free again
+            if value.strip() == b"[DONE]":
+                self.close()  # whether more comes is no longer waited for
                 return
-            try:
-                yield json.loads(value)
-            except (ValueError, RecursionError) as error:
-                raise _PassingError(f"an event that is no JSON ({error})") from error
+            yield _parsed(covered_bytes(value), "an event")
 
-    def _refused(self, reply: http.client.HTTPResponse, content: bytes) -> None:
-        text = _reason(content)
-        if self._key:
-            text = text.replace(self._key, "[key]")
-        if reply.status in _PASSING:
-            raise _PassingError(
-                f"status {reply.status}: {text}", _retry_after(reply.getheader("Retry-After"))
-            )
-        message = f"{self._where} answered {reply.status} {reply.reason}: {text}"
-        if reply.status in (400, 413, 422) and _about_length(text):
-            raise TooLongError(message)
-        key = reply.status in (401, 403)
-        hint = (
-            "set the key in KETRAG_OPENAI_API_KEY (or OPENAI_API_KEY)"
-            if key
-            else "check address and model name"
-        )
-        raise RefusedError(message, reply.status, hint=hint)
+    def _lines(self, limit: int, look: Stopped) -> Iterator[bytes]:
+        assert self._wire is not None  # noqa: S101 - its head was read
+        held, size = bytearray(), 0
+        for part in self._wire.body(look):
+            size += len(part)
+            if size > limit:
+                raise BackendError(f"{self._where} sent more than {limit:,} bytes for this request")
+            start = len(held)
+            held += part
+            if held.find(b"\n", start) < 0:
+                continue
+            *whole, rest = bytes(held).split(b"\n")
+            held = bytearray(rest)
+            for line in whole:
+                look()
+                yield line
+        if held:
+            yield bytes(held)
 
-    def _connect(self) -> http.client.HTTPConnection:
-        if self._connection is None:
-            host, port = self._parts.hostname or "", self._parts.port
-            if self._parts.scheme == "https":
-                context = ssl.create_default_context()
-                self._connection = http.client.HTTPSConnection(host, port, context=context)
-            else:
-                self._connection = http.client.HTTPConnection(host, port)
-        self._connection.timeout = self.timeout
-        if self._connection.sock is not None:
-            self._connection.sock.settimeout(self.timeout)
-        return self._connection
+    def _refused(self, head: Head, text: str) -> Exception:
+        if head.status in _PASSING:
+            return _PassingError(f"status {head.status}: {text}", wait_of(head.retry_after))
+        reason = " ".join(head.reason.split())[:80]
+        message = f"{self._where} answered {head.status} {reason}: {text}"
+        if head.status in (400, 413, 422) and about_length(text):
+            return TooLongError(message)
+        hint = "check address and model name"
+        if head.status in (401, 403):
+            hint = "set the key in KETRAG_OPENAI_API_KEY (or OPENAI_API_KEY)"
+        return RefusedError(message, head.status, hint=hint)
 
     @property
     def _where(self) -> str:
-        return f"{self._parts.scheme}://{self._parts.netloc}{self._path}"
+        return f"{self._place.scheme}://{self._place.netloc}{self._path}"
 
 
-def _kind(reply: http.client.HTTPResponse) -> str:
-    return (reply.getheader("Content-Type") or "").split(";")[0].strip().lower()
+def _packed(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def _read(reply: http.client.HTTPResponse, limit: int, seconds: float, stopped: Stopped) -> bytes | None:
-    """The whole content, or None if it is longer than `limit`; a cut reply raises IncompleteRead, one that
-    does not end in time TimeoutError, however steadily it trickles.
-    """
-    parts, size, until = [], 0, time.monotonic() + seconds
-    while part := reply.read1(_SLICE):
-        stopped()
-        parts.append(part)
-        size += len(part)
-        if size > limit:
-            return None
-        if time.monotonic() > until:
-            raise TimeoutError(f"no whole reply after {seconds:g} s")
-    if reply.length:  # read1(n) does not say itself that the content was cut
-        raise http.client.IncompleteRead(b"".join(parts), reply.length)
-    reply.close()  # nor that it is read: the next request would find the connection busy
-    return b"".join(parts)
-
-
-def _reason(content: bytes) -> str:
-    text = content.decode("utf-8", "replace")
+def _parsed(content: bytes, what: str) -> Any:
+    fault = ""
     try:
-        found = json.loads(text)
-        error = found.get("error", found.get("detail", found)) if isinstance(found, dict) else found
-        text = str(error.get("message", error) if isinstance(error, dict) else error)
-    except ValueError:
-        pass
-    return " ".join(text.split())[:300] or "no reason given"
-
-
-def _about_length(text: str) -> bool:
-    plain = text.lower()
-    if "not support" in plain or "unsupported" in plain:  # of a parameter, "max_tokens" for one
-        return False
-    return any(word in plain for word in _ABOUT_LENGTH)
-
-
-def _retry_after(value: str | None) -> float | None:
-    if not value:
-        return None
-    try:
-        return max(float(value), 0.0)
-    except ValueError:
-        pass
-    try:
-        return max(parsedate_to_datetime(value).timestamp() - time.time(), 0.0)
-    except (ValueError, TypeError):
-        return None
+        found = json.loads(content)
+        return without_keys(found) if b"\\" in content else found
+    except (ValueError, RecursionError) as error:
+        fault = str(error)[:SHOWN]
+    raise _PassingError(f"{what} that is no JSON ({fault})")

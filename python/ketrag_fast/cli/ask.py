@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.cli import options, output
 from ketrag_fast.cli.retrieve import for_people, place_of, reasons
+from ketrag_fast.cli.visible import visible
+from ketrag_fast.config.fields import LONGEST_SECONDS
 from ketrag_fast.errors import ConfigError, EmptyQuery
 
 if TYPE_CHECKING:
     from ketrag_fast.types import Answer
+
+
+_MOST_TOKENS = 1_000_000
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -47,8 +52,11 @@ def run(args: argparse.Namespace) -> int:
     """Runs the command."""
     if not args.question.strip():
         raise EmptyQuery("the question is empty")
-    if args.answer_tokens < 1 or not args.answer_seconds > 0:
-        raise ConfigError("--answer-tokens and --answer-seconds must be above 0")
+    if not 0 < args.answer_tokens <= _MOST_TOKENS or not 0 < args.answer_seconds <= LONGEST_SECONDS:
+        raise ConfigError(
+            f"--answer-tokens and --answer-seconds must be above 0, at most {_MOST_TOKENS:,} and "
+            f"{LONGEST_SECONDS:g}"
+        )
     path, _ = options.index_path(args)
     settings = options.query_settings_of(args)
     from ketrag_fast.index import Index
@@ -78,7 +86,7 @@ class _Screen:
 
     def __call__(self, text: str) -> None:
         self._begun = True
-        sys.stdout.write(text)
+        sys.stdout.write(visible(text))
         sys.stdout.flush()
 
     def finish(self, answer: Answer, *, quiet: bool) -> None:

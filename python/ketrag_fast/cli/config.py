@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from ketrag_fast.cli import options, output
+from ketrag_fast.cli.visible import inline
 from ketrag_fast.config import catalogue, names, resolve
 
 
@@ -39,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
         about = {"path": str(path), "origin": origin}
         output.write_json({"schema": "ketrag/config/1", "index": about, "settings": settings})
         return 0
-    rows = [("index", str(path), origin)]
+    rows = [("index", inline(path), origin)]
     rows += [(name, _shown(value), resolved.origins[name]) for name, value in values.items()]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     output.write("\n".join(f"{n:<{widths[0]}}  {v:<{widths[1]}}  {o}" for n, v, o in rows))
@@ -53,4 +54,4 @@ def _flags() -> tuple[str, ...]:
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return "none" if value is None else str(value)
+    return "none" if value is None else inline(value)

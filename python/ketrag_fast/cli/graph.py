@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from ketrag_fast.cli import options, output
+from ketrag_fast.cli.visible import inline
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -35,5 +36,5 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         output.write_json(found.to_json())
     else:
-        output.write("\n".join(found.lines()))
+        output.write("\n".join(inline(line) for line in found.lines()))
     return 0

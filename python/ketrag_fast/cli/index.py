@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.cli import options, output
+from ketrag_fast.cli.visible import inline
 from ketrag_fast.errors import ConfigError, InternalError, KetragError
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         output.write_json({**report.to_json(), "index": str(path), "estimate": compared})
     else:
-        output.write("\n".join([summary(report, str(path)), *_estimate_lines(compared)]))
+        output.write("\n".join([summary(report, inline(path)), *_estimate_lines(compared)]))
     if not args.quiet:
         tell(args, report)
     return output.PARTIAL if report.failures or _cut_short(args, report) else 0
@@ -162,7 +163,7 @@ def tell(args: argparse.Namespace, report: BuildReport) -> None:
                 f"  {stage.name:<16} {stage.how:<8} {stage.seconds:8.3f} s  {output.size_text(stage.bytes)}"
             )
     for name, old, new in report.settings_changed:
-        output.say(f"setting {name}: {old} -> {new}")
+        output.say(inline(f"setting {name}: {old} -> {new}"))
     for what in ("document", "chunk"):
         failed = [failure for failure in report.failures if (failure.code == "chunk") == (what == "chunk")]
         if failed:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ketrag_fast.cli import options, output
+from ketrag_fast.cli.visible import inline
 
 _BRING = """To bring a model to a machine without network: on a machine with one, run
   python -c "from sentence_transformers import SentenceTransformer as S; S('NAME').save('FOLDER')"
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     output.write("builtin  (fitted to the corpus by the build; needs nothing)")
     for model in models:
         size = f"{model.bytes / 1e6:,.0f} MB, {model.dimension} dimensions, reads {model.longest} tokens"
-        output.write(f"{model.spec}  ({model.source}, {model.problem or size})")
+        output.write(inline(f"{model.spec}  ({model.source}, {model.problem or size})"))
     output.write("\n" + _BRING)
     return 0
 
@@ -74,7 +75,7 @@ def _check(args: argparse.Namespace) -> int:
         return 0
     engine = checked.engine
     output.write(
-        f"{checked.spec}: works\n"
+        f"{inline(checked.spec)}: works\n"
         f"fingerprint: {checked.fingerprint}\n"
         f"dimensions: {checked.dimension}\n"
         f"longest input: {checked.longest or 'no limit known'} tokens\n"

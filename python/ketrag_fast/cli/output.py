@@ -8,7 +8,9 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ketrag_fast.cli.visible import in_json, inline, visible
 from ketrag_fast.errors import KetragError
+from ketrag_fast.keys import covered, hidden
 
 _CODES = {
     "config": 2,
@@ -38,25 +40,24 @@ def exit_code(error: KetragError) -> int:
 
 
 def write_json(data: Mapping[str, Any]) -> None:
-    """One JSON document on one line of stdout, at once."""
-    write(json.dumps(data, ensure_ascii=False))
+    """One JSON document on one line of stdout, at once. What a terminal would obey in a text is escaped."""
+    write(_json(data))
 
 
 def write(text: str) -> None:
     """A line (or lines) of the result."""
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(visible(covered(text)) + "\n")
     sys.stdout.flush()
 
 
 def say(text: str) -> None:
     """A line for people, on stderr."""
-    sys.stderr.write(text + "\n")
-    sys.stderr.flush()
+    _tell(visible(hidden(text)))
 
 
 def warn(text: str) -> None:
     """A warning for people."""
-    say(f"{_painted('ketrag: warning:', 33)} {text}")
+    _tell(f"{_painted('ketrag: warning:', 33)} {inline(hidden(text))}")
 
 
 def error_json(error: KetragError) -> dict[str, Any]:
@@ -67,11 +68,11 @@ def error_json(error: KetragError) -> dict[str, Any]:
 def fail(error: KetragError, *, as_json: bool) -> int:
     """Says what went wrong and what to do about it; returns the exit code."""
     if as_json:
-        say(json.dumps(error_json(error), ensure_ascii=False))
+        say(_json(error_json(error)))
     else:
-        say(f"{_painted('ketrag: error:', 31)} {error.message}")
+        _tell(f"{_painted('ketrag: error:', 31)} {inline(error.message)}")
         if error.hint:
-            say(f"{_painted('hint:', 36)} {error.hint}")
+            _tell(f"{_painted('hint:', 36)} {inline(hidden(error.hint))}")
     return exit_code(error)
 
 
@@ -84,13 +85,13 @@ def interrupted(hint: str, *, as_json: bool) -> int:
             )
         )
     else:
-        say(f"\nketrag: interrupted\n{_painted('hint:', 36)} {hint}")
+        _tell(f"\nketrag: interrupted\n{_painted('hint:', 36)} {hint}")
     return INTERRUPTED
 
 
 def list_failures(failures: Iterable[Any]) -> None:
     """The documents that could not be read."""
-    lines = [f"  {failure.document}: {failure.message}" for failure in failures]
+    lines = [f"  {inline(failure.document)}: {inline(failure.message)}" for failure in failures]
     for line in lines[:_SHOWN]:
         say(line)
     if len(lines) > _SHOWN:
@@ -104,6 +105,15 @@ def size_text(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
         count /= 1000
     return f"{count:.1f} GB"
+
+
+def _json(data: Mapping[str, Any]) -> str:
+    return in_json(json.dumps(data, ensure_ascii=False))
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
 
 
 def _painted(text: str, colour: int) -> str:

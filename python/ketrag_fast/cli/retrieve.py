@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ketrag_fast.cli import options, output
+from ketrag_fast.cli.visible import inline, quoted
 from ketrag_fast.errors import ConfigError, DocumentError, EmptyQuery, KetragError
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def for_people(context: Context, explain: bool = False) -> str:
     """The context, and where its passages come from."""
     counted = f"{context.tokens:,} of {context.budget:,} tokens"
     lines = [
-        context.text.rstrip("\n"),
+        quoted(context.text.rstrip("\n")),
         "",
         f"Sources ({context.mode}, {counted}):",
     ]
@@ -89,13 +90,13 @@ def for_people(context: Context, explain: bool = False) -> str:
 def place_of(passage: Passage) -> str:
     """Where a passage stands: document, page if there are pages, span, title."""
     page = "" if passage.page is None else f" p. {passage.page}"
-    title = f"  {passage.title}" if passage.title else ""
-    return f"{passage.document}{page}:{passage.start}-{passage.end}{title}"
+    title = f"  {inline(passage.title)}" if passage.title else ""
+    return f"{inline(passage.document)}{page}:{passage.start}-{passage.end}{title}"
 
 
 def reasons(passage: Passage) -> list[str]:
     """Why a passage is there, a line for each reason."""
-    return [f"      {json.dumps(reason, ensure_ascii=False)}" for reason in passage.why]
+    return [f"      {inline(json.dumps(reason, ensure_ascii=False))}" for reason in passage.why]
 
 
 @dataclass(frozen=True, slots=True)

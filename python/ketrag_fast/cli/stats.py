@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ketrag_fast.cli import options, output
+from ketrag_fast.cli.visible import inline
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -37,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
 def _lines(data: Mapping[str, Any], indent: str) -> Iterator[str]:
     for name, value in data.items():
         if isinstance(value, Mapping):
-            yield f"{indent}{name}:"
+            yield f"{indent}{inline(name)}:"
             yield from _lines(value, indent + "  ")
         elif isinstance(value, (list, tuple)):
             yield f"{indent}{name}: {len(value):,}" if value else f"{indent}{name}: none"
@@ -48,7 +49,7 @@ def _lines(data: Mapping[str, Any], indent: str) -> Iterator[str]:
 
 def _line(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_line(entry)}" for name, entry in value.items())
+        return ", ".join(f"{inline(name)} {_line(entry)}" for name, entry in value.items())
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return f"{value:,.3f}" if isinstance(value, float) else str(value)
+    return f"{value:,.3f}" if isinstance(value, float) else inline(value)

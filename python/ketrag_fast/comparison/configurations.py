@@ -61,15 +61,13 @@ def units_of(settings: Settings) -> tuple[Any, ...]:
 
 def from_file(path: str | Path) -> list[Configuration]:
     """The rows of a TOML file. Raises ConfigError that names file, row and setting."""
-    import tomllib  # here, so that `--help` does not wait for it
+    from ketrag_fast.config.files import read_toml  # here, so that `--help` does not wait for a TOML parser
 
     path = Path(path)
     try:
-        table = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not TOML: {error}") from None
+        table = read_toml(path)
+    except FileNotFoundError:
+        raise ConfigError(f"cannot read {path}: No such file or directory") from None
     rows = table.pop("build", [])
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
         raise ConfigError(f"{path} names no builds", hint="write each as a table [[build]] with a name")

@@ -10,6 +10,7 @@ hashes); "query" settings are used for each question; "run" settings change noth
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -19,6 +20,10 @@ from ketrag_fast.errors import ConfigError
 Concern = Literal["build", "read", "query", "run"]
 Topic = Literal["build", "reading", "query", "embedding", "writing", "running", "common"]
 
+MOST = 2**63 - 1
+"""A number without a bound of its own goes no further: more than there is of anything that is counted."""
+LONGEST_SECONDS = 1e9
+"""Of a time that a setting gives: 31 years, which every clock and lock can still wait for."""
 _TOPICS: dict[Concern, Topic] = {"build": "build", "read": "build", "query": "query", "run": "running"}
 _BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True)
 _BOOLEANS |= dict.fromkeys(("0", "false", "no", "off"), False)
@@ -83,7 +88,7 @@ class Setting:
         if value == "" and isinstance(value, str):
             raise ConfigError(f"{self.name} is empty", hint=f"give {self.expected()}")
         if not (self._fits(value) and self._in_range(value)):
-            raise ConfigError(f"{self.name}: {value!r} is not {self.expected()}")
+            raise ConfigError(f"{self.name}: {shown(value)} is not {self.expected()}")
 
     def parse(self, text: str) -> Any:
         """The value that it gets from text (a flag, an environment variable)."""
@@ -99,7 +104,7 @@ class Setting:
             if wanted in (int, float):
                 return wanted(plain)
         except (KeyError, ValueError):
-            raise ConfigError(f"{self.name}: {text!r} is not {self.expected()}") from None
+            raise ConfigError(f"{self.name}: {shown(text)} is not {self.expected()}") from None
         return plain
 
     def _fits(self, value: Any) -> bool:
@@ -116,12 +121,24 @@ class Setting:
     def _in_range(self, value: Any) -> bool:
         if value is None or isinstance(value, (str, bool)):
             return True
-        above = self.low is None or value >= self.low
-        return math.isfinite(value) and above and (self.high is None or value <= self.high)
+        if isinstance(value, float) and not math.isfinite(value):
+            return False
+        high = MOST if self.high is None else self.high
+        return bool((self.low is None or value >= self.low) and value <= high)
 
     def extended(self, more: Iterable[str]) -> Setting:
         """The same with further choices."""
         return replace(self, choices=tuple(dict.fromkeys((*self.choices, *more))))
+
+
+def shown(value: Any) -> str:
+    """A value as an error shows it: of any length and depth, a bounded text."""
+    short = reprlib.Repr()
+    short.maxstring = short.maxother = 80
+    try:
+        return short.repr(value)[:200]
+    except (ValueError, RecursionError):  # a number of more digits than Python prints
+        return f"a {type(value).__name__}"
 
 
 def declared(cls: type, owner: str = "") -> tuple[Setting, ...]:

@@ -23,8 +23,9 @@ class Settings(SharedSettings):
 
     def __init__(self, **values: Any) -> None:
         known = catalogue()
-        if isinstance(values.get("modes"), (list, tuple)):
-            values["modes"] = ",".join(map(str, values["modes"]))
+        listed = values.get("modes")
+        if isinstance(listed, (list, tuple)) and all(isinstance(mode, str) for mode in listed):
+            values["modes"] = ",".join(listed)
         if isinstance(values.get("modes"), str):  # however it was written: one text for one list
             values["modes"] = ",".join(mode.strip() for mode in values["modes"].split(","))
         unknown = next((name for name in values if name not in known), None)

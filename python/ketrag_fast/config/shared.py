@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ketrag_fast.config.fields import setting
+from ketrag_fast.config.fields import LONGEST_SECONDS, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +113,9 @@ class SharedSettings:
         "a row costs the sum of its parts, or is counted again and printed as the published code does",
         concerns="query",
     )
-    deadline: float | None = setting(None, "seconds that one question may take", concerns="query", low=0)
+    deadline: float | None = setting(
+        None, "seconds that one question may take", concerns="query", low=0, high=LONGEST_SECONDS
+    )
     threads: int = setting(
         0, "cores to use; 0 is all of them", concerns="run", low=0, high=4096, topic="common"
     )
@@ -131,9 +133,15 @@ class SharedSettings:
         "a build stops after so long; the next one goes on. Chunks read by then are published",
         concerns="run",
         low=0,
+        high=LONGEST_SECONDS,
     )
     llm_seconds: float | None = setting(
-        120.0, "seconds that one reply may take; none is no limit", concerns="run", low=0.1, topic="reading"
+        120.0,
+        "seconds that one reply may take; none is no limit",
+        concerns="run",
+        low=0.1,
+        high=LONGEST_SECONDS,
+        topic="reading",
     )
     llm_slots: int = setting(
         0,

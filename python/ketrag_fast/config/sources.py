@@ -61,21 +61,15 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 
 def from_file(path: Path | None) -> dict[str, Any]:
     """The settings of a TOML file. None: `./ketrag.toml` if there is one."""
-    import tomllib  # here, so that `--help` does not wait for it
+    from ketrag_fast.config.files import read_toml  # here, so that `--help` does not wait for a TOML parser
 
     wanted = Path(DEFAULT_FILE) if path is None else path
     try:
-        data = wanted.read_bytes()
+        table = read_toml(wanted)
     except FileNotFoundError:
         if path is None:
             return {}
         raise ConfigError(f"there is no file {path}") from None
-    except OSError as error:
-        raise ConfigError(f"cannot read {wanted}: {error.strerror}") from None
-    try:
-        table = tomllib.loads(data.decode("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{wanted} is not TOML: {error}") from None
     found: dict[str, Any] = {}
     for key, value in table.items():
         name = known(key, f" (in {wanted})")

@@ -13,12 +13,12 @@ embedding = 0.02
 from __future__ import annotations
 
 import datetime as dt
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from ketrag_fast.config.fields import shown
 from ketrag_fast.errors import ConfigError
 
 DEFAULT_FILE: Final = "prices.toml"
@@ -38,6 +38,7 @@ class Price:
     embedding: float | None = None
 
 
+_MOST: Final = 1e12
 FREE: Final = Price(0.0, 0.0, 0.0)
 
 
@@ -79,19 +80,15 @@ def read_prices(path: str | Path | None) -> Prices:
 
     Raises ConfigError that names the entry which makes no sense.
     """
-    import tomllib  # here, so that `--help` does not wait for it
+    from ketrag_fast.config.files import read_toml  # here, so that `--help` does not wait for a TOML parser
 
     wanted = Path(DEFAULT_FILE if path is None else path)
     try:
-        table = tomllib.loads(wanted.read_bytes().decode("utf-8-sig"))
+        table = read_toml(wanted)
     except FileNotFoundError:
         if path is None:
             return Prices()
         raise ConfigError(f"there is no file {wanted}", hint="name a price table: --prices FILE") from None
-    except OSError as error:
-        raise ConfigError(f"cannot read {wanted}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{wanted} is not TOML: {error}") from None
     unknown = sorted(table.keys() - {"date", "models"})
     if unknown:
         raise ConfigError(
@@ -131,6 +128,6 @@ def _price(name: str, entry: object, path: Path) -> Price:
                 f"{path}: models.{name}.{kind} is no price", hint="the prices are " + ", ".join(_KINDS)
             )
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not (number and math.isfinite(value) and value >= 0):
-            raise ConfigError(f"{path}: models.{name}.{kind} must be a number from 0 up, not {value!r}")
+        if not (number and 0 <= value <= _MOST):
+            raise ConfigError(f"{path}: models.{name}.{kind} must be a number from 0 up, not {shown(value)}")
     return Price(**{kind: float(value) for kind, value in entry.items()})

@@ -8,6 +8,7 @@ import re
 from typing import Any, Final
 
 from ketrag_fast.extraction.records import EntityRecord, RelationRecord
+from ketrag_fast.keys import covered
 
 MAX_NAME: Final = 256
 """Characters. A longer name is no name: its record is dropped."""
@@ -37,7 +38,8 @@ def clean(value: Any, *, escaped: bool = True) -> str:
         return ""
     text = _SPACE.sub(" ", value.strip())
     text = html.unescape(text) if escaped else text
-    return _SPACE.sub(" ", _CONTROL.sub("", _SPACE.sub(" ", text))).strip()
+    # What was dropped or read as an entity may have stood between the letters of an endpoint's key.
+    return covered(_SPACE.sub(" ", _CONTROL.sub("", _SPACE.sub(" ", text))).strip())
 
 
 def entity(name: Any, kind: Any, description: Any, *, escaped: bool = True) -> EntityRecord | None:

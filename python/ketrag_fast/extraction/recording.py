@@ -10,6 +10,7 @@ from: `{"schema": "ketrag/recording/1", ...}`. Lines of HippoRAG's layout, `{"co
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,7 +126,10 @@ class RecordingWriter:
         self._aside = path.with_name(path.name + ".part")
         self.count = 0
         with writing(path.parent):
-            self._file = self._aside.open("w", encoding="utf-8", newline="\n")
+            # For its owner alone, as the index is; a file that somebody put there is not written.
+            self._aside.unlink(missing_ok=True)
+            handle = os.open(self._aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            self._file = os.fdopen(handle, "w", encoding="utf-8", newline="\n")
         self._line({"schema": SCHEMA, **(about or {})})
 
     def write(self, document: str, start: int, end: int, extraction: Extraction) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ketrag_fast.config.fields import LONGEST_SECONDS, shown
 from ketrag_fast.declarations.reference import resolved
 from ketrag_fast.errors import (
     BackendError,
@@ -29,9 +30,13 @@ if TYPE_CHECKING:
 
 
 def question_text(text: str, place: int | None) -> str:
-    """A question as the core takes it; EmptyQuery where there is none. `place` is its place among many."""
+    """A question as the core takes it; EmptyQuery where there is none, InputError where it is no text.
+    `place` is its place among many.
+    """
+    where = "the question" if place is None else f"question {place}"
+    if not isinstance(text, str):
+        raise InputError(f"{where} is of type {type(text).__name__}", hint="a question is a text (str)")
     if not text.strip():
-        where = "the question" if place is None else f"question {place}"
         raise EmptyQuery(f"{where} is empty", hint="ask something: a word is enough")
     # A lone surrogate (a byte that was no text) cannot be UTF-8; it is no word either.
     return text.encode("utf-8", "replace").decode("utf-8")
@@ -57,11 +62,15 @@ class Clock:
 
     def __init__(self, seconds: float | None, questions: int) -> None:
         """`seconds` are those of one question."""
-        if seconds is not None and not 0 <= seconds < float("inf"):
-            raise InputError(f"deadline: {seconds} is no number of seconds", hint="give seconds from 0 up")
+        number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+        if seconds is not None and not (number and 0 <= seconds < float("inf")):
+            raise InputError(
+                f"deadline: {shown(seconds)} is no number of seconds",
+                hint="give seconds from 0 up",
+            )
         self._start = time.monotonic()
         self._questions = max(questions, 1)
-        self._seconds = seconds
+        self._seconds = None if seconds is None else min(seconds, LONGEST_SECONDS)
 
     def left(self) -> float | None:
         """For all of them; None without a limit. DeadlineExceeded where nothing is left."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from operator import index
+from typing import Any, Final
 
 from ketrag_fast import _core
 from ketrag_fast.config import Settings
+from ketrag_fast.config.fields import shown
 from ketrag_fast.declarations.system import REST, Recipe
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.systems.registry import registry
@@ -18,10 +20,19 @@ _ENDLESS: Final = 2**62
 
 
 def bounded(tokens: int) -> int:
-    """A budget that the core can count with; ConfigError where it is negative."""
-    if tokens < 0:
-        raise ConfigError(f"budget: {tokens} is negative", hint="give a number of tokens from 0 up")
-    return min(tokens, _ENDLESS)
+    """A budget that the core can count with; ConfigError where it is negative, or no whole number."""
+    number = whole("budget", tokens)
+    if number < 0:
+        raise ConfigError(f"budget: {shown(number)} is negative", hint="give a number of tokens from 0 up")
+    return min(number, _ENDLESS)
+
+
+def whole(name: str, value: Any) -> int:
+    """A whole number, of Python's or NumPy's; ConfigError for anything else."""
+    try:
+        return index(value)
+    except TypeError:
+        raise ConfigError(f"{name}: a {type(value).__name__} is no whole number") from None
 
 
 def request_of(
@@ -35,8 +46,8 @@ def request_of(
     """What the core is asked for; `top` and `deadline` (seconds) are as they stand, the rest is from the
     settings.
     """
-    if top is not None and top < 0:
-        raise ConfigError(f"top: {top} is negative")
+    if top is not None and whole("top", top) < 0:
+        raise ConfigError("top: it is negative", hint="give a number of passages from 0 up")
     found = registry()
     recipe = found.recipe(mode)
     rollover = "none" if recipe.rollover is None else str(settings.value(recipe.rollover))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -16,6 +17,15 @@ STYLES = {
     "ket": ("-----Text source that may be relevant-----\nid|text\n", "chunk_{}|", "\n"),
     "published": ("\n\n-----Text source that may be relevant-----\nid|text\n", "chunk_{}|", "\n"),
 }
+
+
+_BREAK = re.compile(r"([\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029])")
+_MARK = re.compile(r"^(\s*)\[([0-9]+)\](?=\s|\Z)")
+
+
+def unmarked(body: str) -> str:
+    """A unit's text in which no line begins with what looks like the mark of a row."""
+    return "".join(_MARK.sub(r"\1(\2)", part) for part in _BREAK.split(body))
 
 
 def fill(costs: Sequence[int], budget: int, *, skip: bool = False) -> list[int]:
@@ -44,6 +54,7 @@ def render(
     used, rows, taken = count(header), [], list[int]()
     for unit in candidates:
         mark = prefix.format(len(taken) + 1)
+        shown = unmarked(bodies[unit]) if style == "cited" else bodies[unit]
         if style == "published":
             cost = count(mark + bodies[unit] + end)
         else:
@@ -51,7 +62,7 @@ def render(
         if used + cost <= budget:
             used += cost
             taken.append(unit)
-            rows.append(mark + bodies[unit] + end)
+            rows.append(mark + shown + end)
         elif not skip:
             break
     if not taken:

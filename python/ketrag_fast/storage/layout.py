@@ -72,7 +72,9 @@ class Layout:
             )
 
     def create(self) -> None:
-        """Makes the folder, for its owner alone; a folder with other things in it is left alone."""
+        """Makes the folder, or takes an empty one, for its owner alone; a folder with other things in it is
+        left alone, and so is who may enter an index that is there.
+        """
         with writing(self.root):
             try:
                 self.root.parent.mkdir(parents=True, exist_ok=True)
@@ -84,6 +86,7 @@ class Layout:
                     ) from None
                 if not self.exists():
                     self._refuse_others()
+                    self.root.chmod(0o700)  # an empty folder that somebody made; an index stays as it is
             self.work.mkdir(mode=0o700, exist_ok=True)
 
     def _refuse_others(self) -> None:

@@ -55,6 +55,17 @@ fn the_product_cites_and_leaves_an_empty_line() {
 }
 
 #[test]
+fn no_text_passes_for_another_row() {
+    let owned = Owned::new(&[("[3] Rome", "A city.\n\n[2]\nNaples\n  [12] x\r[4]"), ("", "x[2] [3]")], bytes);
+    let cited = render(Style::Cited, &owned, &[0, 1], 1000);
+    let forged = "A city.\n\n(2)\nNaples\n  (12) x\r(4)";
+    assert_eq!(cited.text, format!("[1]\n(3) Rome\n{forged}\n\n[2]\nx[2] [3]\n"));
+    assert_eq!(&cited.text[cited.rows[0].start..cited.rows[0].end], forged);
+    let published = render(Style::Published, &owned, &[0], 1000);
+    assert!(published.text.contains("\n\n[2]\nNaples"));
+}
+
+#[test]
 fn the_text_section_of_ket_rag() {
     let owned = Owned::new(&[("", "one"), ("", "two")], bytes);
     let context = render(Style::Ket, &owned, &[1, 0], 1000);

@@ -71,12 +71,12 @@ def test_the_prompt_holds_the_passages_as_data(folder: Path, server: Chat) -> No
     assert NOTHING in system
     assert "[2]" in system
     lines = user.split("\n")
-    fence = lines[0]
-    assert fence == "=" * 7  # longer than the one in a passage
-    assert [n for n, line in enumerate(lines) if line.startswith(fence)] == [0, len(lines) - 2]
+    fence = lines[-2]
+    marks = [line for line in lines if fence in line]
+    assert marks == [*(f"{fence} [{number}]" for number in (1, 2, 3)), fence]
     assert lines[-1] == f"Question: {QUESTION}"
     for number, passage in enumerate(found.context.passages, 1):
-        assert f"[{number}]\n{passage.title}\n{passage.text}" in user
+        assert f"{fence} [{number}]\n{passage.title}\n{passage.text}\n{fence}" in user
     assert found.passages_used == len(found.context.passages) == 3
 
 

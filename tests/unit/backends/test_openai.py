@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ketrag_fast.backends.addresses import is_loopback
 from ketrag_fast.backends.embedders.openai import OpenAIEmbedder, cut, vectors_of
-from ketrag_fast.backends.http import is_loopback
 from ketrag_fast.backends.openai import parts_of, weight
 from ketrag_fast.backends.patience import Patience
 from ketrag_fast.backends.spending import Account

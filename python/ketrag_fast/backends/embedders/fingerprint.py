@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from ketrag_fast.backends.embedders.folder import ModelFolder
-from ketrag_fast.backends.embedders.protocol import CLOSE, Embedder, Vectors
+from ketrag_fast.backends.embedders.protocol import CLOSE, Cancel, Embedder, Vectors
 from ketrag_fast.backends.embedders.sample import RULE as SAMPLE_RULE
 from ketrag_fast.backends.embedders.sample import SAMPLE
 from ketrag_fast.backends.embedders.windows import RULE
@@ -148,11 +148,13 @@ def closeness(one: Vectors, other: Vectors) -> float:
     return float(cosines.min()) if np.isfinite(cosines).all() else float("nan")
 
 
-def require_same(stored: Identity, embedder: Embedder, *, where: str = "the index") -> float:
+def require_same(
+    stored: Identity, embedder: Embedder, *, where: str = "the index", cancel: Cancel | None = None
+) -> float:
     """Refuses a model that did not make the stored vectors; returns the lowest cosine on the sample.
 
     Engine, precision and place of the model may differ; its fingerprint may not, and neither may its
-    vectors by more than `CLOSE`.
+    vectors by more than `CLOSE`. Cancelled where `cancel` says so.
     """
     if stored.fingerprint != embedder.fingerprint:
         raise ModelMismatch(
@@ -165,7 +167,9 @@ def require_same(stored: Identity, embedder: Embedder, *, where: str = "the inde
     if not stored.sample:
         return 1.0
     alike = stored.dimension == embedder.dimension
-    lowest = closeness(np.asarray(stored.sample, np.float32), embedder.embed(SAMPLE)) if alike else 0.0
+    lowest = 0.0
+    if alike:
+        lowest = closeness(np.asarray(stored.sample, np.float32), embedder.embed(SAMPLE, cancel=cancel))
     if not lowest >= CLOSE:
         raise ModelMismatch(
             f"{embedder.spec} bears the name of the model that built {where}, but gives other vectors "

@@ -19,12 +19,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ketrag_fast.backends.addresses import endpoint
 from ketrag_fast.backends.embedders.fingerprint import of_endpoint
-from ketrag_fast.backends.embedders.protocol import Engine, Role, Streamed, checked, excerpt
+from ketrag_fast.backends.embedders.protocol import Cancel, Engine, Role, Streamed, checked, excerpt
 from ketrag_fast.backends.embedders.windows import average
-from ketrag_fast.backends.http import Client, TooLongError, endpoint
+from ketrag_fast.backends.http import Client
 from ketrag_fast.backends.openai import LETTERS, WEIGHT, key_for, parts_of, weight
 from ketrag_fast.backends.patience import Patience
+from ketrag_fast.backends.refusals import TooLongError
 from ketrag_fast.backends.spending import Account
 from ketrag_fast.errors import BackendError, Cancelled, ConfigError
 
@@ -40,7 +42,9 @@ _NUMBER_BYTES: Final = 32
 
 
 class OpenAIEmbedder(Streamed):
-    """See the module. `longest` (tokens) skips the trial of the endpoint's limit."""
+    """See the module. `longest` (tokens) skips the trial of the endpoint's limit; `cancel` is looked at while
+    it is opened, which asks for one vector (Cancelled where it says so).
+    """
 
     def __init__(
         self,
@@ -51,19 +55,17 @@ class OpenAIEmbedder(Streamed):
         concurrency: int = 4,
         patience: Patience | None = None,
         longest: int | None = None,
+        cancel: Cancel | None = None,
     ) -> None:
         super().__init__()
         self.spec = spec
         self.account = account or Account()
         self._model, url = parts_of(spec)
-        parts = endpoint(url, offline=offline)
-        key = key_for(parts.hostname or "", parts.scheme)
-        path = parts.path.rstrip("/")
-        path = path if path.endswith("/embeddings") else path + "/embeddings"
-        path += f"?{parts.query}" if parts.query else ""
+        place = endpoint(url, offline=offline)
+        key = key_for(place.host, place.scheme)
         if concurrency < 1:
             raise ConfigError("concurrency must be at least 1")
-        self._address = (parts, path, key, patience or Patience())
+        self._address = (place, place.path("/embeddings"), key, patience or Patience())
         self._clients = threading.local()
         self._opened: list[Client] = []
         self._pool = ThreadPoolExecutor(concurrency, thread_name_prefix="ketrag-embed")
@@ -74,9 +76,14 @@ class OpenAIEmbedder(Streamed):
         self._bad = False
         self.longest = longest
         self.dimension = 0
-        self.dimension = int(self._request(["a trial"]).shape[1])
+
+        def wanted() -> None:
+            if cancel is not None and cancel():
+                raise Cancelled("opening the endpoint was stopped")
+
+        self.dimension = int(self._request(["a trial"], wanted).shape[1])
         self.fingerprint = of_endpoint(self._model)
-        self.engine = Engine("openai", "embeddings/1", parts.netloc, "as served", None)
+        self.engine = Engine("openai", "embeddings/1", place.netloc, "as served", None)
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """An estimate of each text's tokens, rather too high than too low for most languages."""
@@ -91,7 +98,7 @@ class OpenAIEmbedder(Streamed):
 
     def _encode(self, texts: Sequence[str], role: Role, tick: Callable[[int], None]) -> NDArray[Any]:
         heavy = [weight(text) for text in texts]
-        limit = self._reads(max(heavy))
+        limit = self._reads(max(heavy), lambda: tick(0))
         pieces: list[str] = []
         owners: list[int] = []
         for owner, (text, size) in enumerate(zip(texts, heavy, strict=True)):
@@ -113,11 +120,16 @@ class OpenAIEmbedder(Streamed):
         groups = iter(_groups(weights))
         running: dict[Future[NDArray[Any]], list[int]] = {}
         stop = threading.Event()
+
+        def wanted() -> None:
+            if stop.is_set():
+                raise Cancelled("embedding was stopped")
+
         try:
             while True:
                 for numbers in islice(groups, 2 * self._concurrency - len(running)):
                     batch = [pieces[number] for number in numbers]
-                    running[self._pool.submit(self._request, batch, stop)] = numbers
+                    running[self._pool.submit(self._request, batch, wanted)] = numbers
                 if not running:
                     return
                 for done in wait(running, LOOK_SECONDS, FIRST_COMPLETED).done:
@@ -128,10 +140,13 @@ class OpenAIEmbedder(Streamed):
             for future in running:
                 future.cancel()
 
-    def _request(self, texts: list[str], stop: threading.Event | None = None) -> NDArray[Any]:
+    def _request(self, texts: list[str], wanted: Callable[[], None]) -> NDArray[Any]:
+        """One batch. `wanted` raises when the work is to end, whatever is waited for."""
+
         def stopped() -> None:
-            if self._closed.is_set() or (stop is not None and stop.is_set()):
+            if self._closed.is_set():
                 raise Cancelled("embedding was stopped")
+            wanted()
 
         booked = sum(map(weight, texts))
         self.account.book(booked)
@@ -150,14 +165,14 @@ class OpenAIEmbedder(Streamed):
             self._opened.append(client)
         return client
 
-    def _reads(self, needed: int) -> int | None:
+    def _reads(self, needed: int, wanted: Callable[[], None]) -> int | None:
         """Tokens that the endpoint is known to read, after trying as many as `needed`; None: enough."""
         for rung in RUNGS if self._given is None else ():
             if self._bad or self._good >= needed:
                 break
             if rung <= self._good:
                 continue
-            if self._read_to_the_end(rung):
+            if self._read_to_the_end(rung, wanted):
                 self._good = rung
             else:
                 self._bad = True
@@ -166,11 +181,11 @@ class OpenAIEmbedder(Streamed):
             raise BackendError(f"{self.spec} does not even read {RUNGS[0]} tokens")
         return None if self._good >= needed else self._good
 
-    def _read_to_the_end(self, rung: int) -> bool:
+    def _read_to_the_end(self, rung: int, wanted: Callable[[], None]) -> bool:
         """Whether a text of so many tokens is neither refused nor cut."""
         body = " ".join(str((7 * n + n * n) % 10) for n in range(rung - 8))
         try:
-            vectors = self._request([f"{body} {end}" for end in _ENDS])
+            vectors = self._request([f"{body} {end}" for end in _ENDS], wanted)
         except TooLongError:
             return False
         return bool(np.abs(vectors[0] - vectors[1]).max() > 1e-4 * np.abs(vectors[0]).max())

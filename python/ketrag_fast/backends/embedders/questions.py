@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -50,6 +51,7 @@ class Questions:
         self._spec = spec
         self._options = options_of(settings, limit)
         self._lock = threading.Lock()
+        self._loaded: Embedder | None = None  # not yet compared with the one that built the index
         self._embedder: Embedder | None = None
         self._recent: Remembered[Vectors] = Remembered(REMEMBERED)
         self._compare_names()
@@ -90,7 +92,7 @@ class Questions:
             found = self._recent.known(questions)  # others may have asked the same while this waited
             new = [text for text in dict.fromkeys(questions) if text not in found]
             if new:
-                vectors = self._ready().embed(new, "query", None, lambda: limit.reached)
+                vectors = self._ready(limit).embed(new, "query", None, lambda: limit.reached)
                 made = dict(zip(new, vectors, strict=True))
                 self._recent.add(made)
                 found |= made
@@ -106,16 +108,31 @@ class Questions:
             with self._lock:
                 self._ready()
 
-    def _ready(self) -> Embedder:
+    def _ready(self, limit: Limited | None = None) -> Embedder:
+        """The model; Cancelled once the limit is reached. One that computes in this process is loaded whole
+        first, and then stays; an endpoint is left at once.
+        """
+
+        def cancel() -> bool:
+            return limit is not None and limit.reached
+
+        if self._loaded is None:
+            self._loaded = load(self._spec, replace(self._options, cancel=cancel))
         if self._embedder is None:
-            loaded = load(self._spec, self._options)
-            require_same(self._stored, loaded)
-            self._embedder = loaded
+            try:
+                require_same(self._stored, self._loaded, cancel=cancel)
+            except ModelMismatch:
+                self._forget()
+                raise
+            self._embedder = self._loaded
         return self._embedder
+
+    def _forget(self) -> None:
+        loaded, self._loaded, self._embedder = self._loaded, None, None
+        if loaded is not None:
+            loaded.close()
 
     def close(self) -> None:
         """Lets go of the model."""
         with self._lock:
-            if self._embedder is not None:
-                self._embedder.close()
-                self._embedder = None
+            self._forget()

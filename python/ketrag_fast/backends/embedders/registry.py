@@ -16,7 +16,7 @@ from typing import Final
 from ketrag_fast.backends.embedders.find import is_name, resolve
 from ketrag_fast.backends.embedders.fingerprint import of_endpoint, of_folder
 from ketrag_fast.backends.embedders.folder import ModelFolder, look
-from ketrag_fast.backends.embedders.protocol import Embedder, Precision, Streamed
+from ketrag_fast.backends.embedders.protocol import Cancel, Embedder, Precision, Streamed
 from ketrag_fast.backends.spending import Account, SpendingLimit
 from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, NetworkForbidden
 
@@ -32,7 +32,8 @@ _FOLDERS: Final = frozenset(("sentence-transformers", "native", "local"))
 class Options:
     """How a model is loaded. None of these is part of its fingerprint.
 
-    `limit` is what the endpoint may cost, together with whatever shares that limit.
+    `limit` is what the endpoint may cost, together with whatever shares that limit. `cancel` is looked at
+    while an endpoint is opened; Cancelled is then raised.
     """
 
     precision: Precision = "auto"
@@ -43,6 +44,7 @@ class Options:
     limit: SpendingLimit | None = None
     usd_per_million: float | None = None
     concurrency: int = 4
+    cancel: Cancel | None = None
 
 
 def parse(spec: str) -> tuple[str, str]:
@@ -145,7 +147,13 @@ def _openai(spec: str, _: str, options: Options) -> Embedder:
     from ketrag_fast.backends.embedders.openai import OpenAIEmbedder
 
     account = Account(options.usd_per_million, options.limit)
-    return OpenAIEmbedder(spec, offline=options.offline, account=account, concurrency=options.concurrency)
+    return OpenAIEmbedder(
+        spec,
+        offline=options.offline,
+        account=account,
+        concurrency=options.concurrency,
+        cancel=options.cancel,
+    )
 
 
 def _vectors(spec: str, folder: str, _: Options) -> Embedder:

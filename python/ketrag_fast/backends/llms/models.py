@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from ketrag_fast.backends.llms.protocol import LanguageModel, ModelIdentity
+from ketrag_fast.backends.llms.protocol import Cancel, LanguageModel, Loadable, ModelIdentity
 from ketrag_fast.backends.llms.registry import ModelOptions, open_model, parse_spec
 from ketrag_fast.backends.spending import Account, SpendingLimit
 from ketrag_fast.config import Settings
-from ketrag_fast.errors import DeadlineExceeded
+from ketrag_fast.errors import Cancelled, DeadlineExceeded
+from ketrag_fast.progress import Limited
 
 
 class Models:
@@ -41,17 +43,25 @@ class Models:
 
     @contextmanager
     def lend(self, spec: str, seconds: float | None = None) -> Iterator[LanguageModel]:
-        """The model of a spec, for the caller alone until the `with` ends. Raises what opening it raises, and
-        DeadlineExceeded where others keep it busy for longer than `seconds`.
+        """The model of a spec, opened, for the caller alone until the `with` ends. Raises what opening it
+        raises, and DeadlineExceeded where that takes longer than `seconds`, or others keep it busy so long.
         """
         opened = self._find(spec)
-        if not opened.busy.acquire(timeout=-1 if seconds is None else max(seconds, 0.0)):
+        limit = Limited(None, seconds, time.monotonic())
+        left = limit.left
+        if not opened.busy.acquire(timeout=-1 if left is None else left):
             raise DeadlineExceeded(
                 f"{spec} was busy with other questions until the deadline",
                 hint="give more seconds, or ask fewer questions at once",
             )
         try:
-            yield self._ready(spec, opened)
+            try:
+                model = self._ready(spec, opened, None if seconds is None else lambda: limit.reached)
+            except Cancelled:
+                raise DeadlineExceeded(
+                    f"{spec} was not opened before the deadline", hint="give more seconds, or another model"
+                ) from None
+            yield model
         finally:
             opened.busy.release()
 
@@ -68,12 +78,16 @@ class Models:
         with self._lock:
             return self._opened.setdefault(spec, _Opened())
 
-    def _ready(self, spec: str, opened: _Opened) -> LanguageModel:
-        """Opens the model with the first use; the caller holds its lock, and no other model waits."""
+    def _ready(self, spec: str, opened: _Opened, cancel: Cancel | None = None) -> LanguageModel:
+        """Opens the model with the first use; the caller holds its lock, and no other model waits. Cancelled
+        where `cancel` says so; a model that computes in this process then has loaded its weights, too.
+        """
         if opened.model is None:
             if not self._priced and parse_spec(spec)[0] == "openai":
                 Account(None, self.limit)  # raises, and says what to give
-            opened.model = open_model(spec, self._options)
+            opened.model = open_model(spec, replace(self._options, cancel=cancel))
+        if cancel is not None and isinstance(opened.model, Loadable):
+            opened.model.load(cancel)
         return opened.model
 
     def close(self) -> None:

@@ -13,16 +13,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from itertools import islice
-from queue import Empty, SimpleQueue
 from typing import Final
 
-from ketrag_fast.backends.http import (
-    Client,
-    RefusedError,
-    TooLongError,
-    UnreachableError,
-    endpoint,
-)
+from ketrag_fast.backends.addresses import endpoint
+from ketrag_fast.backends.http import Client
 from ketrag_fast.backends.llms.openai_messages import (
     EMPTY,
     FORMS,
@@ -39,8 +33,10 @@ from ketrag_fast.backends.llms.protocol import Cancel, Finish, Limits, ModelIden
 from ketrag_fast.backends.llms.registry import ModelOptions
 from ketrag_fast.backends.openai import key_for, parts_of, weight
 from ketrag_fast.backends.patience import Patience
+from ketrag_fast.backends.refusals import RefusedError, TooLongError, UnreachableError
 from ketrag_fast.backends.spending import Account, LimitReachedError
 from ketrag_fast.errors import BackendError, Cancelled
+from ketrag_fast.keys import Cover
 
 CONCURRENCY: Final = 4
 LOOK_SECONDS: Final = 0.1
@@ -52,6 +48,8 @@ IN_A_ROW: Final = 3
 _BASE_BYTES: Final = 1_000_000
 _TOKEN_BYTES: Final = 64
 _LIST_BYTES: Final = 4_000_000
+LIST_SECONDS: Final = 10.0
+"""For the list of models, all attempts together: who is silent about it may still answer."""
 _SHOWN: Final = 8
 
 
@@ -67,19 +65,19 @@ def open_model(spec: str, rest: str, options: ModelOptions) -> OpenAIModel:
 class OpenAIModel:
     """See the module. Opening asks the endpoint which models it serves, if it tells.
 
-    Raises ConfigError (the address), NetworkForbidden, BackendError (nobody there, the key, the model).
+    Raises ConfigError (the address), NetworkForbidden, BackendError (nobody there, the key, the model), and
+    Cancelled where the options' `cancel` says so.
     """
 
     def __init__(self, spec: str, options: ModelOptions | None = None) -> None:
         options = options or ModelOptions()
         self._model, url = parts_of(spec)
-        parts = endpoint(url, offline=options.offline)
-        path = parts.path.rstrip("/").removesuffix("/chat/completions")
-        query = f"?{parts.query}" if parts.query else ""
-        key = key_for(parts.hostname or "", parts.scheme)
+        place = endpoint(url, offline=options.offline)
+        place = replace(place, base=place.base.removesuffix("/chat/completions"))
+        key = key_for(place.host, place.scheme)
         self._patience = options.patience or Patience()
-        self._address = (parts, f"{path}/chat/completions{query}", key, self._patience)
-        self._models_address = (parts, f"{path}/models{query}", key, self._patience)
+        self._address = (place, place.path("/chat/completions"), key, self._patience)
+        self._models_address = (place, place.path("/models"), key, self._patience)
         self.account = options.account or Account()
         self._slots = options.slots or CONCURRENCY
         self._known: tuple[int, frozenset[str]] = (0, frozenset())
@@ -87,9 +85,9 @@ class OpenAIModel:
         self._clients = threading.local()
         self._opened: list[Client] = []
         self._closed = threading.Event()
-        self._served, context = self._look()
+        self._served, context = self._look(options.cancel)
         self.identity = ModelIdentity(
-            spec, fingerprint(self._model), options.context or context, {"endpoint": parts.netloc}
+            spec, fingerprint(self._model), options.context or context, {"endpoint": place.netloc}
         )
 
     # ------------------------------------------------------------ the protocol
@@ -142,60 +140,41 @@ class OpenAIModel:
                             )
                     if cancel is not None and cancel():
                         stop.set()
-                        self._abort()
                         for prompt, began in running.values():
                             yield ModelReply(prompt.number, "", "cancelled", seconds=time.monotonic() - began)
                         return
             finally:  # the first fault, or the wish to stop, ends the rest without waiting for its replies
                 stop.set()
-                self._abort()
 
     def stream(
         self, prompt: Prompt, limits: Limits, cancel: Cancel | None = None
     ) -> Iterator[str | ModelReply]:
-        """See the protocol."""
-        events: SimpleQueue[str | ModelReply | BaseException] = SimpleQueue()
-        stop = threading.Event()
+        """See the protocol. `limits.seconds` bound all of it: connecting, every attempt, every pause."""
         began = time.monotonic()
         said: list[str] = []
 
-        def read() -> None:
-            try:
-                for piece in self._stream(prompt, limits, stop):
-                    events.put(piece)
-            except BaseException as error:  # noqa: BLE001 - raised by who reads the queue
-                events.put(error)
+        def stopped() -> None:
+            self._alive()
+            if cancel is not None and cancel():
+                raise Cancelled("the model was stopped")
+            if limits.seconds is not None and time.monotonic() - began > limits.seconds:
+                raise _TimeUpError
 
-        thread = threading.Thread(target=read, name="ketrag-stream", daemon=True)
-        thread.start()
         try:
-            while True:
-                try:
-                    item = events.get(timeout=LOOK_SECONDS)
-                except Empty:
-                    item = None
-                if isinstance(item, ModelReply):
-                    yield item
-                    return
-                if isinstance(item, BaseException):
-                    raise item
-                if item is not None:
-                    said.append(item)
-                    yield item
-                if cancel is not None and cancel():
-                    yield ModelReply(
-                        prompt.number, "".join(said), "cancelled", seconds=time.monotonic() - began
-                    )
-                    return
-        finally:
-            stop.set()
-            self._abort()
-            thread.join(2.0)
+            for part in self._stream(prompt, limits, stopped):
+                if isinstance(part, str):
+                    said.append(part)
+                yield part
+        except Cancelled:
+            yield ModelReply(prompt.number, "".join(said), "cancelled", seconds=time.monotonic() - began)
 
     def close(self) -> None:
         """Ends all connections."""
         self._closed.set()
-        self._abort()
+        with self._lock:
+            clients, self._opened = self._opened, []
+        for client in clients:
+            client.close()
 
     # ------------------------------------------------------------ one request
 
@@ -254,13 +233,15 @@ class OpenAIModel:
             sent, received = (part.tokens_in, part.tokens_out) if part else (0, 0)
             self.account.settle(booked, sent, limits.tokens, received)
 
-    def _stream(self, prompt: Prompt, limits: Limits, stop: threading.Event) -> Iterator[str | ModelReply]:
+    def _stream(
+        self, prompt: Prompt, limits: Limits, stopped: Callable[[], None]
+    ) -> Iterator[str | ModelReply]:
         began = time.monotonic()
         client = self._client(limits)
-        stopped = self._stopper(client, limits, stop)
         booked = self._weight(prompt)
         self.account.book(booked, limits.tokens)
         said: list[str] = []
+        cover = Cover()  # a key may come cut in two
         finish: Finish = "stop"
         usage = ReplyPart("", "stop", None, None)
         size = _BASE_BYTES + limits.tokens * 16 * _TOKEN_BYTES  # each token comes in an event of its own
@@ -274,9 +255,9 @@ class OpenAIModel:
                         if part.tokens_in is not None:
                             usage = part
                         finish = part.finish if part.finish != "stop" else finish
-                        if part.text:
-                            said.append(part.text)
-                            yield part.text
+                        if text := cover.feed(part.text):
+                            said.append(text)
+                            yield text
                     self._learn(form, spared)
                     break
                 except RefusedError as error:
@@ -290,6 +271,9 @@ class OpenAIModel:
             self.account.settle(
                 booked, sent, limits.tokens, weight("".join(said)) if received is None else received
             )
+        if text := cover.finish():
+            said.append(text)
+            yield text
         text = "".join(said)
         out = weight(text) if usage.tokens_out is None else usage.tokens_out
         problem = None if text.strip() or finish == "time" else EMPTY
@@ -314,12 +298,26 @@ class OpenAIModel:
 
     # ------------------------------------------------------------ the endpoint
 
-    def _look(self) -> tuple[tuple[str, ...], int | None]:
+    def _look(self, cancel: Cancel | None) -> tuple[tuple[str, ...], int | None]:
         """The models that the endpoint lists, if it does, and ours's context, if it tells."""
-        once = replace(self._patience, attempts=min(self._patience.attempts, 2))
+        once = replace(
+            self._patience,
+            attempts=min(self._patience.attempts, 2),
+            timeout=min(self._patience.timeout, LIST_SECONDS),
+        )
         client = Client(*self._models_address[:3], once)
+        end = time.monotonic() + LIST_SECONDS
+
+        def stopped() -> None:
+            if cancel is not None and cancel():
+                raise Cancelled("opening the model was stopped")
+            if time.monotonic() > end:
+                raise _TimeUpError
+
         try:
-            found = client.get(_LIST_BYTES, self._alive)
+            found = client.get(_LIST_BYTES, stopped)
+        except _TimeUpError:
+            return (), None
         except UnreachableError:
             raise
         except RefusedError as error:
@@ -352,8 +350,7 @@ class OpenAIModel:
             if stop.is_set() or self._closed.is_set():
                 raise Cancelled("the model was stopped")
             # Pauses between attempts are the endpoint's wish and no part of a reply's seconds.
-            spent = 0.0 if client.began is None else time.monotonic() - client.began
-            if limits.seconds is not None and spent > limits.seconds:
+            if limits.seconds is not None and client.spent > limits.seconds:
                 raise _TimeUpError
 
         return stopped
@@ -368,15 +365,9 @@ class OpenAIModel:
             client = self._clients.client = Client(*self._address)
             with self._lock:
                 self._opened.append(client)
-        client.began = None
+        client.spent = 0.0
         client.timeout = LONGEST_SECONDS if limits.seconds is None else max(limits.seconds, LOOK_SECONDS)
         return client
-
-    def _abort(self) -> None:
-        with self._lock:
-            clients, self._opened = self._opened, []
-        for client in clients:
-            client.abort()
 
     def _weight(self, prompt: Prompt) -> int:
         parts = [prompt.instructions, prompt.text, *(part for turn in prompt.turns for part in turn)]

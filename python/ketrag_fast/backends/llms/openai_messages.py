@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from ketrag_fast.backends.http import RefusedError
 from ketrag_fast.backends.llms.protocol import Finish, Limits, Prompt
+from ketrag_fast.backends.refusals import RefusedError
 from ketrag_fast.errors import BackendError
 
 _SHOWN: Final = 8

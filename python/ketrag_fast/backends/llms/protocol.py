@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 Cancel = Callable[[], bool]
 """True asks to stop; looked at between tokens, or several times a second where others compute."""
@@ -109,3 +109,11 @@ class LanguageModel(Protocol):
 
     def close(self) -> None:
         """Gives back memory and connections."""
+
+
+@runtime_checkable
+class Loadable(Protocol):
+    """What a model has beside, if its weights are loaded by the first text: time is then counted for that."""
+
+    def load(self, cancel: Cancel | None = None) -> None:
+        """Loads them now; Cancelled where `cancel` says so."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Final, cast
 
-from ketrag_fast.backends.llms.protocol import LanguageModel
+from ketrag_fast.backends.llms.protocol import Cancel, LanguageModel
 from ketrag_fast.backends.patience import Patience
 from ketrag_fast.backends.spending import Account
 from ketrag_fast.errors import ConfigError
@@ -33,6 +33,7 @@ class ModelOptions:
     `slots`: replies under way at once (0 lets the backend choose). `context`: tokens of prompt and reply
     together that memory is taken for (None: as many as the work needs). `threads`: 0 is all cores.
     `account` counts and limits what an endpoint costs; `patience` says how often and how long to try.
+    `cancel` is looked at while the model is opened; Cancelled is then raised.
     """
 
     offline: bool = False
@@ -41,6 +42,7 @@ class ModelOptions:
     threads: int = 0
     account: Account | None = None
     patience: Patience | None = None
+    cancel: Cancel | None = None
 
     def __post_init__(self) -> None:
         if self.slots < 0 or self.threads < 0 or (self.context is not None and self.context < 1):

@@ -423,3 +423,40 @@ def test_silence_and_no_sockets(
     check(next(opened.replies(prompts()[:1], LIMITS)))
     opened.close()
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_deadline_holds_while_weights_are_loaded_and_while_a_prompt_is_read(
+    tiny_gguf: Path, tmp_path: Path
+) -> None:
+    """Loading ends where it is asked to, and the next question loads again; a prompt's evaluation too."""
+    from ketrag_fast import Document, Index, Settings
+    from ketrag_fast.errors import Cancelled, DeadlineExceeded
+
+    asked: list[int] = []
+
+    def at_once() -> bool:
+        asked.append(1)
+        return True
+
+    model = LlamaCppModel(tiny_gguf)
+    with pytest.raises(Cancelled):
+        model.load(at_once)
+    assert asked
+
+    def interrupt() -> bool:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model.load(interrupt)
+    model.load()
+    assert model.count("Fram") > 0
+    model.close()
+    documents = [Document(f"d{n}", f"The Fram sailed {n} times. " * 300) for n in range(4)]
+    with Index.build(documents, tmp_path / "index", settings=Settings(threads=1)) as index:
+        try:
+            found = index.ask("Who sailed?", llm=f"llama-cpp:{tiny_gguf}", budget=1500, deadline=0.02)
+            assert found.finish in ("time", "stop", "length", "repetition")
+        except DeadlineExceeded:
+            pass
+        again = index.ask("Who sailed?", llm=f"llama-cpp:{tiny_gguf}", budget=100, tokens=8)
+        assert again.finish != "time"

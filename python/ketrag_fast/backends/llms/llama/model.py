@@ -170,13 +170,12 @@ class LlamaCppModel:
         finally:
             self._busy = False
 
-    @property
-    def _ready(self) -> Slots:
-        """The weights, loaded."""
+    def load(self, cancel: Cancel | None = None) -> None:
+        """Loads the weights, if they are not; Cancelled where `cancel` says so meanwhile."""
         if self._opened is None:
             free = free_memory()
             require_memory(self._file, free)
-            weights = self._weights = Weights(self._file.path)
+            weights = self._weights = Weights(self._file.path, cancel)
             source = None if self._template == PLAIN else self._file.template
             template = ChatTemplate(source, weights.sign(weights.bos), weights.sign(weights.eos))
             self._opened = Slots(
@@ -192,4 +191,10 @@ class LlamaCppModel:
                 flash=self._tuning.flash,
                 free=None if free is None else free - self._file.size,
             )
+
+    @property
+    def _ready(self) -> Slots:
+        """The weights, loaded."""
+        self.load()
+        assert self._opened is not None  # noqa: S101 - they were loaded
         return self._opened

@@ -11,7 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from ketrag_fast.backends.embedders.quiet import need
-from ketrag_fast.errors import BackendError
+from ketrag_fast.backends.llms.protocol import Cancel
+from ketrag_fast.errors import BackendError, Cancelled
 
 EXTRA: Final = "llm"
 _ERROR: Final = 3  # ggml.h: GGML_LOG_LEVEL_ERROR
@@ -45,12 +46,32 @@ def complaint() -> str:
 
 
 class Weights:
-    """Loads the file. Raises BackendMissing, BackendError. Free it with `close`."""
+    """Loads the file. Raises BackendMissing, BackendError, and Cancelled where `cancel` says so meanwhile.
+    Free it with `close`.
+    """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, cancel: Cancel | None = None) -> None:
         self.api = library()
         parameters = self.api.llama_model_default_params()
+        raised: list[BaseException] = []
+
+        def go_on(_share: float, _data: object) -> bool:
+            try:
+                return cancel is None or not cancel()
+            except BaseException as error:  # noqa: BLE001 - raised again below: it cannot pass through C
+                raised.append(error)
+                return False
+
+        callback = self.api.llama_progress_callback(go_on)
+        if cancel is not None:
+            parameters.progress_callback = callback
         self.pointer = self.api.llama_model_load_from_file(str(path).encode("utf-8"), parameters)
+        if not self.pointer and cancel is not None:
+            if raised:
+                raise raised[0]
+            if cancel():
+                complaint()
+                raise Cancelled(f"loading {path} was stopped")
         if not self.pointer:
             raise BackendError(
                 f"llama.cpp cannot load {path}: {complaint()}",

@@ -1,0 +1,50 @@
+"""Text of strangers on a terminal: what would move the cursor, change colours, turn the writing direction or
+begin a line of its own is shown as a picture (␛) or an escape (`\\x9b`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+
+def _escape(number: int) -> str:
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 1 << 16 else f"\\U{number:08x}"
+
+
+def _json_escape(number: int) -> str:
+    if number < 1 << 16:
+        return f"\\u{number:04x}"
+    high, low = divmod(number - (1 << 16), 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
+
+
+_TURNING: Final = (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_UNSEEN: Final = (0x2028, 0x2029, 0xFEFF, *range(0xFFF9, 0xFFFC), *range(0xE0000, 0xE0080))
+_OTHERS: Final = (*range(0x80, 0xA0), *_TURNING, *_UNSEEN)
+_LINE: Final = {n: chr(0x2400 + n) for n in range(0x20)} | {0x7F: "␡"} | {n: _escape(n) for n in _OTHERS}
+_LINES: Final = {n: shown for n, shown in _LINE.items() if n not in (0x09, 0x0A)}
+_JSON: Final = {n: _json_escape(n) for n in (0x7F, *_OTHERS)}
+_SOURCES: Final = re.compile(r"^(?=[^\S\n]*(?:Sources(?: \(|:)|\[\d+\][^\S\n]+\S))", re.MULTILINE)
+
+
+def visible(text: str) -> str:
+    """Lines and tabs stay as they are."""
+    return text.replace("\r\n", "\n").translate(_LINES)
+
+
+def inline(text: object) -> str:
+    """On one line: what stands in a list, a table or a message."""
+    return str(text).translate(_LINE)
+
+
+def in_json(text: str) -> str:
+    """What JSON leaves as it is and a terminal obeys, as JSON's own escapes: who reads it gets the same."""
+    return text.translate(_JSON)
+
+
+def quoted(text: str) -> str:
+    """A text above a list of sources: its lines that could be taken for such a list begin with a mark."""
+    return _SOURCES.sub("> ", text)
