@@ -2,7 +2,7 @@
 
 use super::attention::{attend, Distances, Heads, Scratch};
 use super::norm::Norm;
-use super::product::{any_tile, Layout, Linear, Then};
+use super::product::{any_tile, Layout, Linear, Next, Then};
 #[cfg(target_arch = "x86_64")]
 use super::simd::avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
@@ -33,6 +33,7 @@ pub trait Machine: Lanes {
         ks: usize,
         c: *mut f32,
         ldc: usize,
+        next: Next,
     );
     /// # Safety
     /// The instructions of `Self`.
@@ -58,7 +59,7 @@ macro_rules! machine {
             #[inline(always)]
             unsafe fn block<const LOW: bool>(
                 rows: usize, vectors: usize, k: usize, a: *const f32, lda: usize,
-                b: *const f32, vs: usize, ks: usize, c: *mut f32, ldc: usize,
+                b: *const f32, vs: usize, ks: usize, c: *mut f32, ldc: usize, next: Next,
             ) {
                 // Inlined at its four callers, its many tiles would be compiled four times.
                 #[inline(never)]
@@ -66,13 +67,13 @@ macro_rules! machine {
                 #[allow(clippy::too_many_arguments)]
                 unsafe fn go<S: Lanes, const LOW: bool>(
                     rows: usize, vectors: usize, k: usize, a: *const f32, lda: usize,
-                    b: *const f32, vs: usize, ks: usize, c: *mut f32, ldc: usize,
+                    b: *const f32, vs: usize, ks: usize, c: *mut f32, ldc: usize, next: Next,
                 ) {
                     // SAFETY: the caller's promise.
-                    unsafe { any_tile::<S, LOW>(rows, vectors, k, a, lda, b, vs, ks, c, ldc) }
+                    unsafe { any_tile::<S, LOW>(rows, vectors, k, a, lda, b, vs, ks, c, ldc, next) }
                 }
                 // SAFETY: the caller's promise.
-                unsafe { go::<Self, LOW>(rows, vectors, k, a, lda, b, vs, ks, c, ldc) }
+                unsafe { go::<Self, LOW>(rows, vectors, k, a, lda, b, vs, ks, c, ldc, next) }
             }
             unsafe fn linear<const LOW: bool>(layer: &Linear, rows: usize, input: &[f32], then: Then<'_>) {
                 $(#[$features])*
