@@ -165,7 +165,7 @@ pub unsafe fn any_tile<S: Lanes, const LOW: bool>(
             }
         };
     }
-    if vectors == 1 {
+    if vectors == 1 || S::NV == 1 {
         rows!(1)
     } else if vectors == 2 || S::NV == 2 {
         rows!(2)
@@ -266,6 +266,11 @@ impl Linear {
         let mut own = Buffer::new(outputs);
         own.copy_from_slice(bias);
         Self { packed, bias: own, layout, inner, outputs }
+    }
+
+    /// Words in a row of the input.
+    pub fn inputs(&self) -> usize {
+        self.inner
     }
 
     /// Words in a row of the result as an operand.

@@ -21,7 +21,7 @@ pub mod wide;
 /// Every method needs the instructions of its type; those with pointers need `N` readable (or
 /// writable) elements there. Pointers need no alignment beyond their element's.
 pub trait Lanes: Copy + 'static {
-    /// Lanes of a vector; even.
+    /// Lanes of a vector; a power of two.
     const N: usize;
     /// Vectors side by side in a register block, at most 4.
     const NV: usize;
