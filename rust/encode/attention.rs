@@ -188,7 +188,19 @@ unsafe fn scores<S: Machine, const LOW: bool>(
                 let a = queries.add(r * stride);
                 let b = keys.as_ptr().add(first * width);
                 let c = out.as_mut_ptr().add(r * padded + first);
-                S::block::<LOW>(rows, vectors, width, a, stride, b, S::N * width, S::N, c, padded, Next::NONE);
+                S::block::<LOW>(
+                    rows,
+                    vectors,
+                    width,
+                    a,
+                    stride,
+                    b,
+                    S::N * width,
+                    S::N,
+                    c,
+                    padded,
+                    Next::NONE,
+                );
             }
         }
     }

@@ -3,8 +3,8 @@
 use super::attention::{Distances, Heads};
 use super::body::{Body, Layer, Layers};
 use super::buffer::Buffer;
-use super::config::{unsupported, Config, Family};
 use super::bytes::product::Linear as ByteLinear;
+use super::config::{unsupported, Config, Family};
 use super::machine::{Form, Kernel};
 use super::norm::Norm;
 use super::product::{Layout, Linear};

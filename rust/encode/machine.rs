@@ -7,10 +7,10 @@ use super::product::{any_tile, Layout, Linear, Next, Then};
 use super::simd::avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 use super::simd::avx512::{Avx512, Avx512Bf16};
-use super::simd::plain::Plain;
-use super::simd::Lanes;
 #[cfg(target_arch = "x86_64")]
 use super::simd::pair::Pair;
+use super::simd::plain::Plain;
+use super::simd::Lanes;
 #[cfg(target_arch = "x86_64")]
 use super::tiles::grant::{tiles, Tiles};
 use crate::error::{Error, Result};

@@ -113,11 +113,8 @@ unsafe fn word<S: Lanes, const LOW: bool, const R: usize, const NV: usize>(
         for r in 0..R {
             let x = S::spread(a.add(r * lda));
             for v in 0..NV {
-                sums[r][v] = if LOW {
-                    S::dot2(sums[r][v], x, column[v])
-                } else {
-                    S::fma(x, column[v], sums[r][v])
-                };
+                sums[r][v] =
+                    if LOW { S::dot2(sums[r][v], x, column[v]) } else { S::fma(x, column[v], sums[r][v]) };
             }
         }
     }

@@ -1,8 +1,7 @@
 //! Products of bytes by tiles (AMX), a panel of 32 outputs and 32 rows at a time.
 
 use super::dot::{Dot, Portable};
-use super::{HALF_WORDS, PANEL, STEP, STEP_WORDS};
-use crate::encode::product::Next;
+use super::{HALF_WORDS, PANEL, STEP};
 use crate::encode::tiles::amx::On;
 use std::arch::asm;
 
@@ -59,15 +58,16 @@ impl Dot for Amx {
         stride: usize,
         mut b: *const i32,
         c: *mut i32,
-        next: Next,
     ) {
-        let (bytes, line) = (stride * 4, PANEL * 4);
-        let mut next = next;
+        let (bytes, line, half) = (stride * 4, PANEL * 4, steps * HALF_WORDS);
         // SAFETY: a tile's load reads 16 rows of 64 bytes and its store writes them, which the caller
         // promises are there; asking for a line needs nothing to be there.
         unsafe {
             asm!(
-                "tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3",
+                "tilezero tmm0",
+                "tilezero tmm1",
+                "tilezero tmm2",
+                "tilezero tmm3",
                 options(nomem, nostack, preserves_flags)
             );
             for _ in 0..steps {
@@ -75,12 +75,12 @@ impl Dot for Amx {
                     asm!(
                         "tileloadd tmm4, [{a} + {l}]", "tileloadd tmm6, [{b} + {s}]",
                         "tdpbusd tmm0, tmm4, tmm6",
-                        "tileloadd tmm7, [{b} + {s} + 1024]",
+                        "tileloadd tmm7, [{e} + {s}]",
                         "tdpbusd tmm1, tmm4, tmm7",
                         "tileloadd tmm5, [{d} + {l}]",
                         "tdpbusd tmm2, tmm5, tmm6",
                         "tdpbusd tmm3, tmm5, tmm7",
-                        a = in(reg) a, d = in(reg) a.wrapping_add(16 * stride), b = in(reg) b,
+                        a = in(reg) a, d = in(reg) a.wrapping_add(16 * stride), b = in(reg) b, e = in(reg) b.wrapping_add(half),
                         l = in(reg) bytes, s = in(reg) LINE,
                         options(nostack, preserves_flags, readonly)
                     );
@@ -88,18 +88,15 @@ impl Dot for Amx {
                     asm!(
                         "tileloadd tmm4, [{a} + {l}]", "tileloadd tmm6, [{b} + {s}]",
                         "tdpbusd tmm0, tmm4, tmm6",
-                        "tileloadd tmm7, [{b} + {s} + 1024]",
+                        "tileloadd tmm7, [{e} + {s}]",
                         "tdpbusd tmm1, tmm4, tmm7",
-                        a = in(reg) a, b = in(reg) b, l = in(reg) bytes, s = in(reg) LINE,
+                        a = in(reg) a, b = in(reg) b, e = in(reg) b.wrapping_add(half),
+                        l = in(reg) bytes, s = in(reg) LINE,
                         options(nostack, preserves_flags, readonly)
                     );
                 }
-                for _ in 0..4 * next.lines {
-                    std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(next.at.cast());
-                    next.at = next.at.wrapping_add(16);
-                }
                 a = a.wrapping_add(STEP);
-                b = b.wrapping_add(STEP_WORDS);
+                b = b.wrapping_add(HALF_WORDS);
             }
             asm!(
                 "tilestored [{c} + {l}], tmm0", "tilestored [{c} + {l} + 64], tmm1",

@@ -1,7 +1,8 @@
 //! Sums of products of bytes: unsigned activations times signed weights, four to a word.
 
-use super::{HALF_WORDS, PANEL, STEP, STEP_WORDS};
-use crate::encode::product::Next;
+#[cfg(doc)]
+use super::STEP_WORDS;
+use super::{HALF_WORDS, PANEL, STEP};
 
 /// The most rows of a register block.
 const ROWS: usize = 8;
@@ -44,86 +45,62 @@ pub trait Dot: Copy + 'static {
     /// # Safety
     /// See the trait.
     unsafe fn dot(acc: Self::I, a: Self::I, b: Self::I) -> Self::I;
-    /// Asks for the line at `p`, which need not be readable, where that helps.
-    ///
-    /// # Safety
-    /// The instructions of the type.
-    #[inline(always)]
-    unsafe fn ask(_p: *const f32) {}
-
     /// `c[r][j]`, rows of [`PANEL`]: sums over `steps` times 64 inputs, for 1 to [`BLOCK`] rows.
     ///
     /// # Safety
     /// See the trait. `a` has the rows, `stride` words apart, rounded up to 16 of them, each of `steps` times
     /// [`STEP`] words; `b` has [`STEP_WORDS`] for each step; `c` has room for [`BLOCK`] rows.
     #[inline(always)]
-    unsafe fn block(
-        rows: usize,
-        steps: usize,
-        a: *const i32,
-        stride: usize,
-        b: *const i32,
-        c: *mut i32,
-        next: Next,
-    ) {
-        let mut next = next;
+    unsafe fn block(rows: usize, steps: usize, a: *const i32, stride: usize, b: *const i32, c: *mut i32) {
         let count = rows.div_ceil(Self::ROWS);
         for from in (0..PANEL).step_by(2 * Self::N) {
-            let place = |column: usize| column / 16 * HALF_WORDS + column % 16;
+            let place = |column: usize| column / 16 * steps * HALF_WORDS + column % 16;
             for i in 0..count {
                 let (row, end) = (i * rows / count, (i + 1) * rows / count);
                 // SAFETY: the caller's promise.
                 unsafe {
                     let (a, c) = (a.add(row * stride), c.add(row * PANEL + from));
                     let b = [b.add(place(from)), b.add(place(from + Self::N))];
-                    next = any_tile::<Self>(end - row, steps, a, stride, b, c, next);
+                    any_tile::<Self>(end - row, steps * STEP, a, stride, b, c);
                 }
             }
         }
     }
 }
 
-/// A register block of `R` rows and two vectors.
+/// A register block of `R` rows and two vectors. One word at a time: with four the compiler keeps sums in
+/// memory.
 ///
 /// # Safety
 /// As [`Dot::block`].
 #[inline(always)]
 unsafe fn tile<D: Dot, const R: usize>(
-    steps: usize,
+    words: usize,
     mut a: *const i32,
     stride: usize,
-    mut b: [*const i32; 2],
+    b: [*const i32; 2],
     c: *mut i32,
-    mut next: Next,
-) -> Next {
+) {
     // SAFETY: the caller's promise.
     unsafe {
         let mut sums = [[D::zero(); 2]; R];
-        for _ in 0..steps {
-            for _ in 0..STEP / 4 {
-                for w in 0..4 {
-                    let columns = [D::load(b[0].add(w * 16)), D::load(b[1].add(w * 16))];
-                    for r in 0..R {
-                        let x = D::spread(a.add(r * stride + w));
-                        sums[r][0] = D::dot(sums[r][0], x, columns[0]);
-                        sums[r][1] = D::dot(sums[r][1], x, columns[1]);
-                    }
-                }
-                for _ in 0..next.lines {
-                    D::ask(next.at);
-                    next.at = next.at.wrapping_add(16);
-                }
-                a = a.wrapping_add(4);
-                b = b.map(|b| b.wrapping_add(4 * 16));
+        let (mut first, mut second) = (b[0], b[1]);
+        for _ in 0..words {
+            let columns = [D::load(first), D::load(second)];
+            for r in 0..R {
+                let x = D::spread(a.add(r * stride));
+                sums[r][0] = D::dot(sums[r][0], x, columns[0]);
+                sums[r][1] = D::dot(sums[r][1], x, columns[1]);
             }
-            b = b.map(|b| b.wrapping_add(STEP_WORDS - HALF_WORDS));
+            a = a.wrapping_add(1);
+            first = first.wrapping_add(16);
+            second = second.wrapping_add(16);
         }
         for r in 0..R {
             D::store(c.add(r * PANEL), sums[r][0]);
             D::store(c.add(r * PANEL + D::N), sums[r][1]);
         }
     }
-    next
 }
 
 /// [`tile`] for a number of rows that is known at run time.
@@ -133,18 +110,17 @@ unsafe fn tile<D: Dot, const R: usize>(
 #[inline(always)]
 unsafe fn any_tile<D: Dot>(
     rows: usize,
-    steps: usize,
+    words: usize,
     a: *const i32,
     stride: usize,
     b: [*const i32; 2],
     c: *mut i32,
-    next: Next,
-) -> Next {
+) {
     macro_rules! go {
         ($($r:literal),*) => {
             match rows {
                 // SAFETY: the caller's promise.
-                $($r if $r <= D::ROWS => unsafe { tile::<D, $r>(steps, a, stride, b, c, next) },)*
+                $($r if $r <= D::ROWS => unsafe { tile::<D, $r>(words, a, stride, b, c) },)*
                 _ => unreachable!("a block has at most {ROWS} rows"),
             }
         };

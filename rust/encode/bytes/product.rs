@@ -4,7 +4,7 @@ use super::dot::{Dot, BLOCK};
 use super::rows::Rows;
 use super::{HALF_WORDS, PANEL, STEP, STEP_WORDS};
 use crate::encode::buffer::Buffer;
-use crate::encode::product::{Next, Then};
+use crate::encode::product::Then;
 use crate::encode::simd::math::{activate, Activation};
 use crate::encode::simd::wide::{gelu, Wide};
 
@@ -14,8 +14,8 @@ const LARGEST: f32 = 127.0;
 const QUIET: f32 = 1e-3;
 const FAINT: f32 = 1e-5;
 
-/// A linear layer `y = W x + b`, packed: for each 32 outputs, for each 64 inputs, two halves of 16 outputs, in
-/// which word `p` holds for each output the inputs `4 p` to `4 p + 3`.
+/// A linear layer `y = W x + b`, packed: for each 32 outputs two halves of 16, in which word `p` holds for each
+/// output the inputs `4 p` to `4 p + 3`.
 pub struct Linear {
     packed: Buffer,
     /// For each output: what a unit of its sums is worth, the sum of its weights, its bias.
@@ -64,9 +64,8 @@ impl Linear {
             for (to, (w, s)) in row.iter_mut().zip(weights.iter().zip(&stretch)) {
                 *to = w * s;
             }
-            let side = |sign: f32| {
-                row.chunks_exact(2).map(move |p| (sign * p[0]).max(0.0) + (sign * p[1]).max(0.0))
-            };
+            let side =
+                |sign: f32| row.chunks_exact(2).map(move |p| (sign * p[0]).max(0.0) + (sign * p[1]).max(0.0));
             let most = side(1.0).chain(side(-1.0)).fold(0.0, f32::max);
             let inverse = if most > 0.0 { LARGEST / most } else { 0.0 };
             made.scale[j] = most / LARGEST;
@@ -74,8 +73,7 @@ impl Linear {
                 let byte = (w * inverse).round_ties_even() as i8;
                 made.sums[j] += i32::from(byte);
                 let (panel, half, column) = (j / PANEL, j / 16 % 2, j % 16);
-                let (step, word) = (k / (4 * STEP), k / 4 % STEP);
-                let word = (panel * steps + step) * STEP_WORDS + half * HALF_WORDS + word * 16 + column;
+                let word = panel * steps * STEP_WORDS + half * steps * HALF_WORDS + k / 4 * 16 + column;
                 // SAFETY: the word lies in the panel and step of this weight, which are packed.
                 unsafe { bytes.add(word * 4 + k % 4).write(byte) };
             }
@@ -110,17 +108,10 @@ impl Linear {
     /// # Safety
     /// As [`Linear::run`]; `then` may read what lies in `out`.
     #[inline(always)]
-    unsafe fn blocks<S: Wide, D: Dot, F: Follow>(
-        &self,
-        rows: usize,
-        input: &Rows,
-        out: &mut [f32],
-        then: F,
-    ) {
+    unsafe fn blocks<S: Wide, D: Dot, F: Follow>(&self, rows: usize, input: &Rows, out: &mut [f32], then: F) {
         assert!(out.len() >= rows * self.outputs);
         let mut sums = Sums([0; BLOCK * PANEL]);
         let panel = self.steps * STEP_WORDS;
-        let looks = rows.div_ceil(BLOCK) * self.steps * STEP / 4 * (PANEL / (2 * D::N));
         // SAFETY: the caller's promise; panels, rows and sums exist.
         unsafe {
             let _on = D::on();
@@ -128,15 +119,13 @@ impl Linear {
                 let b = self.packed.as_ptr().add(start / PANEL * panel);
                 for row in (0..rows).step_by(BLOCK) {
                     let count = BLOCK.min(rows - row);
-                    let tiles = count.div_ceil(D::ROWS);
-                    let lines = (panel / 16).div_ceil(looks * tiles).min(8);
-                    let asked = row / BLOCK * panel / rows.div_ceil(BLOCK);
-                    let next = Next { at: b.wrapping_add(panel + asked), lines };
                     let a = input.words().add(row * input.stride);
-                    D::block(count, self.steps, a, input.stride, b.cast(), sums.0.as_mut_ptr(), next);
+                    D::block(count, self.steps, a, input.stride, b.cast(), sums.0.as_mut_ptr());
                     for column in (start..(start + PANEL).min(self.outputs)).step_by(16) {
-                        let (scale, bias) =
-                            (S::load(self.scale.as_ptr().add(column)), S::load(self.bias.as_ptr().add(column)));
+                        let (scale, bias) = (
+                            S::load(self.scale.as_ptr().add(column)),
+                            S::load(self.bias.as_ptr().add(column)),
+                        );
                         let weights = self.sums.as_ptr().add(column);
                         for r in 0..count {
                             let sums = sums.0.as_ptr().add(r * PANEL + column - start);

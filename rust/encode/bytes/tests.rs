@@ -118,9 +118,8 @@ fn bytes_of<B: Bytes>(rows: usize, x: &[f32], factors: &[f32]) -> Vec<f32> {
     let mut all = Vec::new();
     for r in 0..rows {
         // SAFETY: `width` bytes of the row were written.
-        let row = unsafe {
-            std::slice::from_raw_parts(made.words().add(r * made.stride).cast::<u8>(), width)
-        };
+        let row =
+            unsafe { std::slice::from_raw_parts(made.words().add(r * made.stride).cast::<u8>(), width) };
         all.extend([made.scale[r], made.zero[r] as f32]);
         all.extend(row.iter().map(|&b| f32::from(b)));
     }
@@ -129,7 +128,9 @@ fn bytes_of<B: Bytes>(rows: usize, x: &[f32], factors: &[f32]) -> Vec<f32> {
 
 #[test]
 fn values_come_back_within_half_a_step() {
-    for (seed, shift, size) in [(1, 0.0, 1.0), (2, 3.0, 1.0), (3, -9.0, 0.1), (4, 0.0, 1e-20), (5, 0.0, 1e30), (6, 0.0, 0.0)] {
+    for (seed, shift, size) in
+        [(1, 0.0, 1.0), (2, 3.0, 1.0), (3, -9.0, 0.1), (4, 0.0, 1e-20), (5, 0.0, 1e30), (6, 0.0, 0.0)]
+    {
         let (rows, width) = (5, 48);
         let x: Vec<f32> = numbers(seed, rows * width).iter().map(|x| (x + shift) * size).collect();
         let factors: Vec<f32> = numbers(seed + 9, width).iter().map(|f| f.abs() + 0.1).collect();

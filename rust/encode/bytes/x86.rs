@@ -55,38 +55,57 @@ macro_rules! dot {
                 // SAFETY: see above.
                 unsafe { $dot }
             }
-            #[inline(always)]
-            unsafe fn ask(p: *const f32) {
-                // SAFETY: see above; it never faults.
-                unsafe { _mm_prefetch::<_MM_HINT_T1>(p.cast()) }
-            }
         }
     };
 }
 
 dot!(
-    Avx2, __m256i, 8, 5,
-    _mm256_setzero_si256, _mm256_loadu_si256, _mm256_set1_epi32, _mm256_storeu_si256,
+    Avx2,
+    __m256i,
+    8,
+    5,
+    _mm256_setzero_si256,
+    _mm256_loadu_si256,
+    _mm256_set1_epi32,
+    _mm256_storeu_si256,
     |acc, a, b| {
         let pairs = _mm256_maddubs_epi16(a, b);
         _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
     }
 );
 dot!(
-    AvxVnni, __m256i, 8, 6,
-    _mm256_setzero_si256, _mm256_loadu_si256, _mm256_set1_epi32, _mm256_storeu_si256,
+    AvxVnni,
+    __m256i,
+    8,
+    6,
+    _mm256_setzero_si256,
+    _mm256_loadu_si256,
+    _mm256_set1_epi32,
+    _mm256_storeu_si256,
     |acc, a, b| _mm256_dpbusd_avx_epi32(acc, a, b)
 );
 dot!(
-    Avx512, __m512i, 16, 8,
-    _mm512_setzero_si512, _mm512_loadu_si512, _mm512_set1_epi32, _mm512_storeu_si512,
+    Avx512,
+    __m512i,
+    16,
+    8,
+    _mm512_setzero_si512,
+    _mm512_loadu_si512,
+    _mm512_set1_epi32,
+    _mm512_storeu_si512,
     |acc, a, b| {
         let pairs = _mm512_maddubs_epi16(a, b);
         _mm512_add_epi32(acc, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)))
     }
 );
 dot!(
-    Avx512Vnni, __m512i, 16, 8,
-    _mm512_setzero_si512, _mm512_loadu_si512, _mm512_set1_epi32, _mm512_storeu_si512,
+    Avx512Vnni,
+    __m512i,
+    16,
+    8,
+    _mm512_setzero_si512,
+    _mm512_loadu_si512,
+    _mm512_set1_epi32,
+    _mm512_storeu_si512,
     |acc, a, b| _mm512_dpbusd_epi32(acc, a, b)
 );
