@@ -413,6 +413,6 @@ mod tests {
     #[test]
     fn names_of_precisions() {
         assert_eq!(Precision::named("bf16"), Ok(Precision::Bf16));
-        assert!(Precision::named("int8").is_err());
+        assert!(Precision::named("int4").is_err());
     }
 }
