@@ -40,9 +40,9 @@ import time, numpy as np
 a = np.ones((768, 768), np.float32)
 best, end = 0.0, time.perf_counter() + 0.5
 while time.perf_counter() < end:
-    start = time.perf_counter()
+    start = time.process_time()
     a @ a
-    best = max(best, 2 * 768**3 / (time.perf_counter() - start))
+    best = max(best, 2 * 768**3 / (time.process_time() - start))
 print(best)
 """
 
