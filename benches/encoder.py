@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from common import ROOT, header, require_data, table
+from ketrag_fast.errors import InputError
 from ketrag_fast.kernels.encoder import Encoder, kernels
 
 
@@ -39,9 +40,9 @@ import time, numpy as np
 a = np.ones((768, 768), np.float32)
 best, end = 0.0, time.perf_counter() + 0.5
 while time.perf_counter() < end:
-    start = time.perf_counter()
+    start = time.process_time()
     a @ a
-    best = max(best, 2 * 768**3 / (time.perf_counter() - start))
+    best = max(best, 2 * 768**3 / (time.process_time() - start))
 print(best)
 """
 
@@ -154,7 +155,22 @@ def speed(encoder: Encoder, folder: Path, model: Any, texts: list[str], repeat: 
     ]
 
 
-BF16_ALONE = ("avx512-bf16", "amx")
+FORMS = {
+    "portable": ("f32", "int8"),
+    "avx2": ("f32", "int8"),
+    "avx-vnni": ("int8",),
+    "avx512": ("f32", "int8"),
+    "avx512-vnni": ("int8",),
+    "avx512-bf16": ("bf16",),
+    "amx": ("bf16", "int8"),
+}
+"""What each kernel has hardware for."""
+
+HELD = {
+    "avx2": {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
+    | {"OPENBLAS_CORETYPE": "Haswell"}
+}
+"""What makes torch, oneDNN, MKL and NumPy's BLAS as slow as they are on a processor with less."""
 
 
 def forced(folder: Path, texts: list[str], repeat: int) -> list[list[str]]:
@@ -166,9 +182,13 @@ def forced(folder: Path, texts: list[str], repeat: int) -> list[list[str]]:
     tokens = float(auto.lengths(texts).sum())
     all_ = {"auto": auto}
     for name in kernels():
-        precision = "bf16" if name in BF16_ALONE else "f32"
-        if name != "portable" or len(kernels()) == 1:
-            all_[f"{name} {precision}"] = Encoder.open(folder, precision=precision, kernel=name)
+        for precision in FORMS[name]:
+            if name == "portable" and len(kernels()) > 1:
+                continue
+            try:
+                all_[f"{name} {precision}"] = Encoder.open(folder, precision=precision, kernel=name)
+            except InputError as error:  # tiles that do not multiply bytes
+                print(f"{error.message}\n")
     exact = next(encoder for encoder in all_.values() if encoder.precision == "f32").encode(texts)
     rates: dict[str, list[float]] = {name: [] for name in all_}
     for _ in range(repeat):
@@ -214,9 +234,13 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--precision", default="auto")
     parser.add_argument("--kernel", default="auto")
+    parser.add_argument(
+        "--isa", choices=tuple(HELD), help="hold their libraries to the instructions of others"
+    )
     parser.add_argument("--all", action="store_true", help="compare the vectors of all texts")
     parser.add_argument("--wheel", action="store_true", help="build the wheel (needs maturin)")
     args = parser.parse_args()
+    os.environ |= HELD.get(args.isa, {})
     encoder = Encoder.open(args.folder, precision=args.precision, kernel=args.kernel)
     model = library(args.folder)
     header(
@@ -224,7 +248,7 @@ def main() -> None:
         [
             f"{encoder.kernel} in {encoder.precision}; medians of {args.repeat} runs, interleaved.",
             "One core, and questions: by processor time; two cores: by the clock, which other work on the machine lengthens.",
-            "Targets, times theirs: AMX 10; AVX-512 f32 2.5, with full-rate bf16 6; AVX2 1.7.",
+            *([f"Theirs and NumPy were held to {args.isa} by their environment."] if args.isa else []),
             "The peak is the best of NumPy's f32 product on one core in the same run: bf16 may pass it.",
             "Vectors are compared where a text fits the model's longest input: theirs cuts, ours makes windows.",
             "Theirs: `SentenceTransformer.encode` with its defaults, in fp32."
@@ -239,7 +263,7 @@ def main() -> None:
         speeds.append([name, len(texts), *speed(encoder, args.folder, model, texts, args.repeat)])
         if args.all:
             texts = every
-        exact = Encoder.open(args.folder, precision="f32", kernel=args.kernel)
+        exact = Encoder.open(args.folder, precision="f32")
         lengths = encoder.lengths(texts)
         texts = [text for text, n in zip(texts, lengths, strict=True) if n <= encoder.longest]
         want = model.encode(texts) if model is not None else exact.encode(texts)
@@ -251,7 +275,7 @@ def main() -> None:
     names = [
         "kernel",
         "tokens/s, 1 core",
-        "auto / it (target >= .97)",
+        "auto / it",
         "question, ms",
         "lowest cosine",
         "same top 10",
@@ -259,7 +283,7 @@ def main() -> None:
     table(names, forced(args.folder, passages[: args.texts // 2], args.repeat))
     row = [*parts(encoder), f"{1000 * start(args.folder, 5):.0f} ms"]
     names = [
-        "one question of 20 tokens, 1 core, ms (target: AMX 1.2, AVX-512 3, AVX2 6)",
+        "one question of 20 tokens, 1 core, ms",
         "its tokens alone, ms",
         "process start to first vector",
     ]

@@ -3,7 +3,7 @@
 
 use super::buffer::Buffer;
 use super::machine::Machine;
-use super::product::{row_blocks, Layout, ROWS, WIDEST};
+use super::product::{row_blocks, Layout, Next, ROWS, WIDEST};
 use super::simd::math::exp2;
 
 /// Queries at a time: their scores stay in the second cache at any length.
@@ -181,14 +181,26 @@ unsafe fn scores<S: Machine, const LOW: bool>(
     let panel = S::N * S::NV;
     for first in (0..padded).step_by(panel) {
         let vectors = panel.min(padded - first) / S::N;
-        for (r, rows) in row_blocks(count) {
+        for (r, rows) in row_blocks::<S>(count) {
             // SAFETY: `count` queries at `stride`; keys are packed in groups of `N` by `width`
             // words; `out` has `count` rows of `padded`.
             unsafe {
                 let a = queries.add(r * stride);
                 let b = keys.as_ptr().add(first * width);
                 let c = out.as_mut_ptr().add(r * padded + first);
-                S::block::<LOW>(rows, vectors, width, a, stride, b, S::N * width, S::N, c, padded);
+                S::block::<LOW>(
+                    rows,
+                    vectors,
+                    width,
+                    a,
+                    stride,
+                    b,
+                    S::N * width,
+                    S::N,
+                    c,
+                    padded,
+                    Next::NONE,
+                );
             }
         }
     }
@@ -255,12 +267,13 @@ unsafe fn mix<S: Machine, const LOW: bool>(
     let panel = S::N * S::NV;
     for first in (0..width).step_by(panel) {
         let vectors = panel.min(width - first) / S::N;
-        for (r, rows) in row_blocks(count) {
+        for (r, rows) in row_blocks::<S>(count) {
             // SAFETY: `count` rows of `inner` words at `a`, `inner` rows of `width` words at `b`,
             // and `count` rows of `width` operands at `c`.
             unsafe {
                 let (a, b) = (a.add(r * lda), b.add(first));
-                S::block::<LOW>(rows, vectors, inner, a, lda, b, S::N, ks, sums.as_mut_ptr(), WIDEST);
+                let to = sums.as_mut_ptr();
+                S::block::<LOW>(rows, vectors, inner, a, lda, b, S::N, ks, to, WIDEST, Next::NONE);
                 for i in 0..rows {
                     let line = c.add((r + i) * stride);
                     let scale = S::splat(inverse[r + i]);

@@ -2,7 +2,8 @@
 
 use super::attention::{Distances, Heads, Scratch as AttentionScratch};
 use super::buffer::Buffer;
-use super::machine::{on_rows, on_tiles, Kernel, Machine};
+use super::bytes::{self, machine::on_bytes};
+use super::machine::{on_rows, on_tiles, Form, Kernel, Machine};
 use super::norm::Norm;
 use super::product::{Layout, Linear, Then};
 use super::simd::math::Activation;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 /// Rows that go through a whole layer (but attention) while they are in the second cache.
 const ROWS_AT_ONCE: usize = 96;
 
-/// One layer's weights, for rows or for tiles.
+/// One layer's weights, for rows, tiles or bytes.
 pub struct Layer<L> {
     /// Queries (scaled), keys and values at once.
     pub project: L,
@@ -30,11 +31,15 @@ pub struct Layer<L> {
 pub enum Layers {
     Rows(Vec<Layer<Linear>>),
     Tiles(Vec<Layer<tiles::product::Linear>>),
+    Bytes(Vec<Layer<bytes::product::Linear>>),
+    /// In f32 on the lanes of bytes, to see what these will have to hold.
+    Watched(Vec<Layer<Linear>>),
 }
 
 /// The weights, packed for one kernel.
 pub struct Body {
     pub kernel: Kernel,
+    pub form: Form,
     pub layout: Layout,
     pub hidden: usize,
     pub heads: Heads,
@@ -55,6 +60,7 @@ pub struct Body {
 pub struct Scratch {
     rows: RowsScratch,
     tiles: tiles::body::Scratch,
+    bytes: bytes::body::Scratch,
 }
 
 impl Scratch {
@@ -62,7 +68,7 @@ impl Scratch {
     pub fn bytes(&self) -> usize {
         let RowsScratch { x, low, projected, context, middle, attention } = &self.rows;
         let own: usize = [x, low, projected, context, middle].iter().map(|b| b.len()).sum();
-        4 * (own + attention.len() + self.tiles.len())
+        4 * (own + attention.len() + self.tiles.len() + self.bytes.len())
     }
 }
 
@@ -105,11 +111,30 @@ impl Body {
                 on_rows!(self.kernel, self.layout.low, run, self, layers, sequences, scratch, progress)
             },
             // SAFETY: as above.
+            Layers::Bytes(layers) => unsafe {
+                use super::bytes::body::run;
+                on_bytes!(self.kernel, run, self, layers, sequences, &mut scratch.bytes, progress)
+            },
+            Layers::Watched(_) => Err(Error::Internal("layers that are only watched".into())),
+            // SAFETY: as above.
             Layers::Tiles(layers) => unsafe {
                 use super::tiles::body::run;
                 on_tiles!(self.kernel, run, self, layers, sequences, &mut scratch.tiles, progress)
             },
         }
+    }
+
+    /// The largest magnitudes of the inputs of watched layers over `sequences`.
+    pub fn watch(&self, sequences: &[&[u32]], progress: &Progress) -> Result<Vec<bytes::body::Most>> {
+        let Layers::Watched(layers) = &self.layers else {
+            return Err(Error::Internal("these layers are not watched".into()));
+        };
+        if !Kernel::all().contains(&self.kernel) {
+            return Err(Error::Internal(format!("this machine has no {}", self.kernel.name())));
+        }
+        use super::bytes::body::watch;
+        // SAFETY: the kernel is one that this machine has.
+        unsafe { on_bytes!(self.kernel, watch, self, layers, sequences, progress) }
     }
 
     /// Rows of `x`: the word's vector plus the place's.

@@ -6,27 +6,16 @@
 use super::body::Scratch;
 use super::encoder::Precision;
 use super::load::Weights;
-use super::machine::Kernel;
+use super::machine::{Form, Kernel};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use std::time::{Duration, Instant};
 
-/// A kernel, in bf16 or f32.
+/// A kernel, and what it computes in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Way {
     pub kernel: Kernel,
-    pub low: bool,
-}
-
-impl Way {
-    /// "f32" or "bf16".
-    pub fn precision(self) -> &'static str {
-        if self.low {
-            "bf16"
-        } else {
-            "f32"
-        }
-    }
+    pub form: Form,
 }
 
 /// What a token took in one layer, in microseconds.
@@ -44,29 +33,39 @@ const TEXTS: usize = 2;
 const TOKENS: usize = 32;
 
 /// The ways that may serve `precision` by `kernel` (a name, or auto), the plainest first. Those that are
-/// slower on every machine are left out: portable where there are vectors, bf16 without the hardware
-/// where f32 is allowed. Errors: the kernel is unknown, not here, or not of this precision.
+/// slower on every machine are left out: portable where there are vectors, and bf16 without the hardware
+/// where another form is allowed. Errors: the kernel is unknown, not here, or not of this precision.
 pub fn ways(precision: Precision, kernel: &str) -> Result<Vec<Way>> {
+    let form = precision.form();
     if kernel != "auto" {
         let kernel = Kernel::named(kernel)?;
-        if precision == Precision::F32 && kernel.has_bf16() {
-            return Err(Error::input(format!("kernel {} computes in bf16 alone, not in f32", kernel.name())));
+        let form = form.unwrap_or(kernel.forms()[0]);
+        if !kernel.serves(form) {
+            let own: Vec<&str> = kernel.forms().iter().map(|form| form.name()).collect();
+            return Err(Error::input(format!(
+                "kernel {} computes in {} alone, not in {}",
+                kernel.name(),
+                own.join(" and "),
+                form.name()
+            )));
         }
-        let low = precision == Precision::Bf16 || kernel.has_bf16();
-        return Ok(vec![Way { kernel, low }]);
+        return Ok(vec![Way { kernel, form }]);
     }
-    let (fast, wide): (Vec<Kernel>, Vec<Kernel>) = Kernel::all().into_iter().partition(|k| k.has_bf16());
-    let low = fast.iter().map(|&kernel| Way { kernel, low: true });
-    let exact = wide.iter().filter(|&&k| k != Kernel::Portable || wide.len() == 1);
-    let exact = exact.map(|&kernel| Way { kernel, low: false });
-    Ok(match precision {
-        Precision::F32 => exact.collect(),
-        Precision::Auto => exact.chain(low).collect(),
-        Precision::Bf16 if fast.is_empty() => {
-            wide.last().map(|&kernel| Way { kernel, low: true }).into_iter().collect()
+    let all = Kernel::all();
+    let vectors = all.iter().copied().filter(|&kernel| kernel != Kernel::Portable || all.len() == 1);
+    let mut found = Vec::new();
+    for one in [Form::F32, Form::Bf16, Form::Int8] {
+        if form.is_some_and(|form| form != one) {
+            continue;
         }
-        Precision::Bf16 => low.collect(),
-    })
+        let own = vectors.clone().filter(|kernel| kernel.forms().contains(&one));
+        found.extend(own.map(|kernel| Way { kernel, form: one }));
+    }
+    if found.is_empty() {
+        let widest = all.into_iter().rev().find(|kernel| kernel.serves(Form::Bf16));
+        found.extend(widest.map(|kernel| Way { kernel, form: Form::Bf16 }));
+    }
+    Ok(found)
 }
 
 /// The ways by what they take, the fastest first; one alone is not measured.
@@ -85,9 +84,9 @@ pub fn measure(weights: &Weights, ways: &[Way], threads: usize, progress: &Progr
 
 /// One layer of the model on one thread: the least of several runs, since other work can only add to it.
 fn time(weights: &Weights, way: Way, threads: usize, progress: &Progress) -> Result<f64> {
-    let body = weights.pack_some(way.kernel, way.low, 1, threads, progress)?;
-    let length = TOKENS.min(body.room());
+    let length = TOKENS.min(weights.config.room());
     let ids: Vec<u32> = (0..length).map(|i| (i * 31 % weights.config.vocabulary) as u32).collect();
+    let body = weights.pack_some(way.kernel, way.form, &[&ids], 1, threads, progress)?;
     let sequences = [ids.as_slice(); TEXTS];
     let mut scratch = Scratch::default();
     let mut run = || -> Result<Duration> {
@@ -110,22 +109,30 @@ mod tests {
 
     #[test]
     fn every_precision_has_a_way() {
-        for precision in [Precision::Auto, Precision::F32, Precision::Bf16] {
+        for precision in [Precision::Auto, Precision::F32, Precision::Bf16, Precision::Int8] {
             let found = ways(precision, "auto").unwrap();
             assert!(!found.is_empty());
-            assert!(found.iter().all(|way| way.kernel.here()));
-            assert!(precision != Precision::F32 || found.iter().all(|way| !way.low));
-            assert!(precision != Precision::Bf16 || found.iter().all(|way| way.low));
+            assert!(found.iter().all(|way| way.kernel.here() && way.kernel.serves(way.form)));
+            if let Some(form) = precision.form() {
+                assert!(found.iter().all(|way| way.form == form));
+            } else {
+                assert!(found.iter().any(|way| way.form == Form::F32));
+            }
         }
     }
 
     #[test]
     fn a_kernel_can_be_forced() {
         for kernel in Kernel::all() {
-            let low = kernel.has_bf16();
-            assert_eq!(ways(Precision::Auto, kernel.name()).unwrap(), [Way { kernel, low }]);
-            assert_eq!(ways(Precision::Bf16, kernel.name()).unwrap(), [Way { kernel, low: true }]);
-            assert_eq!(ways(Precision::F32, kernel.name()).is_err(), low);
+            let form = kernel.forms()[0];
+            assert_eq!(ways(Precision::Auto, kernel.name()).unwrap(), [Way { kernel, form }]);
+            for precision in [Precision::F32, Precision::Bf16, Precision::Int8] {
+                let form = precision.form().unwrap();
+                match ways(precision, kernel.name()) {
+                    Ok(found) => assert_eq!(found, [Way { kernel, form }]),
+                    Err(_) => assert!(!kernel.serves(form)),
+                }
+            }
         }
         assert!(ways(Precision::Auto, "mmx").is_err());
     }

@@ -6,7 +6,7 @@ use super::choice::{measure, ways, Timing, Way};
 use super::config::Config;
 use super::folder::Folder;
 use super::load::Weights;
-use super::machine::Kernel;
+use super::machine::{Form, Kernel};
 use super::pool::{normalise, Head};
 use super::spare::Spares;
 use super::tiles::grant::{tiles, Tiles};
@@ -28,11 +28,13 @@ const VERSION: &str = "native encoder 1";
 /// How numbers are multiplied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precision {
-    /// The fastest that was measured: bf16 only where the model's vectors keep their direction.
+    /// The fastest that was measured: another than f32 only where the model's vectors keep their direction.
     Auto,
     F32,
     /// Emulated, and slower than f32, where the processor lacks it.
     Bf16,
+    /// Linear layers on bytes.
+    Int8,
 }
 
 impl Precision {
@@ -41,8 +43,22 @@ impl Precision {
             "auto" => Self::Auto,
             "f32" => Self::F32,
             "bf16" => Self::Bf16,
-            _ => return Err(Error::input(format!("precision must be one of auto, f32, bf16, not {name:?}"))),
+            "int8" => Self::Int8,
+            _ => {
+                let names = "auto, f32, bf16, int8";
+                return Err(Error::input(format!("precision must be one of {names}, not {name:?}")));
+            }
         })
+    }
+
+    /// The one form that it allows, or None for any.
+    pub fn form(self) -> Option<Form> {
+        match self {
+            Self::Auto => None,
+            Self::F32 => Some(Form::F32),
+            Self::Bf16 => Some(Form::Bf16),
+            Self::Int8 => Some(Form::Int8),
+        }
     }
 }
 
@@ -63,8 +79,8 @@ pub struct Encoder {
 impl Encoder {
     /// Loads a folder. `kernel` is the name of a [`Kernel`], or auto: then those of this machine that serve
     /// the precision are timed for some milliseconds on the model's own shapes, and the fastest is taken.
-    /// With [`Precision::Auto`] bf16 is compared with f32 on built-in texts first, and refused (see
-    /// [`Encoder::note`]) where a vector's cosine is below .999.
+    /// With [`Precision::Auto`] every form but f32 is compared with it on built-in texts first, and refused
+    /// (see [`Encoder::note`]) where a vector's cosine is below .999.
     pub fn open(
         path: &Path,
         precision: Precision,
@@ -87,7 +103,9 @@ impl Encoder {
         let mut head = Head::open(&folder.pooling, folder.pool_prompt, &folder.steps, hidden)?;
         head.cut(folder.cut);
         let mut timings = measure(&weights, &ways(precision, kernel)?, threads, progress)?;
-        let pack = |way: Way| weights.pack(way.kernel, way.low, threads, progress);
+        let sample = sample(&tokens)?;
+        let sample: Vec<&[u32]> = sample.iter().map(Vec::as_slice).collect();
+        let pack = |way: Way| weights.pack(way.kernel, way.form, &sample, threads, progress);
         let first = timings.first().ok_or_else(|| Error::Internal("no kernel".into()))?.way;
         let mut encoder = Self {
             body: pack(first)?,
@@ -100,19 +118,31 @@ impl Encoder {
             lowest: OnceLock::new(),
             spare: Spares::default(),
         };
-        if first.low && precision == Precision::Auto {
-            let exact = timings.iter().map(|timing| timing.way).find(|way| !way.low);
-            let fast = encoder.probe(threads, progress)?;
-            let full = pack(exact.unwrap_or_else(exact_way))?;
-            let low = std::mem::replace(&mut encoder.body, full);
+        // A kernel that is named and has int8 alone is taken at its word.
+        let free = timings.len() > 1 || first.form == Form::Bf16;
+        if precision == Precision::Auto && first.form != Form::F32 && free {
+            // The fastest that is close to f32; the last is f32 itself.
+            let fast = std::mem::replace(&mut encoder.body, pack(exact_way())?);
             let exact = encoder.probe(threads, progress)?;
-            let lowest = verify::lowest_cosine(&fast, &exact, encoder.dimension());
-            if lowest >= verify::LOWEST {
-                encoder.body = low;
-                encoder.lowest = lowest.into();
-            } else {
+            let mut fast = Some(fast);
+            let ways = timings.iter().map(|timing| timing.way).chain([exact_way()]);
+            for way in ways {
+                encoder.body = match fast.take() {
+                    Some(body) => body,
+                    None => pack(way)?,
+                };
+                if way.form == Form::F32 {
+                    break;
+                }
+                let own = encoder.probe(threads, progress)?;
+                let lowest = verify::lowest_cosine(&own, &exact, encoder.dimension());
+                if lowest >= verify::LOWEST {
+                    encoder.lowest = lowest.into();
+                    break;
+                }
                 encoder.note = Some(format!(
-                    "f32 is used: in bf16 a vector of this model has cosine {lowest:.5} to itself"
+                    "{} is not used: in it a vector of this model has cosine {lowest:.5} to itself in f32",
+                    way.form.name()
                 ));
             }
         }
@@ -139,7 +169,7 @@ impl Encoder {
     /// The lowest cosine between this encoder's vectors and those of f32, on built-in texts in many
     /// languages. Packs the model once more unless it is f32 already, or the cosine is known.
     pub fn closeness(&self, threads: usize, progress: &Progress) -> Result<f64> {
-        if !self.body.layout.low {
+        if self.body.form == Form::F32 {
             return Ok(1.0);
         }
         if let Some(&lowest) = self.lowest.get() {
@@ -168,9 +198,9 @@ impl Encoder {
         self.tokens.longest()
     }
 
-    /// "f32" or "bf16".
+    /// "f32", "bf16" or "int8".
     pub fn precision(&self) -> &'static str {
-        Way { kernel: self.body.kernel, low: self.body.layout.low }.precision()
+        self.body.form.name()
     }
 
     pub fn kernel(&self) -> &'static str {
@@ -345,8 +375,19 @@ impl Encoder {
 
 /// The widest kernel in f32.
 fn exact_way() -> Way {
-    let kernel = Kernel::all().into_iter().rev().find(|kernel| !kernel.has_bf16());
-    Way { kernel: kernel.unwrap_or(Kernel::Portable), low: false }
+    let kernel = Kernel::all().into_iter().rev().find(|kernel| kernel.serves(Form::F32));
+    Way { kernel: kernel.unwrap_or(Kernel::Portable), form: Form::F32 }
+}
+
+/// The tokens of the built-in texts.
+fn sample(tokens: &Tokens) -> Result<Vec<Vec<u32>>> {
+    let (texts, lead) = (verify::texts(), tokens.lead("")?);
+    let mut found = Vec::new();
+    for text in texts.view().iter() {
+        let windows = tokens.windows(text, &lead)?;
+        found.extend(windows.lengths.first().map(|&length| windows.ids[..length].to_vec()));
+    }
+    Ok(found)
 }
 
 /// What is to be said where the processor has tiles that cannot be used.
@@ -372,6 +413,6 @@ mod tests {
     #[test]
     fn names_of_precisions() {
         assert_eq!(Precision::named("bf16"), Ok(Precision::Bf16));
-        assert!(Precision::named("int8").is_err());
+        assert!(Precision::named("int4").is_err());
     }
 }

@@ -3,8 +3,9 @@
 use super::attention::{Distances, Heads};
 use super::body::{Body, Layer, Layers};
 use super::buffer::Buffer;
+use super::bytes::product::Linear as ByteLinear;
 use super::config::{unsupported, Config, Family};
-use super::machine::Kernel;
+use super::machine::{Form, Kernel};
 use super::norm::Norm;
 use super::product::{Layout, Linear};
 use super::tensors::Tensors;
@@ -108,35 +109,44 @@ impl Weights {
         Ok(())
     }
 
-    /// Packs everything for `kernel`, in bf16 if `low`.
-    pub fn pack(&self, kernel: Kernel, low: bool, threads: usize, progress: &Progress) -> Result<Body> {
-        self.pack_some(kernel, low, usize::MAX, threads, progress)
+    /// Packs everything for `kernel` in `form`. For int8 `sample` shows what the layers' inputs are like.
+    pub fn pack(
+        &self,
+        kernel: Kernel,
+        form: Form,
+        sample: &[&[u32]],
+        threads: usize,
+        progress: &Progress,
+    ) -> Result<Body> {
+        self.pack_some(kernel, form, sample, usize::MAX, threads, progress)
     }
 
     /// As [`Weights::pack`], with the first `most` layers alone.
     pub fn pack_some(
         &self,
         kernel: Kernel,
-        low: bool,
+        form: Form,
+        sample: &[&[u32]],
         most: usize,
         threads: usize,
         progress: &Progress,
     ) -> Result<Body> {
         let config = &self.config;
-        let layout = kernel.layout(low);
+        let layout = kernel.layout(form);
         let stride = layout.pad(config.hidden);
         let head = config.hidden / config.heads;
         let heads = Heads { count: config.heads, width: layout.pad(head) };
         let count = config.layers.min(most);
         let layer = |range: Range<usize>| self.layer(range.start, layout, heads);
-        let layers = if layout.tiles {
+        let exact = |d: Dense| Linear::new(layout, &d.weights, &d.bias, d.bias.len(), d.inputs);
+        let layers = if form == Form::Int8 {
+            Layers::Watched(map_ranges(count, 1, threads, progress, |range| Ok(layer(range)?.pack(&exact)))?)
+        } else if layout.tiles {
             Layers::Tiles(map_ranges(count, 1, threads, progress, |range| {
                 Ok(layer(range)?.pack(|d| TileLinear::new(&d.weights, &d.bias, d.bias.len(), d.inputs)))
             })?)
         } else {
-            Layers::Rows(map_ranges(count, 1, threads, progress, |range| {
-                Ok(layer(range)?.pack(|d| Linear::new(layout, &d.weights, &d.bias, d.bias.len(), d.inputs)))
-            })?)
+            Layers::Rows(map_ranges(count, 1, threads, progress, |range| Ok(layer(range)?.pack(&exact)))?)
         };
         let room = config.room();
         let table = self.read("embeddings.position_embeddings.weight", &[config.positions, config.hidden])?;
@@ -151,8 +161,9 @@ impl Weights {
                 places[place * stride + i] = p + t;
             }
         }
-        Ok(Body {
+        let mut body = Body {
             kernel,
+            form,
             layout,
             hidden: config.hidden,
             heads,
@@ -167,7 +178,22 @@ impl Weights {
             norm: self.norm("embeddings.LayerNorm", layout)?,
             layers,
             distances: self.distances(room)?,
-        })
+        };
+        if form == Form::Int8 {
+            let found = body.watch(sample, progress)?;
+            let bytes = |range: Range<usize>| {
+                let found = &found[range.start];
+                let mut place = 0;
+                Ok(layer(range)?.pack(|d| {
+                    let mut most = found[place].clone();
+                    most.resize(d.inputs, 1.0);
+                    place += 1;
+                    ByteLinear::new(&d.weights, &d.bias, d.bias.len(), d.inputs, &most)
+                }))
+            };
+            body.layers = Layers::Bytes(map_ranges(count, 1, threads, progress, bytes)?);
+        }
+        Ok(body)
     }
 
     fn layer(&self, index: usize, layout: Layout, heads: Heads) -> Result<Layer<Dense>> {
@@ -246,7 +272,7 @@ impl Places {
     }
 }
 
-/// A padded matrix before it is packed.
+/// A padded matrix before it is packed. Packed in the order of [`super::bytes::body::Most`].
 struct Dense {
     weights: Vec<f32>,
     bias: Vec<f32>,
@@ -260,7 +286,7 @@ impl Dense {
 }
 
 impl Layer<Dense> {
-    fn pack<L>(self, one: impl Fn(Dense) -> L) -> Layer<L> {
+    fn pack<L>(self, mut one: impl FnMut(Dense) -> L) -> Layer<L> {
         Layer {
             project: one(self.project),
             merge: one(self.merge),

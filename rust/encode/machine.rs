@@ -2,11 +2,13 @@
 
 use super::attention::{attend, Distances, Heads, Scratch};
 use super::norm::Norm;
-use super::product::{any_tile, Layout, Linear, Then};
+use super::product::{any_tile, Layout, Linear, Next, Then};
 #[cfg(target_arch = "x86_64")]
 use super::simd::avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 use super::simd::avx512::{Avx512, Avx512Bf16};
+#[cfg(target_arch = "x86_64")]
+use super::simd::pair::Pair;
 use super::simd::plain::Plain;
 use super::simd::Lanes;
 #[cfg(target_arch = "x86_64")]
@@ -33,6 +35,7 @@ pub trait Machine: Lanes {
         ks: usize,
         c: *mut f32,
         ldc: usize,
+        next: Next,
     );
     /// # Safety
     /// The instructions of `Self`.
@@ -58,7 +61,7 @@ macro_rules! machine {
             #[inline(always)]
             unsafe fn block<const LOW: bool>(
                 rows: usize, vectors: usize, k: usize, a: *const f32, lda: usize,
-                b: *const f32, vs: usize, ks: usize, c: *mut f32, ldc: usize,
+                b: *const f32, vs: usize, ks: usize, c: *mut f32, ldc: usize, next: Next,
             ) {
                 // Inlined at its four callers, its many tiles would be compiled four times.
                 #[inline(never)]
@@ -66,13 +69,13 @@ macro_rules! machine {
                 #[allow(clippy::too_many_arguments)]
                 unsafe fn go<S: Lanes, const LOW: bool>(
                     rows: usize, vectors: usize, k: usize, a: *const f32, lda: usize,
-                    b: *const f32, vs: usize, ks: usize, c: *mut f32, ldc: usize,
+                    b: *const f32, vs: usize, ks: usize, c: *mut f32, ldc: usize, next: Next,
                 ) {
                     // SAFETY: the caller's promise.
-                    unsafe { any_tile::<S, LOW>(rows, vectors, k, a, lda, b, vs, ks, c, ldc) }
+                    unsafe { any_tile::<S, LOW>(rows, vectors, k, a, lda, b, vs, ks, c, ldc, next) }
                 }
                 // SAFETY: the caller's promise.
-                unsafe { go::<Self, LOW>(rows, vectors, k, a, lda, b, vs, ks, c, ldc) }
+                unsafe { go::<Self, LOW>(rows, vectors, k, a, lda, b, vs, ks, c, ldc, next) }
             }
             unsafe fn linear<const LOW: bool>(layer: &Linear, rows: usize, input: &[f32], then: Then<'_>) {
                 $(#[$features])*
@@ -127,9 +130,29 @@ machine!([const N: usize, const NV: usize, const FUSED: bool] Plain<N, NV, FUSED
 #[cfg(target_arch = "x86_64")]
 machine!([] Avx2, #[target_feature(enable = "avx2,fma")]);
 #[cfg(target_arch = "x86_64")]
+machine!([] Pair<Avx2>, #[target_feature(enable = "avx2,fma")]);
+#[cfg(target_arch = "x86_64")]
 machine!([] Avx512, #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]);
 #[cfg(target_arch = "x86_64")]
 machine!([] Avx512Bf16, #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]);
+
+/// What a model is computed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    F32,
+    Bf16,
+    Int8,
+}
+
+impl Form {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::Bf16 => "bf16",
+            Self::Int8 => "int8",
+        }
+    }
+}
 
 /// Which instructions to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,13 +162,24 @@ pub enum Kernel {
     Avx512,
     /// `vdpbf16ps`: only for bf16, and the only kernel whose sums run in that instruction's order.
     Avx512Bf16,
-    /// Tiles: only for bf16.
+    /// `vpdpbusd` on 256 bits: only for int8.
+    AvxVnni,
+    /// `vpdpbusd` on 512 bits: only for int8.
+    Avx512Vnni,
+    /// Tiles: for bf16 and, where they multiply bytes, int8.
     Amx,
 }
 
 /// Every kernel there is, the plainest first.
-const KERNELS: [Kernel; 5] =
-    [Kernel::Portable, Kernel::Avx2, Kernel::Avx512, Kernel::Avx512Bf16, Kernel::Amx];
+const KERNELS: [Kernel; 7] = [
+    Kernel::Portable,
+    Kernel::Avx2,
+    Kernel::AvxVnni,
+    Kernel::Avx512,
+    Kernel::Avx512Vnni,
+    Kernel::Avx512Bf16,
+    Kernel::Amx,
+];
 
 impl Kernel {
     /// Whether this process can run it.
@@ -158,9 +192,12 @@ impl Kernel {
                     && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512vl")
             };
+            let avx2 = || is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
             match self {
                 Self::Portable => true,
-                Self::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
+                Self::Avx2 => avx2(),
+                Self::AvxVnni => avx2() && is_x86_feature_detected!("avxvnni"),
+                Self::Avx512Vnni => avx512() && is_x86_feature_detected!("avx512vnni"),
                 Self::Avx512 => avx512(),
                 Self::Avx512Bf16 => avx512() && is_x86_feature_detected!("avx512bf16"),
                 Self::Amx => tiles() == Tiles::Granted,
@@ -198,27 +235,46 @@ impl Kernel {
             Self::Avx2 => "avx2",
             Self::Avx512 => "avx512",
             Self::Avx512Bf16 => "avx512-bf16",
+            Self::AvxVnni => "avx-vnni",
+            Self::Avx512Vnni => "avx512-vnni",
             Self::Amx => "amx",
         }
     }
 
-    /// Whether the hardware multiplies bf16; the other kernels compute what the tiles do, more slowly than
-    /// f32.
-    pub fn has_bf16(self) -> bool {
-        matches!(self, Self::Avx512Bf16 | Self::Amx)
+    /// What the hardware multiplies, the first its own choice. Kernels without bf16 compute in it what the
+    /// tiles do, more slowly than in f32.
+    pub fn forms(self) -> &'static [Form] {
+        match self {
+            Self::Portable | Self::Avx2 | Self::Avx512 => &[Form::F32, Form::Int8],
+            Self::AvxVnni | Self::Avx512Vnni => &[Form::Int8],
+            Self::Avx512Bf16 => &[Form::Bf16],
+            #[cfg(target_arch = "x86_64")]
+            Self::Amx if super::tiles::grant::of_bytes() => &[Form::Bf16, Form::Int8],
+            Self::Amx => &[Form::Bf16],
+        }
+    }
+
+    /// Whether it computes in `form` at all.
+    pub fn serves(self, form: Form) -> bool {
+        let any = matches!(self, Self::Portable | Self::Avx2 | Self::Avx512);
+        self.forms().contains(&form) || (form == Form::Bf16 && any)
     }
 
     /// How this kernel wants its operands.
-    pub fn layout(self, low: bool) -> Layout {
-        match self {
+    pub fn layout(self, form: Form) -> Layout {
+        fn of_bytes<B: super::bytes::machine::Bytes>() -> Layout {
+            Layout::of::<B::Lanes>(false)
+        }
+        match (self, form) {
+            (_, Form::Int8) => super::bytes::machine::on_bytes!(self, of_bytes,),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512Bf16 => Layout::of::<Avx512Bf16>(low),
-            _ if low => Layout::tiles(),
+            (Self::Avx512Bf16, _) => Layout::of::<Avx512Bf16>(true),
+            (_, Form::Bf16) => Layout::tiles(),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => Layout::of::<Avx2>(low),
+            (Self::Avx2, _) => Layout::of::<Avx2>(false),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 | Self::Amx => Layout::of::<Avx512>(low),
-            _ => Layout::of::<super::simd::plain::Portable>(low),
+            (Self::Avx512, _) => Layout::of::<Avx512>(false),
+            _ => Layout::of::<super::simd::plain::Portable>(false),
         }
     }
 }
@@ -237,7 +293,7 @@ macro_rules! on_rows {
             #[cfg(target_arch = "x86_64")]
             (Kernel::Avx512Bf16, true) => $call::<Avx512Bf16, true>($($arg),*),
             #[cfg(target_arch = "x86_64")]
-            (Kernel::Avx512 | Kernel::Avx512Bf16 | Kernel::Amx, false) => $call::<Avx512, false>($($arg),*),
+            (Kernel::Avx512, false) => $call::<Avx512, false>($($arg),*),
             _ => $call::<Portable, false>($($arg),*),
         }
     }};

@@ -1,8 +1,8 @@
 //! Sentence embeddings: a transformer encoder that runs on the processor's own widest products.
 //!
 //! From below: `simd` (vectors under one name), `product`, `norm` and `attention` (kernels, each
-//! written once), `tiles` (the same by matrix tiles, in bf16), `machine` (the kernels compiled for each
-//! processor), `choice` (which of them), `body` (the layers); `tensors`, `config`, `folder` and `tokens` read a model's files, `load` packs
+//! written once), `tiles` (the same by matrix tiles, in bf16), `bytes` (in int8), `machine` (the kernels
+//! compiled for each processor), `choice` (which of them), `body` (the layers); `tensors`, `config`, `folder` and `tokens` read a model's files, `load` packs
 //! them, `pool` and `encoder` make vectors of texts.
 
 // Kernels index arrays of registers side by side.
@@ -12,6 +12,7 @@ mod attention;
 mod batch;
 mod body;
 mod buffer;
+mod bytes;
 mod choice;
 mod config;
 pub mod encoder;
@@ -32,5 +33,5 @@ mod verify;
 
 pub use choice::Timing;
 pub use encoder::{Encoder, Precision};
-pub use machine::Kernel;
+pub use machine::{Form, Kernel};
 pub use tiles::grant::{tiles, Tiles};

@@ -123,7 +123,7 @@ impl Encoder {
     /// (kernel, precision, microseconds of a token in one layer) of all that were measured.
     #[getter]
     fn timings(&self) -> Vec<(&'static str, &'static str, f64)> {
-        let one = |t: &Timing| (t.way.kernel.name(), t.way.precision(), t.microseconds);
+        let one = |t: &Timing| (t.way.kernel.name(), t.way.form.name(), t.microseconds);
         self.core.timings().iter().map(one).collect()
     }
 

@@ -51,8 +51,8 @@ def test_sections_that_are_not_made_anew_stay() -> None:
         ("retrieval.py", "", "walk", "search, median ms", "1.60", "<= 1: **missed** by 60 %"),
         ("retrieval.py", "", "bm25", "search, median ms", "9", ""),
         ("coverage.py", "Quality without a model musique-train100", "walk", "coverage at 9", "87.6", ">= 88"),
-        ("encoder.py", "avx512 in f32", "passages", "x theirs, 1 core", "2.7", ">= 3: **missed** by 10 %"),
-        ("encoder.py", "avx2 in f32", "passages", "x theirs, 1 core", "2.7", ">= 2"),
+        ("encoder.py", "avx512 in f32", "passages", "x theirs, 1 core", "2", ">= 2.5: **missed** by 20 %"),
+        ("encoder.py", "avx2 in f32", "passages", "x theirs, 1 core", "2.7", ">= 1.7"),
         ("rebuild.py", "", "knn_k 2 -> 4", "texts embedded", "3", "<= 0: **missed** by 3"),
     ],
 )

@@ -41,10 +41,55 @@ def test_a_kernel_can_be_forced(folder: Path, kernel: str, monkeypatch: pytest.M
     monkeypatch.setenv(KERNEL_VARIABLE, kernel)
     encoder = Encoder.open(folder)
     assert (encoder.kernel, encoder.timings) == (kernel, [])
-    assert Encoder.open(folder, precision="bf16").kernel == kernel
-    if encoder.precision == "bf16":
-        with pytest.raises(InputError, match=f"{kernel} computes in bf16 alone"):
-            Encoder.open(folder, precision="f32")
+    for precision in ("f32", "bf16", "int8"):
+        if precision in serves(kernel):
+            made = Encoder.open(folder, precision=precision)
+            assert (made.kernel, made.precision) == (kernel, precision)
+        else:
+            with pytest.raises(InputError, match=f"{kernel} computes in .* alone, not in {precision}"):
+                Encoder.open(folder, precision=precision)
+
+
+def serves(kernel: str) -> set[str]:
+    """What a kernel computes in, as the documents say it."""
+    if kernel in ("avx-vnni", "avx512-vnni"):
+        return {"int8"}
+    return {"avx512-bf16": {"bf16"}, "amx": {"bf16", "int8"}}.get(kernel, {"f32", "bf16", "int8"})
+
+
+@pytest.mark.parametrize("family", ["bert", "mpnet"])
+@pytest.mark.parametrize("precision", ["bf16", "int8"])
+def test_a_precision_has_the_same_bits_with_every_kernel(tmp_path: Path, family: str, precision: str) -> None:
+    sizes = small_model.config(family, hidden_size=96, intermediate_size=200, max_position_embeddings=66)
+    folder = small_model.save(tmp_path / family, sizes)
+    want = Encoder.open(folder, precision=precision, kernel="portable").encode(TEXTS)
+    exact = Encoder.open(folder, precision="f32").encode(TEXTS)
+    assert (want * exact).sum(1).min() > (0.9995 if precision == "bf16" else 0.99)
+    for kernel in kernels():
+        if precision in serves(kernel) and kernel != "avx512-bf16":
+            encoder = Encoder.open(folder, precision=precision, kernel=kernel)
+            assert np.array_equal(encoder.encode(TEXTS), want), kernel
+            assert np.array_equal(encoder.encode(TEXTS[1:2]), want[1:2]), kernel
+
+
+def test_int8_is_measured_and_close(folder: Path) -> None:
+    encoder = Encoder.open(folder, precision="int8")
+    assert encoder.precision == "int8" and 0.99 < encoder.closeness() < 1
+    assert all(precision == "int8" for _, precision, _ in encoder.timings)
+    assert encoder.fingerprint() != Encoder.open(folder, precision="f32").fingerprint()
+
+
+@pytest.mark.parametrize("kernel", kernels())
+def test_texts_of_one_token_and_of_100_000(folder: Path, kernel: str) -> None:
+    for precision in sorted(serves(kernel)):
+        encoder = Encoder.open(folder, precision=precision, kernel=kernel)
+        if kernel == "portable" and precision != "f32":
+            continue  # minutes, for the same bits
+        texts = ["w3", " ".join(f"w{i % 40}" for i in range(100_000)), "w3"]
+        made = encoder.encode_counted(texts)
+        assert made.tokens == 100_002 and made.more >= 100_000 // encoder.longest
+        assert np.allclose(np.linalg.norm(made.vectors, axis=1), 1, atol=1e-5)
+        assert np.array_equal(made.vectors[0], made.vectors[2])
 
 
 def run(code: str, *argv: str) -> str:
@@ -83,8 +128,9 @@ except InputError as error:
 
 
 @needs_tiles
-def test_children_use_tiles_after_a_fork(folder: Path) -> None:
-    encoder = Encoder.open(folder, kernel="amx")
+@pytest.mark.parametrize("precision", ["bf16", "int8"])
+def test_children_use_tiles_after_a_fork(folder: Path, precision: str) -> None:
+    encoder = Encoder.open(folder, kernel="amx", precision=precision)
     want = encoder.encode(TEXTS)
     reader, writer = os.pipe()
     child = os.fork()
@@ -101,8 +147,9 @@ def test_children_use_tiles_after_a_fork(folder: Path) -> None:
 
 
 @needs_tiles
-def test_signals_in_the_middle_and_many_threads(folder: Path) -> None:
-    encoder = Encoder.open(folder, kernel="amx")
+@pytest.mark.parametrize("precision", ["bf16", "int8"])
+def test_signals_in_the_middle_and_many_threads(folder: Path, precision: str) -> None:
+    encoder = Encoder.open(folder, kernel="amx", precision=precision)
     texts = TEXTS * 400
     want = encoder.encode(texts, threads=1)
     heard = 0

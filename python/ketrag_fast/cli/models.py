@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.cli import options, output
 from ketrag_fast.cli.visible import inline
+
+if TYPE_CHECKING:
+    from ketrag_fast.backends.embedders.cost import Cost
+    from ketrag_fast.backends.embedders.protocol import Embedder
+    from ketrag_fast.backends.embedders.registry import Options
 
 _BRING = """To bring a model to a machine without network: on a machine with one, run
   python -c "from sentence_transformers import SentenceTransformer as S; S('NAME').save('FOLDER')"
@@ -28,6 +33,11 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("action", nargs="?", choices=("list", "check"), default="list")
     parser.add_argument(
         "specs", nargs="*", metavar="SPEC_OR_FOLDER", help="what to check; where else to look"
+    )
+    parser.add_argument(
+        "--texts",
+        metavar="SOURCE",
+        help="check: compare the precision with fp32 on your own texts (a file, folder or pattern)",
     )
     options.model(parser)
     parser.set_defaults(run=run, go_on="run the same command again")
@@ -54,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> int:
     import time
+    from dataclasses import replace
 
     from ketrag_fast.backends.embedders.find import check
     from ketrag_fast.backends.embedders.registry import load
@@ -68,10 +79,11 @@ def _check(args: argparse.Namespace) -> int:
     embedder = load(args.specs[0], options_of(settings))
     try:
         checked = check(embedder, time.perf_counter() - started)
+        found = _cost(embedder, args.texts, replace(options_of(settings), precision="fp32"))
     finally:
         embedder.close()
     if args.json:
-        output.write_json(checked.to_json())
+        output.write_json(checked.to_json() | ({"cost": found.to_json()} if found else {}))
         return 0
     engine = checked.engine
     output.write(
@@ -92,4 +104,25 @@ def _check(args: argparse.Namespace) -> int:
         best = checked.kernels[0][2]
         for name, precision, took in checked.kernels:
             output.write(f"  {name:12} {precision:5} {took:8.2f} us  {took / best:5.1f}")
+    if found:
+        output.write(
+            f"on {found.texts:,} of your texts, {found.precision} against fp32: lowest cosine "
+            f"{found.lowest:.5f}, mean {found.mean:.5f}; {100 * found.same_nearest:.1f} % of each text's "
+            "ten nearest are the same"
+        )
     return 0
+
+
+def _cost(embedder: Embedder, source: str | None, exact: Options) -> Cost | None:
+    """What the precision costs on the texts of `source`, if one is given."""
+    if source is None:
+        return None
+    from ketrag_fast.backends.embedders.cost import cost, texts_of
+    from ketrag_fast.backends.embedders.registry import load
+
+    texts = texts_of(source)
+    other = load(embedder.spec, exact)
+    try:
+        return cost(embedder, other, texts)
+    finally:
+        other.close()

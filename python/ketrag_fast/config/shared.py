@@ -171,9 +171,9 @@ class SharedSettings:
         None, "a file that the replies are written to, for replay:FILE.jsonl", concerns="run", topic="reading"
     )
     offline: bool = setting(False, "forbid the network", concerns="run", topic="common")
-    precision: Literal["auto", "fp32", "bf16"] = setting(
+    precision: Literal["auto", "fp32", "bf16", "int8"] = setting(
         "auto",
-        "how a model computes; auto takes bf16 where it is fast and verified",
+        "how a model computes; auto takes what is fastest and verified; int8: native: alone",
         concerns="run",
         topic="embedding",
     )

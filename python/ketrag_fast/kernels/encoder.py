@@ -17,11 +17,12 @@ from ketrag_fast import _core
 from ketrag_fast.errors import ConfigError, InputError
 from ketrag_fast.kernels.arrays import Report
 
-PRECISIONS = ("auto", "f32", "bf16")
-"""auto: the fastest on this machine; bf16 only where the model bears it."""
+PRECISIONS = ("auto", "f32", "bf16", "int8")
+"""auto: the fastest on this machine; bf16 and int8 only where the model bears it."""
 
 KERNEL_VARIABLE = "KETRAG_ENCODER_KERNEL"
-"""The environment's choice of instructions: auto, portable, avx2, avx512, avx512-bf16 or amx."""
+"""The environment's choice of instructions: auto, portable, avx2, avx-vnni, avx512, avx512-vnni, avx512-bf16
+or amx."""
 
 
 def _packed(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
@@ -64,8 +65,10 @@ class Encoder:
         """Loads a model's folder; `kernel` None is the environment's choice, else auto.
 
         With auto the kernels that serve `precision` are timed on the model's own shapes, for some
-        milliseconds each, and the fastest is taken. avx512-bf16 and amx compute in bf16 alone; the others
-        compute in bf16 what amx does, to the bit, more slowly than in f32.
+        milliseconds each, and the fastest is taken. avx512-bf16 computes in bf16 alone, amx in bf16 and
+        int8, avx-vnni and avx512-vnni in int8 alone; the others in f32 and int8, and in bf16 what amx does,
+        to the bit, more slowly than in f32. int8 has the same bits with every kernel: weights of 8 bits a
+        channel, activations of 8 bits a token, scaled by what the built-in texts show.
 
         Raises InputError where the architecture is not built in or an argument is none of its
         values, and IndexDamaged where a file is missing or not what it should be.
@@ -153,7 +156,7 @@ class Encoder:
 
     @property
     def precision(self) -> str:
-        """f32 or bf16: what `auto` became."""
+        """f32, bf16 or int8: what `auto` became."""
         return self._core.precision
 
     @property
@@ -168,7 +171,7 @@ class Encoder:
 
     @property
     def note(self) -> str | None:
-        """Why bf16, or the processor's tiles, are not used although it has them, if so."""
+        """Why a faster precision, or the processor's tiles, are not used although it has them, if so."""
         return self._core.note
 
     def fingerprint(self, *, report: Report = None) -> str:

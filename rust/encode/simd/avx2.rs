@@ -121,7 +121,7 @@ impl Lanes for Avx2 {
     #[inline(always)]
     unsafe fn prefetch(p: *const f32) {
         // SAFETY: see above; a prefetch never faults.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(p.cast()) }
     }
     #[inline(always)]
     unsafe fn store_low(p: *mut u16, v: __m256) {

@@ -16,7 +16,8 @@ macro_rules! sixteen {
         // SAFETY (of every block below): the caller promises the instructions and the pointers.
         impl Lanes for $name {
             const N: usize = 16;
-            const NV: usize = 4;
+            const NV: usize = 3;
+            const ROWS: usize = 8;
             type V = __m512;
 
             #[inline(always)]
@@ -98,6 +99,11 @@ macro_rules! sixteen {
             unsafe fn first(v: __m512, n: usize, other: __m512) -> __m512 {
                 // SAFETY: see above.
                 unsafe { _mm512_mask_mov_ps(other, ((1u32 << n) - 1) as u16, v) }
+            }
+            #[inline(always)]
+            unsafe fn prefetch(p: *const f32) {
+                // SAFETY: see above; a prefetch never faults.
+                unsafe { _mm_prefetch::<_MM_HINT_T1>(p.cast()) }
             }
             #[inline(always)]
             unsafe fn pair(a: *const u16, b: *const u16, out: *mut f32) {

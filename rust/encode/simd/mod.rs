@@ -21,10 +21,12 @@ pub mod wide;
 /// Every method needs the instructions of its type; those with pointers need `N` readable (or
 /// writable) elements there. Pointers need no alignment beyond their element's.
 pub trait Lanes: Copy + 'static {
-    /// Lanes of a vector; even.
+    /// Lanes of a vector; a power of two.
     const N: usize;
     /// Vectors side by side in a register block, at most 4.
     const NV: usize;
+    /// Rows of a register block, at most [`super::product::ROWS`].
+    const ROWS: usize = 6;
     type V: Copy;
 
     /// # Safety
@@ -90,7 +92,8 @@ pub trait Lanes: Copy + 'static {
     /// # Safety
     /// See the trait.
     unsafe fn dot2(acc: Self::V, a: Self::V, b: Self::V) -> Self::V;
-    /// Asks for the line at `p`, which need not be readable, where that helps.
+    /// Asks for the line at `p`, which need not be readable, to come near (into the second cache), where that
+    /// helps.
     ///
     /// # Safety
     /// The instructions of the type.

@@ -21,7 +21,7 @@ macro_rules! halves {
 // SAFETY (of every block below): the caller's promise of 16 elements covers 8 at the pointer and 8 after.
 impl<S: Lanes> Lanes for Pair<S> {
     const N: usize = 16;
-    const NV: usize = 2;
+    const NV: usize = 1;
     type V = [S::V; 2];
 
     halves! {

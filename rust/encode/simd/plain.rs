@@ -94,8 +94,16 @@ impl<const N: usize, const NV: usize, const FUSED: bool> Lanes for Plain<N, NV, 
         v
     }
     #[inline(always)]
-    unsafe fn total(v: [f32; N]) -> f32 {
-        v.iter().sum()
+    unsafe fn total(mut v: [f32; N]) -> f32 {
+        // In the order of vectors that are halved.
+        let mut apart = N;
+        while apart > 1 {
+            apart /= 2;
+            for i in 0..apart {
+                v[i] += v[i + apart];
+            }
+        }
+        v[0]
     }
     #[inline(always)]
     unsafe fn largest(v: [f32; N]) -> f32 {

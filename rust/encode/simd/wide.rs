@@ -103,6 +103,37 @@ pub trait Wide: Lanes {
     /// See the trait.
     unsafe fn widen(words: Self::V) -> (Self::V, Self::V);
 
+    /// Sixteen bytes of whole numbers in 0..=255; of NaN any byte.
+    ///
+    /// # Safety
+    /// See the trait; room for 16 bytes at `p`.
+    #[inline(always)]
+    unsafe fn store_bytes(p: *mut u8, v: Self::V) {
+        let mut x = [0.0f32; 16];
+        // SAFETY: the caller's promise.
+        unsafe {
+            Self::store(x.as_mut_ptr(), v);
+            p.cast::<[u8; 16]>().write_unaligned(x.map(|x| x as u8));
+        }
+    }
+
+    /// `sums - zero * weights` of sixteen whole numbers, nearest f32.
+    ///
+    /// # Safety
+    /// See the trait; sixteen words at both.
+    #[inline(always)]
+    unsafe fn less(sums: *const i32, weights: *const i32, zero: i32) -> Self::V {
+        let mut x = [0.0f32; 16];
+        // SAFETY: the caller's promise.
+        unsafe {
+            for (i, x) in x.iter_mut().enumerate() {
+                let all = sums.add(i).read();
+                *x = all.wrapping_sub(zero.wrapping_mul(weights.add(i).read())) as f32;
+            }
+            Self::load(x.as_ptr())
+        }
+    }
+
     /// The transposed 16 x 16 words of rows that lie end to end.
     ///
     /// # Safety

@@ -39,6 +39,19 @@ static ONES: Ones = Ones([0x3f80_3f80; TILE * ROW]);
 /// none is in use where a process forks between two calls.
 pub struct On(());
 
+impl On {
+    /// # Safety
+    /// Tiles are granted.
+    #[inline(always)]
+    pub unsafe fn new() -> Self {
+        // SAFETY: the caller's promise; the configuration is one of palette 1.
+        unsafe {
+            asm!("ldtilecfg [{}]", in(reg) &raw const CONFIG, options(nostack, preserves_flags, readonly))
+        }
+        Self(())
+    }
+}
+
 impl Drop for On {
     #[inline(always)]
     fn drop(&mut self) {
@@ -55,11 +68,8 @@ impl Tiles for Amx {
 
     #[inline(always)]
     unsafe fn on() -> On {
-        // SAFETY: the caller promises that tiles are granted; the configuration is one of palette 1.
-        unsafe {
-            asm!("ldtilecfg [{}]", in(reg) &raw const CONFIG, options(nostack, preserves_flags, readonly))
-        }
-        On(())
+        // SAFETY: the caller promises that tiles are granted.
+        unsafe { On::new() }
     }
 
     /// Tiles 0 to 3 are the sums, 4 and 5 the rows, 6 and 7 the weights: four loads (8 cycles each) behind

@@ -17,6 +17,15 @@ pub fn tiles() -> Tiles {
     *FOUND.get_or_init(ask)
 }
 
+/// Whether the tiles multiply bytes too, if they are granted.
+#[cfg(target_arch = "x86_64")]
+#[allow(unused_unsafe)] // as below
+pub fn of_bytes() -> bool {
+    use std::arch::x86_64::{__cpuid, __cpuid_count};
+    // SAFETY: every processor of 64 bits has CPUID.
+    unsafe { __cpuid(0).eax >= 7 && __cpuid_count(7, 0).edx >> 25 & 1 == 1 }
+}
+
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[allow(unused_unsafe)] // CPUID became a safe function in later versions of Rust
 fn ask() -> Tiles {

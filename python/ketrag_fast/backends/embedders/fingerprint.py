@@ -174,6 +174,7 @@ def require_same(
         raise ModelMismatch(
             f"{embedder.spec} bears the name of the model that built {where}, but gives other vectors "
             f"(lowest cosine {lowest:.4f} on the sample, {CLOSE} is needed)",
-            hint="try --precision fp32, or embed again: ketrag reembed",
+            hint=f"try --precision {stored.engine.get('precision', 'fp32')}, in which it was built, "
+            "or embed again: ketrag reembed",
         )
     return lowest

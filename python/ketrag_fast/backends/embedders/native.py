@@ -26,8 +26,16 @@ from ketrag_fast.kernels.encoder import KERNEL_VARIABLE, Encoder
 SHORT: Final = 2000
 """Characters up to which texts are encoded in one go, without a thread that reports: a question."""
 
-_PRECISIONS: Final = {"auto": "auto", "fp32": "f32", "bf16": "bf16"}
-_BF16_ALONE: Final = ("avx512-bf16", "amx")
+BYTES_CLOSE: Final = 0.99
+"""Lowest cosine to fp32 at which int8 is computed at all, for those who ask for it by name."""
+
+_PRECISIONS: Final = {"auto": "auto", "fp32": "f32", "bf16": "bf16", "int8": "int8"}
+_LACKS: Final = {
+    "avx512-bf16": ("f32", "int8"),
+    "amx": ("f32",),
+    "avx-vnni": ("f32", "bf16"),
+    "avx512-vnni": ("f32", "bf16"),
+}
 _DAMAGED: Final = "`ketrag models check` says more; copy the model again if it is damaged"
 
 
@@ -107,7 +115,7 @@ class NativeEmbedder(Streamed):
     def _choose(
         self, precision: Precision, verified: Verified, fingerprint: Callable[[], str]
     ) -> tuple[Encoder, PrecisionChoice]:
-        """The fastest kernel, and bf16 only where its vectors stay close to those of f32.
+        """The fastest kernel, and bf16 or int8 only where its vectors stay close to those of f32.
 
         Measured and compared once, and remembered for this model and processor.
         """
@@ -124,10 +132,12 @@ class NativeEmbedder(Streamed):
             timings = tuple(encoder.timings)
             choice = PrecisionChoice(encoder.kernel, encoder.precision, closeness, timings, encoder.note)
             verified.put(fingerprint(), wanted, choice)
-        if choice.precision == "bf16" and choice.closeness < CLOSE:
+        named = own == "int8" or forced != "auto"
+        least = BYTES_CLOSE if named and choice.precision == "int8" else CLOSE
+        if choice.precision != "f32" and choice.closeness < least:
             raise BackendError(
-                f"{self.spec} in bf16 is too far from fp32 "
-                f"(lowest cosine {choice.closeness:.4f}, {CLOSE} is needed)",
+                f"{self.spec} in {choice.precision} is too far from fp32 "
+                f"(lowest cosine {choice.closeness:.4f}, {least} is needed)",
                 hint="use --precision fp32",
             )
         return encoder or self._open(choice.precision, choice.kernel), choice
@@ -137,10 +147,11 @@ def _serves(choice: PrecisionChoice, precision: str, kernel: str) -> bool:
     """Whether a remembered choice is one that could have been made; files can be edited."""
     if kernel != "auto" and choice.kernel != kernel and choice.precision != "f32":
         return False
-    if choice.precision == "f32" and choice.kernel in _BF16_ALONE:
+    if choice.precision in _LACKS.get(choice.kernel, ()):
         return False
+    free = precision == "auto" and (kernel == "auto" or choice.precision == "bf16")
     return precision in ("auto", choice.precision) and not (
-        precision == "auto" and choice.precision == "bf16" and choice.closeness < CLOSE
+        free and choice.precision != "f32" and choice.closeness < CLOSE
     )
 
 
@@ -153,7 +164,7 @@ def refusal(folder: ModelFolder) -> str | None:
 
 
 def _engine(encoder: Encoder, choice: PrecisionChoice) -> Engine:
-    precision = "bf16" if encoder.precision == "bf16" else "fp32"
+    precision = "fp32" if encoder.precision == "f32" else encoder.precision
     version = f"{_core.__version__}, {encoder.kernel}"
     notes = () if choice.note is None else (choice.note,)
     return Engine("native", version, "cpu", precision, round(choice.closeness, 6), notes)

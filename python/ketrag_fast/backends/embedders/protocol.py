@@ -20,7 +20,7 @@ from ketrag_fast.errors import BackendError, Cancelled
 Role = Literal["document", "query"]
 ROLES: Final[tuple[Role, ...]] = ("document", "query")
 
-Precision = Literal["auto", "fp32", "bf16"]
+Precision = Literal["auto", "fp32", "bf16", "int8"]
 
 Vectors = NDArray[np.float32]
 

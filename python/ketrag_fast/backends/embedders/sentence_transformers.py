@@ -127,6 +127,8 @@ class SentenceTransformersEmbedder(Streamed):
     def _choose(self, precision: Precision) -> Engine:
         """Settles the precision: bf16 only where its vectors of the sample stay close to those of fp32."""
         wanted = precision == "bf16" or (precision == "auto" and _fast_bf16(self._torch, self._device))
+        if precision == "int8":
+            raise ConfigError(f"{self.spec} has no precision int8", hint="native: computes in int8")
         if precision not in ("auto", "fp32", "bf16"):
             raise ConfigError(f"precision {precision!r} is not one of auto, fp32, bf16")
         if not wanted or self._static:

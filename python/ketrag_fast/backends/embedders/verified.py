@@ -28,7 +28,7 @@ _ENTRIES: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class PrecisionChoice:
-    """A kernel in a precision (f32, bf16), the lowest cosine of its vectors to f32, and why.
+    """A kernel in a precision (f32, bf16, int8), the lowest cosine of its vectors to f32, and why.
 
     `timings` are (kernel, precision, microseconds of a token in one layer), the fastest first; empty where
     there was nothing to choose. `note` says what was not used although it was faster.
@@ -49,7 +49,7 @@ class PrecisionChoice:
         except (TypeError, KeyError, ValueError):
             return None
         number = isinstance(made.closeness, (int, float)) and not isinstance(made.closeness, bool)
-        fits = made.kernel in known and made.precision in ("f32", "bf16")
+        fits = made.kernel in known and made.precision in ("f32", "bf16", "int8")
         if not fits or not number or not -1 <= made.closeness <= 1:
             return None
         noted = made.note is None or isinstance(made.note, str)

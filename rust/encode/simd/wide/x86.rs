@@ -13,6 +13,21 @@ impl Wide for Pair<Avx2> {
         unsafe { [_mm256_floor_ps(v[0]), _mm256_floor_ps(v[1])] }
     }
     #[inline(always)]
+    unsafe fn store_bytes(p: *mut u8, v: [__m256; 2]) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let both = _mm256_packs_epi32(_mm256_cvtps_epi32(v[0]), _mm256_cvtps_epi32(v[1]));
+            let both = _mm256_permute4x64_epi64::<0xd8>(both);
+            let bytes = _mm_packus_epi16(_mm256_castsi256_si128(both), _mm256_extracti128_si256::<1>(both));
+            _mm_storeu_si128(p.cast(), bytes);
+        }
+    }
+    #[inline(always)]
+    unsafe fn less(sums: *const i32, weights: *const i32, zero: i32) -> [__m256; 2] {
+        // SAFETY: the caller's promise.
+        unsafe { [eight(sums, weights, zero), eight(sums.add(8), weights.add(8), zero)] }
+    }
+    #[inline(always)]
     unsafe fn widen(words: [__m256; 2]) -> ([__m256; 2], [__m256; 2]) {
         // SAFETY: the caller's promise.
         unsafe {
@@ -24,6 +39,17 @@ impl Wide for Pair<Avx2> {
                 [_mm256_and_ps(words[0], upper), _mm256_and_ps(words[1], upper)],
             )
         }
+    }
+}
+
+/// Half of [`Wide::less`].
+#[inline(always)]
+unsafe fn eight(sums: *const i32, weights: *const i32, zero: i32) -> __m256 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let weights = _mm256_loadu_si256(weights.cast());
+        let taken = _mm256_mullo_epi32(weights, _mm256_set1_epi32(zero));
+        _mm256_cvtepi32_ps(_mm256_sub_epi32(_mm256_loadu_si256(sums.cast()), taken))
     }
 }
 
@@ -70,6 +96,20 @@ macro_rules! sixteen {
                 unsafe {
                     let part = _mm512_sub_ps(y, _mm512_roundscale_ps::<9>(y));
                     _mm512_scalef_ps(power_part::<Self>(part), y)
+                }
+            }
+            #[inline(always)]
+            unsafe fn store_bytes(p: *mut u8, v: __m512) {
+                // SAFETY: see above.
+                unsafe { _mm_storeu_si128(p.cast(), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v))) }
+            }
+            #[inline(always)]
+            unsafe fn less(sums: *const i32, weights: *const i32, zero: i32) -> __m512 {
+                // SAFETY: see above.
+                unsafe {
+                    let weights = _mm512_loadu_si512(weights.cast());
+                    let taken = _mm512_mullo_epi32(weights, _mm512_set1_epi32(zero));
+                    _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_loadu_si512(sums.cast()), taken))
                 }
             }
             #[inline(always)]

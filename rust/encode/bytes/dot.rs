@@ -1,0 +1,171 @@
+//! Sums of products of bytes: unsigned activations times signed weights, four to a word.
+
+#[cfg(doc)]
+use super::STEP_WORDS;
+use super::{HALF_WORDS, PANEL, STEP};
+
+/// The most rows of a register block.
+const ROWS: usize = 8;
+/// The most rows of [`Dot::block`].
+pub const BLOCK: usize = 32;
+
+/// How a processor multiplies bytes. Sums of two products of neighbours fit 16 bits (see
+/// [`super::product`]), and all sums 32 bits, so that all ways have the same ones.
+///
+/// # Safety
+/// Every method needs the instructions of its type, and pointers `N` readable or writable words.
+pub trait Dot: Copy + 'static {
+    /// While it is held, this thread may multiply.
+    type On;
+    /// A vector of `N` words.
+    type I: Copy;
+    const N: usize;
+    /// Rows of a register block, of two vectors each; at most [`ROWS`].
+    const ROWS: usize;
+
+    /// # Safety
+    /// See the trait; so for all below.
+    unsafe fn on() -> Self::On;
+    /// # Safety
+    /// See the trait.
+    unsafe fn zero() -> Self::I;
+    /// # Safety
+    /// See the trait.
+    unsafe fn load(p: *const i32) -> Self::I;
+    /// The word at `p` in every lane.
+    ///
+    /// # Safety
+    /// See the trait.
+    unsafe fn spread(p: *const i32) -> Self::I;
+    /// # Safety
+    /// See the trait.
+    unsafe fn store(p: *mut i32, v: Self::I);
+    /// `acc` plus in each lane the four products of unsigned `a` with signed `b`.
+    ///
+    /// # Safety
+    /// See the trait.
+    unsafe fn dot(acc: Self::I, a: Self::I, b: Self::I) -> Self::I;
+    /// `c[r][j]`, rows of [`PANEL`]: sums over `steps` times 64 inputs, for 1 to [`BLOCK`] rows.
+    ///
+    /// # Safety
+    /// See the trait. `a` has the rows, `stride` words apart, rounded up to 16 of them, each of `steps` times
+    /// [`STEP`] words; `b` has [`STEP_WORDS`] for each step; `c` has room for [`BLOCK`] rows.
+    #[inline(always)]
+    unsafe fn block(rows: usize, steps: usize, a: *const i32, stride: usize, b: *const i32, c: *mut i32) {
+        let count = rows.div_ceil(Self::ROWS);
+        for from in (0..PANEL).step_by(2 * Self::N) {
+            let place = |column: usize| column / 16 * steps * HALF_WORDS + column % 16;
+            for i in 0..count {
+                let (row, end) = (i * rows / count, (i + 1) * rows / count);
+                // SAFETY: the caller's promise.
+                unsafe {
+                    let (a, c) = (a.add(row * stride), c.add(row * PANEL + from));
+                    let b = [b.add(place(from)), b.add(place(from + Self::N))];
+                    any_tile::<Self>(end - row, steps * STEP, a, stride, b, c);
+                }
+            }
+        }
+    }
+}
+
+/// A register block of `R` rows and two vectors. One word at a time: with four the compiler keeps sums in
+/// memory.
+///
+/// # Safety
+/// As [`Dot::block`].
+#[inline(always)]
+unsafe fn tile<D: Dot, const R: usize>(
+    words: usize,
+    mut a: *const i32,
+    stride: usize,
+    b: [*const i32; 2],
+    c: *mut i32,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut sums = [[D::zero(); 2]; R];
+        let (mut first, mut second) = (b[0], b[1]);
+        for _ in 0..words {
+            let columns = [D::load(first), D::load(second)];
+            for r in 0..R {
+                let x = D::spread(a.add(r * stride));
+                sums[r][0] = D::dot(sums[r][0], x, columns[0]);
+                sums[r][1] = D::dot(sums[r][1], x, columns[1]);
+            }
+            a = a.wrapping_add(1);
+            first = first.wrapping_add(16);
+            second = second.wrapping_add(16);
+        }
+        for r in 0..R {
+            D::store(c.add(r * PANEL), sums[r][0]);
+            D::store(c.add(r * PANEL + D::N), sums[r][1]);
+        }
+    }
+}
+
+/// [`tile`] for a number of rows that is known at run time.
+///
+/// # Safety
+/// As [`Dot::block`].
+#[inline(always)]
+unsafe fn any_tile<D: Dot>(
+    rows: usize,
+    words: usize,
+    a: *const i32,
+    stride: usize,
+    b: [*const i32; 2],
+    c: *mut i32,
+) {
+    macro_rules! go {
+        ($($r:literal),*) => {
+            match rows {
+                // SAFETY: the caller's promise.
+                $($r if $r <= D::ROWS => unsafe { tile::<D, $r>(words, a, stride, b, c) },)*
+                _ => unreachable!("a block has at most {ROWS} rows"),
+            }
+        };
+    }
+    go!(1, 2, 3, 4, 5, 6, 7, 8)
+}
+
+/// Without instructions of its own.
+#[derive(Clone, Copy)]
+pub struct Portable;
+
+impl Dot for Portable {
+    type On = ();
+    type I = [i32; 16];
+    const N: usize = 16;
+    const ROWS: usize = 2;
+
+    #[inline(always)]
+    unsafe fn on() {}
+    #[inline(always)]
+    unsafe fn zero() -> [i32; 16] {
+        [0; 16]
+    }
+    #[inline(always)]
+    unsafe fn load(p: *const i32) -> [i32; 16] {
+        // SAFETY: the caller's promise.
+        unsafe { p.cast::<[i32; 16]>().read_unaligned() }
+    }
+    #[inline(always)]
+    unsafe fn spread(p: *const i32) -> [i32; 16] {
+        // SAFETY: the caller's promise.
+        [unsafe { p.read() }; 16]
+    }
+    #[inline(always)]
+    unsafe fn store(p: *mut i32, v: [i32; 16]) {
+        // SAFETY: the caller's promise.
+        unsafe { p.cast::<[i32; 16]>().write_unaligned(v) }
+    }
+    #[inline(always)]
+    unsafe fn dot(mut acc: [i32; 16], a: [i32; 16], b: [i32; 16]) -> [i32; 16] {
+        for i in 0..16 {
+            for (x, w) in a[i].to_le_bytes().into_iter().zip(b[i].to_le_bytes()) {
+                acc[i] += i32::from(x) * i32::from(w as i8);
+            }
+        }
+        acc
+    }
+}
