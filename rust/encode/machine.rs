@@ -9,9 +9,8 @@ use super::simd::avx2::Avx2;
 use super::simd::avx512::{Avx512, Avx512Bf16};
 use super::simd::plain::Plain;
 use super::simd::Lanes;
-#[cfg(target_arch = "x86_64")]
-use super::tiles::grant::{tiles, Tiles};
 use crate::error::{Error, Result};
+use crate::tiles::{tiles, Tiles};
 
 /// The kernels as functions of their own, compiled for the instructions of `Self`.
 pub trait Machine: Lanes {

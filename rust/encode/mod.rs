@@ -33,4 +33,3 @@ mod verify;
 pub use choice::Timing;
 pub use encoder::{Encoder, Precision};
 pub use machine::Kernel;
-pub use tiles::grant::{tiles, Tiles};
