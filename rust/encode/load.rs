@@ -151,6 +151,11 @@ impl Weights {
                 places[place * stride + i] = p + t;
             }
         }
+        let types = kinds.chunks_exact(config.hidden).collect::<Vec<_>>();
+        let second = match types[..] {
+            [first, second, ..] => second.iter().zip(first).map(|(s, f)| s - f).collect(),
+            _ => Vec::new(),
+        };
         Ok(Body {
             kernel,
             layout,
@@ -164,6 +169,7 @@ impl Weights {
                 config.vocabulary,
             ),
             places,
+            second,
             norm: self.norm("embeddings.LayerNorm", layout)?,
             layers,
             distances: self.distances(room)?,

@@ -3,7 +3,7 @@
 //! From below: `simd` (vectors under one name), `product`, `norm` and `attention` (kernels, each
 //! written once), `tiles` (the same by matrix tiles, in bf16), `machine` (the kernels compiled for each
 //! processor), `choice` (which of them), `body` (the layers); `tensors`, `config`, `folder` and `tokens` read a model's files, `load` packs
-//! them, `pool` and `encoder` make vectors of texts.
+//! them, `pool` and `encoder` make vectors of texts, `classifier` numbers of pairs of texts.
 
 // Kernels index arrays of registers side by side.
 #![allow(clippy::needless_range_loop)]
@@ -13,6 +13,7 @@ mod batch;
 mod body;
 mod buffer;
 mod choice;
+mod classifier;
 mod config;
 pub mod encoder;
 mod folder;
@@ -31,5 +32,6 @@ mod tokens;
 mod verify;
 
 pub use choice::Timing;
+pub use classifier::Classifier;
 pub use encoder::{Encoder, Precision};
 pub use machine::Kernel;
