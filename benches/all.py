@@ -41,6 +41,7 @@ WITH_MODEL = (
     ("encoder_build.py", "{model}"),
     ("embedding.py", "--model", "{model}"),
     ("rebuild.py", "--embedder", "sentence-transformers:{model}"),
+    ("ann.py", "--products"),
     ("ann.py", "--knn", "--links", "24", "--build-width", "300"),
     ("ann.py",),
     ("skeleton.py", "--embedder", "native:{model}"),

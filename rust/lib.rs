@@ -1,7 +1,7 @@
 //! The compiled core of ketrag-fast: text, graphs, ranks and search on flat arrays.
 //!
 //! Everything but [`py`] compiles and is tested without Python. Layers: `error`, `guard`, `progress`,
-//! `parallel` and `wide` below; `text`, `sparse` and `store` on them; then `rank`, `search`, `embed` and
+//! `parallel`, `tiles` and `wide` below; `text`, `sparse` and `store` on them; then `rank`, `search`, `embed` and
 //! `graph`; `generation` views an opened index, `channels` find what it holds for a question, `assemble`
 //! makes contexts of what they find, and `py` is last. A lower layer never names an upper one.
 
@@ -9,6 +9,7 @@ pub mod error;
 pub mod guard;
 pub mod parallel;
 pub mod progress;
+pub mod tiles;
 pub(crate) mod wide;
 
 pub mod sparse;

@@ -80,7 +80,7 @@ PARTS: dict[str, set[str]] = {
 STRANGERS = {"stages", "systems"}
 COMMON = ("stages.rows.", "stages.published.", "stages.proposals.")
 
-R0 = {"error", "guard", "ids", "progress", "parallel", "wide"}
+R0 = {"error", "guard", "ids", "progress", "parallel", "tiles", "wide"}
 R1 = R0 | {"text", "sparse"}
 RUST_PARTS: dict[str, set[str]] = {
     "error": set(),
@@ -88,6 +88,7 @@ RUST_PARTS: dict[str, set[str]] = {
     "ids": {"error"},
     "progress": {"error"},
     "parallel": {"error", "progress"},
+    "tiles": set(),
     "wide": set(),
     "text": R1,
     "sparse": R0,

@@ -21,6 +21,7 @@ _Csr = tuple[_U64, _U32]
 _Report = Callable[[int, int], bool | None] | None
 
 __all__ = [
+    "Classifier",
     "Encoder",
     "MappedFile",
     "Printed",
@@ -600,6 +601,18 @@ class Encoder:
     @property
     def default_prompt(self) -> str | None: ...
     def fingerprint(self, *, report: _Report = None) -> str: ...
+
+@final
+class Classifier:
+    @staticmethod
+    def open(folder: str | PathLike[str], *, precision: str = "auto", threads: int = 0) -> Classifier: ...
+    def scores(
+        self, question: str, texts: _U8, offsets: _U64, *, threads: int = 0, seconds: float | None = None
+    ) -> _F32: ...
+    @property
+    def precision(self) -> str: ...
+    @property
+    def kernel(self) -> str: ...
 
 def encoder_kernels() -> list[str]: ...
 def encoder_refusal(folder: str | PathLike[str]) -> str | None: ...

@@ -15,6 +15,7 @@ from ketrag_fast.querying.contexts import contexts_of
 from ketrag_fast.querying.opened import Opened, load
 from ketrag_fast.querying.preparing import Clock, prepare, question_text
 from ketrag_fast.querying.recipes import bounded, request_of, whole
+from ketrag_fast.querying.reranking import replies_of
 from ketrag_fast.querying.serving import chosen_mode
 from ketrag_fast.storage.generation import current_number
 from ketrag_fast.storage.layout import Layout
@@ -322,26 +323,7 @@ class Index:
         prepared = prepare(
             opened, texts, chosen, budgets, clock, top=most, automatic=automatic, threads=threads or 0
         )
-        request = request_of(settings, chosen, budgets, top=most, deadline=clock.each())
-        if threads is None:
-            replies = [
-                opened.searcher.answer(
-                    request,
-                    prepared.texts[0],
-                    vector=None if prepared.vectors is None else prepared.vectors[0],
-                    near={name: ids[0] for name, ids in prepared.near.items()},
-                    given={name: rows[0] for name, rows in prepared.rankings.items()},
-                )
-            ]
-        else:
-            replies = opened.searcher.answer_many(
-                request,
-                prepared.texts,
-                vectors=prepared.vectors,
-                near=dict(prepared.near),
-                given=dict(prepared.rankings),
-                threads=threads,
-            )
+        replies = replies_of(opened, questions, chosen, budgets, prepared, clock, top=most, threads=threads)
         return [
             contexts_of(opened, question, chosen, budgets, reply, explain, prepared)
             for question, reply in zip(questions, replies, strict=True)

@@ -16,6 +16,9 @@ use std::sync::Arc;
 /// Rows that go through a whole layer (but attention) while they are in the second cache.
 const ROWS_AT_ONCE: usize = 96;
 
+/// This bit of a token's id says that it is of the second text of a pair. Tables are far shorter.
+pub const SECOND: u32 = 1 << 31;
+
 /// One layer's weights, for rows, tiles or bytes.
 pub struct Layer<L> {
     /// Queries (scaled), keys and values at once.
@@ -50,6 +53,8 @@ pub struct Body {
     pub words: (Arc<Tensors>, String, usize),
     /// For each place the vectors of place and type together, padded.
     pub places: Buffer,
+    /// What the second type adds in place of the first; empty where there is one type.
+    pub second: Vec<f32>,
     pub norm: Norm,
     pub layers: Layers,
     pub distances: Option<Distances>,
@@ -151,6 +156,10 @@ impl Body {
                 )));
             }
             for (&id, place) in sequence.iter().zip(self.places.chunks_exact(stride)) {
+                let (id, second) = (id & !SECOND, id & SECOND != 0);
+                if second && self.second.is_empty() {
+                    return Err(Error::input("the model tells no second text from a first"));
+                }
                 if id as usize >= *count {
                     return Err(Error::input(format!("token {id}: the model's table has {count} rows")));
                 }
@@ -161,6 +170,11 @@ impl Body {
                 row[self.hidden..].fill(0.0);
                 for (x, p) in row.iter_mut().zip(place) {
                     *x += p;
+                }
+                if second {
+                    for (x, s) in row.iter_mut().zip(&self.second) {
+                        *x += s;
+                    }
                 }
             }
         }

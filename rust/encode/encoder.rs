@@ -9,7 +9,6 @@ use super::load::Weights;
 use super::machine::{Form, Kernel};
 use super::pool::{normalise, Head};
 use super::spare::Spares;
-use super::tiles::grant::{tiles, Tiles};
 use super::tokens::{Lead, Tokens, Windows};
 use super::verify;
 use crate::error::{Error, Result};
@@ -17,6 +16,7 @@ use crate::parallel::{map_ranges, map_ranges_with};
 use crate::progress::Progress;
 use crate::store::file_digest;
 use crate::text::strings::Strings;
+use crate::tiles::{tiles, Tiles};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 

@@ -161,6 +161,11 @@ impl Weights {
                 places[place * stride + i] = p + t;
             }
         }
+        let types = kinds.chunks_exact(config.hidden).collect::<Vec<_>>();
+        let second = match types[..] {
+            [first, second, ..] => second.iter().zip(first).map(|(s, f)| s - f).collect(),
+            _ => Vec::new(),
+        };
         let mut body = Body {
             kernel,
             form,
@@ -175,6 +180,7 @@ impl Weights {
                 config.vocabulary,
             ),
             places,
+            second,
             norm: self.norm("embeddings.LayerNorm", layout)?,
             layers,
             distances: self.distances(room)?,

@@ -11,9 +11,8 @@ use super::simd::avx512::{Avx512, Avx512Bf16};
 use super::simd::pair::Pair;
 use super::simd::plain::Plain;
 use super::simd::Lanes;
-#[cfg(target_arch = "x86_64")]
-use super::tiles::grant::{tiles, Tiles};
 use crate::error::{Error, Result};
+use crate::tiles::{tiles, Tiles};
 
 /// The kernels as functions of their own, compiled for the instructions of `Self`.
 pub trait Machine: Lanes {
@@ -249,7 +248,7 @@ impl Kernel {
             Self::AvxVnni | Self::Avx512Vnni => &[Form::Int8],
             Self::Avx512Bf16 => &[Form::Bf16],
             #[cfg(target_arch = "x86_64")]
-            Self::Amx if super::tiles::grant::of_bytes() => &[Form::Bf16, Form::Int8],
+            Self::Amx if crate::tiles::byte_tiles() => &[Form::Bf16, Form::Int8],
             Self::Amx => &[Form::Bf16],
         }
     }

@@ -3,7 +3,7 @@
 //! From below: `simd` (vectors under one name), `product`, `norm` and `attention` (kernels, each
 //! written once), `tiles` (the same by matrix tiles, in bf16), `bytes` (in int8), `machine` (the kernels
 //! compiled for each processor), `choice` (which of them), `body` (the layers); `tensors`, `config`, `folder` and `tokens` read a model's files, `load` packs
-//! them, `pool` and `encoder` make vectors of texts.
+//! them, `pool` and `encoder` make vectors of texts, `classifier` numbers of pairs of texts.
 
 // Kernels index arrays of registers side by side.
 #![allow(clippy::needless_range_loop)]
@@ -14,6 +14,7 @@ mod body;
 mod buffer;
 mod bytes;
 mod choice;
+mod classifier;
 mod config;
 pub mod encoder;
 mod folder;
@@ -32,6 +33,6 @@ mod tokens;
 mod verify;
 
 pub use choice::Timing;
+pub use classifier::Classifier;
 pub use encoder::{Encoder, Precision};
 pub use machine::{Form, Kernel};
-pub use tiles::grant::{tiles, Tiles};

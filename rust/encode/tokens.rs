@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use serde_json::Value;
 use std::path::Path;
 use tokenizers::normalizers::BertNormalizer;
-use tokenizers::{NormalizerWrapper, Tokenizer};
+use tokenizers::{NormalizerWrapper, Tokenizer, TruncationParams};
 
 /// A tokeniser with the special tokens around a text and the longest window.
 pub struct Tokens {
@@ -15,6 +15,25 @@ pub struct Tokens {
     /// The longest window, special tokens included.
     longest: usize,
     lower: bool,
+}
+
+/// Makes one input of two texts, as the tokeniser's own template has it.
+pub struct Pairs {
+    tokeniser: Tokenizer,
+    lower: bool,
+}
+
+impl Pairs {
+    /// Token ids, and for each which text (0 or 1) it counts to. Too long a pair loses tokens of the longer.
+    pub fn ids(&self, first: &str, second: &str) -> Result<(Vec<u32>, Vec<u32>)> {
+        let clean = |text: &str| if self.lower { text.to_lowercase() } else { text.to_owned() };
+        let pair = (clean(trimmed(first)), clean(trimmed(second)));
+        let encoding = self
+            .tokeniser
+            .encode_fast(pair, true)
+            .map_err(|e| Error::input(format!("the tokeniser refuses a text: {e}")))?;
+        Ok((encoding.get_ids().to_vec(), encoding.get_type_ids().to_vec()))
+    }
 }
 
 /// What precedes every text.
@@ -109,6 +128,16 @@ impl Tokens {
 
     pub fn longest(&self) -> usize {
         self.longest
+    }
+
+    /// For two texts at a time, within the longest window.
+    pub fn pairs(self) -> Result<Pairs> {
+        let mut tokeniser = self.tokeniser;
+        let limit = TruncationParams { max_length: self.longest, ..TruncationParams::default() };
+        tokeniser
+            .with_truncation(Some(limit))
+            .map_err(|e| Error::damaged(format!("the tokeniser cannot cut pairs: {e}")))?;
+        Ok(Pairs { tokeniser, lower: self.lower })
     }
 
     /// A prompt, tokenised once for all texts. Errors: it leaves no room for a text.

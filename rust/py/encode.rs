@@ -2,11 +2,13 @@
 
 use super::arrays::{matrix_out, slice};
 use super::door::{long, quick};
-use crate::encode::{Encoder as Core, Kernel, Precision, Timing};
+use crate::encode::{Classifier as Pairs, Encoder as Core, Kernel, Precision, Timing};
+use crate::progress::Progress;
 use crate::text::strings::Strings;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 /// Texts below this many bytes in all are encoded without a thread that watches.
 const SMALL: usize = 2000;
@@ -149,6 +151,52 @@ impl Encoder {
     }
 }
 
+/// A loaded cross-encoder.
+#[pyclass(frozen, module = "ketrag_fast._core")]
+struct Classifier {
+    core: Pairs,
+}
+
+#[pymethods]
+impl Classifier {
+    /// Loads a folder of a classifier with one label.
+    #[staticmethod]
+    #[pyo3(signature = (folder, *, precision="auto", threads=0))]
+    fn open(py: Python<'_>, folder: PathBuf, precision: &str, threads: usize) -> PyResult<Self> {
+        let core =
+            long(py, None, |progress| Pairs::open(&folder, Precision::named(precision)?, threads, progress))?;
+        Ok(Self { core })
+    }
+
+    /// A number for each text, with the question; `seconds` bound it.
+    #[pyo3(signature = (question, texts, offsets, *, threads=0, seconds=None))]
+    fn scores<'py>(
+        &self,
+        py: Python<'py>,
+        question: &str,
+        texts: PyReadonlyArray1<'py, u8>,
+        offsets: PyReadonlyArray1<'py, u64>,
+        threads: usize,
+        seconds: Option<f64>,
+    ) -> PyResult<Bound<'py, PyArray1<f32>>> {
+        let (texts, offsets) = (slice(&texts, "texts")?, slice(&offsets, "offsets")?);
+        let progress = until(seconds);
+        let scores =
+            quick(py, || self.core.scores(question, &Strings::new(texts, offsets)?, threads, &progress))?;
+        Ok(scores.into_pyarray(py))
+    }
+
+    #[getter]
+    fn precision(&self) -> &'static str {
+        self.core.precision()
+    }
+
+    #[getter]
+    fn kernel(&self) -> &'static str {
+        self.core.kernel()
+    }
+}
+
 /// The kernels that this machine can run, the plainest first.
 #[pyfunction]
 fn encoder_kernels() -> Vec<&'static str> {
@@ -163,6 +211,15 @@ fn encoder_refusal(py: Python<'_>, folder: PathBuf) -> PyResult<Option<String>> 
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Encoder>()?;
+    m.add_class::<Classifier>()?;
     m.add_function(wrap_pyfunction!(encoder_refusal, m)?)?;
     m.add_function(wrap_pyfunction!(encoder_kernels, m)?)
+}
+
+/// Stops after so many seconds, if any are given; far more than a year is no limit.
+fn until(seconds: Option<f64>) -> Progress {
+    match seconds {
+        Some(s) if s < 1e8 => Progress::with_deadline(Instant::now() + Duration::from_secs_f64(s.max(0.0))),
+        _ => Progress::none(),
+    }
 }

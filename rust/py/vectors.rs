@@ -126,7 +126,8 @@ fn cosine_knn<'py>(
     let found = long(py, report, |progress| {
         let vectors = Vectors::new(values, d)?;
         let exclude = exclude.map(|(indptr, indices)| CsrView::new(indptr, indices, rows)).transpose()?;
-        knn::cosine_knn(&vectors, k, exclude, Level::named(simd)?, threads, progress)
+        let level = if simd == "auto" { Level::widest() } else { Level::named(simd)? };
+        knn::cosine_knn(&vectors, k, exclude, level, threads, progress)
     })?;
     let shape = [rows, found.k];
     Ok((matrix_out(py, found.ids, shape)?, matrix_out(py, found.scores, shape)?))

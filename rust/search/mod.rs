@@ -1,6 +1,7 @@
 //! What a question touches: scoring, channels, the budget and the printed context.
 
 pub(crate) mod best;
+mod bytes;
 pub mod concepts;
 mod encoding;
 pub mod fill;

@@ -2,7 +2,8 @@
 //! to read, and still the exact result.
 
 use super::best::Best;
-use super::simd::{dots_i8, Level};
+use super::bytes::{self, Query, LARGEST};
+use super::simd::Level;
 #[cfg(test)]
 use super::vectors::reference_dot;
 use super::vectors::Vectors;
@@ -12,7 +13,7 @@ use crate::progress::Progress;
 use std::ops::Range;
 
 /// The largest dimension whose integer sums fit 32 bits with a query coded well enough.
-const MAX_DIM: usize = 1 << 16;
+pub(crate) const MAX_DIM: usize = 1 << 16;
 
 /// Row `i` is `scale[i] * codes[i]` plus an error vector no longer than `residual[i]`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -155,15 +156,9 @@ impl<'a> QuantisedView<'a> {
     }
 
     /// Codes a query of `length` in 16 bits at most, so that no sum of products overflows.
-    pub(crate) fn code_query(
-        &self,
-        query: &[f32],
-        length: f64,
-        norm: f64,
-        codes: &mut Vec<i16>,
-    ) -> CodedQuery {
+    pub(crate) fn code_query(&self, query: &[f32], length: f64, norm: f64, codes: &mut Query) -> CodedQuery {
         let room = i32::MAX as usize / (128 * query.len().max(1));
-        let amplitude = room.clamp(1, 32767) as f64;
+        let amplitude = room.clamp(1, LARGEST as usize) as f64;
         let largest = query.iter().fold(0f64, |m, x| m.max(f64::from(x.abs())));
         let scale = largest / amplitude;
         let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
@@ -181,9 +176,9 @@ impl<'a> QuantisedView<'a> {
         CodedQuery { scale, length, norm, fixed: norm * residual + slack, residual }
     }
 
-    pub(crate) fn dots(&self, level: Level, query: &[i16], rows: Range<usize>, out: &mut [i32]) {
+    pub(crate) fn dots(&self, level: Level, query: &Query, rows: Range<usize>, out: &mut [i32]) {
         let d = query.len();
-        dots_i8(level, query, &self.codes[rows.start * d..rows.end * d], out);
+        bytes::dots(level, query, &self.codes[rows.start * d..rows.end * d], out);
     }
 
     /// (score, error) of a row: with q = q' + e_q and x = x' + e_x, where x', q' are what the codes
@@ -236,7 +231,7 @@ impl QuantisedView<'_> {
 /// The largest |reference score - score by codes| over its bound, for tests: at most 1.
 #[cfg(test)]
 pub(crate) fn worst_error(vectors: &Vectors, quantised: &QuantisedView, query: &[f32]) -> f64 {
-    let mut codes = Vec::new();
+    let mut codes = Query::default();
     let length = reference_dot(query, query).sqrt();
     let coded = quantised.code_query(query, length, vectors.norm(), &mut codes);
     let mut worst = 0f64;

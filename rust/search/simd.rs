@@ -11,45 +11,73 @@ pub enum Level {
     Portable,
     /// AVX2 and FMA.
     Avx2,
-    /// AVX-512 F and BW; VNNI is not needed.
+    /// AVX2 with the integer products of AVX-VNNI.
+    Avx2Vnni,
+    /// AVX-512 F and BW.
     Avx512,
+    /// AVX-512 with the integer products of VNNI.
+    Avx512Vnni,
+    /// Matrix tiles of bytes beside AVX-512 VNNI: for products of many rows with many.
+    Amx,
 }
 
+/// Every level there is, the plainest first.
+const LEVELS: [Level; 6] =
+    [Level::Portable, Level::Avx2, Level::Avx2Vnni, Level::Avx512, Level::Avx512Vnni, Level::Amx];
+
 impl Level {
-    /// The best level of this machine.
+    /// The best level of this machine for one query. The system is not asked for tiles.
     pub fn best() -> Self {
-        *Self::all().last().unwrap_or(&Self::Portable)
+        let mut below = LEVELS.into_iter().rev().skip(1);
+        below.find(|level| level.here()).unwrap_or(Self::Portable)
+    }
+
+    /// The best level of this machine for products of many rows with many.
+    pub fn widest() -> Self {
+        if Self::Amx.here() {
+            Self::Amx
+        } else {
+            Self::best()
+        }
     }
 
     /// Every level that this machine has, the plainest first.
     pub fn all() -> Vec<Self> {
-        let mut levels = vec![Self::Portable];
-        #[cfg(target_arch = "x86_64")]
-        {
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                levels.push(Self::Avx2);
-                if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw") {
-                    levels.push(Self::Avx512);
-                }
-            }
-        }
-        levels
+        LEVELS.into_iter().filter(|level| level.here()).collect()
     }
 
-    /// The level called `name` ("auto", "portable", "avx2", "avx512"), if this machine has it.
-    pub fn named(name: &str) -> Result<Self> {
-        let level = match name {
-            "auto" => return Ok(Self::best()),
-            "portable" => Self::Portable,
-            "avx2" => Self::Avx2,
-            "avx512" => Self::Avx512,
-            _ => {
-                return Err(Error::input(format!(
-                    "simd must be one of auto, portable, avx2, avx512, not {name:?}"
-                )))
+    /// Whether this machine has it (and, for tiles, the system grants them).
+    pub fn here(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let avx2 = || is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+            let avx512 =
+                || avx2() && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
+            match self {
+                Self::Portable => true,
+                Self::Avx2 => avx2(),
+                Self::Avx2Vnni => avx2() && is_x86_feature_detected!("avxvnni"),
+                Self::Avx512 => avx512(),
+                Self::Avx512Vnni => avx512() && is_x86_feature_detected!("avx512vnni"),
+                Self::Amx => Self::Avx512Vnni.here() && crate::tiles::byte_tiles(),
             }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            self == Self::Portable
+        }
+    }
+
+    /// The level called `name`, or "auto": [`Level::best`]. Errors: there is none, or not here.
+    pub fn named(name: &str) -> Result<Self> {
+        if name == "auto" {
+            return Ok(Self::best());
+        }
+        let Some(level) = LEVELS.into_iter().find(|level| level.name() == name) else {
+            let names = LEVELS.map(Self::name).join(", ");
+            return Err(Error::input(format!("simd must be one of auto, {names}, not {name:?}")));
         };
-        if Self::all().contains(&level) {
+        if level.here() {
             Ok(level)
         } else {
             Err(Error::input(format!("this machine has no {name}")))
@@ -60,13 +88,16 @@ impl Level {
         match self {
             Self::Portable => "portable",
             Self::Avx2 => "avx2",
+            Self::Avx2Vnni => "avx2-vnni",
             Self::Avx512 => "avx512",
+            Self::Avx512Vnni => "avx512-vnni",
+            Self::Amx => "amx",
         }
     }
 
-    /// This level, or the best below it that the machine has: makes any value safe to act on.
+    /// This level, or the best of the machine where it lacks this one: makes any value safe to act on.
     pub(crate) fn usable(self) -> Self {
-        if Self::all().contains(&self) {
+        if self.here() {
             self
         } else {
             Self::best()
@@ -86,29 +117,12 @@ pub(crate) fn dots(level: Level, query: &[f32], rows: &[f32], out: &mut [f32]) {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: levels above Portable come from `Level::all` or `usable`, which asked the
         // processor; the lengths were compared above.
-        Level::Avx2 => unsafe { x86::dots_avx2(query, rows, out) },
+        Level::Avx2 | Level::Avx2Vnni => unsafe { x86::dots_avx2(query, rows, out) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Level::Avx512 => unsafe { x86::dots_avx512(query, rows, out) },
+        Level::Avx512 | Level::Avx512Vnni | Level::Amx => unsafe { x86::dots_avx512(query, rows, out) },
         #[cfg(not(target_arch = "x86_64"))]
         _ => portable(query, rows, out),
-    }
-}
-
-/// `out[i] = query . rows[i]` in integers, exact as long as no sum of |products| reaches 2^31,
-/// which the caller sees to by the size of the query's codes.
-pub(crate) fn dots_i8(level: Level, query: &[i16], rows: &[i8], out: &mut [i32]) {
-    assert_eq!(rows.len(), out.len() * query.len());
-    match level {
-        Level::Portable => portable_i8(query, rows, out),
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: see `dots`.
-        Level::Avx2 => unsafe { x86::dots_i8_avx2(query, rows, out) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: see `dots`.
-        Level::Avx512 => unsafe { x86::dots_i8_avx512(query, rows, out) },
-        #[cfg(not(target_arch = "x86_64"))]
-        _ => portable_i8(query, rows, out),
     }
 }
 
@@ -151,17 +165,6 @@ fn portable(query: &[f32], rows: &[f32], out: &mut [f32]) {
     }
 }
 
-fn portable_i8(query: &[i16], rows: &[i8], out: &mut [i32]) {
-    let d = query.len();
-    if d == 0 {
-        return out.fill(0);
-    }
-    for (row, out) in rows.chunks_exact(d).zip(out) {
-        *out =
-            query.iter().zip(row).fold(0i32, |sum, (&a, &b)| sum.wrapping_add(i32::from(a) * i32::from(b)));
-    }
-}
-
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::*;
@@ -171,13 +174,6 @@ mod x86 {
         let half = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
         let pair = _mm_add_ps(half, _mm_movehl_ps(half, half));
         _mm_cvtss_f32(_mm_add_ss(pair, _mm_shuffle_ps(pair, pair, 1)))
-    }
-
-    #[target_feature(enable = "avx2")]
-    fn sum8_i32(v: __m256i) -> i32 {
-        let half = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
-        let pair = _mm_add_epi32(half, _mm_shuffle_epi32(half, 0b0100_1110));
-        _mm_cvtsi128_si32(_mm_add_epi32(pair, _mm_shuffle_epi32(pair, 0b1011_0001)))
     }
 
     /// Four rows share each load of the query. `rows.len() == out.len() * query.len()`.
@@ -240,70 +236,6 @@ mod x86 {
             i += width;
         }
     }
-
-    /// Codes widened to 16 bits, multiplied and added in pairs.
-    #[target_feature(enable = "avx2")]
-    pub fn dots_i8_avx2(query: &[i16], rows: &[i8], out: &mut [i32]) {
-        let (d, n) = (query.len(), out.len());
-        let body = d - d % 16;
-        let mut i = 0;
-        while i < n {
-            let width = (n - i).min(4);
-            let at: [usize; 4] = std::array::from_fn(|r| (i + r.min(width - 1)) * d);
-            let mut sums = [_mm256_setzero_si256(); 4];
-            let mut k = 0;
-            while k < body {
-                // SAFETY: k + 16 <= d and at[r] + d <= rows.len(): all loads are inside.
-                unsafe {
-                    let q = _mm256_loadu_si256(query.as_ptr().add(k).cast());
-                    for r in 0..4 {
-                        let x = _mm_loadu_si128(rows.as_ptr().add(at[r] + k).cast());
-                        let products = _mm256_madd_epi16(q, _mm256_cvtepi8_epi16(x));
-                        sums[r] = _mm256_add_epi32(sums[r], products);
-                    }
-                }
-                k += 16;
-            }
-            for r in 0..width {
-                let rest = (body..d)
-                    .fold(0i32, |sum, k| sum.wrapping_add(i32::from(query[k]) * i32::from(rows[at[r] + k])));
-                out[i + r] = sum8_i32(sums[r]).wrapping_add(rest);
-            }
-            i += width;
-        }
-    }
-
-    /// As `dots_i8_avx2`, thirty-two codes at a time.
-    #[target_feature(enable = "avx2,avx512f,avx512bw")]
-    pub fn dots_i8_avx512(query: &[i16], rows: &[i8], out: &mut [i32]) {
-        let (d, n) = (query.len(), out.len());
-        let body = d - d % 32;
-        let mut i = 0;
-        while i < n {
-            let width = (n - i).min(4);
-            let at: [usize; 4] = std::array::from_fn(|r| (i + r.min(width - 1)) * d);
-            let mut sums = [_mm512_setzero_si512(); 4];
-            let mut k = 0;
-            while k < body {
-                // SAFETY: k + 32 <= d and at[r] + d <= rows.len(): all loads are inside.
-                unsafe {
-                    let q = _mm512_loadu_si512(query.as_ptr().add(k).cast());
-                    for r in 0..4 {
-                        let x = _mm256_loadu_si256(rows.as_ptr().add(at[r] + k).cast());
-                        let products = _mm512_madd_epi16(q, _mm512_cvtepi8_epi16(x));
-                        sums[r] = _mm512_add_epi32(sums[r], products);
-                    }
-                }
-                k += 32;
-            }
-            for r in 0..width {
-                let rest = (body..d)
-                    .fold(0i32, |sum, k| sum.wrapping_add(i32::from(query[k]) * i32::from(rows[at[r] + k])));
-                out[i + r] = _mm512_reduce_add_epi32(sums[r]).wrapping_add(rest);
-            }
-            i += width;
-        }
-    }
 }
 
 #[cfg(test)]
@@ -329,20 +261,6 @@ mod tests {
                 }
             }
         }
-
-        #[test]
-        fn integer_products_are_equal_at_every_level(
-            d in 0usize..100, n in 0usize..9,
-            query in prop::collection::vec(-16000i16..=16000, 100), codes in prop::collection::vec(-127i8..=127, 900),
-        ) {
-            let mut plain = vec![0; n];
-            portable_i8(&query[..d], &codes[..n * d], &mut plain);
-            for level in Level::all() {
-                let mut out = vec![7; n];
-                dots_i8(level, &query[..d], &codes[..n * d], &mut out);
-                prop_assert_eq!(&out, &plain);
-            }
-        }
     }
 
     #[test]
@@ -350,6 +268,10 @@ mod tests {
         assert_eq!(Level::named("portable"), Ok(Level::Portable));
         assert_eq!(Level::named("auto"), Ok(Level::best()));
         assert!(Level::named("sse9").is_err());
-        assert_eq!(Level::best().usable(), Level::best());
+        for level in Level::all() {
+            assert_eq!(Level::named(level.name()), Ok(level));
+            assert_eq!(level.usable(), level);
+        }
+        assert!(Level::best() != Level::Amx);
     }
 }

@@ -3,6 +3,7 @@
 //! same on every machine.
 
 use super::best::Best;
+use super::bytes;
 use super::quantised::{CodedQuery, QuantisedView};
 use super::simd::{dot_error, dots, dots_chain, Level};
 use crate::error::{Error, Result};
@@ -224,7 +225,7 @@ pub struct Scratch {
     best: Best,
     scores: Vec<f32>,
     products: Vec<i32>,
-    codes: Vec<i16>,
+    codes: bytes::Query,
 }
 
 /// A query against a set of vectors, scored roughly once; [`Search::best`] may then be asked for

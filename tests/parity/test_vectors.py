@@ -200,3 +200,40 @@ def test_a_long_search_can_be_stopped() -> None:
         kernels.cosine_knn(vectors, 5, report=report)
 
     is_stopped(search, 30_000)
+
+
+def _kinds() -> dict[str, np.ndarray]:
+    """Vectors that byte codes fit well, badly, or not at all."""
+    rng = np.random.default_rng(11)
+    even = rng.standard_normal((700, 65)).astype(np.float32)
+    even /= np.linalg.norm(even, axis=1, keepdims=True)
+    spiky = 0.003 * even
+    spiky[np.arange(700), rng.integers(0, 65, 700)] += 1
+    near = even[rng.integers(0, 5, 700)] + np.float32(1e-4) * even
+    uneven = even * np.float32(10.0) ** rng.integers(-3, 3, (700, 1)).astype(np.float32)
+    return {
+        "even": even,
+        "spiky": spiky,
+        "nearer than codes tell": near,
+        "uneven": uneven,
+        "small": np.float32(1e-20) * even,
+        "equal": np.repeat(even[:3], 3400, axis=0),
+        "short": even[:, :2].copy(),
+        "three": even[:3],
+    }
+
+
+@pytest.mark.parametrize("kind", sorted(_kinds()))
+def test_neighbours_and_scans_are_equal_by_all_instructions(kind: str) -> None:
+    vectors = np.ascontiguousarray(_kinds()[kind])
+    codes = kernels.quantise(vectors)
+    queries = vectors[:: max(1, len(vectors) // 7)]
+    some = vectors[:2000]
+    found = kernels.top_k(vectors, queries, 9, simd="portable")
+    near = kernels.cosine_knn(some, 5, simd="portable")
+    for level in ("auto", *LEVELS):
+        for kept in (None, codes):
+            again = kernels.top_k(vectors, queries, 9, codes=kept, simd=level)
+            assert all(np.array_equal(a, b) for a, b in zip(found, again, strict=True)), level
+        again = kernels.cosine_knn(some, 5, simd=level)
+        assert all(np.array_equal(a, b) for a, b in zip(near, again, strict=True)), level

@@ -113,6 +113,12 @@ class SharedSettings:
         "a row costs the sum of its parts, or is counted again and printed as the published code does",
         concerns="query",
     )
+    rerank: str | None = setting(
+        None,
+        "a cross-encoder that reads the first 30 passages with the question and puts them in its order:"
+        " native:FOLDER",
+        concerns="query",
+    )
     deadline: float | None = setting(
         None, "seconds that one question may take", concerns="query", low=0, high=LONGEST_SECONDS
     )

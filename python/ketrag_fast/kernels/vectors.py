@@ -77,7 +77,8 @@ def top_k(
     """The best min(k, n) of n vectors for each query float32[q, d]: ids and scores, [q, min(k, n)].
 
     `ids` restricts the search to those rows (strictly ascending). `codes` must be the vectors' own:
-    they change the speed, not the result. `simd` is auto, portable, avx2 or avx512.
+    they change the speed, not the result. `simd` is auto, portable, avx2, avx2-vnni, avx512 or
+    avx512-vnni.
     """
     return _core.vector_top_k(
         _f32(vectors),

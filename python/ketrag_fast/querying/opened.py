@@ -24,6 +24,7 @@ from ketrag_fast.systems.registry import registry
 if TYPE_CHECKING:
     from ketrag_fast.backends.ann.stored import StoredGraph
     from ketrag_fast.backends.embedders.questions import Questions
+    from ketrag_fast.backends.reranker import CrossEncoder
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,16 @@ class Opened:
         self.models.close()
 
     @cached_property
+    def reranker(self) -> CrossEncoder | None:
+        """The cross-encoder that the settings name, loaded when a question first needs it."""
+        if self.settings.rerank is None:
+            return None
+        from ketrag_fast.backends.reranker import CrossEncoder
+
+        precision, threads = self.settings.precision, self.settings.threads
+        return CrossEncoder(self.settings.rerank, precision=precision, threads=threads)
+
+    @cached_property
     def missing(self) -> dict[str, str | None]:
         """Each mode, and the part that it lacks here; None where the mode is served."""
         core = self.searcher.missing()
@@ -97,7 +108,7 @@ def load(path: Path, given: Settings, before: Opened | None = None) -> Opened:
     by_blocks = given.verify == "blocks"
     searcher = _core.Searcher(files, str(built["encoding"]), str(built["language"]), by_blocks=by_blocks)
     models = Models(settings) if before is None else before.models
-    return Opened(
+    opened = Opened(
         generation,
         searcher,
         settings,
@@ -106,6 +117,9 @@ def load(path: Path, given: Settings, before: Opened | None = None) -> Opened:
         models,
         _graphs(generation),
     )
+    if before is not None and before.settings.rerank == settings.rerank and "reranker" in vars(before):
+        vars(opened)["reranker"] = before.reranker  # loaded once
+    return opened
 
 
 def _questions(

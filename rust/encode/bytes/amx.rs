@@ -2,7 +2,7 @@
 
 use super::dot::{Dot, Portable};
 use super::{HALF_WORDS, PANEL, STEP};
-use crate::encode::tiles::amx::On;
+use crate::tiles::On;
 use std::arch::asm;
 
 /// `tdpbusd`.
@@ -22,7 +22,7 @@ impl Dot for Amx {
     #[inline(always)]
     unsafe fn on() -> On {
         // SAFETY: the caller promises that tiles are granted.
-        unsafe { On::new() }
+        unsafe { On::begin() }
     }
     #[inline(always)]
     unsafe fn zero() -> [i32; 16] {

@@ -6,59 +6,17 @@
 use super::block::{Between, Tiles, STEP_WORDS};
 use super::{PANEL, ROW, TILE};
 use crate::encode::simd::avx512::Avx512Bf16;
+use crate::tiles::On;
 use std::arch::asm;
 
 /// Lanes beside the tiles: a processor with tiles has these.
 pub type Amx = Avx512Bf16;
-
-#[repr(C, align(64))]
-struct Config {
-    palette: u8,
-    start: u8,
-    reserved: [u8; 14],
-    bytes: [u16; 16],
-    rows: [u8; 16],
-}
-
-/// All eight tiles have 16 rows of 64 bytes.
-static CONFIG: Config = Config {
-    palette: 1,
-    start: 0,
-    reserved: [0; 14],
-    bytes: [64, 64, 64, 64, 64, 64, 64, 64, 0, 0, 0, 0, 0, 0, 0, 0],
-    rows: [16, 16, 16, 16, 16, 16, 16, 16, 0, 0, 0, 0, 0, 0, 0, 0],
-};
 
 #[repr(align(64))]
 struct Ones(#[allow(dead_code)] [u32; TILE * ROW]); // only the assembly reads it
 
 /// A tile of ones.
 static ONES: Ones = Ones([0x3f80_3f80; TILE * ROW]);
-
-/// Tiles in use. They are given back at the end, so that no thread keeps 8 KB for the system to save, and
-/// none is in use where a process forks between two calls.
-pub struct On(());
-
-impl On {
-    /// # Safety
-    /// Tiles are granted.
-    #[inline(always)]
-    pub unsafe fn new() -> Self {
-        // SAFETY: the caller's promise; the configuration is one of palette 1.
-        unsafe {
-            asm!("ldtilecfg [{}]", in(reg) &raw const CONFIG, options(nostack, preserves_flags, readonly))
-        }
-        Self(())
-    }
-}
-
-impl Drop for On {
-    #[inline(always)]
-    fn drop(&mut self) {
-        // SAFETY: an `On` is only made where tiles are granted.
-        unsafe { asm!("tilerelease", options(nostack, preserves_flags)) }
-    }
-}
 
 /// Bytes from row to row of a panel.
 const LINE: usize = ROW * 4;
@@ -69,7 +27,7 @@ impl Tiles for Amx {
     #[inline(always)]
     unsafe fn on() -> On {
         // SAFETY: the caller promises that tiles are granted.
-        unsafe { On::new() }
+        unsafe { On::begin() }
     }
 
     /// Tiles 0 to 3 are the sums, 4 and 5 the rows, 6 and 7 the weights: four loads (8 cycles each) behind

@@ -6,7 +6,7 @@
 //! that a product leaves is written as it will be read. A head of 32 is one panel, so that queries,
 //! keys and values need no gathering.
 //!
-//! `grant` asks the system for the tiles, `block` is their arithmetic (by hardware or not, equal to the
+//! `crate::tiles` asks the system for the tiles, `block` is their arithmetic (by hardware or not, equal to the
 //! bit), `product`, `norm` and `attention` are written once over it, `machine` compiles them for each
 //! processor, `body` runs the layers.
 
@@ -15,7 +15,6 @@ pub mod amx;
 pub mod attention;
 pub mod block;
 pub mod body;
-pub mod grant;
 pub mod machine;
 pub mod norm;
 pub mod product;

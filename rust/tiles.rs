@@ -1,4 +1,5 @@
-//! Whether this process may use tiles: the processor has them, and the system keeps their state.
+//! Matrix tiles (AMX): whether this process may use them (the processor has them, and the system keeps
+//! their state), and their configuration.
 
 /// What a processor with tiles and their system say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,15 +16,6 @@ pub enum Tiles {
 pub fn tiles() -> Tiles {
     static FOUND: std::sync::OnceLock<Tiles> = std::sync::OnceLock::new();
     *FOUND.get_or_init(ask)
-}
-
-/// Whether the tiles multiply bytes too, if they are granted.
-#[cfg(target_arch = "x86_64")]
-#[allow(unused_unsafe)] // as below
-pub fn of_bytes() -> bool {
-    use std::arch::x86_64::{__cpuid, __cpuid_count};
-    // SAFETY: every processor of 64 bits has CPUID.
-    unsafe { __cpuid(0).eax >= 7 && __cpuid_count(7, 0).edx >> 25 & 1 == 1 }
 }
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -81,3 +73,69 @@ fn ask() -> Tiles {
 fn ask() -> Tiles {
     Tiles::Absent
 }
+
+/// Whether the granted tiles multiply bytes too.
+pub fn byte_tiles() -> bool {
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    #[allow(unused_unsafe)]
+    fn bytes() -> bool {
+        const BYTES: u32 = 1 << 25;
+        // SAFETY: a processor with tiles has this leaf of CPUID.
+        unsafe { std::arch::x86_64::__cpuid_count(7, 0).edx & BYTES != 0 }
+    }
+    #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+    fn bytes() -> bool {
+        false
+    }
+    tiles() == Tiles::Granted && bytes()
+}
+
+#[cfg(target_arch = "x86_64")]
+mod on {
+    use std::arch::asm;
+
+    #[repr(C, align(64))]
+    struct Config {
+        palette: u8,
+        start: u8,
+        reserved: [u8; 14],
+        bytes: [u16; 16],
+        rows: [u8; 16],
+    }
+
+    /// All eight tiles have 16 rows of 64 bytes.
+    static CONFIG: Config = Config {
+        palette: 1,
+        start: 0,
+        reserved: [0; 14],
+        bytes: [64, 64, 64, 64, 64, 64, 64, 64, 0, 0, 0, 0, 0, 0, 0, 0],
+        rows: [16, 16, 16, 16, 16, 16, 16, 16, 0, 0, 0, 0, 0, 0, 0, 0],
+    };
+
+    /// Tiles in use, eight of 16 rows of 64 bytes. They are given back at the end, so that no thread keeps
+    /// 8 KB for the system to save, and none is in use where a process forks between two calls.
+    pub struct On(());
+
+    impl On {
+        /// # Safety
+        /// [`super::tiles`] says [`super::Tiles::Granted`].
+        #[inline(always)]
+        pub unsafe fn begin() -> Self {
+            // SAFETY: the caller promises that tiles are granted; the configuration is one of palette 1.
+            unsafe {
+                asm!("ldtilecfg [{}]", in(reg) &raw const CONFIG, options(nostack, preserves_flags, readonly))
+            }
+            Self(())
+        }
+    }
+
+    impl Drop for On {
+        #[inline(always)]
+        fn drop(&mut self) {
+            // SAFETY: an `On` is only made where tiles are granted.
+            unsafe { asm!("tilerelease", options(nostack, preserves_flags)) }
+        }
+    }
+}
+#[cfg(target_arch = "x86_64")]
+pub use on::On;

@@ -34,10 +34,10 @@ pub fn product(level: Level, rows: [&[f32]; ROWS], panel: &[f32], d: usize, out:
         Level::Portable => portable(rows, panel, out),
         #[cfg(target_arch = "x86_64")]
         // SAFETY: such levels were found on this processor (`Level::usable`); lengths as asserted.
-        Level::Avx2 => unsafe { x86::avx2(rows, panel, d, out) },
+        Level::Avx2 | Level::Avx2Vnni => unsafe { x86::avx2(rows, panel, d, out) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Level::Avx512 => unsafe { x86::avx512(rows, panel, d, out) },
+        Level::Avx512 | Level::Avx512Vnni | Level::Amx => unsafe { x86::avx512(rows, panel, d, out) },
         #[cfg(not(target_arch = "x86_64"))]
         _ => portable(rows, panel, out),
     }

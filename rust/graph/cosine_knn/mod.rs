@@ -1,6 +1,12 @@
 //! The exact nearest rows of every row by cosine: S2 of KET-RAG (1.2 step 4).
 
-use super::gemm::{pack, product, PANEL, ROWS};
+mod bytes;
+mod floats;
+mod squares;
+
+use bytes::{Bytes, Memory};
+use floats::{pack, product, PANEL, ROWS};
+
 use crate::error::{Error, Result};
 use crate::parallel::map_ranges_with;
 use crate::progress::Progress;
@@ -11,6 +17,8 @@ use crate::sparse::{CsrView, Scored};
 
 /// Rows of one unit of work: a packed block of columns is used this many times.
 const BAND: usize = 192;
+/// The same for byte codes: rows that stay in the second cache while all columns pass.
+const WIDE_BAND: usize = 256;
 /// Values of one packed block of columns: half of a usual second-level cache.
 const BLOCK_VALUES: usize = 64 * 1024;
 /// Stands where a row has fewer neighbours than asked for.
@@ -29,8 +37,9 @@ pub struct Neighbours {
 
 /// For each row the `k` other rows with the highest [`reference_dot`] (score descending, id
 /// ascending), leaving out row `i` itself and the ids in row `i` of `exclude`. For rows normalised
-/// at ingest the score is the cosine. f32 products preselect with a proved margin; what they keep is
-/// scored again in f64, so the result is the same on every machine and for any number of threads.
+/// at ingest the score is the cosine. Products in byte codes (see [`bytes`]), or in f32, preselect with a
+/// proved margin; what they keep is scored again in f64, so the result is the same on every machine and
+/// for any number of threads.
 /// Work: n^2 d products; memory: bounded by the threads, not by n^2. Progress counts rows.
 ///
 /// [`reference_dot`]: crate::search::vectors::reference_dot
@@ -57,15 +66,21 @@ pub fn cosine_knn(
     progress.expect(n as u64);
     // Bands shrink where there are few rows, so that every thread gets some.
     let workers = crate::parallel::threads(threads);
-    let band = BAND.min(n.div_ceil(workers * 2).next_multiple_of(ROWS));
-    let parts = map_ranges_with(
-        n,
-        band,
-        threads,
-        progress,
-        || (Vec::new(), Vec::new()),
-        |(panels, best), rows| knn.band(rows, panels, best),
-    )?;
+    let band = |most: usize, rows| most.min(n.div_ceil(workers * 2).next_multiple_of(rows));
+    let parts = match Bytes::new(&knn, threads)? {
+        Some(bytes) => {
+            let grain = band(WIDE_BAND, squares::SIDE);
+            map_ranges_with(n, grain, threads, progress, Memory::default, |m, rows| bytes.band(rows, m))?
+        }
+        None => map_ranges_with(
+            n,
+            band(BAND, ROWS),
+            threads,
+            progress,
+            || (Vec::new(), Vec::new()),
+            |(panels, best), rows| knn.band(rows, panels, best),
+        )?,
+    };
     let mut all = Neighbours { ids: Vec::with_capacity(n * k), scores: Vec::with_capacity(n * k), k };
     for row in parts.iter().flatten() {
         all.ids.extend(row.iter().map(|s| s.id));

@@ -1,0 +1,435 @@
+//! Products of 32 rows with 32 others in byte codes, in exact integers: equal on every machine.
+//!
+//! Codes go in *words* of four bytes: four codes where the processor multiplies bytes, else two of 16
+//! bits. A row is whole lines of 16 words; a *panel* is 16 rows turned, one line for each word. So a tile
+//! of rows and one of columns are both 16 lines, and a vector of 16 columns is one.
+
+use crate::search::simd::Level;
+
+/// Rows and columns of a square.
+pub const SIDE: usize = 32;
+/// Rows of a panel, and words of a line.
+const LINE: usize = 16;
+
+#[repr(C, align(64))]
+#[derive(Debug, Clone, Copy)]
+struct Line([u32; LINE]);
+
+/// Sums of products, row after row.
+#[repr(C, align(64))]
+pub struct Square(pub [[i32; SIDE]; SIDE]);
+
+/// Codes laid out for [`Packed::square`], as rows and as columns; padded with zeros to whole squares.
+pub struct Packed {
+    level: Level,
+    rows: Vec<Line>,
+    panels: Vec<Line>,
+    /// Lines of a row.
+    lines: usize,
+    /// What each column's sum begins with: where rows are unsigned (`code + 128`), -128 times its codes.
+    begin: Vec<i32>,
+}
+
+impl Packed {
+    /// `level` must be one of this machine ([`Level::here`]); `codes` hold rows of `d`, within 127.
+    pub fn new(level: Level, codes: &[i8], d: usize) -> Self {
+        let bytes = matches!(level, Level::Avx2Vnni | Level::Avx512Vnni | Level::Amx);
+        let unsigned = matches!(level, Level::Avx2Vnni | Level::Avx512Vnni);
+        let n = (codes.len() / d).next_multiple_of(SIDE);
+        let lines = d.div_ceil(if bytes { 4 * LINE } else { 2 * LINE });
+        let mut rows = vec![Line([0; LINE]); n * lines];
+        for (row, codes) in rows.chunks_exact_mut(lines).zip(codes.chunks_exact(d)) {
+            let words = row.iter_mut().flat_map(|line| &mut line.0);
+            if bytes {
+                for (word, codes) in words.zip(codes.chunks(4)) {
+                    *word = (0..).zip(codes).fold(0, |w, (i, &c)| w | u32::from(c as u8) << (8 * i));
+                }
+            } else {
+                for (word, codes) in words.zip(codes.chunks(2)) {
+                    *word =
+                        (0..).zip(codes).fold(0, |w, (i, &c)| w | u32::from(i16::from(c) as u16) << (16 * i));
+                }
+            }
+        }
+        let mut panels = vec![Line([0; LINE]); n * lines];
+        for (panel, rows) in panels.chunks_exact_mut(LINE * lines).zip(rows.chunks_exact(LINE * lines)) {
+            for (column, row) in rows.chunks_exact(lines).enumerate() {
+                for (line, &word) in panel.iter_mut().zip(row.iter().flat_map(|line| &line.0)) {
+                    line.0[column] = word;
+                }
+            }
+        }
+        let mut begin = vec![0; n];
+        if unsigned {
+            for (begin, codes) in begin.iter_mut().zip(codes.chunks_exact(d)) {
+                *begin = codes.iter().fold(0i32, |sum, &c| sum.wrapping_sub(128 * i32::from(c)));
+            }
+            // The rows are read with the offset; the panels were made before.
+            rows.iter_mut().flat_map(|line| &mut line.0).for_each(|word| *word ^= 0x8080_8080);
+        }
+        Self { level, rows, panels, lines, begin }
+    }
+
+    /// Makes the processor ready for [`Packed::square`], until what is returned is dropped.
+    pub fn ready(&self) -> Ready {
+        #[cfg(target_arch = "x86_64")]
+        {
+            // SAFETY: a machine with this level was granted tiles.
+            Ready((self.level == Level::Amx).then(|| unsafe { crate::tiles::On::begin() }))
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            Ready(())
+        }
+    }
+
+    /// The products of rows `row` on with rows `column` on, both multiples of [`SIDE`].
+    ///
+    /// # Panics
+    /// Where either is no multiple, or beyond the last.
+    pub fn square(&self, _ready: &Ready, row: usize, column: usize, out: &mut Square) {
+        assert!(row.is_multiple_of(SIDE) && column.is_multiple_of(SIDE));
+        let rows = &self.rows[row * self.lines..(row + SIDE) * self.lines];
+        let panels = &self.panels[column * self.lines..(column + SIDE) * self.lines];
+        let begin = &self.begin[column..column + SIDE];
+        match self.level {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the level is one of this machine; slices of 32 rows of `lines` lines, and 32 sums.
+            Level::Avx2 => unsafe { x86::avx2(rows, panels, self.lines, begin, out) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Level::Avx2Vnni => unsafe { x86::avx2_vnni(rows, panels, self.lines, begin, out) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Level::Avx512 => unsafe { x86::avx512(rows, panels, self.lines, begin, out) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Level::Avx512Vnni => unsafe { x86::avx512_vnni(rows, panels, self.lines, begin, out) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above; tiles are in use while `_ready` lives.
+            Level::Amx => unsafe { x86::amx(rows, panels, self.lines, out) },
+            _ => plain(rows, panels, self.lines, out),
+        }
+    }
+}
+
+/// See [`Packed::ready`].
+#[cfg(target_arch = "x86_64")]
+pub struct Ready(#[allow(dead_code)] Option<crate::tiles::On>);
+/// See [`Packed::ready`].
+#[cfg(not(target_arch = "x86_64"))]
+pub struct Ready(());
+
+fn plain(rows: &[Line], panels: &[Line], lines: usize, out: &mut Square) {
+    for (row, out) in rows.chunks_exact(lines).zip(&mut out.0) {
+        for (panel, out) in panels.chunks_exact(LINE * lines).zip(out.chunks_exact_mut(LINE)) {
+            out.fill(0);
+            for (&a, column) in row.iter().flat_map(|line| &line.0).zip(panel) {
+                for (sum, &b) in out.iter_mut().zip(&column.0) {
+                    let half = |w: u32, i: u32| i32::from((w >> (16 * i)) as i16);
+                    *sum += half(a, 0) * half(b, 0) + half(a, 1) * half(b, 1);
+                }
+            }
+        }
+    }
+}
+
+/// Which products of a square may matter: bit `c` of `out[r]` is set where
+/// `scales[r] * (square[r][c] * columns[c]) + spreads[c] >= floors[r]`, in f32.
+///
+/// # Panics
+/// Where a slice does not hold 32 values.
+pub fn reaching(
+    level: Level,
+    square: &Square,
+    (scales, floors): (&[f32], &[f32]),
+    (columns, spreads): (&[f32], &[f32]),
+    out: &mut [u32; SIDE],
+) {
+    assert!([scales, floors, columns, spreads].iter().all(|values| values.len() == SIDE));
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the level is one of this machine; 32 values as asserted.
+        Level::Avx2 | Level::Avx2Vnni => unsafe {
+            x86::reaching_avx2(square, scales, floors, columns, spreads, out)
+        },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Level::Avx512 | Level::Avx512Vnni | Level::Amx => unsafe {
+            x86::reaching_avx512(square, scales, floors, columns, spreads, out)
+        },
+        _ => {
+            for (r, mask) in out.iter_mut().enumerate() {
+                *mask = (0..SIDE).fold(0, |mask, c| {
+                    let upper = scales[r] * (square.0[r][c] as f32 * columns[c]) + spreads[c];
+                    mask | u32::from(upper >= floors[r]) << c
+                });
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{Line, Square, LINE, SIDE};
+    use std::arch::asm;
+    use std::arch::x86_64::*;
+
+    /// A square by blocks of `$rows` rows and two vectors of `$lanes` columns.
+    macro_rules! square {
+        ($name:ident, $features:literal, $rows:literal, $lanes:literal, $load:ident, $store:ident,
+         $spread:ident, |$sum:ident, $a:ident, $b:ident| $product:expr) => {
+            /// # Safety
+            /// 32 rows of `lines` lines, as many panels' lines, and 32 values of `begin`.
+            #[target_feature(enable = $features)]
+            pub unsafe fn $name(
+                rows: &[Line],
+                panels: &[Line],
+                lines: usize,
+                begin: &[i32],
+                out: &mut Square,
+            ) {
+                debug_assert!(
+                    rows.len() == SIDE * lines && panels.len() == SIDE * lines && begin.len() == SIDE
+                );
+                let words = lines * LINE;
+                let row: *const i32 = rows.as_ptr().cast();
+                for column in (0..SIDE).step_by(2 * $lanes) {
+                    // Where these columns' words of the first line are: panel, then place in it.
+                    let at = |c: usize| (c / LINE) * words * LINE + c % LINE;
+                    let panel: *const i32 = panels.as_ptr().cast();
+                    for first in (0..SIDE).step_by($rows) {
+                        // SAFETY: words of rows below 32, lines of two panels, columns below 32.
+                        unsafe {
+                            let (p, q) = (panel.add(at(column)), panel.add(at(column + $lanes)));
+                            let start = [
+                                $load(begin.as_ptr().add(column).cast()),
+                                $load(begin.as_ptr().add(column + $lanes).cast()),
+                            ];
+                            let mut sums = [start; $rows];
+                            for w in 0..words {
+                                let columns = [$load(p.add(w * LINE).cast()), $load(q.add(w * LINE).cast())];
+                                for r in 0..$rows {
+                                    let $a = $spread(row.add((first + r) * words + w).read());
+                                    for v in 0..2 {
+                                        let ($sum, $b) = (sums[r][v], columns[v]);
+                                        sums[r][v] = $product;
+                                    }
+                                }
+                            }
+                            for r in 0..$rows {
+                                let to = out.0[first + r].as_mut_ptr();
+                                $store(to.add(column).cast(), sums[r][0]);
+                                $store(to.add(column + $lanes).cast(), sums[r][1]);
+                            }
+                        }
+                    }
+                }
+            }
+        };
+    }
+
+    square!(avx2, "avx2", 4, 8, _mm256_loadu_si256, _mm256_storeu_si256, _mm256_set1_epi32, |sum, a, b| {
+        _mm256_add_epi32(sum, _mm256_madd_epi16(a, b))
+    });
+    square!(
+        avx2_vnni,
+        "avx2,avxvnni",
+        4,
+        8,
+        _mm256_loadu_si256,
+        _mm256_storeu_si256,
+        _mm256_set1_epi32,
+        |sum, a, b| _mm256_dpbusd_avx_epi32(sum, a, b)
+    );
+    square!(
+        avx512,
+        "avx512f,avx512bw",
+        8,
+        16,
+        _mm512_loadu_si512,
+        _mm512_storeu_si512,
+        _mm512_set1_epi32,
+        |sum, a, b| _mm512_add_epi32(sum, _mm512_madd_epi16(a, b))
+    );
+    square!(
+        avx512_vnni,
+        "avx512f,avx512bw,avx512vnni",
+        8,
+        16,
+        _mm512_loadu_si512,
+        _mm512_storeu_si512,
+        _mm512_set1_epi32,
+        |sum, a, b| _mm512_dpbusd_epi32(sum, a, b)
+    );
+
+    /// Tiles 0 to 3 are the sums, 4 and 5 rows, 6 and 7 columns.
+    ///
+    /// # Safety
+    /// Tiles in use, as [`crate::tiles::On`] configures them; 32 rows and panels' lines.
+    pub unsafe fn amx(rows: &[Line], panels: &[Line], lines: usize, out: &mut Square) {
+        debug_assert!(rows.len() == SIDE * lines && panels.len() == SIDE * lines);
+        let row = lines * size_of::<Line>();
+        let (mut a, mut b): (*const u8, *const u8) = (rows.as_ptr().cast(), panels.as_ptr().cast());
+        let c: *mut u8 = out.0.as_mut_ptr().cast();
+        // SAFETY: each load reads 16 lines of the rows (one of each) or of a panel; `a` and `b` pass the
+        // end only after the last step. The stores fill the square.
+        unsafe {
+            asm!(
+                "tilezero tmm0",
+                "tilezero tmm1",
+                "tilezero tmm2",
+                "tilezero tmm3",
+                options(nomem, nostack, preserves_flags)
+            );
+            for _ in 0..lines {
+                asm!(
+                    "tileloadd tmm4, [{a} + {row}]", "tileloadd tmm6, [{b} + {line}]",
+                    "tdpbssd tmm0, tmm4, tmm6",
+                    "tileloadd tmm7, [{d} + {line}]",
+                    "tdpbssd tmm1, tmm4, tmm7",
+                    "tileloadd tmm5, [{e} + {row}]",
+                    "tdpbssd tmm2, tmm5, tmm6",
+                    "tdpbssd tmm3, tmm5, tmm7",
+                    a = in(reg) a, e = in(reg) a.wrapping_add(LINE * row),
+                    b = in(reg) b, d = in(reg) b.wrapping_add(LINE * row),
+                    row = in(reg) row, line = in(reg) size_of::<Line>(),
+                    options(nostack, preserves_flags, readonly)
+                );
+                a = a.wrapping_add(size_of::<Line>());
+                b = b.wrapping_add(LINE * size_of::<Line>());
+            }
+            asm!(
+                "tilestored [{c} + {s}], tmm0", "tilestored [{c} + {s} + 64], tmm1",
+                "tilestored [{d} + {s}], tmm2", "tilestored [{d} + {s} + 64], tmm3",
+                c = in(reg) c, d = in(reg) c.add(LINE * SIDE * 4), s = in(reg) SIDE * 4,
+                options(nostack, preserves_flags)
+            );
+        }
+    }
+
+    /// # Safety
+    /// 32 values in each slice.
+    #[target_feature(enable = "avx2,fma")]
+    pub unsafe fn reaching_avx2(
+        square: &Square,
+        scales: &[f32],
+        floors: &[f32],
+        columns: &[f32],
+        spreads: &[f32],
+        out: &mut [u32; SIDE],
+    ) {
+        for r in 0..SIDE {
+            let (scale, floor) = (_mm256_set1_ps(scales[r]), _mm256_set1_ps(floors[r]));
+            out[r] = (0..SIDE).step_by(8).fold(0, |mask, c| {
+                // SAFETY: c + 8 <= 32.
+                let (sums, column, spread) = unsafe {
+                    (
+                        _mm256_loadu_si256(square.0[r].as_ptr().add(c).cast()),
+                        _mm256_loadu_ps(columns.as_ptr().add(c)),
+                        _mm256_loadu_ps(spreads.as_ptr().add(c)),
+                    )
+                };
+                let score = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), column);
+                let upper = _mm256_fmadd_ps(score, scale, spread);
+                let reach = _mm256_cmp_ps::<_CMP_GE_OQ>(upper, floor);
+                mask | (_mm256_movemask_ps(reach) as u32) << c
+            });
+        }
+    }
+
+    /// # Safety
+    /// 32 values in each slice.
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub unsafe fn reaching_avx512(
+        square: &Square,
+        scales: &[f32],
+        floors: &[f32],
+        columns: &[f32],
+        spreads: &[f32],
+        out: &mut [u32; SIDE],
+    ) {
+        for r in 0..SIDE {
+            let (scale, floor) = (_mm512_set1_ps(scales[r]), _mm512_set1_ps(floors[r]));
+            out[r] = (0..SIDE).step_by(16).fold(0, |mask, c| {
+                // SAFETY: c + 16 <= 32.
+                let (sums, column, spread) = unsafe {
+                    (
+                        _mm512_loadu_si512(square.0[r].as_ptr().add(c).cast()),
+                        _mm512_loadu_ps(columns.as_ptr().add(c)),
+                        _mm512_loadu_ps(spreads.as_ptr().add(c)),
+                    )
+                };
+                let score = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), column);
+                let upper = _mm512_fmadd_ps(score, scale, spread);
+                mask | u32::from(_mm512_cmp_ps_mask::<_CMP_GE_OQ>(upper, floor)) << c
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(codes: &[i8], d: usize) {
+        let n = codes.len() / d;
+        let row = |i: usize| if i < n { &codes[i * d..(i + 1) * d] } else { &[][..] };
+        let mut square = Square([[7; SIDE]; SIDE]);
+        for level in Level::all() {
+            let packed = Packed::new(level, codes, d);
+            for (i, j) in [(0, 0), (0, 32), (32, 0), (32, 32)] {
+                packed.square(&packed.ready(), i, j, &mut square);
+                for (r, sums) in square.0.iter().enumerate() {
+                    for (c, &sum) in sums.iter().enumerate() {
+                        let pairs = row(i + r).iter().zip(row(j + c));
+                        let plain: i32 = pairs.map(|(&a, &b)| i32::from(a) * i32::from(b)).sum();
+                        assert_eq!(sum, plain, "{} {i}+{r} {j}+{c}", level.name());
+                    }
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn squares_are_equal_at_every_level(
+            codes in prop::collection::vec(-127i8..=127, 64 * 140), d in 1usize..140, n in 33usize..65,
+        ) {
+            check(&codes[..n * d], d);
+        }
+
+        #[test]
+        fn what_reaches_is_equal_at_every_level(
+            sums in prop::collection::vec(-1000i32..1000, SIDE * SIDE),
+            values in prop::collection::vec(-2f32..2.0, 4 * SIDE),
+        ) {
+            let square = Square(std::array::from_fn(|r| std::array::from_fn(|c| sums[r * SIDE + c])));
+            // Whole numbers: no rounding, so that a fused product is equal to two.
+            let values: Vec<f32> = values.iter().map(|x| x.round()).collect();
+            let mut floors = values[..SIDE].to_vec();
+            floors[3] = f32::NEG_INFINITY;
+            floors[4] = f32::INFINITY;
+            let (scales, columns, spreads) = (&values[SIDE..2 * SIDE], &values[2 * SIDE..3 * SIDE], &values[3 * SIDE..]);
+            let mut plain = [0; SIDE];
+            reaching(Level::Portable, &square, (scales, &floors), (columns, spreads), &mut plain);
+            prop_assert_eq!((plain[3], plain[4]), (u32::MAX, 0));
+            for level in Level::all() {
+                let mut out = [7; SIDE];
+                reaching(level, &square, (scales, &floors), (columns, spreads), &mut out);
+                prop_assert_eq!(out, plain);
+            }
+        }
+    }
+
+    #[test]
+    fn the_largest_sums_fit() {
+        for d in [64, 4096] {
+            for (a, b) in [(127, 127), (127, -127), (-127, -127)] {
+                let codes: Vec<i8> = [vec![a; d], vec![b; d]].concat().repeat(17);
+                check(&codes, d);
+            }
+        }
+    }
+}

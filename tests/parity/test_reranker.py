@@ -1,0 +1,58 @@
+"""The native cross-encoder against `transformers` on small random models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests import cross_encoder, small_model
+from tests.support.parts import part
+
+from ketrag_fast.backends.reranker import CrossEncoder
+
+transformers = part("transformers", "embed")
+torch = part("torch", "embed")
+
+
+def words(n: int, seed: int) -> str:
+    return " ".join(f"w{i}" for i in np.random.default_rng(seed).integers(0, small_model.WORDS, n))
+
+
+def expected(folder: Path, question: str, texts: list[str], longest: int) -> np.ndarray[Any, Any]:
+    model = transformers.BertForSequenceClassification.from_pretrained(folder).eval()
+    assert model.config.num_labels == 1
+    tokeniser = transformers.PreTrainedTokenizerFast(
+        tokenizer_file=str(folder / "tokenizer.json"),
+        pad_token="[PAD]",
+        model_max_length=longest,
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+    )
+    found = []
+    for text in texts:  # one at a time: no padding
+        pair = tokeniser(question, text, truncation="longest_first", max_length=longest, return_tensors="pt")
+        with torch.no_grad():
+            found.append(
+                model(input_ids=pair["input_ids"], token_type_ids=pair["token_type_ids"]).logits[0, 0].item()
+            )
+    return np.array(found)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_scores_are_those_of_transformers(tmp_path: Path, seed: int, threads: int) -> None:
+    folder = cross_encoder.save(tmp_path, seed=seed, max_position_embeddings=64, num_hidden_layers=3)
+    # Pairs that fit, pairs that are cut (in the text, in the question, in both), one word, unknown words.
+    for question in (words(5, seed), words(40, seed), words(90, seed)):
+        texts = [words(n, n + seed) for n in (1, 2, 7, 20, 31, 55, 60, 200)] + ["never seen", "w1"]
+        want = expected(folder, question, texts, 64)
+        assert np.ptp(want) > 0.1, "the model tells texts apart"
+        exact = CrossEncoder(f"native:{folder}", precision="fp32", threads=threads)
+        assert exact.precision == "f32"
+        got = exact.scores(question, texts)
+        assert np.abs(got - want).max() < 2e-5 * (1 + np.abs(want).max())
+        low = CrossEncoder(f"native:{folder}", precision="bf16", threads=threads).scores(question, texts)
+        assert 0 < np.abs(low - got).max() < 0.1 * np.ptp(want)
+        # A number depends on its pair alone.
+        assert np.array_equal(exact.scores(question, texts[3:5]), got[3:5])
