@@ -13,6 +13,7 @@ from ketrag_fast.errors import InputError, ModeUnavailable
 from ketrag_fast.querying.contexts import contexts_of
 from ketrag_fast.querying.opened import Opened, load
 from ketrag_fast.querying.preparing import Clock, prepare, question_text
+from ketrag_fast.querying.reasons import Explainer
 from ketrag_fast.querying.recipes import bounded, request_of
 from ketrag_fast.querying.serving import chosen_mode
 from ketrag_fast.storage.generation import current_number
@@ -316,10 +317,12 @@ class Index:
                 given=dict(prepared.rankings),
                 threads=threads,
             )
-        return [
-            contexts_of(opened, question, chosen, budgets, reply, explain, prepared)
-            for question, reply in zip(questions, replies, strict=True)
-        ]
+        found = []
+        for at, (question, reply) in enumerate(zip(questions, replies, strict=True)):
+            vector = None if prepared.vectors is None else prepared.vectors[at]
+            why = Explainer(opened, request, question, prepared.texts[at], vector) if explain else None
+            found.append(contexts_of(opened, question, chosen, budgets, reply, why, prepared))
+        return found
 
     async def aretrieve(self, question: str, **options: Any) -> Context:
         """As `retrieve`, without blocking the event loop."""

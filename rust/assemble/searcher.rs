@@ -6,6 +6,7 @@ use crate::channels::{find, Channel, Given, Printed, Printers, Query, Question, 
 use crate::error::{caught, Error, Result};
 use crate::generation::{Arrays, Parts};
 use crate::progress::Progress;
+use crate::rank::walk_explain::Reason;
 use crate::text::bpe::Encoding;
 use self_cell::self_cell;
 use std::collections::BTreeMap;
@@ -116,6 +117,26 @@ impl Searcher {
             }
         }
         Ok(reply)
+    }
+
+    /// Why the channel of this name ranks each of these units where it does, for the same question; nothing
+    /// from a channel that cannot say.
+    pub fn explain(
+        &self,
+        request: &Request,
+        channel: &str,
+        question: Question<'_>,
+        units: &[u32],
+        progress: &Progress,
+    ) -> Result<Vec<Reason>> {
+        self.with_parts(|parts| {
+            let Some(channel) = find(channel).filter(|found| found.missing(parts).is_none()) else {
+                return Ok(Vec::new());
+            };
+            let name = request.recipe.name();
+            let query = Query::new(name, question, parts, &self.printers, &request.options, request.policy);
+            channel.explain(&query, units, progress)
+        })
     }
 
     fn lend(&self) -> Scratch {

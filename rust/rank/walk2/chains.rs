@@ -1,6 +1,7 @@
 //! Chains of three: the best pairs of partners, lengthened by a candidate.
 
 use crate::rank::walk_pairs::{Pairs, LANES};
+use crate::rank::walk_trace::Pair;
 use crate::sparse::{rank_order, Scored};
 
 /// Best pairs that are lengthened.
@@ -78,6 +79,16 @@ impl<'a> Chains<'a> {
             let covered = both.map(|(a, b)| a.max(b)).collect();
             Chain { partners: [i, j], loss: GAP * (most - pair.score), covered }
         }));
+    }
+
+    /// The pairs that are lengthened, for an explanation.
+    pub fn kept(&self) -> Vec<Pair> {
+        let pair = |chain: &Chain| Pair {
+            units: chain.partners.map(|i| self.partners[i]),
+            loss: chain.loss,
+            covered: chain.covered.clone(),
+        };
+        self.chains.iter().map(pair).collect()
     }
 
     /// The best chain that the present candidate, `unit`, makes as the third; 0 where there is no pair.

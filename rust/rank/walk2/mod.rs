@@ -22,6 +22,7 @@ use crate::rank::walk_ahead::ask_ahead;
 use crate::rank::walk_pairs::Pairs;
 use crate::rank::walk_partners::{asked_keywords, saturation, PairScratch, Worth};
 use crate::rank::walk_pool::{reach, step_from, stepped, PoolScratch, TINY};
+use crate::rank::walk_trace::Trace;
 use crate::sparse::{rank_order, Leaders, Scored};
 use chains::Chains;
 use subjects::Subjects;
@@ -69,6 +70,7 @@ pub struct Scratch {
     rest: PoolScratch,
     step: PoolScratch,
     pairs: PairScratch,
+    pub trace: Trace,
 }
 
 /// One candidate and what it is scored by.
@@ -108,7 +110,7 @@ pub fn rank(
     }
     check_lengths(links, lengths)?;
     progress.check()?;
-    let Scratch { question: known, subjects, first, rest, step, pairs: buffers } = scratch;
+    let Scratch { question: known, subjects, first, rest, step, pairs: buffers, trace } = scratch;
     known.read(links, question);
     let (dense, known) = (dense.as_ref(), &*known);
     let blind = dense.is_none_or(|d| d.query.iter().all(|&x| x == 0.0));
@@ -198,6 +200,7 @@ pub fn rank(
         }
         row.chain = chains.best(&mut pairs, row.unit);
     }
+    trace.keep(&columns, &pairs.bonus, WORTH, || chains.kept());
     Ok(finish(links, dense, &rows, &order, top))
 }
 
