@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from ketrag_fast.types import Passage
 
 RARE = 0.5
-"""From this rarity on (idf / ln n) a bridge is called rare: in about the square root of n passages, or fewer."""
+"""From this rarity on (idf / ln n) a bridge is called rare: at most some sqrt(n) passages have it."""
 
 Bridge = tuple[str, str, int, float]
 Step = tuple[int, float, Sequence[Bridge]]
 Reason = tuple[Step | None, tuple[Step, int, Sequence[Bridge]] | None]
 """As `_core.Searcher.explain` gives it."""
 Place = Callable[[int], tuple[dict[str, Any], str]]
-"""Of a unit: its document, title, place, and its rank in the context or None; and its text, if it is there."""
+"""Of a unit: its document, title, place, rank in the context or None; and its text, if it is there."""
 
 
 def why(question: str, passage: Passage) -> tuple[dict[str, Any], ...]:
@@ -31,7 +31,7 @@ def why(question: str, passage: Passage) -> tuple[dict[str, Any], ...]:
 
 
 def joined(passage: Passage, reason: Reason, place: Place, units: int) -> tuple[dict[str, Any], ...]:
-    """The other passage of its best pair, and the pair that it lengthens to a chain of three, with the bridges.
+    """The other passage of its best pair, and the pair that it lengthens to a chain, with the bridges.
 
     A bridge is what both passages have and the question does not name: the subject of the one, which the
     other mentions, a name, or a keyword. `units` is how many passages there are. Each entry has a
@@ -62,7 +62,7 @@ def _bridges(bridges: Sequence[Bridge], text: str) -> list[dict[str, Any]]:
 
 
 def as_written(name: str, text: str) -> str:
-    """A name in the letters that a text has it in; the index keeps small ones. As it is where it is not there."""
+    """A name in the letters that a text has it in, where it is there; the index keeps small ones."""
     pattern = r"\W+".join(map(re.escape, name.split(" ")))
     found = re.search(rf"\b{pattern}\b", text, re.IGNORECASE)
     return found.group() if found is not None else name

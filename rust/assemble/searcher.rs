@@ -2,11 +2,10 @@
 
 use super::join::Task;
 use super::request::Request;
-use crate::channels::{find, Channel, Given, Printed, Printers, Query, Question, Scratch, CHANNELS};
+use crate::channels::{find, Channel, Given, Printed, Printers, Query, Question, Reason, Scratch, CHANNELS};
 use crate::error::{caught, Error, Result};
 use crate::generation::{Arrays, Parts};
 use crate::progress::Progress;
-use crate::rank::walk_explain::Reason;
 use crate::text::bpe::Encoding;
 use self_cell::self_cell;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-"""Why a passage is in a context: partners, chains and bridges of the walk, against their oracle and in words."""
+"""Why a passage is in a context: partners, chains and bridges of the walk, by their oracle and in words."""
 
 from __future__ import annotations
 
@@ -141,8 +141,8 @@ def test_the_bridge_is_named_in_words(chain: Path, form: str) -> None:
             "rank": other.rank,
         }
         assert partner["bridges"][0]["text"] == "Milan"  # type: ignore[index]
-        said = f"goes with [{other.rank}] Ada Lorne: its subject *Milan* is mentioned there, rare (in 2 of 64 passages)"
-        assert str(partner["sentence"]).startswith(said)
+        said = "Ada Lorne: its subject *Milan* is mentioned there, rare (in 2 of 64 passages)"
+        assert str(partner["sentence"]).startswith(f"goes with [{other.rank}] {said}")
         json.dumps(context.to_json())  # all of it is data
 
 

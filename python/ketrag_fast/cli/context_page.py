@@ -59,7 +59,8 @@ def _body(context: Context) -> Iterator[str]:
 def _passage(passage: Passage) -> Iterator[str]:
     reasons = [reason for reason in passage.why if isinstance(reason, Mapping)]
     words = [str(reason["word"]) for reason in reasons if "word" in reason]
-    yield f'<article id="p{passage.rank}"><h2>[{passage.rank}] {escape(passage.title or passage.document)}</h2>'
+    name = escape(passage.title or passage.document)
+    yield f'<article id="p{passage.rank}"><h2>[{passage.rank}] {name}</h2>'
     where = f"{passage.document}:{passage.start}-{passage.end} · score {passage.score:.3f}"
     yield f'<p class="about">{escape(where)}</p>'
     steps = chain_of(passage, reasons)

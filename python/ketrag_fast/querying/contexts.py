@@ -21,8 +21,8 @@ def contexts_of(
     explainer: Explainer | None,
     prepared: Prepared,
 ) -> list[Context]:
-    """A context for each budget, from the core's reply to one question. Passages are made, and explained where
-    there is an `explainer`, when they are looked at.
+    """A context for each budget, from the core's reply to one question. Passages are made when looked
+    at, and explained where there is an `explainer`.
     """
     empty = (
         f"the {name} is empty: its share of the budget went to the texts" for name in reply.empty_channels

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Explainer:
-    """One question to one index. `ranked` is the text that was ranked by, `vector` its vector, if it has one."""
+    """One question to one index: the text that was ranked by, and its vector, if it has one."""
 
     opened: Opened
     request: _core.Request

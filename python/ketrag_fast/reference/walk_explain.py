@@ -19,7 +19,7 @@ def bridges(links: Arrays, asked: WalkQuestion, unit: int, other: int) -> list[B
     words = {name: vocabulary(links, name) for name in ("keywords", "names", "subjects")}
     rows = {name: rows_of(links, f"unit_{name}", len(words[name])) > 0 for name in words}
     mentions = rows_of(links, "unit_mentions", len(words["subjects"])) > 0
-    idf = {name: to_idf(has) for name, has in rows.items()}
+    idf = {name: to_idf(has.astype(float)) for name, has in rows.items()}
     found: list[list[Bridge]] = [[], [], [], []]
     for place, kind, by, of in ((0, "mentions", unit, other), (1, "mentioned", other, unit)):
         s = int(links["unit_subject"][of])
