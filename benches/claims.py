@@ -63,6 +63,13 @@ def rows_of(kept: dict[str, Any], name: str) -> list[list[str]]:
     return rows
 
 
+def show(kept: dict[str, Any], name: str) -> None:
+    """Prints the table of a set."""
+    print(f"## {name}: {kept[name]['questions']:,} questions, {kept[name]['passages']:,} passages\n")
+    columns = [f"coverage at {budget:,}" for budget in BUDGETS]
+    table(["ranking", *columns, "recall@5", "all gold in 10"], rows_of(kept, name), about=name)
+
+
 def main() -> None:
     """Measures, keeps and prints."""
     parser = argparse.ArgumentParser(
@@ -72,6 +79,7 @@ def main() -> None:
     parser.add_argument("--embedder", default="builtin")
     parser.add_argument("--model", default="MiniLM", help="the model's name in the tables")
     parser.add_argument("--keep", type=Path, help="a folder for the indexes, one for each set and embedder")
+    parser.add_argument("--print", action="store_true", help="measure nothing: print what claims.json holds")
     args = parser.parse_args()
     plain = args.embedder == "builtin"
     header(
@@ -86,6 +94,9 @@ def main() -> None:
     )
     kept: dict[str, Any] = json.loads(KEPT.read_text("utf-8")) if KEPT.exists() else {}
     for name in args.sets.split(","):
+        if args.print:
+            show(kept, name)
+            continue
         folder = require_data(name)
         dataset = load_dataset(folder)
         own = kept.setdefault(name, {"rankings": {}})
@@ -101,9 +112,7 @@ def main() -> None:
                     ranking = f"{mode}, first form" if mode == "walk" and form == "first" else mode
                     own["rankings"][ranking if plain else f"{ranking}, {args.model}"] = values
         KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-        print(f"## {name}: {own['questions']:,} questions, {own['passages']:,} passages\n")
-        columns = [f"coverage at {budget:,}" for budget in BUDGETS]
-        table(["ranking", *columns, "recall@5", "all gold in 10"], rows_of(kept, name), about=name)
+        show(kept, name)
 
 
 if __name__ == "__main__":

@@ -27,9 +27,9 @@ PUBLISHED = {
     "musique-dev": (("HippoRAG 2 *", 74.7), ("BridgeRAG *", 81.5)),
     "2wiki-dev": (("HippoRAG 2 *", 90.4), ("BridgeRAG *", 95.3)),
 }
-"""Recall@5 as their authors report it, with an embedder of 7B parameters and a language model, on pools of their own."""
+"""Recall@5 as their authors report it, on pools of their own."""
 CAVEAT = (
-    "* as published: an embedder of 7B parameters and a language model, other questions over other pools of passages; "
+    "* as their authors report it (HippoRAG 2 with a 7B embedder and a language model), over other pools of passages; "
     "not measured here."
 )
 LIGHT = {"a": "#0072b2", "b": "#c45a00", "c": "#007a5a", "d": "#a8467f", "e": "#5c5c66"}
@@ -57,9 +57,7 @@ def style() -> str:
 
     def rules(ink: str, soft: str, line: str, colours: dict[str, str]) -> str:
         own = "".join(f".{k}{{stroke:{c};fill:{c}}}" for k, c in colours.items())
-        return (
-            f"text{{fill:{ink}}}.t{{fill:{soft}}}.g{{stroke:{line}}}.o{{fill:{soft};fill-opacity:.45}}{own}"
-        )
+        return f"text{{fill:{ink}}}.t{{fill:{soft}}}.g{{stroke:{line}}}.i{{stroke:{ink};stroke-width:1.5}}.o{{fill:{soft};fill-opacity:.45}}{own}"
 
     return (
         "<style>text{font:12px system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;stroke:none}"
@@ -125,9 +123,7 @@ def bars(name: str, rankings: dict[str, Any], top: float) -> list[str]:
         )
         if high > low:
             a, b = x.at(low), x.at(high)
-            out.append(
-                f'<line class="g" style="stroke-width:2" x1="{a:.1f}" x2="{b:.1f}" y1="{y + 8:.0f}" y2="{y + 8:.0f}"/>'
-            )
+            out.append(f'<line class="i" x1="{a:.1f}" x2="{b:.1f}" y1="{y + 8:.0f}" y2="{y + 8:.0f}"/>')
         out.append(text(x.at(max(mean, high)) + 6, y + 12, f"{mean:.1f}"))
     return out
 
