@@ -358,7 +358,7 @@ def walk_rank(
     sentence_vectors: _F32 | None = None,
     question_vectors: _F32 | None = None,
     exact: bool = False,
-    form: str = "first",
+    form: str = "second",
     lengths: _F64 | None = None,
     threads: int = 0,
     report: _Report = None,

@@ -2,6 +2,7 @@
 
 pub mod bm25;
 pub mod links_view;
+pub mod matches;
 pub mod pagerank;
 pub mod question;
 pub mod select;

@@ -33,8 +33,8 @@ const ANCHOR_GAP: f64 = 0.1;
 /// Which of the two walks ranks: this module's, or `walk2`'s with a second round and chains.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Form {
-    #[default]
     First,
+    #[default]
     Second,
 }
 
