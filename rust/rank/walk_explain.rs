@@ -205,3 +205,56 @@ fn common(rows: &CsrView<'_>, a: u32, b: u32, but: &[u32]) -> Vec<usize> {
     let both = rows.row(a as usize).iter().filter(|x| other.binary_search(x).is_ok());
     both.filter(|x| but.binary_search(x).is_err()).map(|&x| x as usize).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::links::{view, Links, Texts};
+    use crate::rank::walk::Options;
+    use crate::rank::walk2;
+    use crate::text::strings::StringsBuf;
+
+    const QUESTION: &str = "In which region lies the town where the maker of the film Blue Engine was born?";
+
+    #[test]
+    fn a_chain_of_three_is_named_and_only_a_wanted_trace_is_kept() {
+        let told = [
+            ("Blue Engine", "Blue Engine is a film of Ada Lorne."),
+            ("Ada Lorne", "Ada Lorne was born in Milan."),
+            ("Milan", "Milan lies in Lombardy."),
+        ];
+        let filler =
+            (0..60).map(|k| (format!("Filler {k}"), format!("Filler {k} speaks of matter{}.", k % 7)));
+        let units: Vec<(String, String)> =
+            told.iter().map(|u| (u.0.to_owned(), u.1.to_owned())).chain(filler).collect();
+        let titles: StringsBuf = units.iter().map(|u| u.0.as_str()).collect();
+        let texts: StringsBuf = units.iter().map(|u| u.1.as_str()).collect();
+        let first_sentence: Vec<u64> = (0..=units.len() as u64).collect();
+        let (titles, texts) = (titles.view(), texts.view());
+        let input = Texts { titles, texts, sentences: texts, first_sentence: &first_sentence };
+        let arrays = Links::build(&input, 1, &Progress::none()).unwrap().into_arrays();
+        let links = view(&arrays).unwrap();
+        let mut question = Question::default();
+        question.read(&links, QUESTION);
+        let mut scratch = walk2::Scratch::default();
+        let rank = |scratch: &mut walk2::Scratch| {
+            walk2::rank(&links, None, None, QUESTION, 3, Options::default(), scratch, &Progress::none())
+                .unwrap()
+        };
+        let plain = rank(&mut scratch);
+        assert!(scratch.trace.partners.is_empty() && scratch.trace.worth.is_none());
+        scratch.trace = Trace::wanted();
+        assert_eq!(rank(&mut scratch), plain);
+        let say =
+            |trace: &Trace, units: &[u32]| explain(&links, None, &question, trace, units, &Progress::none());
+        let reasons = say(&scratch.trace, &[2, 1]).unwrap();
+        let chain = reasons[0].chain.as_ref().unwrap();
+        assert_eq!((chain.near.unit, chain.far), (1, 0));
+        let first = &chain.near.bridges[0];
+        assert_eq!((first.kind, first.text.as_str(), first.units), (Kind::Mentioned, "milan", 2));
+        assert_eq!((chain.between[0].kind, chain.between[0].text.as_str()), (Kind::Mentioned, "ada lorne"));
+        assert_eq!(reasons[1].partner.as_ref().unwrap().unit, 0);
+        assert_eq!(say(&Trace::default(), &[2]).unwrap(), [Reason::default()]);
+        assert!(say(&scratch.trace, &[63]).unwrap_err().to_string().contains("no unit 63"));
+    }
+}
