@@ -190,6 +190,10 @@ def run(
             )
             for share in SHARES
         ]
+        # At 1,200 tokens a chunk is split for the texts: whether the gain is the skeleton's or the split's.
+        rows.append(
+            Configuration("ket-rag-p, kg_share 0", {"system": "ket-rag-p", "kg_share": 0.0, "llm": llm})
+        )
     # The product's own rule: the texts get what the skeleton leaves, and print no source again.
     rows += [
         Configuration(
@@ -203,7 +207,10 @@ def run(
     # The product's own units: about 200 tokens, cut at sentence ends.
     rows.append(Configuration("walk", {"system": "walk"}))
     if "ket-rag-p" in names:
-        rows.append(Configuration("ket, default units", {"system": "default", "mode": "ket", "llm": llm}))
+        rows += [
+            Configuration(f"{mode}, default units", {"system": "default", "mode": mode, "llm": llm})
+            for mode in ("keyword", "ket", "ket-walk")
+        ]
     common = Settings(embedder=embedder)
     bench = Bench(
         dataset,

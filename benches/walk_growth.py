@@ -92,7 +92,7 @@ def main() -> None:
         count = len(links["unit_subject"])
         ways: dict[str, Callable[[list[str]], object]] = {
             "bm25": lambda some, links=links: kernel.bm25(links, some, 100, threads=1),
-            "walk": lambda some, links=links: kernel.walk(links, some, 100, threads=1),
+            "walk": lambda some, links=links: kernel.walk(links, some, 100, form="first", threads=1),
             "walk, second form": lambda some, links=links: kernel.walk(
                 links, some, 100, form="second", threads=1
             ),

@@ -308,7 +308,7 @@ class Links:
         if corpus.vectors is not None and corpus.asked_vectors is not None:
             single = (v.astype(np.float32) for v in (*corpus.vectors, corpus.asked_vectors[:20]))
             given = kernel.Vectors(*single)
-        found = kernel.walk(corpus.stored, texts, self.n, vectors=given, exact=True)
+        found = kernel.walk(corpus.stored, texts, self.n, vectors=given, exact=True, form="first")
         for i, (ids, scores) in enumerate(found):
             own = self.rank(corpus.asked(i), Variant("plain"), corpus.vectors)
             inside = scores > -5000

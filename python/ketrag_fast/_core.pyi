@@ -89,6 +89,12 @@ __version__: str
 
 # (name, channel, tokens, start, end) of a section; start and end are bytes of the text
 _Section = tuple[str, str, int, int, int]
+# (kind, text, units that have it, rarity)
+_Bridge = tuple[str, str, int, float]
+# (unit, worth, bridges)
+_Step = tuple[int, float, list[_Bridge]]
+# the partner; and of a pair the one that the unit is linked to, the other one, and what joins the two
+_Reason = tuple[_Step | None, tuple[_Step, int, list[_Bridge]] | None]
 # (chunk, document, title, start, end, text)
 _Place = tuple[int, str, str, int, int, str]
 # (ids, scores), best first
@@ -177,6 +183,15 @@ class Searcher:
         threads: int = 0,
         report: _Report = None,
     ) -> list[Reply]: ...
+    def explain(
+        self,
+        request: Request,
+        channel: str,
+        question: str,
+        units: Sequence[int],
+        *,
+        vector: _F32 | None = None,
+    ) -> list[_Reason]: ...
     def places(self, units: Sequence[int], lengths: Sequence[int]) -> list[_Place]: ...
 
 # Files of an index (rust/py/files.rs).
@@ -344,7 +359,7 @@ def walk_rank(
     sentence_vectors: _F32 | None = None,
     question_vectors: _F32 | None = None,
     exact: bool = False,
-    form: str = "first",
+    form: str = "second",
     lengths: _F64 | None = None,
     threads: int = 0,
     report: _Report = None,

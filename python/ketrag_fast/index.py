@@ -14,6 +14,7 @@ from ketrag_fast.errors import InputError, ModeUnavailable
 from ketrag_fast.querying.contexts import contexts_of
 from ketrag_fast.querying.opened import Opened, load
 from ketrag_fast.querying.preparing import Clock, prepare, question_text
+from ketrag_fast.querying.reasons import Explainer
 from ketrag_fast.querying.recipes import bounded, request_of, whole
 from ketrag_fast.querying.reranking import replies_of
 from ketrag_fast.querying.serving import chosen_mode
@@ -324,10 +325,13 @@ class Index:
             opened, texts, chosen, budgets, clock, top=most, automatic=automatic, threads=threads or 0
         )
         replies = replies_of(opened, questions, chosen, budgets, prepared, clock, top=most, threads=threads)
-        return [
-            contexts_of(opened, question, chosen, budgets, reply, explain, prepared)
-            for question, reply in zip(questions, replies, strict=True)
-        ]
+        request = request_of(settings, chosen, budgets, top=most, deadline=clock.each()) if explain else None
+        found = []
+        for at, (question, reply) in enumerate(zip(questions, replies, strict=True)):
+            vector = None if prepared.vectors is None else prepared.vectors[at]
+            why = request and Explainer(opened, request, question, prepared.texts[at], vector)
+            found.append(contexts_of(opened, question, chosen, budgets, reply, why, prepared))
+        return found
 
     async def aretrieve(self, question: str, **options: Any) -> Context:
         """As `retrieve`, without blocking the event loop."""

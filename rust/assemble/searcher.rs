@@ -2,7 +2,7 @@
 
 use super::join::Task;
 use super::request::Request;
-use crate::channels::{find, Channel, Given, Printed, Printers, Query, Question, Scratch, CHANNELS};
+use crate::channels::{find, Channel, Given, Printed, Printers, Query, Question, Reason, Scratch, CHANNELS};
 use crate::error::{caught, Error, Result};
 use crate::generation::{Arrays, Parts};
 use crate::progress::Progress;
@@ -116,6 +116,26 @@ impl Searcher {
             }
         }
         Ok(reply)
+    }
+
+    /// Why the channel of this name ranks each of these units where it does, for the same question; nothing
+    /// from a channel that cannot say.
+    pub fn explain(
+        &self,
+        request: &Request,
+        channel: &str,
+        question: Question<'_>,
+        units: &[u32],
+        progress: &Progress,
+    ) -> Result<Vec<Reason>> {
+        self.with_parts(|parts| {
+            let Some(channel) = find(channel).filter(|found| found.missing(parts).is_none()) else {
+                return Ok(Vec::new());
+            };
+            let name = request.recipe.name();
+            let query = Query::new(name, question, parts, &self.printers, &request.options, request.policy);
+            channel.explain(&query, units, progress)
+        })
     }
 
     fn lend(&self) -> Scratch {

@@ -7,6 +7,7 @@ use super::scratch::Scratch;
 use crate::error::{Error, Result};
 use crate::generation::Parts;
 use crate::progress::Progress;
+use crate::rank::walk_explain::Reason;
 use crate::search::render::Style;
 use crate::sparse::Scored;
 
@@ -52,6 +53,11 @@ pub trait Channel: Sync {
         _progress: &Progress,
     ) -> Result<Vec<Scored>> {
         Err(Error::input(format!("channel {} prints tables: it gives no ranking of units", self.name())))
+    }
+
+    /// Why it ranks each of these units where it does; nothing at all from a channel that cannot say.
+    fn explain(&self, _query: &Query<'_, '_>, _units: &[u32], _progress: &Progress) -> Result<Vec<Reason>> {
+        Ok(Vec::new())
     }
 
     /// What it prints for each of the room's budgets.

@@ -7,6 +7,9 @@ use super::scratch::Scratch;
 use crate::error::Result;
 use crate::generation::Parts;
 use crate::progress::Progress;
+use crate::rank::question::Question;
+use crate::rank::walk_explain::{explain, Reason};
+use crate::rank::walk_trace::Trace;
 use crate::rank::{walk, walk2};
 use crate::sparse::Scored;
 
@@ -15,6 +18,19 @@ pub struct Walk;
 /// The option `walk`: the second form has a second round and chains of three.
 fn second(options: &Options) -> Result<bool> {
     Ok(options.choice("walk", "walk", &["first", "second"])? == "second")
+}
+
+/// The vectors, where question and index have a model's. The space fitted on the corpus does not help the
+/// walk (25-walk): it then runs without.
+fn dense<'a>(query: &'a Query<'_, '_>) -> Result<Option<walk::Dense<'a>>> {
+    let Some(vector) = query.question.vector else { return Ok(None) };
+    let (units, sentences) = (query.parts.unit_vectors()?, query.parts.sentence_vectors()?);
+    Ok(units.zip(sentences).map(|(units, sentences)| walk::Dense {
+        unit_vectors: units.rows(0..units.len()),
+        sentence_vectors: sentences.rows(0..sentences.len()),
+        dim: units.dim(),
+        query: vector,
+    }))
 }
 
 impl Channel for Walk {
@@ -40,25 +56,28 @@ impl Channel for Walk {
         progress: &Progress,
     ) -> Result<Vec<Scored>> {
         let links = need(query.parts.links()?)?;
-        let (units, sentences) = match query.question.vector {
-            Some(_) => (query.parts.unit_vectors()?, query.parts.sentence_vectors()?),
-            None => (None, None),
-        };
-        // The space fitted on the corpus does not help the walk (25-walk): it then runs without.
-        let dense = match (query.question.vector, units, sentences) {
-            (Some(query), Some(units), Some(sentences)) => Some(walk::Dense {
-                unit_vectors: units.rows(0..units.len()),
-                sentence_vectors: sentences.rows(0..sentences.len()),
-                dim: units.dim(),
-                query,
-            }),
-            _ => None,
-        };
+        let dense = dense(query)?;
         let (text, options) = (query.question.text, walk::Options::default());
         if second(query.options)? {
             let lengths = Some(query.parts.unit_lengths()?);
             return walk2::rank(links, lengths, dense, text, wanted, options, scratch.of(), progress);
         }
         walk::rank(links, dense, text, wanted, options, scratch.of(), progress)
+    }
+
+    fn explain(&self, query: &Query<'_, '_>, units: &[u32], progress: &Progress) -> Result<Vec<Reason>> {
+        // Buffers of its own, so that a ranking for nothing but its result keeps no trace.
+        let mut scratch = Scratch::default();
+        scratch.of::<walk::Scratch>().trace = Trace::wanted();
+        scratch.of::<walk2::Scratch>().trace = Trace::wanted();
+        self.rank(query, 1, 0, &mut scratch, progress)?;
+        let trace = match second(query.options)? {
+            true => std::mem::take(&mut scratch.of::<walk2::Scratch>().trace),
+            false => std::mem::take(&mut scratch.of::<walk::Scratch>().trace),
+        };
+        let links = need(query.parts.links()?)?;
+        let mut question = Question::default();
+        question.read(links, query.question.text);
+        explain(links, dense(query)?.as_ref(), &question, &trace, units, progress)
     }
 }

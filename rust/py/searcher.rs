@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::generation::{Arrays, Parts};
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
+use crate::rank::walk_explain::{Bridge, Reason, Step};
 use crate::text::bpe::Encoding;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -27,6 +28,23 @@ struct PySearcher {
 type RankingIn<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, f64>);
 /// (chunk, document, title, start, end, text) of a row
 type PlaceOut = (u32, String, String, u32, u32, String);
+
+/// (kind, text, units that have it, rarity)
+type BridgeOut = (&'static str, String, u32, f64);
+/// (unit, worth, bridges)
+type StepOut = (u32, f64, Vec<BridgeOut>);
+/// The partner; and of a pair the one that the unit is linked to, the other one, and what joins the two
+type ReasonOut = (Option<StepOut>, Option<(StepOut, u32, Vec<BridgeOut>)>);
+
+fn bridges_out(bridges: Vec<Bridge>) -> Vec<BridgeOut> {
+    bridges.into_iter().map(|b| (b.kind.name(), b.text, b.units, b.rarity)).collect()
+}
+
+fn reason_out(reason: Reason) -> ReasonOut {
+    let step = |step: Step| (step.unit, step.worth, bridges_out(step.bridges));
+    let chain = reason.chain.map(|chain| (step(chain.near), chain.far, bridges_out(chain.between)));
+    (reason.partner.map(step), chain)
+}
 
 fn ranking<'a>(channel: &'a str, given: &'a RankingIn<'_>) -> PyResult<Ranking<'a>> {
     let name = |what| format!("the {what} of the ranking of channel {channel}");
@@ -156,6 +174,25 @@ impl PySearcher {
         })
         .map_err(|e| of_index(py, e))?;
         replies.into_iter().flatten().map(|(reply, taken)| PyReply::new(py, reply, taken)).collect()
+    }
+
+    /// Why a channel of the request ranks each of these units where it does: for each the partner of its best
+    /// pair and the pair that it lengthens, or None; an empty list from a channel that cannot say.
+    #[pyo3(signature = (request, channel, question, units, *, vector=None))]
+    fn explain<'py>(
+        &self,
+        py: Python<'py>,
+        request: &PyRequest,
+        channel: &str,
+        question: &str,
+        units: Vec<u32>,
+        vector: Option<PyReadonlyArray1<'py, f32>>,
+    ) -> PyResult<Vec<ReasonOut>> {
+        let vector = vector.as_ref().map(|vector| slice(vector, "vector")).transpose()?;
+        let question = Question { text: question, vector, ..Question::default() };
+        let found =
+            quick(py, || self.inner.explain(&request.inner, channel, question, &units, &Progress::none()));
+        Ok(found.map_err(|e| of_index(py, e))?.into_iter().map(reason_out).collect())
     }
 
     /// Where units come from. `lengths` (bytes) say how much of each unit's text was printed.

@@ -164,7 +164,7 @@ fn links_bm25<'py>(
 /// The walk: for each question the best `top` units. With vectors (all three) variant A, else C. The second
 /// form may be given the logarithms of the units' lengths.
 #[pyfunction]
-#[pyo3(signature = (links, questions, question_offsets, top, *, unit_vectors=None, sentence_vectors=None, question_vectors=None, exact=false, form="first", lengths=None, threads=0, report=None))]
+#[pyo3(signature = (links, questions, question_offsets, top, *, unit_vectors=None, sentence_vectors=None, question_vectors=None, exact=false, form="second", lengths=None, threads=0, report=None))]
 #[allow(clippy::too_many_arguments)]
 fn walk_rank<'py>(
     py: Python<'py>,

@@ -196,10 +196,12 @@ impl<'a> LinksView<'a> {
         check_sentences(self.first_sentence, self.sentence_keywords.rows() as u64)
     }
 
+    #[inline]
     pub fn units(&self) -> usize {
         self.unit_subject.len()
     }
 
+    #[inline]
     pub fn sentences(&self, unit: usize) -> std::ops::Range<usize> {
         self.first_sentence[unit] as usize..self.first_sentence[unit + 1] as usize
     }

@@ -2,6 +2,7 @@
 
 pub mod bm25;
 pub mod links_view;
+pub mod matches;
 pub mod pagerank;
 pub mod question;
 pub mod select;
@@ -11,9 +12,11 @@ pub mod walk2;
 mod walk_ahead;
 mod walk_bridges;
 mod walk_cover;
+pub mod walk_explain;
 mod walk_mentions;
 mod walk_pairs;
 mod walk_partners;
 mod walk_pool;
 mod walk_step;
+pub mod walk_trace;
 mod walk_worth;

@@ -1,7 +1,5 @@
 //! Sums over a few of many places, cleared by what was touched.
 
-use crate::sparse::prefetch;
-
 /// A sum of positive numbers for each `i < n`, zero but where something was added since the last `clear`.
 ///
 /// Zero itself says that a place is untouched: one number for each look, so that most of a large index's
@@ -49,12 +47,6 @@ impl SparseSum {
     #[inline]
     pub fn has(&self, i: u32) -> bool {
         self.values[i as usize] != 0.0
-    }
-
-    /// Asks for the sum of `i`, which will be needed soon.
-    #[inline]
-    pub(crate) fn ask(&self, i: u32) {
-        prefetch(&self.values, i as usize);
     }
 
     /// Takes the value away; the place stays among the touched, and nothing may be added to it.

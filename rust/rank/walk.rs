@@ -12,6 +12,7 @@ use crate::rank::walk_ahead::ask_ahead;
 use crate::rank::walk_pairs::Pairs;
 use crate::rank::walk_partners::{PairScratch, Worth};
 use crate::rank::walk_pool::{pool, PoolScratch};
+use crate::rank::walk_trace::Trace;
 use crate::sparse::{top_k, Scored};
 
 /// Candidates that are scored as pairs.
@@ -32,8 +33,8 @@ const ANCHOR_GAP: f64 = 0.1;
 /// Which of the two walks ranks: this module's, or `walk2`'s with a second round and chains.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Form {
-    #[default]
     First,
+    #[default]
     Second,
 }
 
@@ -132,6 +133,7 @@ pub struct Scratch {
     question: Question,
     pool: PoolScratch,
     pairs: PairScratch,
+    pub trace: Trace,
 }
 
 /// The best `top` units, best first: score descending, id ascending.
@@ -170,6 +172,7 @@ pub fn rank(
             STAGE1_WEIGHT * candidate.score + pairs.best(candidate.id, 0.0, 0..partners.len(), progress)?,
         );
     }
+    scratch.trace.keep(&partners, &pairs.bonus, WORTH, Vec::new);
     if let Some(dense) = dense {
         move_question(links, dense, &found, &mut scores);
     }

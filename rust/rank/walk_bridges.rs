@@ -54,6 +54,21 @@ struct Thing {
     candidate: u32,
 }
 
+/// Something of the question, by its place `k` there, that a partner or one of the partners' sentences has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Asked {
+    /// The unit in a lane has it at place `at` of its row.
+    Unit {
+        lane: usize,
+        k: usize,
+        at: usize,
+    },
+    Sentence {
+        sentence: usize,
+        k: usize,
+    },
+}
+
 /// Partners and blocks by thing (keyword or name), and what the present candidate shares with them.
 #[derive(Debug, Default)]
 pub(crate) struct Bridges {
@@ -70,16 +85,8 @@ pub(crate) struct Bridges {
 }
 
 impl Bridges {
-    /// Partners (at most [`LANES`]) are units.
-    pub fn build(
-        &mut self,
-        links: &LinksView<'_>,
-        rows: &Rows<'_>,
-        asked: &[u32],
-        partners: &[u32],
-        blocks: &[Block],
-    ) {
-        debug_assert!(partners.len() <= LANES);
+    /// No partners, and what the question names.
+    pub fn begin_question(&mut self, rows: &Rows<'_>, asked: &[u32]) {
         let Self { slot, used, things, of_block, ends, touched, candidate } = self;
         used.drain(..).for_each(|x| slot[x as usize] = 0);
         things.clear();
@@ -94,8 +101,24 @@ impl Bridges {
             slot[x as usize] = ASKED | k as u32;
             used.push(x);
         }
+    }
+
+    /// More partners: units, the first of them in lane `lane` (below [`LANES`]), and the blocks of their
+    /// sentences. What a partner has of what was asked for is handed to `asked`.
+    pub fn extend(
+        &mut self,
+        links: &LinksView<'_>,
+        rows: &Rows<'_>,
+        lane: usize,
+        partners: &[u32],
+        blocks: &[Block],
+        mut asked: impl FnMut(Asked),
+    ) {
+        debug_assert!(lane + partners.len() <= LANES);
+        let Self { slot, used, things, of_block, ends, touched, .. } = self;
+        touched.drain(..).for_each(|p| things[p as usize].own = 0);
         let log = (links.units().max(2) as f64).ln();
-        let mut place = |x: u32, things: &mut Vec<Thing>| -> Option<usize> {
+        let mut place = |x: u32, things: &mut Vec<Thing>| -> std::result::Result<usize, usize> {
             let known = &mut slot[x as usize];
             if *known == 0 {
                 let rarity = rows.idf[x as usize] / log;
@@ -105,26 +128,31 @@ impl Bridges {
                 used.push(x);
                 *known = things.len() as u32;
             }
-            (*known < ASKED).then(|| *known as usize - 1)
+            match *known < ASKED {
+                true => Ok(*known as usize - 1),
+                false => Err((*known - ASKED) as usize),
+            }
         };
         for (i, &unit) in partners.iter().enumerate() {
-            for &x in rows.of_unit.row(unit as usize) {
-                if let Some(p) = place(x, things) {
-                    things[p].units |= 1 << i;
+            for (at, &x) in rows.of_unit.row(unit as usize).iter().enumerate() {
+                match place(x, things) {
+                    Ok(p) => things[p].units |= 1 << (lane + i),
+                    Err(k) => asked(Asked::Unit { lane: lane + i, k, at }),
                 }
             }
         }
         let mut before = 0;
         for (b, block) in blocks.iter().enumerate() {
-            let sentences = links.sentences(partners[block.partner] as usize);
+            let sentences = links.sentences(partners[block.partner - lane] as usize);
             before = match b.checked_sub(1).map(|last| &blocks[last]) {
                 Some(last) if last.partner == block.partner => before + last.count,
                 _ => 0,
             };
             for k in 0..block.count {
                 for &x in rows.of_sentence.row(sentences.start + before + k) {
-                    if let Some(p) = place(x, things) {
-                        mark(things, touched, p, k);
+                    match place(x, things) {
+                        Ok(p) => mark(things, touched, p, k),
+                        Err(asked_k) => asked(Asked::Sentence { sentence: block.first + k, k: asked_k }),
                     }
                 }
             }
@@ -218,6 +246,14 @@ pub(crate) fn between(shared: &[Shared], own: usize, other: usize) -> f64 {
         let both = (shared.own >> own) & (shared.other >> other) & 1 == 1;
         sum + if both { shared.weight } else { 0.0 }
     })
+}
+
+/// The weights of all keywords and of all names that are shared, if one pair of sentences shares all of them.
+pub(crate) fn in_one_pair(keywords: &[Shared], names: &[Shared]) -> Option<(f64, f64)> {
+    let all = keywords.iter().chain(names);
+    let (own, other) = all.fold((!0, !0), |(own, other), s| (own & s.own, other & s.other));
+    let sum = |shared: &[Shared]| shared.iter().fold(0.0, |sum, s| sum + s.weight);
+    (own != 0 && other != 0).then(|| (sum(keywords), sum(names)))
 }
 
 #[inline]

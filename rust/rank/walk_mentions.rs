@@ -17,12 +17,18 @@ pub(crate) struct Mentions {
 }
 
 impl Mentions {
-    pub fn build(&mut self, links: &LinksView<'_>, question: &Question, partners: &[u32]) {
+    /// No partners.
+    pub fn begin_question(&mut self) {
         let Self { slot, used, worth, owned, mentioned } = self;
         used.drain(..).for_each(|s| slot[s as usize] = 0);
         worth.clear();
         owned.clear();
         mentioned.clear();
+    }
+
+    /// More partners, the first of them in lane `lane`.
+    pub fn extend(&mut self, links: &LinksView<'_>, question: &Question, lane: usize, partners: &[u32]) {
+        let Self { slot, used, worth, owned, mentioned } = self;
         if slot.len() < links.subjects.len() {
             slot.resize(links.subjects.len(), 0);
         }
@@ -39,7 +45,7 @@ impl Mentions {
             }
             slot[s as usize] as usize - 1
         };
-        for (i, &unit) in partners.iter().enumerate() {
+        for (i, &unit) in (lane..).zip(partners) {
             let subject = links.unit_subject[unit as usize];
             if subject != NONE {
                 let at = place(subject, owned, mentioned);

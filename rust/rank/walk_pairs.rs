@@ -8,7 +8,7 @@ use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
 use crate::rank::question::Question;
 use crate::rank::walk::{dot, Dense};
-use crate::rank::walk_bridges::{between, Shared, BLOCK};
+use crate::rank::walk_bridges::{between, in_one_pair, Shared, BLOCK};
 use crate::rank::walk_partners::{saturation, PairScratch, Partners, Worth};
 use crate::rank::walk_worth::{explained, link, link_bound};
 
@@ -42,7 +42,8 @@ struct Candidate {
 pub(crate) struct Pairs<'a> {
     links: &'a LinksView<'a>,
     dense: Option<&'a Dense<'a>>,
-    partners: Partners<'a>,
+    partners: Partners,
+    question: &'a Question,
     scratch: &'a mut PairScratch,
     worth: Worth,
     /// Added to the units' worth in every pair with partner i.
@@ -56,12 +57,13 @@ impl<'a> Pairs<'a> {
     pub fn new(
         links: &'a LinksView<'a>,
         dense: Option<&'a Dense<'a>>,
-        question: &Question,
-        ids: &'a [u32],
+        question: &'a Question,
+        ids: &[u32],
         worth: Worth,
         scratch: &'a mut PairScratch,
     ) -> Self {
-        let partners = Partners::new(links, dense, question, ids, &worth, scratch);
+        let cover = if dense.is_some() { worth.cover_dense } else { worth.cover };
+        let partners = Partners::new(links, question, cover, scratch);
         let now = Candidate {
             keywords: [0.0; LANES],
             names: [0.0; LANES],
@@ -80,7 +82,16 @@ impl<'a> Pairs<'a> {
         let explained_at_most =
             dense.map_or(0.0, |d| DENSE_WEIGHT * 1.5 * dot(d.query, d.query).sqrt().max(1e-3));
         let bonus = [0.0; LANES];
-        Self { links, dense, partners, scratch, worth, bonus, explained_at_most, now }
+        let mut pairs =
+            Self { links, dense, partners, question, scratch, worth, bonus, explained_at_most, now };
+        pairs.extend(ids);
+        pairs
+    }
+
+    /// More partners, after those that are there.
+    pub fn extend(&mut self, ids: &[u32]) {
+        let Self { links, dense, partners, question, scratch, .. } = self;
+        partners.extend(links, *dense, question, ids, scratch);
     }
 
     /// The best pair of a unit with any of the partners `among` but itself; not less than `best`.
@@ -95,7 +106,7 @@ impl<'a> Pairs<'a> {
         for taken in self.chunks(unit) {
             progress.check()?;
             self.take(taken);
-            let mut bounds = self.bounds(unit);
+            let mut bounds = self.bounds(unit, among.clone());
             while let Some((i, bound)) = greatest(&bounds[among.clone()]) {
                 if bound <= best {
                     break;
@@ -114,7 +125,8 @@ impl<'a> Pairs<'a> {
         let mut most = [f64::NEG_INFINITY; LANES];
         for taken in self.chunks(unit) {
             self.take(taken);
-            most.iter_mut().zip(self.bounds(unit)).for_each(|(most, x)| *most = most.max(x));
+            let bounds = self.bounds(unit, 0..self.partners.ids.len());
+            most.iter_mut().zip(bounds).for_each(|(most, x)| *most = most.max(x));
         }
         most
     }
@@ -134,12 +146,13 @@ impl<'a> Pairs<'a> {
     }
 
     /// Sentences of a unit in portions; one of none where there are none.
-    fn chunks(&self, unit: u32) -> Vec<std::ops::Range<usize>> {
+    fn chunks(&self, unit: u32) -> impl ExactSizeIterator<Item = std::ops::Range<usize>> {
         let all = self.links.sentences(unit as usize);
-        if all.is_empty() {
-            return vec![all];
-        }
-        all.clone().step_by(BLOCK).map(|first| first..(first + BLOCK).min(all.end)).collect()
+        let count = all.len().div_ceil(BLOCK).max(1);
+        (0..count).map(move |k| {
+            let first = all.start + k * BLOCK;
+            first..(first + BLOCK).min(all.end)
+        })
     }
 
     /// The candidate as a unit: all of its worth with each partner but the link's roots.
@@ -194,10 +207,11 @@ impl<'a> Pairs<'a> {
     }
 
     /// What the pair with each partner is worth at most, by the sentences taken.
-    fn bounds(&self, unit: u32) -> [f64; LANES] {
+    fn bounds(&self, unit: u32, among: std::ops::Range<usize>) -> [f64; LANES] {
         let Self { partners, now, .. } = self;
         let mut bounds = [f64::NEG_INFINITY; LANES];
-        for (i, &partner) in partners.ids.iter().enumerate() {
+        for i in among {
+            let partner = partners.ids[i];
             let linked = link_bound(now.keywords[i] + now.more_keywords[i], now.names[i] + now.more_names[i]);
             let covered = match now.taken.is_empty() || partners.blocks_of(i).is_empty() {
                 true => 0.0,
@@ -241,6 +255,10 @@ impl<'a> Pairs<'a> {
                 let keywords = scratch.keywords.shared(b, &mut now.shared_keywords);
                 let names = scratch.names.shared(b, &mut now.shared_names);
                 if link_bound(keywords, names) <= best {
+                    continue;
+                }
+                if let Some((k, m)) = in_one_pair(&now.shared_keywords, &now.shared_names) {
+                    best = best.max(link(k, m));
                     continue;
                 }
                 for x in 0..now.taken.len() {
@@ -329,7 +347,7 @@ fn half(saturation: f64, set: u64, bit: usize) -> f64 {
 }
 
 /// The greatest of some numbers, and where it is: the first of equal ones. NaN is passed over.
-fn greatest(numbers: &[f64]) -> Option<(usize, f64)> {
+pub(crate) fn greatest(numbers: &[f64]) -> Option<(usize, f64)> {
     let mut found = None;
     let mut most = f64::NEG_INFINITY;
     for (i, &x) in numbers.iter().enumerate() {

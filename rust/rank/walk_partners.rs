@@ -3,7 +3,7 @@
 use crate::rank::links_view::LinksView;
 use crate::rank::question::Question;
 use crate::rank::walk::{dot, Dense};
-use crate::rank::walk_bridges::{Block, Bridges, Rows, BLOCK};
+use crate::rank::walk_bridges::{Asked, Block, Bridges, Rows, BLOCK};
 use crate::rank::walk_cover::Cover;
 use crate::rank::walk_mentions::Mentions;
 use crate::rank::walk_pairs::LANES;
@@ -29,8 +29,8 @@ pub(crate) struct PairScratch {
 }
 
 /// The partners, their sentences, and what they have of the question.
-pub(crate) struct Partners<'a> {
-    pub ids: &'a [u32],
+pub(crate) struct Partners {
+    pub ids: Vec<u32>,
     pub blocks: Vec<Block>,
     /// Partner i's blocks are `block_ends[i - 1]..block_ends[i]`.
     block_ends: Vec<usize>,
@@ -50,70 +50,81 @@ pub(crate) struct Partners<'a> {
     pub sentence_near: Vec<f64>,
 }
 
-impl<'a> Partners<'a> {
+impl Partners {
     pub fn new(
+        links: &LinksView<'_>,
+        question: &Question,
+        cover_weight: f64,
+        scratch: &mut PairScratch,
+    ) -> Self {
+        let PairScratch { keywords, names, mentions } = scratch;
+        keywords.begin_question(&keyword_rows(links), &question.keywords);
+        names.begin_question(&name_rows(links), &question.names);
+        mentions.begin_question();
+        let cover = Cover::new(links, question, cover_weight);
+        let saturated = vec![[0f64; LANES]; cover.weights.len()];
+        Self {
+            ids: Vec::new(),
+            blocks: Vec::new(),
+            block_ends: Vec::new(),
+            sentences: Vec::new(),
+            cover,
+            saturated,
+            alone: [0.0; LANES],
+            sets: Vec::new(),
+            unit_unions: [0; LANES],
+            unions: Vec::new(),
+            unit_near: Vec::new(),
+            sentence_near: Vec::new(),
+        }
+    }
+
+    /// More partners, in the lanes after those that are taken.
+    pub fn extend(
+        &mut self,
         links: &LinksView<'_>,
         dense: Option<&Dense<'_>>,
         question: &Question,
-        ids: &'a [u32],
-        worth: &Worth,
+        more: &[u32],
         scratch: &mut PairScratch,
-    ) -> Self {
-        let (mut blocks, mut block_ends, mut sentences) = (Vec::new(), Vec::new(), Vec::new());
-        for (partner, &unit) in ids.iter().enumerate() {
+    ) {
+        let (lane, first_block, first_sentence) = (self.ids.len(), self.blocks.len(), self.sentences.len());
+        self.ids.extend_from_slice(more);
+        for (partner, &unit) in (lane..).zip(more) {
             let own = links.sentences(unit as usize);
             for first in own.clone().step_by(BLOCK) {
                 let count = (own.end - first).min(BLOCK);
-                blocks.push(Block { partner, first: sentences.len(), count });
-                sentences.extend((first..first + count).map(|s| s as u32));
+                self.blocks.push(Block { partner, first: self.sentences.len(), count });
+                self.sentences.extend((first..first + count).map(|s| s as u32));
             }
-            block_ends.push(blocks.len());
+            self.block_ends.push(self.blocks.len());
         }
+        self.sets.resize(self.sentences.len(), 0);
+        let Self { blocks, cover, saturated, alone, sets, unit_unions, unions, .. } = self;
+        let blocks = &blocks[first_block..];
         let PairScratch { keywords, names, mentions } = scratch;
-        keywords.build(links, &keyword_rows(links), &question.keywords, ids, &blocks);
-        names.build(links, &name_rows(links), &question.names, ids, &blocks);
-        mentions.build(links, question, ids);
-
-        let cover =
-            Cover::new(links, question, if dense.is_some() { worth.cover_dense } else { worth.cover });
-        let mut saturated = vec![[0f64; LANES]; cover.weights.len()];
-        for (i, &unit) in ids.iter().enumerate() {
-            for (k, at) in asked_keywords(links.unit_keywords.row(unit as usize), &question.keywords) {
+        keywords.extend(links, &keyword_rows(links), lane, more, blocks, |asked| match asked {
+            Asked::Unit { lane: at_lane, k, at } => {
                 if let Some(bit) = cover.bits[k] {
-                    saturated[usize::from(bit)][i] = saturation(links, unit, at);
+                    saturated[usize::from(bit)][at_lane] = saturation(links, more[at_lane - lane], at);
                 }
             }
-        }
-        let mut alone = [0f64; LANES];
+            Asked::Sentence { sentence, k } => sets[sentence] |= cover.bit(k),
+        });
+        names.extend(links, &name_rows(links), lane, more, blocks, |_| ());
+        mentions.extend(links, question, lane, more);
         for (row, &w) in saturated.iter().zip(&cover.weights) {
-            alone.iter_mut().zip(row).for_each(|(sum, x)| *sum += x * w);
+            alone[lane..].iter_mut().zip(&row[lane..]).for_each(|(sum, x)| *sum += x * w);
         }
-        let set_of = |&sentence: &u32| {
-            let own = asked_keywords(links.sentence_keywords.row(sentence as usize), &question.keywords);
-            own.fold(0, |set, (k, _)| set | cover.bit(k))
-        };
-        let sets: Vec<u64> = sentences.iter().map(set_of).collect();
-        let union_of = |b: &Block| sets[b.first..b.first + b.count].iter().fold(0, |all, set| all | set);
-        let unions: Vec<u64> = blocks.iter().map(union_of).collect();
-        let mut unit_unions = [0; LANES];
-        blocks.iter().zip(&unions).for_each(|(block, set)| unit_unions[block.partner] |= set);
-        let near = |d: &Dense<'_>, vector: &[f32]| dot(d.query, vector);
-        let unit_near = dense.map_or(Vec::new(), |d| ids.iter().map(|&u| near(d, d.unit(u))).collect());
-        let sentence_near = dense
-            .map_or(Vec::new(), |d| sentences.iter().map(|&s| near(d, d.sentence(s as usize))).collect());
-        Self {
-            ids,
-            blocks,
-            block_ends,
-            sentences,
-            cover,
-            saturated,
-            alone,
-            sets,
-            unit_unions,
-            unions,
-            unit_near,
-            sentence_near,
+        for block in blocks {
+            let all = sets[block.first..block.first + block.count].iter().fold(0, |all, set| all | set);
+            unions.push(all);
+            unit_unions[block.partner] |= all;
+        }
+        if let Some(d) = dense {
+            self.unit_near.extend(more.iter().map(|&unit| dot(d.query, d.unit(unit))));
+            let sentences = &self.sentences[first_sentence..];
+            self.sentence_near.extend(sentences.iter().map(|&s| dot(d.query, d.sentence(s as usize))));
         }
     }
 

@@ -2,13 +2,13 @@
 
 use crate::error::{Error, Result};
 use crate::progress::Progress;
-use crate::rank::bm25;
 use crate::rank::links_view::LinksView;
+use crate::rank::matches::Matches;
 use crate::rank::question::Question;
 use crate::rank::sparse_sum::SparseSum;
 use crate::rank::walk::{dot, Dense, Options};
 use crate::rank::walk_step::{walk_step, TELEPORT};
-use crate::sparse::{rank_order, Leaders, Scored};
+use crate::sparse::{keep_best, Leaders, Scored};
 
 const RESTART_TOP: usize = 20;
 const WALK_WEIGHT: f64 = 1.5;
@@ -58,9 +58,7 @@ impl Standard {
 /// Buffers of stage 1.
 #[derive(Debug, Default)]
 pub(crate) struct PoolScratch {
-    bm25: SparseSum,
-    /// Of the units that BM25 touched, in that order.
-    scores: Vec<f64>,
+    matches: Matches,
     arrived: SparseSum,
     nodes: SparseSum,
     /// With vectors: f of every unit.
@@ -80,7 +78,7 @@ pub(crate) fn pool(
     scratch: &mut PoolScratch,
     progress: &Progress,
 ) -> Result<Vec<Scored>> {
-    Ok(reach(links, dense, question, None, options, scratch, progress)?.best(want))
+    Ok(reach(links, dense, question, Matched::Keywords, options, scratch, progress)?.best(want))
 }
 
 /// T of every unit, as far as the walk reached it.
@@ -88,8 +86,7 @@ pub(crate) struct Reach<'s> {
     n: usize,
     /// Every unit is ranked, not only those that BM25 or the walk touched.
     every: bool,
-    words: &'s SparseSum,
-    scores: &'s [f64],
+    words: &'s Matches,
     /// With vectors: f of every unit.
     direct: Option<&'s [f64]>,
     standard: Standard,
@@ -98,23 +95,36 @@ pub(crate) struct Reach<'s> {
     logs: Vec<f64>,
 }
 
-/// Walks from the units that match the question best. `shares`: how much of each of the question's keywords
-/// counts for BM25.
+/// What BM25 counts, and how its scores are summed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Matched<'a> {
+    /// All, keyword by keyword, as the walk's first form does.
+    Keywords,
+    /// All.
+    Units,
+    /// Of each of the question's keywords a share.
+    Shares(&'a [f64]),
+}
+
+/// Walks from the units that match the question best.
 pub(crate) fn reach<'s>(
     links: &LinksView<'_>,
     dense: Option<&Dense<'_>>,
     question: &Question,
-    shares: Option<&[f64]>,
+    from: Matched<'_>,
     options: Options,
     scratch: &'s mut PoolScratch,
     progress: &Progress,
 ) -> Result<Reach<'s>> {
     let n = links.units();
-    let PoolScratch { bm25: words, scores, arrived, nodes, direct, mass, heads } = scratch;
-    words.fit(n);
-    bm25::scores(links, &question.keywords, shares, progress, words)?;
-    gather(words, scores);
-    let standard = Standard::of(scores, n - scores.len(), 0.0);
+    let PoolScratch { matches: words, arrived, nodes, direct, mass, heads } = scratch;
+    let shares = if let Matched::Shares(shares) = from { Some(shares) } else { None };
+    words.find(links, &question.keywords, shares, progress)?;
+    let rest = n - words.scores().len();
+    let standard = match from {
+        Matched::Keywords => Standard::of(&words.by_keyword(links, &question.keywords), rest, 0.0),
+        _ => Standard::of(words.scores(), rest, 0.0),
+    };
     if let Some(dense) = dense {
         similarities(dense, direct, progress)?;
         let dense = Standard::of(direct, 0, 0.0);
@@ -128,17 +138,8 @@ pub(crate) fn reach<'s>(
     let every = options.exact || dense.is_some();
     arrived.fit(n);
     nodes.fit(links.keywords.len().max(links.names.len()).max(links.subjects.len()));
-    let unwalked = Reach {
-        n,
-        every,
-        words,
-        scores,
-        direct,
-        standard,
-        arrived,
-        spread: Standard::default(),
-        logs: Vec::new(),
-    };
+    let unwalked =
+        Reach { n, every, words, direct, standard, arrived, spread: Standard::default(), logs: Vec::new() };
     let mut first = Leaders::new(RESTART_TOP);
     unwalked.push_others(&mut first, 0.0, false);
     let restart = softmax(first.finish());
@@ -152,8 +153,7 @@ pub(crate) fn reach<'s>(
             mass.clear();
             mass.extend(arrived.touched().iter().map(|&id| Scored { id, score: arrived.get(id) }));
             if !options.exact && mass.len() > options.keep {
-                mass.select_nth_unstable_by(options.keep, rank_order);
-                mass.truncate(options.keep);
+                keep_best(mass, options.keep);
             }
             mass.sort_unstable_by_key(|m| m.id);
         }
@@ -163,7 +163,7 @@ pub(crate) fn reach<'s>(
     let logs: Vec<f64> = reached.iter().map(|&u| (arrived.get(u) + TINY).ln()).collect();
     let rest = if options.exact { n - reached.len() } else { 0 };
     let spread = Standard::of(&logs, rest, TINY.ln());
-    Ok(Reach { n, every, words, scores, direct, standard, arrived, spread, logs })
+    Ok(Reach { n, every, words, direct, standard, arrived, spread, logs })
 }
 
 impl Reach<'_> {
@@ -197,7 +197,7 @@ impl Reach<'_> {
             return;
         }
         let mut least = self.standard.least(leaders.floor() - plus);
-        for (&id, &x) in self.words.touched().iter().zip(self.scores) {
+        for (&id, &x) in self.words.units().iter().zip(self.words.scores()) {
             let score = || self.standard.z(x) + plus;
             if x >= least && !left_out(id) && leaders.push(Scored { id, score: score() }) {
                 least = self.standard.least(leaders.floor() - plus);
@@ -239,17 +239,6 @@ pub(crate) fn step_from(
 /// The mass of one unit after [`step_from`].
 pub(crate) fn stepped(scratch: &PoolScratch, unit: u32) -> f64 {
     scratch.arrived.get(unit)
-}
-
-/// The sums of what was touched, in that order.
-fn gather(sums: &SparseSum, out: &mut Vec<f64>) {
-    out.clear();
-    for (at, &unit) in sums.touched().iter().enumerate() {
-        if let Some(&far) = sums.touched().get(at + bm25::AHEAD) {
-            sums.ask(far);
-        }
-        out.push(sums.get(unit));
-    }
 }
 
 /// Similarity of the question to every unit.

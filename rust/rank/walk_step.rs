@@ -5,7 +5,7 @@ use crate::rank::links_view::LinksView;
 use crate::rank::question::Question;
 use crate::rank::sparse_sum::SparseSum;
 use crate::rank::walk::Options;
-use crate::sparse::{prefetch, prefetch_range, rank_order, Scored};
+use crate::sparse::{keep_best, prefetch, prefetch_range, Scored};
 
 /// Share of the mass that goes back to the start at each step.
 pub(crate) const TELEPORT: f64 = 0.5;
@@ -123,8 +123,7 @@ fn best_nodes<'a>(
     let found = nodes.touched().iter().map(|&id| Scored { id, score: nodes.get(id) });
     heads.extend(found.filter(|node| node.score > 0.0));
     if !options.exact && heads.len() > options.nodes {
-        heads.select_nth_unstable_by(options.nodes, rank_order);
-        heads.truncate(options.nodes);
+        keep_best(heads, options.nodes);
     }
     heads.sort_unstable_by_key(|node| node.id);
     let total: f64 = heads.iter().map(|node| node.score).sum();

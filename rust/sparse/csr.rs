@@ -107,6 +107,7 @@ impl<'a> CsrView<'a> {
         self.indices.len()
     }
 
+    #[inline]
     pub fn range(&self, row: usize) -> std::ops::Range<usize> {
         let range = self.indptr[row] as usize..self.indptr[row + 1] as usize;
         for guard in self.guards.iter().flatten() {
@@ -115,6 +116,7 @@ impl<'a> CsrView<'a> {
         range
     }
 
+    #[inline]
     pub fn row(&self, row: usize) -> &'a [u32] {
         &self.indices[self.range(row)]
     }

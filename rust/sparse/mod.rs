@@ -8,4 +8,5 @@ mod topk;
 pub use csr::{Csr, CsrView};
 pub use leaders::Leaders;
 pub(crate) use prefetch::{prefetch, prefetch_lines, prefetch_range};
+pub(crate) use topk::keep_best;
 pub use topk::{quantise, rank_order, top_k, Scored};

@@ -10,10 +10,13 @@ pub struct Scored {
 }
 
 /// Best first: score descending, then id ascending. NaN of either sign comes last; -0 equals 0.
+#[inline]
 pub fn rank_order(a: &Scored, b: &Scored) -> Ordering {
-    let key = |x: f64| if x.is_nan() { f64::NEG_INFINITY } else { x + 0.0 };
-    let nan = a.score.is_nan().cmp(&b.score.is_nan());
-    nan.then_with(|| key(b.score).total_cmp(&key(a.score))).then_with(|| a.id.cmp(&b.id))
+    match b.score.partial_cmp(&a.score) {
+        Some(Ordering::Equal) => a.id.cmp(&b.id),
+        Some(order) => order,
+        None => a.score.is_nan().cmp(&b.score.is_nan()).then_with(|| a.id.cmp(&b.id)),
+    }
 }
 
 /// A score rounded to 1e-12, so that mathematically tied nodes fall through to the order of ids.
@@ -23,18 +26,23 @@ pub fn quantise(score: f64) -> f64 {
 
 /// The best `k` of `items`, in [`rank_order`].
 pub fn top_k(mut items: Vec<Scored>, k: usize) -> Vec<Scored> {
+    keep_best(&mut items, k);
+    items.sort_unstable_by(rank_order);
+    items
+}
+
+/// Leaves the best `k`, in no order.
+pub(crate) fn keep_best(items: &mut Vec<Scored>, k: usize) {
     if k == 0 {
-        return Vec::new();
+        items.clear();
     }
     if k < items.len() / 4 {
-        thin(&mut items, k);
+        thin(items, k);
     }
     if k < items.len() {
         items.select_nth_unstable_by(k - 1, rank_order);
         items.truncate(k);
     }
-    items.sort_unstable_by(rank_order);
-    items
 }
 
 /// Leaves the best `k` and at most as many again: most of a long list falls to one comparison with a

@@ -58,6 +58,7 @@ impl<'a> Strings<'a> {
         self.len() == 0
     }
 
+    #[inline]
     pub fn get(&self, i: usize) -> &'a str {
         let range = self.offsets[i] as usize..self.offsets[i + 1] as usize;
         match self.blob {
@@ -68,6 +69,7 @@ impl<'a> Strings<'a> {
     }
 
     /// String `i` as it lies there: for comparisons, which need no characters.
+    #[inline]
     pub fn bytes(&self, i: usize) -> &'a [u8] {
         let range = self.offsets[i] as usize..self.offsets[i + 1] as usize;
         match self.blob {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import sys
@@ -20,6 +21,7 @@ from ketrag_fast.errors import InputError
 from ketrag_fast.kernels import links as kernel
 from ketrag_fast.reference import walk as oracle
 
+first_form = functools.partial(kernel.walk, form="first")
 WORDS = ["Ada", "Byron", "Turin", "engine", "engines", "river", "of", "the", "The", "1815", "2001", "wrote"]
 
 word = st.sampled_from(WORDS)
@@ -62,7 +64,7 @@ def close(hits: kernel.Hits, wanted: np.ndarray, tolerance: float) -> None:
 def test_exact_walk_and_bm25_equal_the_slow_form(units: list[tuple[str, list[str]]], question: str) -> None:
     links = build(units)
     question_ids = asked(links, question)
-    [hits] = kernel.walk(links, [question], 1000, exact=True)
+    [hits] = first_form(links, [question], 1000, exact=True)
     [(ids, scores)] = kernel.bm25(links, [question], 1000)
     direct = oracle.bm25(links, question_ids.keywords)
     np.testing.assert_allclose(scores, direct[ids], atol=1e-9)
@@ -87,7 +89,7 @@ def test_variant_a_equals_the_slow_form(
     rng = np.random.default_rng(seed)
     sentences = int(links["first_sentence"][-1])
     vectors = kernel.Vectors(*(unit_rows(rng, rows, dim) for rows in (len(units), sentences, 1)))
-    [hits] = kernel.walk(links, [question], 1000, vectors=vectors, exact=True)
+    [hits] = first_form(links, [question], 1000, vectors=vectors, exact=True)
     wanted = oracle.walk(
         links,
         asked(links, question),
@@ -104,8 +106,8 @@ def test_threads_change_nothing(units: list[tuple[str, list[str]]], questions: l
     assert one.keys() == two.keys()
     assert all((one[name] == two[name]).all() for name in one)
     for exact in (False, True):
-        a = kernel.walk(one, questions, 9, exact=exact, threads=1)
-        b = kernel.walk(one, questions, 9, exact=exact, threads=2)
+        a = first_form(one, questions, 9, exact=exact, threads=1)
+        b = first_form(one, questions, 9, exact=exact, threads=2)
         assert [(i.tolist(), s.tolist()) for i, s in a] == [(i.tolist(), s.tolist()) for i, s in b]
 
 
@@ -116,7 +118,7 @@ def test_the_local_form_finds_the_second_hop() -> None:
         ("Red Engine", ["Red Engine is a film."]),
         *[(f"Filler {k}", [f"Filler {k} speaks of other matters."]) for k in range(40)],
     ]
-    [(ids, _)] = kernel.walk(build(units), ["Where was the director of the film Blue Engine born?"], 2)
+    [(ids, _)] = first_form(build(units), ["Where was the director of the film Blue Engine born?"], 2)
     assert set(ids.tolist()) == {0, 1}
 
 
@@ -124,18 +126,18 @@ def test_nothing_known_nothing_found() -> None:
     links = build([("Ada", ["Ada wrote."])])
     for question in ("", "the of", "unknown words", "日本"):
         for exact in (False, True):
-            assert [len(i) for i, _ in kernel.walk(links, [question], 5, exact=exact)] == [0]
+            assert [len(i) for i, _ in first_form(links, [question], 5, exact=exact)] == [0]
         assert [len(i) for i, _ in kernel.bm25(links, [question], 5)] == [0]
-    assert kernel.walk(links, [], 5) == []
+    assert first_form(links, [], 5) == []
     empty = build([])
-    assert [len(i) for i, _ in kernel.walk(empty, ["Ada"], 5)] == [0]
+    assert [len(i) for i, _ in first_form(empty, ["Ada"], 5)] == [0]
     assert [len(i) for i, _ in kernel.bm25(empty, ["Ada"], 5)] == [0]
 
 
 def test_one_unit_identical_units_and_hostile_text() -> None:
-    assert kernel.walk(build([("", ["Ada wrote."])]), ["Ada?"], 5)[0][0].tolist() == [0]
+    assert first_form(build([("", ["Ada wrote."])]), ["Ada?"], 5)[0][0].tolist() == [0]
     same = build([("Ada", ["Ada wrote of Byron."])] * 300)
-    ids, scores = kernel.walk(same, ["Who wrote of Byron?"], 250)[0]
+    ids, scores = first_form(same, ["Who wrote of Byron?"], 250)[0]
     assert ids.tolist() == list(range(250))
     assert np.isfinite(scores).all()
     odd = [
@@ -148,7 +150,7 @@ def test_one_unit_identical_units_and_hostile_text() -> None:
     ]
     links = build([(text[:40], [text, text[:9]]) for text in odd])
     for exact in (False, True):
-        for ids, scores in kernel.walk(links, [*odd, "A " * 50_000], 10, exact=exact):
+        for ids, scores in first_form(links, [*odd, "A " * 50_000], 10, exact=exact):
             assert np.isfinite(scores).all()
             assert len(set(ids.tolist())) == len(ids) <= 6
 
@@ -156,20 +158,20 @@ def test_one_unit_identical_units_and_hostile_text() -> None:
 def test_bad_arguments_are_refused() -> None:
     links = build([("Ada", ["Ada wrote.", "Turin."]), ("Byron", ["Byron wrote of Ada."])])
     good = [np.eye(rows, 4, dtype=np.float32) for rows in (2, 3, 1)]
-    assert len(kernel.walk(links, ["Ada"], 5, vectors=kernel.Vectors(*good))[0][0]) == 2
+    assert len(first_form(links, ["Ada"], 5, vectors=kernel.Vectors(*good))[0][0]) == 2
     for which in range(3):
         for wrong in (np.zeros((7, 4), np.float32), np.full(good[which].shape, np.nan, np.float32)):
             if which == 1 and np.isnan(wrong).any():
                 continue
             with pytest.raises(InputError):
-                kernel.walk(
+                first_form(
                     links, ["Ada"], 5, vectors=kernel.Vectors(*good[:which], wrong, *good[which + 1 :])
                 )
     for name in links:
         with pytest.raises(InputError, match=name.split("_")[0]):
-            kernel.walk({k: v for k, v in links.items() if k != name}, ["Ada"], 5)
+            first_form({k: v for k, v in links.items() if k != name}, ["Ada"], 5)
         with pytest.raises(InputError):
-            kernel.walk({**links, name: np.zeros(3, np.int8)}, ["Ada"], 5)
+            first_form({**links, name: np.zeros(3, np.int8)}, ["Ada"], 5)
     broken = links["unit_keywords_indices"].copy()
     broken[0] = 2**31
     with pytest.raises(InputError, match="unit_keywords"):
@@ -225,7 +227,7 @@ def test_variant_c_equals_the_recorded_rankings(dataset, prototype: Path) -> Non
     path = prototype / "expected" / f"{name}.C.jsonl"
     expected = [json.loads(line)["passages"] for line in path.read_text().splitlines()]
     place = {p["_id"]: k for k, p in enumerate(passages)}
-    found = kernel.walk(links, [q["text"] for q in queries], len(passages), exact=True)
+    found = first_form(links, [q["text"] for q in queries], len(passages), exact=True)
     assert len(found) == len(expected) == 100
     for (ids, scores), wanted in zip(found, expected, strict=True):
         by_id = dict(zip(ids.tolist(), scores.tolist(), strict=True))
@@ -240,7 +242,7 @@ def test_variant_a_equals_the_sketch(dataset, sketch: types.ModuleType) -> None:
     vectors = [unit_rows(rng, rows, 32) for rows in (len(passages), int(links["first_sentence"][-1]), 3)]
     texts = [q["text"] for q in queries[:3]]
     index = sketch.Index([p["title"] for p in passages], [p["text"] for p in passages], *vectors[:2])
-    found = kernel.walk(links, texts, 40, vectors=kernel.Vectors(*vectors), exact=True)
+    found = first_form(links, texts, 40, vectors=kernel.Vectors(*vectors), exact=True)
     for (_, scores), text, vector in zip(found, texts, vectors[2], strict=True):
         np.testing.assert_allclose(scores, sketch.rank(index, text, vector)[1][:40], atol=1e-4)
 
@@ -253,7 +255,7 @@ def test_the_local_form_covers_as_much(dataset, sketch: types.ModuleType) -> Non
     answers = [[sketch.answer_form(a) for a in q["metadata"]["answers"]] for q in queries]
     count = []
     for exact in (True, False):
-        found = kernel.walk(links, texts, 60, exact=exact)
+        found = first_form(links, texts, 60, exact=exact)
         count.append(
             [
                 sum(

@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
     if args.html is not None:
         from ketrag_fast.comparison.page import page
 
-        _write(Path(args.html), page(report))
+        output.write_page(Path(args.html), page(report))
     if args.json:
         output.write_json(report.to_json())
     else:
@@ -126,7 +126,7 @@ def _measured(args: argparse.Namespace, common: Settings, configurations: Sequen
     if common.on_error == "stop":
         raise ConfigError("on_error: a comparison skips what cannot be read")
     if args.html is not None:
-        _writable(Path(args.html))
+        output.has_place(Path(args.html))
     dataset = load_dataset(args.dataset)
     sources = list(args.documents or dataset.sources)
     if not sources:
@@ -187,18 +187,3 @@ def _folder(keep: str | None) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="ketrag-", ignore_cleanup_errors=True) as name:
         yield Path(name)
-
-
-def _writable(path: Path) -> None:
-    """Hours of building should not end in a page that has no place."""
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise ConfigError(
-            f"--html {path}: no file can be written there", hint="name a file in a folder that exists"
-        )
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ReadOnly(f"{path}: cannot be written: {error.strerror or error}") from None

@@ -6,10 +6,11 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from ketrag_fast.cli.visible import in_json, inline, visible
-from ketrag_fast.errors import KetragError
+from ketrag_fast.errors import ConfigError, KetragError, ReadOnly
 from ketrag_fast.keys import covered, hidden
 
 _CODES = {
@@ -48,6 +49,22 @@ def write(text: str) -> None:
     """A line (or lines) of the result."""
     sys.stdout.write(visible(covered(text)) + "\n")
     sys.stdout.flush()
+
+
+def has_place(path: Path) -> None:
+    """Long work should not end in a page that has no place: ConfigError where it could not be written."""
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise ConfigError(
+            f"--html {path}: no file can be written there", hint="name a file in a folder that exists"
+        )
+
+
+def write_page(path: Path, text: str) -> None:
+    """The page of `--html`."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ReadOnly(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
 def say(text: str) -> None:

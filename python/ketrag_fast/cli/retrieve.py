@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -36,6 +36,9 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "--queries", metavar="FILE", help="a .jsonl of {_id, text}; - answers standard input line by line"
     )
     parser.add_argument("--explain", action="store_true", help="say for each passage why it is there")
+    parser.add_argument(
+        "--html", metavar="FILE", help="write context and reasons as one page, with the walk's chains drawn"
+    )
     options.topic(parser, "how passages are found", "query")
     group = parser.add_argument_group("the models")
     options.setting(group, "embedder")
@@ -48,6 +51,11 @@ def run(args: argparse.Namespace) -> int:
     """Runs the command."""
     if (args.question is None) == (args.queries is None):
         raise ConfigError("give either a QUESTION or --queries FILE")
+    if args.html is not None and args.queries is not None:
+        raise ConfigError("--html draws one context", hint="give a QUESTION instead of --queries")
+    html = None if args.html is None else Path(args.html)
+    if html is not None:
+        output.has_place(html)
     path, _ = options.index_path(args)
     settings = options.query_settings_of(args)
     if args.question is not None and not args.question.strip():
@@ -58,7 +66,11 @@ def run(args: argparse.Namespace) -> int:
         with _lines(args.queries) as lines, Index.open(path, settings=settings) as index:
             return _many(index, lines, live=args.queries == "-", explain=args.explain)
     with Index.open(path, settings=settings) as index:
-        context = index.retrieve(args.question, explain=args.explain)
+        context = index.retrieve(args.question, explain=args.explain or html is not None)
+        if html is not None:
+            from ketrag_fast.cli.context_page import page
+
+            output.write_page(html, page(context))
     if args.json:
         output.write_json(context.to_json())
         return 0
@@ -95,8 +107,16 @@ def place_of(passage: Passage) -> str:
 
 
 def reasons(passage: Passage) -> list[str]:
-    """Why a passage is there, a line for each reason."""
-    return [f"      {inline(json.dumps(reason, ensure_ascii=False))}" for reason in passage.why]
+    """Why a passage is there: the question's words that it holds in one line, then a line for each reason."""
+    words, lines = [], []
+    for reason in passage.why:
+        if isinstance(reason, Mapping) and "word" in reason:
+            words.append(f"{reason['word']} ({reason['count']})")
+        elif isinstance(reason, Mapping) and "sentence" in reason:
+            lines.append(str(reason["sentence"]))
+        else:
+            lines.append(json.dumps(reason, ensure_ascii=False))
+    return [f"      {inline(line)}" for line in ([f"holds {', '.join(words)}"] if words else []) + lines]
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ def walk(
     *,
     vectors: Vectors | None = None,
     exact: bool = False,
-    form: Literal["first", "second"] = "first",
+    form: Literal["first", "second"] = "second",
     lengths: F64 | None = None,
     threads: int = 0,
     report: Report = None,
@@ -84,9 +84,10 @@ def walk(
     and node, as the specification writes it; the default is local, so that its cost does not grow
     with the index.
 
-    The second form adds a second round and chains of three. `lengths` are its logarithms of the units'
-    lengths in characters plus one; without them it takes their numbers of keywords. Its first two places
-    are chosen by another sum than that of the scores, which fall from the third place on.
+    The second form has a second round and chains of three; the first is kept for a release, so that its
+    numbers can be made again. `lengths` are the second's logarithms of the units' lengths in characters
+    plus one; without them it takes their numbers of keywords. Its first two places are chosen by another
+    sum than that of the scores; where theirs would be too low, it is the least that is above the next.
 
     Raises InputError on shapes that do not fit and on values that are not finite.
     """

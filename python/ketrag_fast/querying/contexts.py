@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ketrag_fast import _core
-from ketrag_fast.explain import why
 from ketrag_fast.querying.opened import Opened
 from ketrag_fast.querying.preparing import Prepared
+from ketrag_fast.querying.reasons import Explainer
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.types import Context, Lazy, Passage, Section
 
@@ -19,10 +18,12 @@ def contexts_of(
     mode: str,
     budgets: Sequence[int],
     reply: _core.Reply,
-    explain: bool,
+    explainer: Explainer | None,
     prepared: Prepared,
 ) -> list[Context]:
-    """A context for each budget, from the core's reply to one question. Passages are made when looked at."""
+    """A context for each budget, from the core's reply to one question. Passages are made when looked
+    at, and explained where there is an `explainer`.
+    """
     empty = (
         f"the {name} is empty: its share of the budget went to the texts" for name in reply.empty_channels
     )
@@ -32,7 +33,7 @@ def contexts_of(
 
         def passages(printed: _core.Printed = printed) -> Sequence[Passage]:
             found = _passages(opened, mode, printed)
-            return [replace(p, why=why(question, p)) for p in found] if explain else found
+            return found if explainer is None else explainer.explained(found)
 
         nothing = None if printed.text else reply.reason or "budget_too_small"
         if budget == 0 and nothing == "no_match":  # no budget says nothing about the question

@@ -157,7 +157,7 @@ def _chains(pairs: Pairs, places: list[int], stage1: Array) -> Array:
 def walk2(
     links: Arrays, asked: WalkQuestion, lengths: Array, vectors: Vectors | None = None
 ) -> tuple[list[int], Array]:
-    """Every unit, best first, and the scores of the candidates, which come first.
+    """Every unit, best first, and the scores of the candidates, which come first and fall.
 
     `asked` has keywords. `lengths`: natural logarithms of the units' lengths.
     """
@@ -200,4 +200,7 @@ def walk2(
     places = list(dict.fromkeys([*head, *map(int, best_first(scores))]))
     ranked = [rows[at] for at in places]
     inside = set(ranked)
-    return [*ranked, *(u for u in order if u not in inside)], scores[places]
+    shown = scores[places]
+    for at in reversed(range(1, min(FIRST + 1, len(shown)))):
+        shown[at - 1] = max(shown[at - 1], np.nextafter(shown[at], np.inf))
+    return [*ranked, *(u for u in order if u not in inside)], shown

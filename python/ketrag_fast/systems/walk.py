@@ -18,9 +18,9 @@ class WalkSettings:
     """How the walk ranks."""
 
     walk: Literal["first", "second"] = setting(
-        "first",
+        "second",
         "the form of the walk: the second has a second round for what the best pair leaves of the question,"
-        " and chains of three",
+        " and chains of three; the first is what it was before, for a release",
         concerns="query",
     )
 

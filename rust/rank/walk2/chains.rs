@@ -1,6 +1,7 @@
 //! Chains of three: the best pairs of partners, lengthened by a candidate.
 
-use crate::rank::walk_pairs::{Pairs, LANES};
+use crate::rank::walk_pairs::{greatest, Pairs, LANES};
+use crate::rank::walk_trace::Pair;
 use crate::sparse::{rank_order, Scored};
 
 /// Best pairs that are lengthened.
@@ -80,6 +81,16 @@ impl<'a> Chains<'a> {
         }));
     }
 
+    /// The pairs that are lengthened, for an explanation.
+    pub fn kept(&self) -> Vec<Pair> {
+        let pair = |chain: &Chain| Pair {
+            units: chain.partners.map(|i| self.partners[i]),
+            loss: chain.loss,
+            covered: chain.covered.clone(),
+        };
+        self.chains.iter().map(pair).collect()
+    }
+
     /// The best chain that the present candidate, `unit`, makes as the third; 0 where there is no pair.
     pub fn best(&mut self, pairs: &mut Pairs<'_>, unit: u32) -> f64 {
         if self.chains.is_empty() {
@@ -92,15 +103,27 @@ impl<'a> Chains<'a> {
             let new: f64 = new.map(|((own, both), share)| (own - both).max(0.0) * share).sum();
             COVER * new - chain.loss
         };
-        let mut known = [None; LANES];
-        let mut best = f64::NEG_INFINITY;
+        // Of the chains with a partner the best one decides.
+        let mut base = [f64::NEG_INFINITY; LANES];
+        let mut met = 0u64;
         for chain in chains.iter() {
-            let base = plain(chain);
+            let plain = plain(chain);
             for i in chain.partners {
-                if base + pairs.linked_at_most(unit, i) > best {
-                    best = best.max(base + *known[i].get_or_insert_with(|| pairs.linked(unit, i)));
-                }
+                base[i] = base[i].max(plain);
+                met |= 1 << i;
             }
+        }
+        let mut most = [f64::NEG_INFINITY; LANES];
+        for i in (0..LANES).filter(|i| met >> i & 1 == 1) {
+            most[i] = base[i] + pairs.linked_at_most(unit, i);
+        }
+        let mut best = f64::NEG_INFINITY;
+        while let Some((i, bound)) = greatest(&most) {
+            if bound <= best {
+                break;
+            }
+            most[i] = f64::NEG_INFINITY;
+            best = best.max(base[i] + pairs.linked(unit, i));
         }
         best
     }

@@ -5,19 +5,40 @@ use crate::rank::question::Question;
 use crate::text::lexical::Lexer;
 
 /// The question's subjects and keywords, to compare subjects with.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Subjects {
     known: Vec<u32>,
     /// Ids, ascending.
     keywords: Vec<u32>,
+    /// What words of the question's keywords begin with, whatever their plural; first bytes of these.
+    roots: Vec<Vec<u8>>,
+    begins: [bool; 128],
     lexer: Lexer,
     own: Vec<u32>,
 }
 
+impl Default for Subjects {
+    fn default() -> Self {
+        let (known, keywords, roots, own) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { known, keywords, roots, begins: [false; 128], lexer: Lexer::default(), own }
+    }
+}
+
 impl Subjects {
-    pub fn read(&mut self, question: &Question) {
+    pub fn read(&mut self, links: &LinksView<'_>, question: &Question) {
         self.known.clone_from(&question.subjects);
         self.keywords.clone_from(&question.keywords);
+        self.begins.fill(false);
+        self.roots.clear();
+        for &x in &self.keywords {
+            let word = links.keywords.get(x as usize).as_bytes();
+            // "cities" is the keyword "city".
+            let root = word.strip_suffix(b"y").filter(|root| !root.is_empty()).unwrap_or(word);
+            if let Some(begins) = self.begins.get_mut(usize::from(root[0])) {
+                *begins = true;
+                self.roots.push(root.to_vec());
+            }
+        }
     }
 
     /// 1 if the question names the unit's subject.
@@ -29,11 +50,15 @@ impl Subjects {
     pub fn share(&mut self, links: &LinksView<'_>, unit: u32) -> f64 {
         let subject = links.unit_subject[unit as usize];
         let row = links.unit_keywords.row(unit as usize);
-        if subject == NONE || !self.meets(row) {
+        if subject == NONE {
+            return 0.0;
+        }
+        let text = links.subjects.get(subject as usize);
+        if self.has_none(text.as_bytes()) || !self.meets(row) {
             return 0.0;
         }
         let Self { keywords, lexer, own, .. } = self;
-        lexer.read(links.subjects.get(subject as usize));
+        lexer.read(text);
         own.clear();
         lexer.keywords(|word| own.extend(keyword_id(links, row, word)));
         own.sort_unstable();
@@ -49,6 +74,26 @@ impl Subjects {
         } else {
             0.0
         }
+    }
+
+    /// Whether no word of a subject begins as one of the question's keywords does. What is not plain lower
+    /// case is left to the lexer.
+    fn has_none(&self, subject: &[u8]) -> bool {
+        if subject.iter().any(|b| !b.is_ascii() || b.is_ascii_uppercase()) {
+            return false;
+        }
+        let mut inside = false;
+        for (at, &b) in subject.iter().enumerate() {
+            let first = !inside;
+            inside = b.is_ascii_alphanumeric();
+            if first
+                && self.begins[usize::from(b)]
+                && self.roots.iter().any(|root| subject[at..].starts_with(root))
+            {
+                return false;
+            }
+        }
+        true
     }
 
     /// Whether a unit has any of the question's keywords: one without has none of them in its subject.

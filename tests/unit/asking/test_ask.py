@@ -191,9 +191,11 @@ def test_the_command_explains_its_sources(
     place, *reasons = sources.splitlines()
     assert place.startswith("  [1] fram:0-")
     assert reasons
-    told = [json.loads(line) for line in reasons]
     assert main([*asked, "--llm", spec(server), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["passages"][0]["why"] == told
+    why = json.loads(capsys.readouterr().out)["passages"][0]["why"]
+    assert why
+    held = ", ".join("{word} ({count})".format(**reason) for reason in why)
+    assert reasons == [f"      holds {held}"]
     assert main([*asked, "--llm", "none"]) == 0
     assert reasons[0] in capsys.readouterr().out.splitlines()
 

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 from ketrag_fast.declarations.arrays import ANY, Sizes, array, codes, graph, strings
 from ketrag_fast.declarations.stage import DOCUMENTS, Stage
 from ketrag_fast.declarations.system import REST, Channel, Recipe, Share, System
-from ketrag_fast.stages import CHUNK_VECTORS, SENTENCE_VECTORS, UNITS, VECTORS, WORDS, has_model, search_over
+from ketrag_fast.stages import (
+    CHUNK_VECTORS,
+    LINKS,
+    SENTENCE_VECTORS,
+    UNITS,
+    VECTORS,
+    WORDS,
+    has_model,
+    search_over,
+)
 from ketrag_fast.systems.ket_rag.settings import KetRagSettings, check
 
 if TYPE_CHECKING:
@@ -239,6 +248,13 @@ RECIPES = {
         rollover="rollover",
         usual=True,
     ),
+    # A tenth: of a larger share each token is worth more to the walk (benches/ket_walk.py).
+    "ket-walk": Recipe(
+        (Share("skeleton", of=0.1), Share("walk", of=REST)),
+        "`skeleton` within a tenth of the budget, then units by `walk`",
+        rollover="rollover",
+        usual=True,
+    ),
     "ms-graph": Recipe(
         (Share("skeleton"),),
         "`skeleton`, under the name that papers use for a skeleton of all chunks (`--system ms-graph-rag`)",
@@ -321,6 +337,7 @@ SYSTEM = System(
     stages=(
         UNITS,
         WORDS,
+        LINKS,
         VECTORS,
         CHUNK_VECTORS,
         SENTENCE_VECTORS,
