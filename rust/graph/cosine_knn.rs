@@ -2,6 +2,7 @@
 
 use super::gemm::{pack, product, PANEL, ROWS};
 use crate::error::{Error, Result};
+use crate::memory::room;
 use crate::parallel::map_ranges_with;
 use crate::progress::Progress;
 use crate::search::best::Best;
@@ -66,7 +67,8 @@ pub fn cosine_knn(
         || (Vec::new(), Vec::new()),
         |(panels, best), rows| knn.band(rows, panels, best),
     )?;
-    let mut all = Neighbours { ids: Vec::with_capacity(n * k), scores: Vec::with_capacity(n * k), k };
+    let size = n.saturating_mul(k);
+    let mut all = Neighbours { ids: room(size, "the neighbours")?, scores: room(size, "the neighbours")?, k };
     for row in parts.iter().flatten() {
         all.ids.extend(row.iter().map(|s| s.id));
         all.scores.extend(row.iter().map(|s| s.score));

@@ -73,17 +73,18 @@ def codes(value: Any, name: str = "codes") -> tuple[NDArray[np.int8], F32, F32]:
     )
 
 
-def count(value: int, name: str, most: int = MOST, *, signed: bool = False) -> int:
-    """An integer of 0 to `most` (with `signed`, of -`most` to `most`)."""
+def count(value: int, name: str, most: int = MOST) -> int:
+    """An integer of 0 to `most`."""
     try:
         number = operator.index(value)
     except TypeError:
         number = None
     if number is None or isinstance(value, bool | np.bool_):
         raise InputError(f"{name} must be an integer, not {_shown(value)}")
-    least = -most if signed else 0
-    if not least <= number <= most:
-        raise InputError(f"{name} must lie in {least}..{most}, and is {_shown(number)}")
+    if number < 0:
+        raise InputError(f"{name} must not be negative, and is {_shown(number)}")
+    if number > most:
+        raise InputError(f"{name} must be at most {most}, and is {_shown(number)}")
     return number
 
 
@@ -161,7 +162,7 @@ def table(values: Mapping[str, Any], name: str, wanted: Sequence[str]) -> Mappin
         raise InputError(f"{name} must be arrays by name, not {_shown(values)}")
     missing = [entry for entry in wanted if entry not in values]
     if missing:
-        raise InputError(f"{name} lacks {', '.join(missing)}")
+        raise InputError(f"{name} lack {', '.join(missing)}")
     return values
 
 

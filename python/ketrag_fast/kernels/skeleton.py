@@ -121,7 +121,7 @@ def local_search(
     reports the count of the whole text, as graphrag 0.4.1 does; it asks for 20 entities where 10 are
     wanted. Source: KET-RAG Alg. 2.
     """
-    table(skeleton, "the skeleton", _PRINTED)
+    table(skeleton, "the arrays of the skeleton", _PRINTED)
 
     def strings(name: str) -> Packed:
         return _strings(skeleton, name)
