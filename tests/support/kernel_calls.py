@@ -1,7 +1,7 @@
 """Calls of every public kernel with wrong arguments, made from a seed.
 
-Run as a program it makes as many calls as it is told to, under a limit of memory: it prints what came of them,
-and ends with 1 where one raised anything but this package's errors, or took longer than `SECONDS`.
+Run as a program it makes as many calls as it is told to, under a limit of memory: it prints what came of
+them, and ends with 1 where one raised anything but this package's errors, or took longer than `SECONDS`.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "fill": {"costs": TOKENS, "token_budget": 9},
     "render": {"candidates": [1, 0], "texts": TEXTS, "n_tokens": TOKENS, "token_budget": 50},
 }
-"""Arguments that each kernel takes. The skeleton's two kernels have a fuzzer of their own (tests/property)."""
+"""Arguments that each kernel takes. The skeleton's two kernels are fuzzed in tests/property."""
 ELSEWHERE = {"fold_skeleton", "local_search"}
 
 SCALARS = (-1, 0, 1, 3, 2**20, 2**31, 2**32 - 1, 2**32, 2**43, 2**63, 2**64, -(2**32), 10**400, True, 0.9)
@@ -180,7 +180,7 @@ def run(first: int, count: int) -> tuple[Counter[str], list[str]]:
             outcomes[type(error).__name__] += 1
             if isinstance(error, InternalError):
                 bad.append(f"call {seed}, {name}: {error}")
-        except BaseException as error:  # a panic is not even an Exception
+        except BaseException as error:  # noqa: BLE001 - a panic is not even an Exception
             bad.append(f"call {seed}, {name}: {type(error).__name__}: {error}"[:300])
         if time.monotonic() - began > SECONDS:
             bad.append(f"call {seed}, {name}: {time.monotonic() - began:.1f} s")
