@@ -7,6 +7,7 @@
 
 pub mod error;
 pub mod guard;
+pub mod memory;
 pub mod parallel;
 pub mod progress;
 pub mod tiles;

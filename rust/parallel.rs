@@ -90,7 +90,10 @@ where
     };
     std::thread::scope(|scope| {
         for _ in 1..workers {
-            scope.spawn(run);
+            // Where the system gives no more threads, those that there are do the work.
+            if std::thread::Builder::new().spawn_scoped(scope, run).is_err() {
+                break;
+            }
         }
         run();
     });

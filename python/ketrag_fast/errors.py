@@ -145,6 +145,12 @@ class ExtensionError(KetragError):
     code = "extension"
 
 
+class OutOfMemory(KetragError, MemoryError):
+    """This machine cannot give the memory that a call needs."""
+
+    code = "out_of_memory"
+
+
 class InternalError(KetragError):
     """A defect of this package; please report it."""
 

@@ -7,12 +7,16 @@
 use super::dense::{gram, multiply, multiply_into, orthonormal, times, Sparse};
 use super::symmetric::eigen;
 use crate::error::{Error, Result};
+use crate::memory::{filled, room, zeros};
 use crate::parallel::fill_rows;
 use crate::progress::Progress;
 use crate::search::vectors::normalise;
 use crate::sparse::CsrView;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+
+/// What memory is asked for, in errors.
+const WORDS: &str = "the vectors of words";
 
 /// BM25's saturation of repeated words. Length needs no term: vectors are normalised.
 const K1: f64 = 1.2;
@@ -70,19 +74,19 @@ pub fn fit(
         return Err(Error::input("sample must be positive, idf_power at most 8, rounds at most 100"));
     }
     let (units, words) = (counts.rows(), counts.columns);
-    let weights = word_weights(counts, options.idf_power);
+    let weights = word_weights(counts, options.idf_power)?;
     let values = unit_rows(counts, repeats, &weights);
     let all = Sparse { pattern: counts, values: &values };
     let few = sample(all, options.sample);
     let rows = few.indptr.len() - 1;
     let width = (options.dims + SPARE).min(rows).min(words);
     if width == 0 || values.iter().all(|&x| x == 0.0) {
-        return Ok(Basis { values: vec![0.0; words], dims: 1 });
+        return Ok(Basis { values: zeros(words, WORDS)?, dims: 1 });
     }
     // Words that the sample lacks have rows of zeros all along: they are left out until the end.
-    let place = places(&few);
+    let place = places(&few)?;
     let few = narrowed(few.view(), &place);
-    let few_turned = turned(few.view());
+    let few_turned = turned(few.view())?;
     let (n, w) = (rows as u64, few.columns as u64);
     let start = if options.rounds == 0 { 2 * n } else { 0 };
     progress
@@ -100,7 +104,7 @@ pub fn fit(
     for row in units_in.chunks_exact_mut(dims) {
         row.iter_mut().zip(&energy).for_each(|(x, &e)| *x = (f64::from(*x) / e) as f32);
     }
-    let all_turned = turned(all);
+    let all_turned = turned(all)?;
     let mut values = multiply(all_turned.view(), &units_in, dims, threads, progress)?;
     for (row, &weight) in values.chunks_exact_mut(dims).zip(&weights) {
         row.iter_mut().for_each(|x| *x *= weight);
@@ -151,7 +155,7 @@ fn directions(
 ) -> Result<(Vec<f32>, Vec<f64>)> {
     let (threads, progress) = (run.threads, run.progress);
     let mut q = noise(a.pattern.rows() * width, options.seed);
-    let mut z = vec![0f32; turned.pattern.rows() * width];
+    let mut z: Vec<f32> = zeros(turned.pattern.rows().saturating_mul(width), WORDS)?;
     for _ in 0..options.rounds {
         multiply_into(&mut z, turned, &q, width, threads, progress)?;
         multiply_into(&mut q, a, &z, width, threads, progress)?;
@@ -192,14 +196,16 @@ fn saturated(count: u32) -> f32 {
 }
 
 /// BM25's idf to a power, relative to the greatest.
-fn word_weights(counts: CsrView, power: u32) -> Vec<f32> {
-    let mut found = vec![0u32; counts.columns];
+fn word_weights(counts: CsrView, power: u32) -> Result<Vec<f32>> {
+    let mut found: Vec<u32> = zeros(counts.columns, WORDS)?;
     counts.indices.iter().for_each(|&word| found[word as usize] += 1);
     let n = counts.rows() as f64;
-    let idf: Vec<f64> =
-        found.iter().map(|&df| logarithm(1.0 + (n - f64::from(df) + 0.5) / (f64::from(df) + 0.5))).collect();
+    let mut idf: Vec<f64> = room(found.len(), WORDS)?;
+    idf.extend(found.iter().map(|&df| logarithm(1.0 + (n - f64::from(df) + 0.5) / (f64::from(df) + 0.5))));
     let greatest = idf.iter().fold(f64::MIN_POSITIVE, |m, &x| m.max(x));
-    idf.iter().map(|&x| (1..=power).fold(1.0, |product, _| product * (x / greatest)) as f32).collect()
+    let mut weights = room(idf.len(), WORDS)?;
+    weights.extend(idf.iter().map(|&x| (1..=power).fold(1.0, |product, _| product * (x / greatest)) as f32));
+    Ok(weights)
 }
 
 /// The natural logarithm from plain arithmetic: a system's own differs between machines in the last
@@ -257,13 +263,13 @@ fn sample(all: Sparse, most: usize) -> Owned {
 }
 
 /// For each column its place among those that occur, or `u32::MAX`.
-fn places(a: &Owned) -> Vec<u32> {
-    let mut place = vec![u32::MAX; a.columns];
+fn places(a: &Owned) -> Result<Vec<u32>> {
+    let mut place = filled(u32::MAX, a.columns, WORDS)?;
     a.indices.iter().for_each(|&word| place[word as usize] = 0);
     for (next, place) in (0..).zip(place.iter_mut().filter(|place| **place == 0)) {
         *place = next;
     }
-    place
+    Ok(place)
 }
 
 /// The columns that have a place, in it; the values of the others are left out.
@@ -283,10 +289,10 @@ fn narrowed(a: Sparse, place: &[u32]) -> Owned {
     kept
 }
 
-fn turned(a: Sparse) -> Owned {
-    let (csr, positions) = a.pattern.transpose_with_positions();
+fn turned(a: Sparse) -> Result<Owned> {
+    let (csr, positions) = a.pattern.transpose_with_positions()?;
     let values = positions.iter().map(|&at| a.values[at as usize]).collect();
-    Owned { indptr: csr.indptr, indices: csr.indices, values, columns: csr.columns }
+    Ok(Owned { indptr: csr.indptr, indices: csr.indices, values, columns: csr.columns })
 }
 
 /// The first `dims` of `width` columns.

@@ -3,6 +3,7 @@
 //! registers are used only where each lane does what it would do alone, and nothing is fused.
 
 use crate::error::Result;
+use crate::memory::zeros;
 use crate::parallel::{fill_rows, map_ranges};
 use crate::progress::Progress;
 use crate::sparse::{prefetch_lines, CsrView};
@@ -63,7 +64,7 @@ pub fn multiply(
     threads: usize,
     progress: &Progress,
 ) -> Result<Vec<f32>> {
-    let mut out = vec![0f32; sparse.pattern.rows() * d];
+    let mut out: Vec<f32> = zeros(sparse.pattern.rows().saturating_mul(d), "a product of vectors")?;
     multiply_into(&mut out, sparse, dense, d, threads, progress)?;
     Ok(out)
 }

@@ -4,6 +4,7 @@
 //! the units of each word: KET-RAG's edges Ek (Alg. 3, line 20) and the sentences of a keyword.
 
 use crate::error::{Error, Result};
+use crate::memory::{filled, room, zeros};
 use crate::parallel::{map_ranges, threads as cores};
 use crate::progress::Progress;
 use crate::sparse::{Csr, CsrView};
@@ -11,6 +12,10 @@ use std::sync::{Mutex, PoisonError};
 
 /// Postings that one thread counts at a time.
 const COUNT_GRAIN: usize = 1 << 16;
+
+/// What memory is asked for, in errors.
+const COUNTS: &str = "the counts of columns";
+const TURNED: &str = "the new rows";
 
 /// Columns are turned in blocks of about so many postings. Smaller ones, whose places would all stay in
 /// the second cache, were slower: each block walks over all rows (25 M postings of 300,000 rows on one
@@ -73,7 +78,7 @@ pub fn document_frequency(rows: CsrView<'_>, threads: usize, progress: &Progress
     let parts = cores(threads).min(rows.nnz() / COUNT_GRAIN).max(1);
     let grain = rows.rows().div_ceil(parts);
     let parts = map_ranges(rows.rows(), grain, threads, progress, |range| {
-        let mut counts = vec![0u32; rows.columns];
+        let mut counts: Vec<u32> = zeros(rows.columns, COUNTS)?;
         let mut seen = 0;
         for row in range {
             let ids = rows.row(row);
@@ -95,7 +100,7 @@ pub fn document_frequency(rows: CsrView<'_>, threads: usize, progress: &Progress
         }
         Ok(counts)
     })?;
-    let mut total = vec![0u64; rows.columns];
+    let mut total: Vec<u64> = zeros(rows.columns, COUNTS)?;
     for part in parts {
         for (sum, count) in total.iter_mut().zip(part) {
             *sum += u64::from(count);
@@ -117,13 +122,13 @@ pub fn renumber(rows: CsrView<'_>, kept: &[u32]) -> Result<Csr> {
         let (indptr, indices) = (rows.indptr.to_vec(), rows.indices.to_vec());
         return Ok(Csr { indptr, indices, columns: rows.columns });
     }
-    let mut new_id = vec![u32::MAX; rows.columns];
+    let mut new_id = filled(u32::MAX, rows.columns, "the new numbers of columns")?;
     for (new, &old) in (0u32..).zip(kept) {
         new_id[old as usize] = new;
     }
-    let mut indptr = Vec::with_capacity(rows.rows() + 1);
+    let mut indptr = room(rows.rows() + 1, TURNED)?;
     indptr.push(0);
-    let mut indices = Vec::with_capacity(rows.nnz());
+    let mut indices = room(rows.nnz(), TURNED)?;
     for row in 0..rows.rows() {
         let ids = rows.row(row).iter().map(|&old| new_id[old as usize]);
         indices.extend(ids.filter(|&new| new != u32::MAX));
@@ -154,10 +159,15 @@ pub fn transpose_values<T: Copy + Default + Send + Sync>(
 }
 
 /// One pass over few entries: blocks and threads would cost more than they save.
-fn turn_at_once<T: Copy + Default>(rows: CsrView<'_>, values: &[T], indptr: Vec<u64>) -> (Csr, Vec<T>) {
-    let mut next: Vec<u32> = indptr.iter().map(|&start| start as u32).collect();
-    let mut indices = vec![0u32; rows.nnz()];
-    let mut carried = vec![T::default(); rows.nnz()];
+fn turn_at_once<T: Copy + Default>(
+    rows: CsrView<'_>,
+    values: &[T],
+    indptr: Vec<u64>,
+) -> Result<(Csr, Vec<T>)> {
+    let mut next: Vec<u32> = room(indptr.len(), TURNED)?;
+    next.extend(indptr.iter().map(|&start| start as u32));
+    let mut indices: Vec<u32> = zeros(rows.nnz(), TURNED)?;
+    let mut carried = filled(T::default(), rows.nnz(), TURNED)?;
     for row in 0..rows.rows() {
         let range = rows.range(row);
         for (&column, &value) in rows.row(row).iter().zip(&values[range]) {
@@ -167,7 +177,7 @@ fn turn_at_once<T: Copy + Default>(rows: CsrView<'_>, values: &[T], indptr: Vec<
             *place += 1;
         }
     }
-    (Csr { indptr, indices, columns: rows.rows() }, carried)
+    Ok((Csr { indptr, indices, columns: rows.rows() }, carried))
 }
 
 /// The transpose of rows that are known to ascend, with the number of entries of each column.
@@ -181,7 +191,7 @@ fn turn_all<T: Copy + Default + Send + Sync>(
     if u32::try_from(rows.rows()).is_err() {
         return Err(Error::input(format!("{} rows: ids have 32 bits", rows.rows())));
     }
-    let mut indptr = Vec::with_capacity(rows.columns + 1);
+    let mut indptr = room(rows.columns + 1, TURNED)?;
     indptr.push(0u64);
     let mut sum = 0;
     for count in df {
@@ -190,10 +200,10 @@ fn turn_all<T: Copy + Default + Send + Sync>(
     }
     if rows.nnz() <= BLOCK {
         progress.check()?;
-        return Ok(turn_at_once(rows, values, indptr));
+        return turn_at_once(rows, values, indptr);
     }
-    let mut indices = vec![0u32; rows.nnz()];
-    let mut carried = vec![T::default(); rows.nnz()];
+    let mut indices: Vec<u32> = zeros(rows.nnz(), TURNED)?;
+    let mut carried = filled(T::default(), rows.nnz(), TURNED)?;
     {
         let blocks = blocks(&indptr, cores(threads));
         let (mut rest, mut rest_values) = (&mut indices[..], &mut carried[..]);
@@ -326,9 +336,9 @@ mod tests {
         let rows: Vec<Vec<u32>> =
             (0..700_000u32).map(|i| vec![0, 1 + i % 97, 100 + i.wrapping_mul(48_271) % 50_000]).collect();
         let csr = rows_of(&rows, 50_100);
-        assert!(blocks(&csr.view().transpose().indptr, 5).len() > 2);
+        assert!(blocks(&csr.view().transpose().unwrap().indptr, 5).len() > 2);
         let values: Vec<u64> = (0..csr.indices.len() as u64).collect();
-        let (want, positions) = csr.view().transpose_with_positions();
+        let (want, positions) = csr.view().transpose_with_positions().unwrap();
         for threads in [1, 2, 5] {
             let (got, carried) = transpose_values(csr.view(), &values, threads, &Progress::none()).unwrap();
             assert!(got == want && carried == positions);
@@ -343,7 +353,7 @@ mod tests {
         ) {
             let rows: Vec<Vec<u32>> = rows.into_iter().map(|r| r.into_iter().collect()).collect();
             let csr = rows_of(&rows, 30);
-            prop_assert_eq!(transpose(csr.view(), threads, &Progress::none()).unwrap(), csr.view().transpose());
+            prop_assert_eq!(transpose(csr.view(), threads, &Progress::none()).unwrap(), csr.view().transpose().unwrap());
         }
     }
 }

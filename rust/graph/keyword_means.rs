@@ -1,6 +1,7 @@
 //! A keyword's vector: the mean of the vectors of its sentences (KET-RAG 1.2 step 9, 1.9 #4).
 
 use crate::error::{Error, Result};
+use crate::memory::zeros;
 use crate::parallel::fill_rows;
 use crate::progress::Progress;
 use crate::search::vectors::{normalise, Vectors};
@@ -68,7 +69,7 @@ pub fn keyword_means(
     }
     word_sentences.require_sorted()?;
     progress.expect(word_sentences.rows() as u64);
-    let mut means = vec![0f32; word_sentences.rows() * d];
+    let mut means: Vec<f32> = zeros(word_sentences.rows().saturating_mul(d), "the vectors of keywords")?;
     let dense = sentences.rows(0..sentences.len());
     fill_rows(&mut means, d, 64, threads, progress, |words, part| {
         let mut sum = vec![0f64; d];

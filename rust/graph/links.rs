@@ -152,12 +152,12 @@ impl Links {
     /// Transposes, idf and the sums that the walk divides by.
     fn weigh(&mut self, progress: &Progress) -> Result<()> {
         let n = self.unit_subject.len();
-        let (turned, from) = self.unit_keywords.view().transpose_with_positions();
+        let (turned, from) = self.unit_keywords.view().transpose_with_positions()?;
         self.keyword_tf = from.iter().map(|&at| self.unit_tf[at as usize]).collect();
         self.keyword_units = turned;
         progress.check()?;
-        self.name_units = self.unit_names.view().transpose();
-        self.subject_units = self.unit_subjects.view().transpose();
+        self.name_units = self.unit_names.view().transpose()?;
+        self.subject_units = self.unit_subjects.view().transpose()?;
         progress.check()?;
         self.keyword_idf = inverse_document_frequency(n, &self.keyword_units);
         self.name_idf = inverse_document_frequency(n, &self.name_units);

@@ -16,6 +16,7 @@ pub fn to_python(error: Error) -> PyErr {
         Error::Input(_) => "InputError",
         Error::Damaged(_) => "IndexDamaged",
         Error::Io(_) => "IndexDamaged",
+        Error::Memory(_) => "OutOfMemory",
         Error::Internal(_) => "InternalError",
         Error::Cancelled => "Cancelled",
         Error::Deadline => "DeadlineExceeded",
@@ -64,10 +65,13 @@ pub fn long<T: Send>(
         std::thread::scope(|scope| {
             let (send, receive) = channel();
             let watched = &progress;
-            scope.spawn(move || {
+            let started = std::thread::Builder::new().spawn_scoped(scope, move || {
                 // The receiver waits for this value; it cannot be gone.
                 let _ = send.send(caught(|| work(watched)));
             });
+            if let Err(error) = started {
+                return Err(Error::Memory(format!("no thread can be started: {error}")));
+            }
             loop {
                 match receive.recv_timeout(WATCH) {
                     Ok(result) => return result,

@@ -101,7 +101,7 @@ pub fn pagerank(
     if n == 0 {
         return Ok(Vec::new());
     }
-    Pull::new(edges, weights, &out, restart, settings).run(progress)
+    Pull::new(edges, weights, &out, restart, settings)?.run(progress)
 }
 
 /// `values` scaled to sum 1.
@@ -169,9 +169,9 @@ impl<'a> Pull<'a> {
         out: &[f64],
         restart: Option<Vec<f64>>,
         settings: &'a Settings,
-    ) -> Self {
+    ) -> Result<Self> {
         let n = out.len();
-        let (pull, positions) = edges.transpose_with_positions();
+        let (pull, positions) = edges.transpose_with_positions()?;
         let length = |old: u32| pull.view().range(old as usize).len();
         let mut order: Vec<u32> = (0..n as u32).collect();
         order.sort_by_key(|&old| length(old));
@@ -199,7 +199,7 @@ impl<'a> Pull<'a> {
         let recip = |&o: &f64| if o > 0.0 { o.recip() } else { 0.0 };
         let inverse: Vec<f64> = out.iter().map(recip).collect();
         let dangling = new_id.iter().zip(out).filter(|&(_, &o)| o == 0.0).map(|(&id, _)| id);
-        Self {
+        Ok(Self {
             dangling: dangling.collect(),
             inverse: moved(&inverse),
             restart: restart.map(|r| moved(&r)),
@@ -208,7 +208,7 @@ impl<'a> Pull<'a> {
             runs,
             settings,
             order,
-        }
+        })
     }
 
     fn run(&self, progress: &Progress) -> Result<Vec<f64>> {

@@ -1,6 +1,7 @@
 //! Which chunks become core chunks: the best by rank (variant P) or a seeded draw (variant U).
 
 use crate::error::{Error, Result};
+use crate::memory::room;
 use crate::sparse::{quantise, rank_order, Scored};
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -38,7 +39,8 @@ pub fn select_ranked(scores: &[f64], count: usize) -> Result<Vec<u32>> {
 /// The first `count` ids of a shuffle of `0..n` that depends on `seed` and `stage` alone.
 pub fn select_uniform(n: usize, count: usize, seed: u64, stage: &str) -> Result<Vec<u32>> {
     id_range(n)?;
-    let mut ids: Vec<u32> = (0..n as u32).collect();
+    let mut ids: Vec<u32> = room(n, "the draw")?;
+    ids.extend(0..n as u32);
     let mut random = stage_rng(seed, stage);
     for i in (1..n).rev() {
         ids.swap(i, below(&mut random, i as u64 + 1) as usize);

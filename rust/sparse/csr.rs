@@ -2,6 +2,10 @@
 
 use crate::error::{Error, Result};
 use crate::guard::Guard;
+use crate::memory::{room, zeros};
+
+/// What memory is asked for, in errors.
+const ROWS: &str = "the transpose of rows";
 
 /// Rows of column ids: row `i` is `indices[indptr[i]..indptr[i + 1]]`. Values, where a matrix has
 /// them, lie beside it in a slice of the same length as `indices`.
@@ -62,6 +66,9 @@ impl<'a> CsrView<'a> {
                 "indptr ends at {last}, but there are {} indices",
                 indices.len()
             )));
+        }
+        if columns as u64 > 1 << 32 {
+            return Err(Error::input(format!("{columns} columns: ids have 32 bits")));
         }
         // A maximum over the whole slice is vectorised; the position is looked for only on failure.
         if indices.iter().copied().max().is_some_and(|m| m as usize >= columns) {
@@ -133,17 +140,18 @@ impl<'a> CsrView<'a> {
 
     /// Columns become rows. The ids of each new row ascend. The second value maps each new
     /// position to the old one, to carry values along.
-    pub fn transpose_with_positions(&self) -> (Csr, Vec<u64>) {
-        let mut indptr = vec![0u64; self.columns + 1];
+    pub fn transpose_with_positions(&self) -> Result<(Csr, Vec<u64>)> {
+        let mut indptr: Vec<u64> = zeros(self.columns + 1, ROWS)?;
         for &column in self.indices {
             indptr[column as usize + 1] += 1;
         }
         for column in 0..self.columns {
             indptr[column + 1] += indptr[column];
         }
-        let mut next = indptr.clone();
-        let mut indices = vec![0u32; self.nnz()];
-        let mut positions = vec![0u64; self.nnz()];
+        let mut next = room(indptr.len(), ROWS)?;
+        next.extend_from_slice(&indptr);
+        let mut indices: Vec<u32> = zeros(self.nnz(), ROWS)?;
+        let mut positions: Vec<u64> = zeros(self.nnz(), ROWS)?;
         for row in 0..self.rows() {
             for old in self.range(row) {
                 let slot = &mut next[self.indices[old] as usize];
@@ -152,11 +160,11 @@ impl<'a> CsrView<'a> {
                 *slot += 1;
             }
         }
-        (Csr { indptr, indices, columns: self.rows() }, positions)
+        Ok((Csr { indptr, indices, columns: self.rows() }, positions))
     }
 
-    pub fn transpose(&self) -> Csr {
-        self.transpose_with_positions().0
+    pub fn transpose(&self) -> Result<Csr> {
+        Ok(self.transpose_with_positions()?.0)
     }
 }
 
@@ -181,14 +189,14 @@ mod tests {
         fn transposing_twice_changes_nothing(rows in prop::collection::vec(prop::collection::btree_set(0u32..20, 0..9), 0..20)) {
             let rows: Vec<Vec<u32>> = rows.into_iter().map(|r| r.into_iter().collect()).collect();
             let csr = Csr::from_rows(&rows, 20).unwrap();
-            let (turned, positions) = csr.view().transpose_with_positions();
+            let (turned, positions) = csr.view().transpose_with_positions().unwrap();
             turned.view().require_sorted().unwrap();
             for column in 0..20 {
                 for k in turned.view().range(column) {
                     prop_assert_eq!(csr.indices[positions[k] as usize] as usize, column);
                 }
             }
-            prop_assert_eq!(turned.view().transpose(), csr);
+            prop_assert_eq!(turned.view().transpose().unwrap(), csr);
         }
     }
 }

@@ -36,7 +36,7 @@ def skeleton_of(chunks: list[Any]) -> tuple[dict[str, Any], list[str], list[int]
     ends = np.cumsum([0, *(n for n, _, _ in chunks)])
     texts = [f"unit {u} " + "text " * (u % 7) for u in range(int(ends[-1]))]
     replies = [fold.ChunkReply(c, e, r) for c, (_, e, r) in enumerate(chunks)]
-    arrays = kernels.fold_skeleton(packed_replies(replies), ends, texts, np.zeros((len(texts), 2)))
+    arrays = kernels.fold_skeleton(packed_replies(replies), ends, texts, np.zeros((len(texts), 2), np.uint32))
     units = [range(a, b) for a, b in pairwise(ends.tolist())]
     nodes = fold.fold(replies, units, texts, count, lambda text, n: text)
     return arrays, texts, [count(text) for text in texts], nodes

@@ -1,12 +1,19 @@
-"""What the kernels take and give, and the checks of arrays that all of them share."""
+"""What the kernels take and give: the one way in which all of them read arrays, numbers and texts.
+
+Nothing is changed on the way in but the width of an integer that keeps its value, and the precision of a
+float. An id that does not fit is refused rather than wrapped around, and so are floats, booleans and strings
+where integers belong, masked arrays, and numbers that are no real numbers. What is refused is an
+`InputError` that names the parameter.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ketrag_fast.errors import InputError
 
@@ -16,23 +23,198 @@ U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
+Packed = tuple[U8, U64]
+Csr = tuple[ArrayLike, ArrayLike]
+"""Compressed rows: (indptr uint64[rows + 1], indices uint32), ids ascending in each row."""
 Report = Callable[[int, int], bool | None] | None
 """Called with (done, total) some twenty times a second; False stops the kernel (`Cancelled`)."""
 
+MOST = 2**63 - 1
+"""The largest count that any kernel takes; what a kernel can really do is less and its own affair."""
 
-def whole(values: ArrayLike, kind: type[np.unsignedinteger[Any]], name: str) -> NDArray[Any]:
-    """One row of integers as `kind`; `InputError` where that would change a value."""
-    array = np.asarray(values)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise InputError(f"{name} must be one row of integers, not {array.dtype} of shape {array.shape}")
-    if array.size and (array.min() < 0 or array.max() > np.iinfo(kind).max):
-        raise InputError(f"{name} holds numbers outside 0..{np.iinfo(kind).max}")
-    return np.ascontiguousarray(array, dtype=kind)
+
+def whole(values: ArrayLike, kind: type[np.integer[Any]], name: str, dims: int | None = 1) -> NDArray[Any]:
+    """Integers as `kind`, in `dims` dimensions (None: any); `InputError` where that would change a value."""
+    if _is(values, kind, dims):
+        return cast("NDArray[Any]", values)
+    array = _array(values, name, dims)
+    if array.size and array.dtype.kind not in "iu":
+        raise InputError(f"{name} must be integers, not {array.dtype}")
+    if array.size and not np.can_cast(array.dtype, kind):
+        limits = np.iinfo(kind)
+        if array.min() < limits.min or array.max() > limits.max:
+            raise InputError(f"{name} holds numbers outside {limits.min}..{limits.max}")
+    return np.require(array.astype(kind, copy=False), requirements=["C", "A"])
 
 
 def real(values: ArrayLike, name: str) -> F64:
     """One row of numbers as float64."""
-    array = np.ascontiguousarray(values, dtype=np.float64)
-    if array.ndim != 1:
-        raise InputError(f"{name} must have one dimension, not shape {array.shape}")
+    return _floats(values, np.float64, name, 1)
+
+
+def vectors(values: ArrayLike, name: str, dims: int = 2) -> F32:
+    """Rows of numbers (or, with `dims` 1, one row) as float32."""
+    return _floats(values, np.float32, name, dims)
+
+
+def rows(value: Csr, name: str) -> tuple[U64, U32]:
+    """Compressed rows. That they fit together is the kernels' own check."""
+    indptr, indices = _several(value, name, ("indptr", "indices"))
+    return whole(indptr, np.uint64, f"{name} (indptr)"), whole(indices, np.uint32, f"{name} (indices)")
+
+
+def codes(value: Any, name: str = "codes") -> tuple[NDArray[np.int8], F32, F32]:
+    """Byte codes of vectors: codes [n, d], scale [n], residual [n]."""
+    values, scale, residual = _several(value, name, ("codes", "scale", "residual"))
+    return (
+        whole(values, np.int8, name, 2),
+        vectors(scale, f"{name} (scale)", 1),
+        vectors(residual, f"{name} (residual)", 1),
+    )
+
+
+def count(value: int, name: str, most: int = MOST) -> int:
+    """An integer of 0 to `most`."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool | np.bool_):
+        raise InputError(f"{name} must be an integer, not {_shown(value)}")
+    if number < 0:
+        raise InputError(f"{name} must not be negative, and is {_shown(number)}")
+    if number > most:
+        raise InputError(f"{name} must be at most {most}, and is {_shown(number)}")
+    return number
+
+
+def number(value: float, name: str) -> float:
+    """A real number, neither NaN nor infinite."""
+    kinds = (int, float, np.integer, np.floating)
+    if isinstance(value, bool) or not isinstance(value, kinds):
+        raise InputError(f"{name} must be a number, not {_shown(value)}")
+    try:
+        found = float(value)
+    except OverflowError:
+        found = float("inf")
+    if found - found != 0.0:
+        raise InputError(f"{name} must be a finite number, not {_shown(value)}")
+    return found
+
+
+def flag(value: bool, name: str) -> bool:
+    """True or False, and nothing that only counts as one."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{name} must be True or False, not {_shown(value)}")
+    return bool(value)
+
+
+def text(value: str, name: str) -> str:
+    """A text that can be UTF-8."""
+    utf8(value, name)
+    return value
+
+
+def utf8(value: str, name: str) -> bytes:
+    """The bytes of a text."""
+    if not isinstance(value, str):
+        raise InputError(f"{name} must be a text, not {_shown(value)}")
+    try:
+        return value.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{name} holds half a surrogate pair at character {error.start}") from None
+
+
+def texts(values: Sequence[str], name: str) -> list[str]:
+    """Several texts that can be UTF-8."""
+    if isinstance(values, str | bytes):
+        raise InputError(f"{name} must be a list of texts, not one text")
+    try:
+        found = list(values)
+    except TypeError:
+        raise InputError(f"{name} must be a list of texts, not {_shown(values)}") from None
+    for i, value in enumerate(found):
+        utf8(value, f"text {i} of {name}")
+    return found
+
+
+def packed(values: Sequence[str] | Packed, name: str) -> Packed:
+    """Texts, or the arrays (blob, offsets) of them, as these arrays."""
+    if isinstance(values, tuple) and len(values) == 2 and isinstance(values[0], np.ndarray):
+        blob, offsets = values
+        return whole(blob, np.uint8, name), whole(offsets, np.uint64, f"{name} (offsets)")
+    parts = [value.encode() for value in texts(cast("Sequence[str]", values), name)]
+    offsets = np.zeros(len(parts) + 1, np.uint64)
+    np.cumsum([len(part) for part in parts], out=offsets[1:])
+    return np.frombuffer(b"".join(parts), np.uint8), offsets
+
+
+def callback(value: Report) -> Report:
+    """What is called while a kernel works, or None."""
+    if value is not None and not callable(value):
+        raise InputError(f"report must be callable, not {_shown(value)}")
+    return value
+
+
+def table(values: Mapping[str, Any], name: str, wanted: Sequence[str]) -> Mapping[str, Any]:
+    """Arrays by name, of which none of `wanted` is missing."""
+    if not isinstance(values, Mapping):
+        raise InputError(f"{name} must be arrays by name, not {_shown(values)}")
+    missing = [entry for entry in wanted if entry not in values]
+    if missing:
+        raise InputError(f"{name} lack {', '.join(missing)}")
+    return values
+
+
+def _is(values: object, kind: DTypeLike, dims: int | None) -> bool:
+    """Whether an array is already what a kernel reads: the usual case, and one that costs nothing."""
+    return (
+        type(values) is np.ndarray
+        and values.dtype == kind
+        and dims in (values.ndim, None)
+        and values.flags.c_contiguous
+        and values.flags.aligned
+    )
+
+
+def _array(values: ArrayLike, name: str, dims: int | None) -> NDArray[Any]:
+    if isinstance(values, np.ma.MaskedArray):
+        raise InputError(f"{name} is a masked array: what stands for its masked values is not known here")
+    try:
+        array = np.asarray(values)
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever the object's own conversion raises
+        raise InputError(f"{name} is no array: {type(error).__name__}: {error}") from error
+    if dims not in (array.ndim, None):
+        raise InputError(
+            f"{name} must have {dims} dimension{'' if dims == 1 else 's'}, not shape {array.shape}"
+        )
     return array
+
+
+def _floats(values: ArrayLike, kind: type[np.floating[Any]], name: str, dims: int) -> NDArray[Any]:
+    if _is(values, kind, dims):
+        return cast("NDArray[Any]", values)
+    array = _array(values, name, dims)
+    if array.size and array.dtype.kind not in "iuf":
+        raise InputError(f"{name} must be numbers, not {array.dtype}")
+    with np.errstate(over="ignore"):  # kernels refuse the infinity that this gives
+        return np.require(array.astype(kind, copy=False), requirements=["C", "A"])
+
+
+def _several(value: Any, name: str, parts: tuple[str, ...]) -> tuple[Any, ...]:
+    if not isinstance(value, tuple | list) or len(value) != len(parts):
+        raise InputError(f"{name} must be ({', '.join(parts)}), not {_shown(value)}")
+    return tuple(value)
+
+
+def _shown(value: object) -> str:
+    """A value for an error's text: short, and never the reason of another error."""
+    if isinstance(value, int | float | bool | type(None)) and not (
+        isinstance(value, int) and value.bit_length() > 99
+    ):
+        return repr(value)
+    if isinstance(value, int):
+        return f"an integer of {value.bit_length()} bits"
+    return f"a {type(value).__name__}"

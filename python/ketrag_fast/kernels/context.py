@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ketrag_fast import _core
-from ketrag_fast.errors import InputError
-from ketrag_fast.kernels.arrays import U32, U64, whole
-from ketrag_fast.kernels.text import pack
+from ketrag_fast.kernels.arrays import U32, U64, count, number, packed, text, whole
 
 
 class FilledContext(NamedTuple):
@@ -31,7 +29,7 @@ class FilledContext(NamedTuple):
 
 def split_budget(token_budget: int, share: float) -> tuple[int, int]:
     """`share` of the budget rounded half up, and the rest (KET-RAG 1.5 step 1)."""
-    return _core.split_budget(token_budget, share)
+    return _core.split_budget(count(token_budget, "token_budget"), number(share, "share"))
 
 
 def fill(costs: ArrayLike, token_budget: int, *, fill_policy: str = "first_overflow_stops") -> U64:
@@ -40,9 +38,11 @@ def fill(costs: ArrayLike, token_budget: int, *, fill_policy: str = "first_overf
     `first_overflow_stops` ends at the first row that does not fit; `skip_and_continue` passes it over
     (specs 0.3). Raises `InputError` for negative numbers.
     """
-    if token_budget < 0:
-        raise InputError(f"the token budget is negative: {token_budget}")
-    return _core.fill(whole(costs, np.uint64, "costs"), token_budget, fill_policy=fill_policy)
+    return _core.fill(
+        whole(costs, np.uint64, "costs"),
+        count(token_budget, "token_budget"),
+        fill_policy=text(fill_policy, "fill_policy"),
+    )
 
 
 def render(
@@ -64,21 +64,20 @@ def render(
     empty line between rows; `ket` is KET-RAG's text section; `published` is the same as its public code
     prints and counts it. Source: 0.3 and 1.5 step 4 of the specification.
     """
-    if token_budget < 0:
-        raise InputError(f"the token budget is negative: {token_budget}")
     packed_titles = None
     if titles is not None:
-        packed_titles = (*pack(titles), np.arange(len(titles), dtype=np.uint32))
+        blob, offsets = packed(titles, "titles")
+        packed_titles = (blob, offsets, np.arange(max(len(offsets), 1) - 1, dtype=np.uint32))
     return FilledContext(
         *_core.render(
             whole(candidates, np.uint32, "candidates"),
-            *pack(texts),
+            *packed(texts, "texts"),
             whole(n_tokens, np.uint32, "n_tokens"),
-            token_budget,
+            count(token_budget, "token_budget"),
             titles=packed_titles,
-            style=style,
-            fill_policy=fill_policy,
-            oversize_policy=oversize_policy,
-            encoding=encoding,
+            style=text(style, "style"),
+            fill_policy=text(fill_policy, "fill_policy"),
+            oversize_policy=text(oversize_policy, "oversize_policy"),
+            encoding=text(encoding, "encoding"),
         )
     )

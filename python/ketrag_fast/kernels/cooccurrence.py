@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from ketrag_fast import _core
-from ketrag_fast.kernels.arrays import U32, U64, Report
+from ketrag_fast.errors import InputError
+from ketrag_fast.kernels.arrays import U32, U64, Report, callback, count, flag, number, text, whole
 
 NOBODY = 0xFFFF_FFFF
 """Fills the places of a neighbour list for which there is nobody."""
@@ -28,8 +32,8 @@ class KnnGraph(NamedTuple):
 
 
 def cooccurrence_knn(
-    indptr: U64,
-    indices: U32,
+    indptr: ArrayLike,
+    indices: ArrayLike,
     columns: int,
     k: int,
     *,
@@ -56,16 +60,16 @@ def cooccurrence_knn(
     """
     return CooccurrenceNeighbours(
         *_core.cooccurrence_knn(
-            indptr,
-            indices,
-            columns,
-            k,
-            max_df_ratio=max_df_ratio,
-            allow_zero=allow_zero,
-            rows=rows,
-            threads=threads,
-            kernel=kernel,
-            report=report,
+            whole(indptr, np.uint64, "indptr"),
+            whole(indices, np.uint32, "indices"),
+            count(columns, "columns"),
+            count(k, "k"),
+            max_df_ratio=None if max_df_ratio is None else number(max_df_ratio, "max_df_ratio"),
+            allow_zero=flag(allow_zero, "allow_zero"),
+            rows=None if rows is None else _range(rows),
+            threads=count(threads, "threads"),
+            kernel=text(kernel, "kernel"),
+            report=callback(report),
         )
     )
 
@@ -75,11 +79,22 @@ def cooccurrence_kernels() -> list[str]:
     return _core.cooccurrence_kernels()
 
 
-def knn_graph(lexical: U32, semantic: U32) -> KnnGraph:
+def _range(rows: tuple[int, int]) -> tuple[int, int]:
+    if not isinstance(rows, tuple | list) or len(rows) != 2:
+        raise InputError("rows must be (first, one after the last)")
+    return count(rows[0], "rows (first)"), count(rows[1], "rows (one after the last)")
+
+
+def knn_graph(lexical: ArrayLike, semantic: ArrayLike) -> KnnGraph:
     """The simple undirected graph of all pairs {i, j} with j in a neighbour list of i.
 
     `lexical` and `semantic` are uint32 matrices of n rows (any number of columns), `NOBODY` in empty
     places. Rows of the graph ascend, have no repeats and no loops; a degree may exceed the length of
     the lists (KET-RAG, Alg. 3). Raises `InputError` for unequal rows or an id that is not below n.
     """
-    return KnnGraph(*_core.knn_graph(lexical, semantic))
+    return KnnGraph(
+        *_core.knn_graph(
+            whole(lexical, np.uint32, "lexical", 2),
+            whole(semantic, np.uint32, "semantic", 2),
+        )
+    )

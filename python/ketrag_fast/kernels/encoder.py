@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.errors import ConfigError, InputError
-from ketrag_fast.kernels.arrays import Report
+from ketrag_fast.kernels.arrays import Report, callback, count, packed, text
 
 PRECISIONS = ("auto", "f32", "bf16", "int8")
 """auto: the fastest on this machine; bf16 and int8 only where the model bears it."""
@@ -23,18 +23,6 @@ PRECISIONS = ("auto", "f32", "bf16", "int8")
 KERNEL_VARIABLE = "KETRAG_ENCODER_KERNEL"
 """The environment's choice of instructions: auto, portable, avx2, avx-vnni, avx512, avx512-vnni, avx512-bf16
 or amx."""
-
-
-def _packed(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
-    if isinstance(texts, str):
-        raise InputError("texts must be a sequence of strings, not one string")
-    try:
-        parts = [text.encode() for text in texts]
-    except UnicodeEncodeError as error:
-        raise InputError(f"a text is no Unicode text: {error}") from error
-    offsets = np.zeros(len(parts) + 1, np.uint64)
-    np.cumsum([len(part) for part in parts], out=offsets[1:])
-    return np.frombuffer(b"".join(parts), np.uint8), offsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +63,15 @@ class Encoder:
         """
         if kernel is None:
             kernel = os.environ.get(KERNEL_VARIABLE) or "auto"
-        core = _core.Encoder.open(folder, precision=precision, kernel=kernel, threads=threads, report=report)
+        if not isinstance(folder, str | os.PathLike):
+            raise InputError(f"folder must be a path, not a {type(folder).__name__}")
+        core = _core.Encoder.open(
+            folder,
+            precision=text(precision, "precision"),
+            kernel=text(kernel, "kernel"),
+            threads=count(threads, "threads"),
+            report=callback(report),
+        )
         return cls(core)
 
     def encode(
@@ -105,17 +101,23 @@ class Encoder:
         report: Report = None,
     ) -> Encoded:
         """As `encode`, with the numbers of tokens and of windows."""
-        blob, offsets = _packed(texts)
-        return Encoded(*self._core.encode(blob, offsets, prompt=prompt, threads=threads, report=report))
+        made = self._core.encode(
+            *packed(texts, "texts"),
+            prompt=text(prompt, "prompt"),
+            threads=count(threads, "threads"),
+            report=callback(report),
+        )
+        return Encoded(*made)
 
     def counts(self, texts: Sequence[str], *, threads: int = 0, report: Report = None) -> NDArray[np.uint64]:
         """The tokens of each text alone: no special ones, no prompt, and not cut."""
-        blob, offsets = _packed(texts)
-        return self._core.counts(blob, offsets, threads=threads, report=report)
+        return self._core.counts(
+            *packed(texts, "texts"), threads=count(threads, "threads"), report=callback(report)
+        )
 
     def closeness(self, *, threads: int = 0, report: Report = None) -> float:
         """The lowest cosine to f32 on 32 built-in texts in many languages; 1 in f32 itself."""
-        return self._core.closeness(threads=threads, report=report)
+        return self._core.closeness(threads=count(threads, "threads"), report=callback(report))
 
     def lengths(
         self,
@@ -126,8 +128,12 @@ class Encoder:
         report: Report = None,
     ) -> NDArray[np.uint64]:
         """The tokens that each text takes, in all its windows, special tokens and prompt included."""
-        blob, offsets = _packed(texts)
-        return self._core.lengths(blob, offsets, prompt=prompt, threads=threads, report=report)
+        return self._core.lengths(
+            *packed(texts, "texts"),
+            prompt=text(prompt, "prompt"),
+            threads=count(threads, "threads"),
+            report=callback(report),
+        )
 
     @property
     def prompts(self) -> dict[str, str]:
@@ -176,7 +182,7 @@ class Encoder:
 
     def fingerprint(self, *, report: Report = None) -> str:
         """A digest of the files and the precision that the vectors depend on. Reads the files whole."""
-        return self._core.fingerprint(report=report)
+        return self._core.fingerprint(report=callback(report))
 
 
 def kernels() -> list[str]:

@@ -12,7 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ketrag_fast import _core
-from ketrag_fast.kernels.arrays import F64, U32, U64, Report, real, whole
+from ketrag_fast.kernels import arrays
+from ketrag_fast.kernels.arrays import F64, U32, U64, Report, callback, count, flag, number, real, text, whole
+
+_U32_MOST = 2**32 - 1
 
 
 class Rows(NamedTuple):
@@ -54,19 +57,19 @@ def pagerank(
     place where the true walk returns. Returns [nodes], summing to 1, equal to the last bit on any number
     of threads. Source: KET-RAG Eq. (1); NodeRAG's shallow PPR is `steps=2, teleport=0.5`.
     """
-    kind = until or ("tolerance" if steps is None else "steps")
+    kind = ("tolerance" if steps is None else "steps") if until is None else text(until, "until")
     return _core.pagerank(
         whole(indptr, np.uint64, "indptr"),
         whole(indices, np.uint32, "indices"),
         None if weights is None else real(weights, "weights"),
         None if restart is None else real(restart, "restart"),
-        teleport=teleport,
+        teleport=number(teleport, "teleport"),
         until=kind,
-        tolerance=tolerance,
-        steps=0 if steps is None else steps,
-        lazy=lazy,
-        threads=threads,
-        report=report,
+        tolerance=number(tolerance, "tolerance"),
+        steps=0 if steps is None else count(steps, "steps", _U32_MOST),
+        lazy=flag(lazy, "lazy"),
+        threads=count(threads, "threads"),
+        report=callback(report),
     )
 
 
@@ -101,31 +104,49 @@ def personalised_pagerank(
 
 def core_count(n: int, core_ratio: float) -> int:
     """`min(n, ceil(core_ratio * n - 1e-9))`: how many of `n` chunks are core chunks (KET-RAG 1.2 step 6)."""
-    return _core.core_count(n, core_ratio)
+    return _core.core_count(count(n, "n"), number(core_ratio, "core_ratio"))
 
 
 def select_ranked(scores: ArrayLike, count: int) -> U32:
     """The first `count` ids by (score rounded to 1e-12 descending, id ascending): KET-RAG-P."""
-    return _core.select_ranked(real(scores, "scores"), count)
+    return _core.select_ranked(real(scores, "scores"), arrays.count(count, "count"))
 
 
 def select_uniform(n: int, count: int, *, seed: int = 42, stage: str = "core") -> U32:
     """The first `count` ids of a shuffle that depends on `seed` and `stage` alone: KET-RAG-U."""
-    return _core.select_uniform(n, count, seed, stage)
+    return _core.select_uniform(
+        arrays.count(n, "n"),
+        arrays.count(count, "count"),
+        arrays.count(seed, "seed", 2**64 - 1),
+        text(stage, "stage"),
+    )
 
 
 def transpose(
     indptr: ArrayLike, indices: ArrayLike, columns: int, *, threads: int = 0, report: Report = None
 ) -> Rows:
     """Columns become rows. The ids of each row must strictly ascend, and do so in the result."""
-    arrays = whole(indptr, np.uint64, "indptr"), whole(indices, np.uint32, "indices")
-    return Rows(*_core.transpose(*arrays, columns, threads=threads, report=report))
+    return Rows(
+        *_core.transpose(
+            whole(indptr, np.uint64, "indptr"),
+            whole(indices, np.uint32, "indices"),
+            count(columns, "columns"),
+            threads=count(threads, "threads"),
+            report=callback(report),
+        )
+    )
 
 
 def renumber(indptr: ArrayLike, indices: ArrayLike, columns: int, kept: ArrayLike) -> Rows:
     """The same rows over the columns `kept` (ascending old ids), numbered by their place; others dropped."""
-    arrays = whole(indptr, np.uint64, "indptr"), whole(indices, np.uint32, "indices")
-    return Rows(*_core.renumber(*arrays, columns, whole(kept, np.uint32, "kept")))
+    return Rows(
+        *_core.renumber(
+            whole(indptr, np.uint64, "indptr"),
+            whole(indices, np.uint32, "indices"),
+            count(columns, "columns"),
+            whole(kept, np.uint32, "kept"),
+        )
+    )
 
 
 def bipartite(
@@ -143,8 +164,13 @@ def bipartite(
     Words in fewer than `min_df` units, or in more than the share `max_df_ratio` of them, get no keyword.
     `renumber(.., kept)` applies the same choice to the words of sentences. Source: KET-RAG Alg. 3 line 20.
     """
-    arrays = whole(indptr, np.uint64, "indptr"), whole(indices, np.uint32, "indices")
     a, b, c, d, kept = _core.bipartite(
-        *arrays, words, min_df=min_df, max_df_ratio=max_df_ratio, threads=threads, report=report
+        whole(indptr, np.uint64, "indptr"),
+        whole(indices, np.uint32, "indices"),
+        count(words, "words"),
+        min_df=count(min_df, "min_df", _U32_MOST),
+        max_df_ratio=number(max_df_ratio, "max_df_ratio"),
+        threads=count(threads, "threads"),
+        report=callback(report),
     )
     return Bipartite(Rows(a, b), Rows(c, d), kept)

@@ -14,8 +14,23 @@ import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.errors import InputError
-from ketrag_fast.kernels.arrays import F32, F64, U8, U32, U64, Report
-from ketrag_fast.kernels.text import pack
+from ketrag_fast.kernels.arrays import (
+    F32,
+    F64,
+    U8,
+    U32,
+    U64,
+    Report,
+    callback,
+    count,
+    flag,
+    packed,
+    real,
+    table,
+    text,
+)
+from ketrag_fast.kernels.arrays import texts as as_texts
+from ketrag_fast.kernels.arrays import vectors as as_vectors
 
 Links = dict[str, U8 | U32 | U64 | F64]
 """The arrays of an index by name; each may be stored on its own and mapped."""
@@ -39,6 +54,11 @@ def _rows(result: tuple[U64, U32, F64]) -> list[Hits]:
     return [(ids[a:b], scores[a:b]) for a, b in pairwise(bounds)]
 
 
+def _held(links: Links) -> Links:
+    """The arrays by name; a kernel that lacks one, or finds it of another type, says so itself."""
+    return dict(table(links, "links", ()))
+
+
 def build_links(
     titles: Sequence[str],
     texts: Sequence[str],
@@ -51,19 +71,38 @@ def build_links(
 
     Raises InputError where the three differ in length.
     """
-    if not len(titles) == len(texts) == len(sentences):
-        raise InputError(f"{len(titles)} titles, {len(texts)} texts, {len(sentences)} lists of sentences")
-    first = np.zeros(len(texts) + 1, np.uint64)
-    np.cumsum([len(group) for group in sentences], out=first[1:])
-    flat = [sentence for group in sentences for sentence in group]
-    return _core.links_build(*pack(titles), *pack(texts), *pack(flat), first, threads=threads, report=report)
+    own_titles, own_texts = as_texts(titles, "titles"), as_texts(texts, "texts")
+    if not isinstance(sentences, list | tuple):
+        raise InputError("sentences must be a list of lists of texts")
+    groups = [as_texts(group, f"sentences {i}") for i, group in enumerate(sentences)]
+    if not len(own_titles) == len(own_texts) == len(groups):
+        raise InputError(
+            f"{len(own_titles)} titles, {len(own_texts)} texts, {len(groups)} lists of sentences"
+        )
+    first = np.zeros(len(groups) + 1, np.uint64)
+    np.cumsum([len(group) for group in groups], out=first[1:])
+    return _core.links_build(
+        *packed(own_titles, "titles"),
+        *packed(own_texts, "texts"),
+        *packed([sentence for group in groups for sentence in group], "sentences"),
+        first,
+        threads=count(threads, "threads"),
+        report=callback(report),
+    )
 
 
 def bm25(
     links: Links, questions: Sequence[str], top: int, *, threads: int = 0, report: Report = None
 ) -> list[Hits]:
     """The best `top` units of each question by BM25; only units that have one of its keywords."""
-    return _rows(_core.links_bm25(links, *pack(questions), top, threads=threads, report=report))
+    found = _core.links_bm25(
+        _held(links),
+        *packed(questions, "questions"),
+        count(top, "top"),
+        threads=count(threads, "threads"),
+        report=callback(report),
+    )
+    return _rows(found)
 
 
 def walk(
@@ -91,19 +130,24 @@ def walk(
 
     Raises InputError on shapes that do not fit and on values that are not finite.
     """
-    given = vectors or Vectors(*[np.zeros((0, 0), np.float32)] * 3)
+    if vectors is not None and not isinstance(vectors, Vectors):
+        raise InputError("vectors must be Vectors(units, sentences, questions)")
+
+    def given(name: Literal["units", "sentences", "questions"]) -> F32 | None:
+        return None if vectors is None else as_vectors(getattr(vectors, name), f"vectors.{name}")
+
     return _rows(
         _core.walk_rank(
-            links,
-            *pack(questions),
-            top,
-            unit_vectors=given.units if vectors else None,
-            sentence_vectors=given.sentences if vectors else None,
-            question_vectors=given.questions if vectors else None,
-            exact=exact,
-            form=form,
-            lengths=lengths,
-            threads=threads,
-            report=report,
+            _held(links),
+            *packed(questions, "questions"),
+            count(top, "top"),
+            unit_vectors=given("units"),
+            sentence_vectors=given("sentences"),
+            question_vectors=given("questions"),
+            exact=flag(exact, "exact"),
+            form=text(form, "form"),
+            lengths=None if lengths is None else real(lengths, "lengths"),
+            threads=count(threads, "threads"),
+            report=callback(report),
         )
     )

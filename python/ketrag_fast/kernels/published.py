@@ -6,13 +6,16 @@ folder of NLTK's `punkt_tab` model that the caller has (`.../tokenizers/punkt_ta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ketrag_fast import _core
 from ketrag_fast.errors import InputError
-from ketrag_fast.kernels.arrays import Report
+from ketrag_fast.kernels.arrays import MOST, Report, callback, count, table
+from ketrag_fast.kernels.arrays import text as checked
+from ketrag_fast.kernels.arrays import texts as checked_all
 
 FILES = ("abbrev_types.txt", "collocations.tab", "sent_starters.txt", "ortho_context.tab")
 
@@ -33,13 +36,15 @@ class PublishedTokenizer:
     @classmethod
     def from_folder(cls, folder: str | Path) -> PublishedTokenizer:
         """From the folder of one `punkt_tab` model; `InputError` names a file that cannot be read."""
-        texts = []
+        if not isinstance(folder, str | os.PathLike):
+            raise InputError(f"folder must be a path, not a {type(folder).__name__}")
+        parameters = []
         for name in FILES:
             try:
-                texts.append((Path(folder) / name).read_text(encoding="utf-8"))
-            except (OSError, UnicodeDecodeError) as failure:
-                raise InputError(f"cannot read {Path(folder) / name}: {failure}") from failure
-        return cls(_core.Punkt(*texts))
+                parameters.append((Path(folder) / name).read_text(encoding="utf-8"))
+            except (OSError, ValueError) as failure:  # ValueError: no UTF-8, a NUL in the path
+                raise InputError(f"cannot read {str(Path(folder) / name)!r}: {failure}") from failure
+        return cls(_core.Punkt(*parameters))
 
     @classmethod
     def from_parameters(
@@ -47,20 +52,33 @@ class PublishedTokenizer:
         abbreviations: Iterable[str] = (),
         collocations: Iterable[Sequence[str]] = (),
         starters: Iterable[str] = (),
-        contexts: dict[str, int] | None = None,
+        contexts: Mapping[str, int] | None = None,
     ) -> PublishedTokenizer:
         """From the parameters themselves (word types in lower case, without line breaks)."""
-        pairs = "\n".join("\t".join(pair) for pair in collocations)
-        seen = "\n".join(f"{word}\t{bits}" for word, bits in (contexts or {}).items())
-        return cls(_core.Punkt("\n".join(abbreviations), pairs, "\n".join(starters), seen))
+        kept = [
+            checked_all(pair, f"collocation {i}")
+            for i, pair in enumerate(_items(collocations, "collocations"))
+        ]
+        seen = [
+            f"{checked(word, 'a word of contexts')}\t{count(bits, f'contexts of {word!r}', MOST)}"
+            for word, bits in table({} if contexts is None else contexts, "contexts", ()).items()
+        ]
+        return cls(
+            _core.Punkt(
+                "\n".join(checked_all(_items(abbreviations, "abbreviations"), "abbreviations")),
+                "\n".join("\t".join(pair) for pair in kept),
+                "\n".join(checked_all(_items(starters, "starters"), "starters")),
+                "\n".join(seen),
+            )
+        )
 
     def sentences(self, text: str) -> list[str]:
         """NLTK's `sent_tokenize`."""
-        return self._punkt.sentences(text)
+        return self._punkt.sentences(checked(text, "text"))
 
     def words(self, text: str) -> list[str]:
         """NLTK's `word_tokenize`."""
-        return self._punkt.words(text)
+        return self._punkt.words(checked(text, "text"))
 
     def cooccurrence_words(
         self, texts: Sequence[str], stop_words: Iterable[str], *, threads: int = 0, report: Report = None
@@ -69,7 +87,12 @@ class PublishedTokenizer:
 
         Lower case, alphabetic, no stop words, at most 2,000. Source: filter_chunks.py of KET-RAG.
         """
-        return self._punkt.cooccurrence(list(stop_words), list(texts), threads=threads, report=report)
+        return self._punkt.cooccurrence(
+            checked_all(_items(stop_words, "stop_words"), "stop_words"),
+            checked_all(texts, "texts"),
+            threads=count(threads, "threads"),
+            report=callback(report),
+        )
 
     def keyword_sentences(
         self, texts: Sequence[str], stop_words: Iterable[str], *, threads: int = 0, report: Report = None
@@ -79,10 +102,21 @@ class PublishedTokenizer:
         Case is kept and counts in the test for stop words; punctuation is what occurs inside
         `string.punctuation`. Source: create_final_keyword_index.py of KET-RAG.
         """
-        found = self._punkt.keywords(list(stop_words), list(texts), threads=threads, report=report)
+        found = self._punkt.keywords(
+            checked_all(_items(stop_words, "stop_words"), "stop_words"),
+            checked_all(texts, "texts"),
+            threads=count(threads, "threads"),
+            report=callback(report),
+        )
         return [[Sentence(*sentence) for sentence in sentences] for sentences in found]
+
+
+def _items(values: Iterable[Any], name: str) -> list[Any]:
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InputError(f"{name} must be a list of them, not a {type(values).__name__}")
+    return list(values)
 
 
 def treebank_words(sentence: str) -> list[str]:
     """NLTK's `NLTKWordTokenizer().tokenize(sentence)`."""
-    return _core.treebank_words(sentence)
+    return _core.treebank_words(checked(sentence, "sentence"))

@@ -10,8 +10,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.errors import InputError
-from ketrag_fast.kernels.arrays import U32, U64, Report, real, whole
-from ketrag_fast.kernels.text import Packed, pack
+from ketrag_fast.kernels.arrays import (
+    U32,
+    U64,
+    Packed,
+    Report,
+    callback,
+    count,
+    flag,
+    packed,
+    real,
+    table,
+    text,
+    whole,
+)
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -45,12 +57,11 @@ def fold_skeleton(
     Returns the arrays of the stage `skeleton`: `entity_*`, `relation_*`, `mention_*` (places of names in
     the text), with the token counts of the printed rows. Source: KET-RAG Alg. 1; graphrag 0.4.1.
     """
-    missing = [name for name in _FLAT if name not in replies]
-    missing += [name for name in _STRINGS if not {f"{name}_blob", f"{name}_offsets"} <= replies.keys()]
-    if missing:
-        raise InputError(f"the replies lack {', '.join(missing)}")
-    strings = {name: (replies[f"{name}_blob"], replies[f"{name}_offsets"]) for name in _STRINGS}
-    spans = np.ascontiguousarray(unit_spans, np.uint32).reshape(-1, 2)
+    table(replies, "the replies", [*_FLAT, *(f"{name}_{part}" for name in _STRINGS for part in _PARTS)])
+    strings = {name: _strings(replies, name) for name in _STRINGS}
+    spans = whole(unit_spans, np.uint32, "unit_spans", None)
+    if spans.size % 2 or (spans.ndim != 1 and spans.shape[1:] != (2,)):
+        raise InputError(f"unit_spans must be pairs, not of shape {spans.shape}")
     return _core.fold_skeleton(
         whole(replies["reply_chunk"], np.uint32, "reply_chunk"),
         whole(replies["reply_entities_indptr"], np.uint64, "reply_entities_indptr"),
@@ -63,13 +74,13 @@ def fold_skeleton(
         strings["relation_description"],
         real(replies["relation_strength"], "relation_strength"),
         whole(chunk_units, np.uint64, "chunk_units"),
-        unit_texts if isinstance(unit_texts, tuple) else pack(unit_texts),
-        spans,
-        encoding,
-        rewire=rewire,
-        description_tokens=description_tokens,
-        threads=threads,
-        report=report,
+        packed(unit_texts, "unit_texts"),
+        spans.reshape(-1, 2),
+        text(encoding, "encoding"),
+        rewire=text(rewire, "rewire"),
+        description_tokens=count(description_tokens, "description_tokens"),
+        threads=count(threads, "threads"),
+        report=callback(report),
     )
 
 
@@ -110,14 +121,14 @@ def local_search(
     reports the count of the whole text, as graphrag 0.4.1 does; it asks for 20 entities where 10 are
     wanted. Source: KET-RAG Alg. 2.
     """
-    if token_budget < 0:
-        raise InputError(f"the token budget is negative: {token_budget}")
+    table(skeleton, "the arrays of the skeleton", _PRINTED)
 
     def strings(name: str) -> Packed:
-        return skeleton[f"{name}_blob"], skeleton[f"{name}_offsets"]
+        return _strings(skeleton, name)
 
     def rows(name: str) -> tuple[U64, U32]:
-        return skeleton[f"{name}_indptr"], skeleton[f"{name}_indices"]
+        ends, ids = skeleton[f"{name}_indptr"], skeleton[f"{name}_indices"]
+        return whole(ends, np.uint64, f"{name}_indptr"), whole(ids, np.uint32, f"{name}_indices")
 
     entities = (
         strings("entity_name"),
@@ -135,21 +146,28 @@ def local_search(
         rows("relation_units"),
         whole(skeleton["relation_row_tokens"], np.uint32, "relation_row_tokens"),
     )
-    texts = unit_texts if isinstance(unit_texts, tuple) else pack(unit_texts)
+    policy, oversize = text(fill_policy, "fill_policy"), text(oversize_policy, "oversize_policy")
+    if policy not in _POLICIES or oversize not in _OVERSIZE:
+        raise InputError(f"fill_policy is one of {_POLICIES}, oversize_policy one of {_OVERSIZE}")
     found = _core.local_search(
         entities,
         relations,
-        (texts, whole(unit_tokens, np.uint32, "unit_tokens")),
+        (packed(unit_texts, "unit_texts"), whole(unit_tokens, np.uint32, "unit_tokens")),
         whole(selected, np.uint32, "selected"),
-        token_budget,
-        relations_per_entity=relations_per_entity,
-        published=published,
-        rollover=rollover,
-        skip=fill_policy == "skip_and_continue",
-        truncate=oversize_policy == "truncate",
-        encoding=encoding,
+        count(token_budget, "token_budget"),
+        relations_per_entity=count(relations_per_entity, "relations_per_entity"),
+        published=flag(published, "published"),
+        rollover=flag(rollover, "rollover"),
+        skip=policy == "skip_and_continue",
+        truncate=oversize == "truncate",
+        encoding=text(encoding, "encoding"),
     )
     return LocalContext(*found)
+
+
+def _strings(arrays: Arrays, name: str) -> Packed:
+    blob, offsets = arrays[f"{name}_blob"], arrays[f"{name}_offsets"]
+    return whole(blob, np.uint8, f"{name}_blob"), whole(offsets, np.uint64, f"{name}_offsets")
 
 
 _FLAT = ("reply_chunk", "reply_entities_indptr", "reply_relations_indptr", "relation_strength")
@@ -160,4 +178,16 @@ _STRINGS = (
     "relation_source",
     "relation_target",
     "relation_description",
+)
+_PARTS = ("blob", "offsets")
+_ROWS = ("indptr", "indices")
+_POLICIES = ("first_overflow_stops", "skip_and_continue")
+_OVERSIZE = ("truncate", "drop")
+# What local search prints and reads of a skeleton.
+_PRINTED = (
+    *(f"{name}_{part}" for name in ("entity_name", "entity_description") for part in _PARTS),
+    *(f"relation_description_{part}" for part in _PARTS),
+    *(f"{name}_{part}" for name in ("entity_units", "relation_units") for part in _ROWS),
+    *("entity_rank", "entity_row_tokens", "relation_source", "relation_target"),
+    *("relation_weight", "relation_rank", "relation_row_tokens"),
 )

@@ -9,56 +9,47 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, cast
+from typing import Literal
 
 import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.errors import InputError
-from ketrag_fast.kernels.arrays import I64, U8, U32, U64, Report
+from ketrag_fast.kernels.arrays import I64, U8, U32, U64, Packed, Report, callback, count, packed, utf8, whole
+from ketrag_fast.kernels.arrays import text as checked
 
-Packed = tuple[U8, U64]
 Texts = Sequence[str] | Packed
 Csr = tuple[U64, U32]
 
 
-def _bytes(text: str, place: str = "the text") -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(f"{place} holds half a surrogate pair at character {error.start}") from None
-
-
 def pack(texts: Sequence[str]) -> Packed:
     """Strings as (blob, offsets): string i is `blob[offsets[i]:offsets[i + 1]]`, UTF-8."""
-    parts = [_bytes(text, f"text {i}") for i, text in enumerate(texts)]
-    offsets = np.zeros(len(parts) + 1, np.uint64)
-    np.cumsum([len(part) for part in parts], out=offsets[1:])
-    return np.frombuffer(b"".join(parts), np.uint8), offsets
+    return packed(texts, "texts")
 
 
 def unpack(blob: U8, offsets: U64) -> list[str]:
     """The strings of (blob, offsets)."""
-    data, ends = blob.tobytes(), offsets.tolist()
-    return [data[a:b].decode() for a, b in pairwise(ends)]
-
-
-def _packed(texts: Texts) -> Packed:
-    if isinstance(texts, str):
-        raise InputError("expected a list of texts, not one text")
-    if isinstance(texts, tuple) and len(texts) == 2 and isinstance(texts[0], np.ndarray):
-        return texts
-    return pack(cast("Sequence[str]", texts))
+    data = whole(blob, np.uint8, "blob").tobytes()
+    ends: list[int] = whole(offsets, np.uint64, "offsets").tolist()
+    if ends and (ends[-1] > len(data) or any(a > b for a, b in pairwise(ends))):
+        raise InputError(f"offsets fall, or end after the {len(data)} bytes of the texts")
+    try:
+        return [data[a:b].decode() for a, b in pairwise(ends)]
+    except UnicodeDecodeError as error:
+        raise InputError(f"the texts are not UTF-8 between offsets: {error}") from error
 
 
 def code_points(text: str, offsets: U64) -> I64:
     """Byte offsets into the UTF-8 of `text` as code points; the shape is kept."""
+    data = np.frombuffer(utf8(text, "text"), np.uint8)
+    places = whole(offsets, np.uint64, "offsets", None)
+    if places.size and places.max() > len(data):
+        raise InputError(f"offsets holds places beyond the {len(data)} bytes of the text")
     if text.isascii():
-        return offsets.astype(np.int64)
-    data = np.frombuffer(text.encode(), np.uint8)
+        return places.astype(np.int64)
     before = np.zeros(len(data) + 1, np.int64)
     np.cumsum((data & 0xC0) != 0x80, out=before[1:])
-    return before[offsets.astype(np.int64)]
+    return before[places.astype(np.int64)]
 
 
 def tokenise(text: str, stop_words: str = "english") -> list[tuple[str, int]]:
@@ -67,7 +58,7 @@ def tokenise(text: str, stop_words: str = "english") -> list[tuple[str, int]]:
     NFKC, word boundaries of UAX #29, lower case; bigrams of characters for scripts written without
     blanks; no token without a letter or digit; no stop word of the language ("english", "none").
     """
-    words, starts, _ = tokenise_many([text], stop_words, threads=1)
+    words, starts, _ = tokenise_many([checked(text, "text")], stop_words, threads=1)
     return list(zip(unpack(*words), code_points(text, starts).tolist(), strict=True))
 
 
@@ -75,12 +66,17 @@ def tokenise_many(
     texts: Texts, stop_words: str = "english", threads: int = 0, report: Report = None
 ) -> tuple[Packed, U64, U64]:
     """(words, starts, indptr): those of text i are `indptr[i]:indptr[i + 1]`; starts are bytes."""
-    return _core.tokenise(_packed(texts), stop_words, threads, report=report)
+    return _core.tokenise(
+        packed(texts, "texts"),
+        checked(stop_words, "stop_words"),
+        count(threads, "threads"),
+        report=callback(report),
+    )
 
 
 def stop_words(language: str = "english") -> tuple[list[str], str]:
     """The stop words of a language, and the BLAKE3 hash of the list."""
-    return _core.stop_words(language)
+    return _core.stop_words(checked(language, "language"))
 
 
 def count_tokens(texts: Texts, encoding: str = "cl100k_base", threads: int = 0, report: Report = None) -> U32:
@@ -89,19 +85,23 @@ def count_tokens(texts: Texts, encoding: str = "cl100k_base", threads: int = 0, 
     Equal to tiktoken's `encode_ordinary`: special tokens are plain text. (A run of more
     than 8 KiB without any boundary is cut.)
     """
-    return _core.count_tokens(_packed(texts), encoding, threads, report=report)
+    return _core.count_tokens(
+        packed(texts, "texts"),
+        checked(encoding, "encoding"),
+        count(threads, "threads"),
+        report=callback(report),
+    )
 
 
 def encode_tokens(text: str, encoding: str = "cl100k_base") -> U32:
     """The byte-pair tokens of a text."""
-    _bytes(text)
-    return _core.encode_tokens(text, encoding)
+    return _core.encode_tokens(checked(text, "text"), checked(encoding, "encoding"))
 
 
 def truncate(text: str, tokens: int, encoding: str = "cl100k_base") -> str:
     """The longest prefix that a cut after `tokens` tokens leaves, moved back to a whole grapheme."""
-    end = _core.truncate(text, _natural(tokens, "tokens"), encoding) if _bytes(text) else 0
-    return _bytes(text)[:end].decode()
+    data, most = utf8(text, "text"), count(tokens, "tokens")
+    return data[: _core.truncate(text, most, checked(encoding, "encoding"))].decode()
 
 
 def token_windows(text: str, size: int, overlap: int = 0, encoding: str = "cl100k_base") -> I64:
@@ -109,9 +109,13 @@ def token_windows(text: str, size: int, overlap: int = 0, encoding: str = "cl100
 
     With no overlap the windows laid end to end are the text. The last reaches its end.
     """
-    _bytes(text)
-    size, overlap = _natural(size, "size"), _natural(overlap, "overlap")
-    return code_points(text, _core.token_windows(text, size, overlap, encoding))
+    found = _core.token_windows(
+        checked(text, "text"),
+        count(size, "size"),
+        count(overlap, "overlap"),
+        checked(encoding, "encoding"),
+    )
+    return code_points(text, found)
 
 
 def sentence_spans(text: str, splitter: Literal["standard", "uax29"] = "standard") -> I64:
@@ -120,14 +124,8 @@ def sentence_spans(text: str, splitter: Literal["standard", "uax29"] = "standard
     "standard" is UAX #29 without the breaks after abbreviations and initials, before lower case and
     within wrapped lines; fragments shorter than 15 characters join a neighbour of their paragraph.
     """
-    _bytes(text)
-    return code_points(text, _core.sentence_spans(text, splitter))
-
-
-def _natural(value: int, name: str) -> int:
-    if value < 0:
-        raise InputError(f"{name} must not be negative, and is {value}")
-    return value
+    found = _core.sentence_spans(checked(text, "text"), checked(splitter, "splitter"))
+    return code_points(text, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,16 +169,16 @@ def corpus(
     ceil(tokens / 2^splits) tokens. `unit_tokens` is the size of a printed row: title, newline, text.
     """
     arrays = _core.corpus(
-        _packed(titles),
-        _packed(texts),
-        cut,
-        _natural(tokens, "tokens"),
-        _natural(overlap, "overlap"),
-        _natural(splits, "splits"),
-        encoding,
-        splitter,
-        threads,
-        report=report,
+        packed(titles, "titles"),
+        packed(texts, "texts"),
+        checked(cut, "cut"),
+        count(tokens, "tokens"),
+        count(overlap, "overlap"),
+        count(splits, "splits"),
+        checked(encoding, "encoding"),
+        checked(splitter, "splitter"),
+        count(threads, "threads"),
+        report=callback(report),
     )
     return Corpus(**arrays)
 
@@ -215,18 +213,20 @@ def vocabulary(
 
     A word belongs to the unit and to the sentence that hold its first character.
     """
+    if not isinstance(corpus, Corpus):
+        raise InputError(f"corpus must be a Corpus, not a {type(corpus).__name__}")
     arrays = _core.vocabulary(
-        _packed(titles),
-        _packed(texts),
-        corpus.chunk_doc,
-        corpus.chunk_span,
-        corpus.unit_chunk,
-        corpus.unit_span,
-        corpus.sent_chunk,
-        corpus.sent_span,
-        corpus.sent_title,
-        stop_words,
-        threads,
-        report=report,
+        packed(titles, "titles"),
+        packed(texts, "texts"),
+        whole(corpus.chunk_doc, np.uint32, "corpus.chunk_doc"),
+        whole(corpus.chunk_span, np.uint32, "corpus.chunk_span", 2),
+        whole(corpus.unit_chunk, np.uint32, "corpus.unit_chunk"),
+        whole(corpus.unit_span, np.uint32, "corpus.unit_span", 2),
+        whole(corpus.sent_chunk, np.uint32, "corpus.sent_chunk"),
+        whole(corpus.sent_span, np.uint32, "corpus.sent_span", 2),
+        whole(corpus.sent_title, np.uint8, "corpus.sent_title"),
+        checked(stop_words, "stop_words"),
+        count(threads, "threads"),
+        report=callback(report),
     )
     return Vocabulary(**arrays)

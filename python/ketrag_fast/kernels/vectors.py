@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ketrag_fast import _core
-from ketrag_fast.kernels.arrays import F32, F64, U32, U64, Report
-
-Csr = tuple[ArrayLike, ArrayLike]
-"""Compressed rows: (indptr uint64[rows + 1], indices uint32), ids ascending in each row."""
+from ketrag_fast.errors import InputError
+from ketrag_fast.kernels import arrays
+from ketrag_fast.kernels.arrays import F32, F64, U32, Csr, Report, callback, count, flag, number, text, whole
 
 
 class Codes(NamedTuple):
@@ -41,26 +40,17 @@ class KeywordPool(NamedTuple):
     tokens: int
 
 
-def _f32(values: ArrayLike) -> F32:
-    return np.ascontiguousarray(values, dtype=np.float32)
-
-
-def _u32(values: ArrayLike) -> U32:
-    return np.ascontiguousarray(values, dtype=np.uint32)
-
-
-def _csr(rows: Csr) -> tuple[U64, U32]:
-    return np.ascontiguousarray(rows[0], dtype=np.uint64), _u32(rows[1])
-
-
 def normalise(vectors: ArrayLike) -> F32:
     """Rows scaled to length 1; rows shorter than 1e-12 become zero (specs 0.2)."""
-    return _core.normalise_vectors(_f32(vectors))
+    return _core.normalise_vectors(arrays.vectors(vectors, "vectors"))
 
 
 def quantise(vectors: ArrayLike, *, threads: int = 0, report: Report = None) -> Codes:
     """Byte codes of vectors float32[n, d], for `top_k` and `keyword_pool` to read instead."""
-    return Codes(*_core.quantise_vectors(_f32(vectors), threads=threads, report=report))
+    made = _core.quantise_vectors(
+        arrays.vectors(vectors, "vectors"), threads=count(threads, "threads"), report=callback(report)
+    )
+    return Codes(*made)
 
 
 def top_k(
@@ -81,14 +71,14 @@ def top_k(
     avx512-vnni.
     """
     return _core.vector_top_k(
-        _f32(vectors),
-        _f32(queries),
-        k,
-        codes=codes,
-        ids=None if ids is None else _u32(ids),
-        simd=simd,
-        threads=threads,
-        report=report,
+        arrays.vectors(vectors, "vectors"),
+        arrays.vectors(queries, "queries"),
+        count(k, "k"),
+        codes=None if codes is None else arrays.codes(codes),
+        ids=None if ids is None else whole(ids, np.uint32, "ids"),
+        simd=text(simd, "simd"),
+        threads=count(threads, "threads"),
+        report=callback(report),
     )
 
 
@@ -107,12 +97,12 @@ def cosine_knn(
     are padded with 2**32 - 1 and scores with 0. For normalised vectors the score is the cosine.
     """
     return _core.cosine_knn(
-        _f32(vectors),
-        k,
-        exclude=None if exclude is None else _csr(exclude),
-        simd=simd,
-        threads=threads,
-        report=report,
+        arrays.vectors(vectors, "vectors"),
+        count(k, "k"),
+        exclude=None if exclude is None else arrays.rows(exclude, "exclude"),
+        simd=text(simd, "simd"),
+        threads=count(threads, "threads"),
+        report=callback(report),
     )
 
 
@@ -124,7 +114,11 @@ def keyword_means(
     Lengths are kept unless `unit` (1.9 #4). A keyword of no sentence gets zeros.
     """
     return _core.keyword_means(
-        *_csr(word_sentences), _f32(sentences), unit=unit, threads=threads, report=report
+        *arrays.rows(word_sentences, "word_sentences"),
+        arrays.vectors(sentences, "sentences"),
+        unit=flag(unit, "unit"),
+        threads=count(threads, "threads"),
+        report=callback(report),
     )
 
 
@@ -148,16 +142,16 @@ def fit_embedder(
     (Halko, Martinsson and Tropp 2011). `rounds` of it run on at most `sample` units.
     """
     return _core.fit_embedder(
-        *_csr(unit_words),
-        _u32(repeats),
-        words,
-        dims=dims,
-        idf_power=idf_power,
-        rounds=rounds,
-        sample=sample,
-        seed=seed,
-        threads=threads,
-        report=report,
+        *arrays.rows(unit_words, "unit_words"),
+        whole(repeats, np.uint32, "repeats"),
+        count(words, "words"),
+        dims=count(dims, "dims"),
+        idf_power=count(idf_power, "idf_power", 2**32 - 1),
+        rounds=count(rounds, "rounds"),
+        sample=count(sample, "sample"),
+        seed=count(seed, "seed", 2**64 - 1),
+        threads=count(threads, "threads"),
+        report=callback(report),
     )
 
 
@@ -168,7 +162,13 @@ def embed_rows(
 
     A text without a known word is a zero vector.
     """
-    return _core.embed_rows(_f32(basis), *_csr(text_words), _u32(repeats), threads=threads, report=report)
+    return _core.embed_rows(
+        arrays.vectors(basis, "basis"),
+        *arrays.rows(text_words, "text_words"),
+        whole(repeats, np.uint32, "repeats"),
+        threads=count(threads, "threads"),
+        report=callback(report),
+    )
 
 
 def keyword_pool(
@@ -190,15 +190,15 @@ def keyword_pool(
     """
     return KeywordPool(
         *_core.keyword_pool(
-            _f32(keywords),
-            *_csr(word_units),
-            _f32(units),
-            _u32(unit_tokens),
-            _f32(query),
-            limit,
-            most_seeds=most_seeds,
-            codes=codes,
-            simd=simd,
+            arrays.vectors(keywords, "keywords"),
+            *arrays.rows(word_units, "word_units"),
+            arrays.vectors(units, "units"),
+            whole(unit_tokens, np.uint32, "unit_tokens"),
+            arrays.vectors(query, "query", 1),
+            count(limit, "limit"),
+            most_seeds=None if most_seeds is None else count(most_seeds, "most_seeds"),
+            codes=None if codes is None else arrays.codes(codes),
+            simd=text(simd, "simd"),
         )
     )
 
@@ -216,9 +216,19 @@ def knng_order(
 
     The list ends with the first unit whose tokens exceed `limit` in all.
     """
-    return _core.knng_order(_f32(units), *_csr(neighbours), _u32(unit_tokens), _f32(query), limit, simd=simd)
+    return _core.knng_order(
+        arrays.vectors(units, "units"),
+        *arrays.rows(neighbours, "neighbours"),
+        whole(unit_tokens, np.uint32, "unit_tokens"),
+        arrays.vectors(query, "query", 1),
+        count(limit, "limit"),
+        simd=text(simd, "simd"),
+    )
 
 
 def fuse_ranks(lists: Sequence[ArrayLike], *, constant: float = 60.0) -> tuple[U32, F64]:
     """Reciprocal-rank fusion of ranked id lists (Cormack, Clarke and Buettcher 2009)."""
-    return _core.fuse_ranks([_u32(ids) for ids in lists], constant=constant)
+    if not isinstance(lists, list | tuple):
+        raise InputError(f"lists must be a list of ranked lists, not a {type(lists).__name__}")
+    ranked = [whole(ids, np.uint32, f"list {i} of lists") for i, ids in enumerate(lists)]
+    return _core.fuse_ranks(ranked, constant=number(constant, "constant"))

@@ -12,7 +12,8 @@ from ketrag_fast import _core
 from ketrag_fast.backends.nltk_data import digest, load
 from ketrag_fast.config import Settings
 from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
-from ketrag_fast.kernels.text import Packed, unpack
+from ketrag_fast.kernels.arrays import Packed
+from ketrag_fast.kernels.text import unpack
 from ketrag_fast.stages.published import cooccurrence, keywords
 from ketrag_fast.stages.rows import csr_out, strings, strings_out, take_rows, whole_chunks
 

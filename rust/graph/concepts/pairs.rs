@@ -69,7 +69,7 @@ impl Incidence {
         chunk_concepts.indices.iter().for_each(|&id| df[id as usize] += 1);
         let ids: Vec<u32> = (0u32..).zip(&df).filter(|(_, &df)| df >= least).map(|(id, _)| id).collect();
         let concepts = renumber(chunk_concepts, &ids)?;
-        let (chunks, positions) = concepts.view().transpose_with_positions();
+        let (chunks, positions) = concepts.view().transpose_with_positions()?;
         let after = positions.into_iter().map(|at| at + 1).collect();
         Ok(Self { ids, chunks, after, concepts })
     }

@@ -186,7 +186,7 @@ fn cut(
 fn turned(far: &Ragged, ends: Vec<u64>, asked: usize, progress: &Progress) -> Result<Ragged> {
     const PORTION: u64 = 1 << 20;
     let total = ends.last().copied().unwrap_or(0);
-    let portions = (total / PORTION).clamp(threads(asked) as u64, 16) as usize;
+    let portions = (total / PORTION).clamp(threads(asked).min(16) as u64, 16) as usize;
     let start_of = |word: usize| if word == 0 { 0 } else { ends[word - 1] };
     let parts = in_parts(ends.len(), portions, asked, |part| {
         let base = start_of(part.start);

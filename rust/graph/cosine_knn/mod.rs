@@ -8,6 +8,7 @@ use bytes::{Bytes, Memory};
 use floats::{pack, product, PANEL, ROWS};
 
 use crate::error::{Error, Result};
+use crate::memory::room;
 use crate::parallel::map_ranges_with;
 use crate::progress::Progress;
 use crate::search::best::Best;
@@ -81,7 +82,8 @@ pub fn cosine_knn(
             |(panels, best), rows| knn.band(rows, panels, best),
         )?,
     };
-    let mut all = Neighbours { ids: Vec::with_capacity(n * k), scores: Vec::with_capacity(n * k), k };
+    let size = n.saturating_mul(k);
+    let mut all = Neighbours { ids: room(size, "the neighbours")?, scores: room(size, "the neighbours")?, k };
     for row in parts.iter().flatten() {
         all.ids.extend(row.iter().map(|s| s.id));
         all.scores.extend(row.iter().map(|s| s.score));

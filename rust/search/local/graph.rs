@@ -70,7 +70,7 @@ impl<'a> EntityGraph<'a> {
             ends.indices.extend([source, target]);
             ends.indptr.push(ends.indices.len() as u64);
         }
-        Ok(Self { arrays, touching: ends.view().transpose() })
+        Ok(Self { arrays, touching: ends.view().transpose()? })
     }
 
     pub fn entities(&self) -> usize {
