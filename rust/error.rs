@@ -14,6 +14,8 @@ pub enum Error {
     Damaged(String),
     /// The operating system refused; the text carries the path.
     Io(String),
+    /// The system lets this process open or map no more files.
+    Limit(String),
     /// A defect of this package.
     Internal(String),
     /// The caller asked to stop.
@@ -57,9 +59,11 @@ pub fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Input(text) | Self::Damaged(text) | Self::Io(text) | Self::Internal(text) => {
-                f.write_str(text)
-            }
+            Self::Input(text)
+            | Self::Damaged(text)
+            | Self::Io(text)
+            | Self::Limit(text)
+            | Self::Internal(text) => f.write_str(text),
             Self::Cancelled => f.write_str("cancelled"),
             Self::Deadline => f.write_str("the deadline of this call has passed"),
         }

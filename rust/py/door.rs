@@ -16,6 +16,7 @@ pub fn to_python(error: Error) -> PyErr {
         Error::Input(_) => "InputError",
         Error::Damaged(_) => "IndexDamaged",
         Error::Io(_) => "IndexDamaged",
+        Error::Limit(_) => "TooManyFiles",
         Error::Internal(_) => "InternalError",
         Error::Cancelled => "Cancelled",
         Error::Deadline => "DeadlineExceeded",

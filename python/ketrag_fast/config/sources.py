@@ -10,6 +10,7 @@ from typing import Any
 from ketrag_fast.config.catalogue import catalogue, known, names, parse
 from ketrag_fast.config.settings import Settings
 from ketrag_fast.errors import ConfigError
+from ketrag_fast.regular import read_regular
 
 PREFIX = "KETRAG_"
 OTHER_VARIABLES = frozenset(
@@ -65,7 +66,7 @@ def from_file(path: Path | None) -> dict[str, Any]:
 
     wanted = Path(DEFAULT_FILE) if path is None else path
     try:
-        data = wanted.read_bytes()
+        data = read_regular(wanted)
     except FileNotFoundError:
         if path is None:
             return {}
@@ -74,7 +75,7 @@ def from_file(path: Path | None) -> dict[str, Any]:
         raise ConfigError(f"cannot read {wanted}: {error.strerror}") from None
     try:
         table = tomllib.loads(data.decode("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{wanted} is not TOML: {error}") from None
     found: dict[str, Any] = {}
     for key, value in table.items():

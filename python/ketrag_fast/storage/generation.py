@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from ketrag_fast._core import MappedFile
 from ketrag_fast.errors import IndexDamaged, IndexIncompatible, IndexMissing, KetragError
+from ketrag_fast.regular import read_regular
 from ketrag_fast.storage import blocks, checksum
 from ketrag_fast.storage.arrays import Arrays, check_file
 from ketrag_fast.storage.durable import (
@@ -109,7 +110,7 @@ def check_stage(folder: Path, record: StageRecord, *, full: bool) -> None:
 def current_number(layout: Layout) -> int | None:
     """The number in CURRENT; None if the file is lost or makes no sense."""
     try:
-        text = layout.current.read_text("ascii").strip()
+        text = read_regular(layout.current).decode("ascii").strip()
     except (OSError, UnicodeDecodeError):
         return None
     numbers = [number for number in layout.generations() if layout.generation(number).name == text]
@@ -191,7 +192,7 @@ def publish(
             checksum=checksum.NAME,
             models=models or {},
         )
-        write_json(aside / MANIFEST, manifest.to_json())
+        write_json(aside / MANIFEST, manifest.sealed())
         sync_folder(aside)
         move_folder(aside, layout.generation(number))
         make_current(layout, number)
