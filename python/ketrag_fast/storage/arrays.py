@@ -41,7 +41,6 @@ _UNREADABLE = (
     EOFError,
     OverflowError,
     RecursionError,
-    MemoryError,
 )
 """What NumPy raises at headers that are altered: it parses them as Python's literals."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ketrag_fast.errors import IndexDamaged, IndexIncompatible
 from ketrag_fast.regular import read_regular
-from ketrag_fast.storage.checksum import text_digest
+from ketrag_fast.storage.checksum import NAME, text_digest
 from ketrag_fast.storage.faults import unreadable
 from ketrag_fast.storage.layout import FORMAT
 from ketrag_fast.storage.records import REPAIR, FileRecord, count, text
@@ -20,8 +20,19 @@ SCHEMA = "ketrag/manifest/1"
 STAGE_SCHEMA = "ketrag/stage/1"
 SEAL = "seal"
 _KNOWN = frozenset(
-    ("schema", "format", "generation", "created", "version", "checksum", "settings", "documents", "stages")
-    + ("models", "digest")
+    [
+        "schema",
+        "format",
+        "generation",
+        "created",
+        "version",
+        "checksum",
+        "settings",
+        "documents",
+        "stages",
+        "models",
+        "digest",
+    ]
 )
 
 
@@ -155,6 +166,8 @@ def seal_of(data: Mapping[str, Any]) -> str:
 def _require_seal(data: Mapping[str, Any]) -> None:
     """ValueError where an entry was changed. Earlier versions wrote no seal, and no other entries."""
     if SEAL in data:
+        if data["checksum"] != NAME:
+            return  # another version's: it cannot be opened anyway, and `open_generation` says why
         if data[SEAL] != seal_of(data):
             raise ValueError("an entry is altered: the seal does not match")
     elif not data.keys() <= _KNOWN:
