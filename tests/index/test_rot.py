@@ -78,7 +78,7 @@ def test_any_flip_in_the_tables_is_repaired_or_a_typed_error(index: Path) -> Non
     whole = (index / "index.sqlite").read_bytes()
     kept = {path: path.read_bytes() for path in index.rglob("*") if path.is_file()}
     typed = 0
-    for changed in flips(whole, 120):
+    for changed in flips(whole, 24):
         for path in index.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         for path, data in kept.items():
