@@ -31,7 +31,7 @@ from ketrag_fast.storage.durable import (
     sync_folder,
     write_json,
 )
-from ketrag_fast.storage.faults import writing
+from ketrag_fast.storage.faults import unreadable, writing
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import Manifest, StageRecord, content_digest, read_manifest
 from ketrag_fast.storage.records import REPAIR, path_of
@@ -111,8 +111,12 @@ def current_number(layout: Layout) -> int | None:
     """The number in CURRENT; None if the file is lost or makes no sense."""
     try:
         text = read_regular(layout.current).decode("ascii").strip()
-    except (OSError, UnicodeDecodeError):
+    except UnicodeDecodeError:
         return None
+    except OSError as error:
+        if isinstance(unreadable(error, layout.current), IndexDamaged):
+            return None
+        raise unreadable(error, layout.current) from error
     numbers = [number for number in layout.generations() if layout.generation(number).name == text]
     return numbers[0] if numbers else None
 
