@@ -165,9 +165,9 @@ import os, resource, sys
 from ketrag_fast import Index, KetragError
 with Index.open(sys.argv[1]) as opened:
     opened.retrieve("Fram?")
-seen = set()
+seen, held = set(), len(os.listdir("/proc/self/fd"))
 for free in range(1, 12):
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + free - 2, 4096))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (held + free - 2, 4096))
     try:
         with Index.open(sys.argv[1]) as opened:
             opened.retrieve("Fram?")
