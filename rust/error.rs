@@ -16,6 +16,8 @@ pub enum Error {
     Io(String),
     /// Memory that this machine cannot give; the text says for what, and how much.
     Memory(String),
+    /// The system lets this process open or map no more files.
+    Limit(String),
     /// A defect of this package.
     Internal(String),
     /// The caller asked to stop.
@@ -63,6 +65,7 @@ impl fmt::Display for Error {
             | Self::Damaged(text)
             | Self::Io(text)
             | Self::Memory(text)
+            | Self::Limit(text)
             | Self::Internal(text) => f.write_str(text),
             Self::Cancelled => f.write_str("cancelled"),
             Self::Deadline => f.write_str("the deadline of this call has passed"),

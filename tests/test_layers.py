@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 PYTHON = ROOT / "python" / "ketrag_fast"
 RUST = ROOT / "rust"
 
-P0 = {"keys", "errors", "types", "progress", "config"}
+P0 = {"keys", "errors", "types", "progress", "regular", "config"}
 P1 = {"storage", "backends", "tasks", "extraction"}
 P2 = {"stages", "channels"}
 KERNELS = {"_core", "kernels"}
@@ -25,6 +25,8 @@ PARTS: dict[str, set[str]] = {
     "errors": {"keys"},
     "types": {"errors"},
     "progress": {"errors", "types"},
+    # Reads a small file that may be a pipe or a device.
+    "regular": set(),
     "config": P0,
     "kernels": P0 | {"_core"},
     # The oracle of the walk takes words as the index cut them, as it takes the arrays.

@@ -73,6 +73,12 @@ class IndexLocked(KetragError):
     code = "index_locked"
 
 
+class TooManyFiles(KetragError):
+    """The system lets this process open no more files."""
+
+    code = "too_many_files"
+
+
 class StorageFull(KetragError):
     """The disk is full."""
 

@@ -17,6 +17,7 @@ pub fn to_python(error: Error) -> PyErr {
         Error::Damaged(_) => "IndexDamaged",
         Error::Io(_) => "IndexDamaged",
         Error::Memory(_) => "OutOfMemory",
+        Error::Limit(_) => "TooManyFiles",
         Error::Internal(_) => "InternalError",
         Error::Cancelled => "Cancelled",
         Error::Deadline => "DeadlineExceeded",

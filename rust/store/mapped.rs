@@ -16,6 +16,11 @@ use std::sync::{Arc, OnceLock};
 /// Blocks that a thread verifies at a time; files of fewer are verified by the caller's thread alone.
 const RUN: usize = 32;
 
+/// Of the system's numbers of errors those that say nothing about a file: ENOMEM, EMFILE, ENFILE.
+const NO_MEMORY: i32 = 12;
+const PROCESS_FILES: i32 = 24;
+const SYSTEM_FILES: i32 = 23;
+
 /// Where the hashes of a file's blocks lie: in another file, from a place on.
 #[derive(Debug, Clone)]
 pub struct Tree {
@@ -46,7 +51,16 @@ impl MappedFile {
         tree: Option<Tree>,
     ) -> Result<Self> {
         let name = path.display().to_string();
-        let failed = |e: std::io::Error| Error::damaged(format!("cannot read {name}: {e}"));
+        let failed = |e: std::io::Error| match e.raw_os_error() {
+            Some(NO_MEMORY) => Error::Memory(format!("cannot map {name}: {e}")),
+            Some(PROCESS_FILES | SYSTEM_FILES) => Error::Limit(format!("cannot open {name}: {e}")),
+            _ => Error::damaged(format!("cannot read {name}: {e}")),
+        };
+        // A pipe in the place of a file would be waited for.
+        let about = std::fs::metadata(path).map_err(failed)?;
+        if !about.is_file() {
+            return Err(Error::damaged(format!("{name} is not a regular file")));
+        }
         let file = File::open(path).map_err(failed)?;
         let found = file.metadata().map_err(failed)?.len();
         if let Some(bytes) = bytes.filter(|&bytes| bytes != found) {

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import stat
+import errno
 import tomllib
 from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.errors import ConfigError
+from ketrag_fast.regular import read_regular
 
 _MOST: Final = 4_000_000
 
@@ -16,18 +16,17 @@ _MOST: Final = 4_000_000
 def read_toml(path: Path) -> dict[str, Any]:
     """The table of a TOML file. FileNotFoundError where there is none, else ConfigError with the reason."""
     try:
-        # Opening a pipe would wait for who writes to it.
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        with os.fdopen(handle, "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise ConfigError(f"{path} is no regular file", hint="name a file of settings (TOML)")
-            data = file.read(_MOST + 1)
+        data = read_regular(path, _MOST)
     except FileNotFoundError:
         raise
     except OSError as error:
+        if error.errno == errno.EINVAL:
+            raise ConfigError(f"{path} is no regular file", hint="name a file of settings (TOML)") from None
+        if error.errno == errno.EFBIG:
+            raise ConfigError(
+                f"{path} has more than {_MOST:,} bytes, too many for a file of settings"
+            ) from None
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    if len(data) > _MOST:
-        raise ConfigError(f"{path} has more than {_MOST:,} bytes, too many for a file of settings")
     try:
         return tomllib.loads(data.decode("utf-8-sig"))
     except RecursionError:

@@ -80,6 +80,9 @@ class SharedSettings:
         None, "folder of NLTK's data; none looks in its usual places", concerns="run", topic="build"
     )
     fallback_encoding: str = setting("cp1252", "for files that are not UTF-8", concerns="read")
+    follow_links: bool = setting(
+        False, "follow links that lead out of a source folder", concerns="run", topic="build"
+    )
     mode: str = setting(
         "auto",
         "how passages are ranked; auto is the best that the index allows",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -64,12 +65,15 @@ def split_sources(sources: Sources) -> tuple[list[str], list[Document] | None]:
     return paths, documents
 
 
-def ingest(tables: Tables, sources: Sources, settings: Settings, meter: Meter, *, replace: bool) -> Ingested:
+def ingest(
+    tables: Tables, sources: Sources, settings: Settings, meter: Meter, *, replace: bool, anew: bool = False
+) -> Ingested:
     """Reads every registered source again, in one transaction: all of it counts, or nothing.
 
     New sources are registered first; one that is not there is an error before anything changes.
     With `replace` the sources given are the only ones. Documents handed over by a program stay until
-    then, and one that comes again with the same id takes the old one's place.
+    then, and one that comes again with the same id takes the old one's place. With `anew` what is stored
+    is compared with its own hash, and where it is altered, stored again from its source.
     """
     paths, documents = split_sources(sources)
     for path in paths:
@@ -82,7 +86,11 @@ def ingest(tables: Tables, sources: Sources, settings: Settings, meter: Meter, *
         for kind, label, spec in given:
             tables.add_source(kind, label, spec)
         wanted = {(kind, spec) for kind, _, spec in given}
-        state = _State(tables, tables.known(), settings, meter, Ingested())
+        known = tables.known()
+        if anew:
+            for name in tables.altered().values():
+                known[name] = dataclasses.replace(known[name], content="")
+        state = _State(tables, known, settings, meter, Ingested())
         dropped = []
         for source in tables.sources():
             if replace and (source.kind, source.spec) not in wanted:
@@ -116,7 +124,7 @@ def read_only(sources: Sources, settings: Settings) -> Iterator[Item]:
     seen: set[str] = set()
     read: set[str] = set()
     for path in paths:
-        found = find(_absolute(path))
+        found = find(_absolute(path), follow=settings.follow_links)
         yield from found.failures
         for name, place in found.files:
             reader = reader_for(place.suffix)
@@ -164,7 +172,7 @@ def _absolute(spec: str) -> str:
 
 
 def _read_files(state: _State, source: SourceRow) -> None:
-    found = find(source.spec)
+    found = find(source.spec, follow=state.settings.follow_links)
     if found.missing:
         state.done.warnings.append(f"the source {source.label} is gone, and its documents with it")
     for failure in found.failures:

@@ -102,7 +102,7 @@ def build(
             with tables.transaction():
                 tables.set_settings(build_settings(resolved.settings))
             meter = Meter("read", callback, "documents")
-            read = ingest(tables, sources, resolved.settings, meter, replace=replace)
+            read = ingest(tables, sources, resolved.settings, meter, replace=replace, anew=rebuild)
             if meter.finish() is False:
                 raise Cancelled("stopped after reading the sources")
             limit = SpendingLimit(resolved.settings.limit_usd)
@@ -185,6 +185,7 @@ class Build:
             stored = base.manifest
             same = (dict(stored.settings), dict(stored.documents)) == (kept, about)
             if same and stored.models.get("llm") == self._models().get("llm"):
+                self._empty_work()  # a build that was killed after its publication leaves it filled
                 return self._report(stored.generation, stored.digest, read, done, changed=False)
         manifest = publish(
             self.layout,
@@ -194,9 +195,15 @@ class Build:
             version=_package_version(),
             models=self._models(),
         )
-        for leftover in self.layout.work.iterdir():
-            discard_folder(leftover)
+        self._empty_work()
         return self._report(manifest.generation, manifest.digest, read, done, changed=True)
+
+    def _empty_work(self) -> None:
+        for leftover in self.layout.work.iterdir():
+            if leftover.is_dir() and not leftover.is_symlink():
+                discard_folder(leftover)
+            else:
+                leftover.unlink(missing_ok=True)
 
     def _models(self) -> dict[str, Any]:
         models: dict[str, Any] = {}

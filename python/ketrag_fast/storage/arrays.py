@@ -25,6 +25,7 @@ from ketrag_fast._core import MappedFile
 from ketrag_fast.errors import IndexDamaged, InputError
 from ketrag_fast.storage import blocks
 from ketrag_fast.storage.checksum import file_digest, file_hashes
+from ketrag_fast.storage.faults import unreadable
 from ketrag_fast.storage.records import RAW, REPAIR, FileRecord, path_of
 
 Array = NDArray[Any]
@@ -32,6 +33,16 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _KINDS = "biuf"
 _WRITERS = 4
 _LONGEST_HEADER = 1 << 12
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    TypeError,
+    SyntaxError,
+    EOFError,
+    OverflowError,
+    RecursionError,
+)
+"""What NumPy raises at headers that are altered: it parses them as Python's literals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +111,7 @@ def check_file(path: Path, record: FileRecord, *, full: bool) -> None:
         if full and file_digest(path) != record.digest:
             raise IndexDamaged(f"{path} is altered: its checksum does not match", hint=REPAIR)
     except OSError as error:
-        raise IndexDamaged(f"cannot read {path}: {error.strerror}", hint=REPAIR) from error
+        raise unreadable(error, path) from error
 
 
 def map_array(path: Path, record: FileRecord) -> Array:
@@ -114,7 +125,7 @@ def map_array(path: Path, record: FileRecord) -> Array:
             array.flags.writeable = False
         else:
             array = npy.open_memmap(path, mode="r").view(np.ndarray)
-    except (OSError, ValueError, EOFError) as error:
+    except _UNREADABLE as error:
         raise IndexDamaged(f"cannot read {path}: {error}", hint=REPAIR) from error
     return _as_recorded(array, path, record)
 
@@ -132,7 +143,7 @@ def view_array(path: Path, record: FileRecord, file: MappedFile) -> Array:
         if fortran or dtype.hasobject:
             raise ValueError("not in C order, or of objects")
         array: Array = np.frombuffer(data[head.tell() :], dtype).reshape(shape)
-    except (OSError, ValueError, EOFError) as error:
+    except _UNREADABLE as error:
         raise IndexDamaged(f"cannot read {path}: {error}", hint=REPAIR) from error
     return _as_recorded(array, path, record)
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from ketrag_fast import _core
 from ketrag_fast.errors import IndexDamaged
+from ketrag_fast.regular import read_regular
 from ketrag_fast.storage.checksum import file_hashes
 from ketrag_fast.storage.durable import link_or_copy, write_file
 from ketrag_fast.storage.records import FileRecord, path_of
@@ -54,7 +55,7 @@ def carry(source: Path, target: Path, files: Mapping[str, FileRecord]) -> None:
 
 def _right(path: Path, files: Mapping[str, FileRecord]) -> bool:
     try:
-        data = path.read_bytes()
+        data = read_regular(path, 1 << 32)
     except OSError:
         return False
     found = places(files)

@@ -23,9 +23,13 @@ def file_hashes(path: Path) -> tuple[str, bytes]:
 
 def text_digest(parts: Iterable[str]) -> str:
     """Lower-hex hash of some texts, each closed by its length, so that no two lists run together."""
+    return bytes_digest(part.encode("utf-8") for part in parts)
+
+
+def bytes_digest(parts: Iterable[bytes]) -> str:
+    """The same of texts as UTF-8."""
     state = hashlib.blake2b(digest_size=32)
-    for part in parts:
-        data = part.encode("utf-8")
+    for data in parts:
         state.update(len(data).to_bytes(8, "little"))
         state.update(data)
     return state.hexdigest()

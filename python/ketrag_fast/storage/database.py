@@ -3,20 +3,69 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from ketrag_fast.storage.faults import writing
+from ketrag_fast.storage.faults import damaged, typed, writing
+
+
+class Cursor(sqlite3.Cursor):
+    """Its errors are the package's: a file that was altered may fail at any row."""
+
+    connection: Connection
+
+    def execute(self, sql: str, parameters: Any = (), /) -> Self:
+        """As sqlite3's."""
+        with writing(self.connection.path):
+            return super().execute(sql, parameters)
+
+    def executemany(self, sql: str, rows: Iterable[Any], /) -> Self:
+        """As sqlite3's."""
+        with writing(self.connection.path):
+            return super().executemany(sql, rows)
+
+    def fetchone(self) -> Any:
+        """As sqlite3's."""
+        with writing(self.connection.path):
+            return super().fetchone()
+
+    def fetchall(self) -> list[Any]:
+        """As sqlite3's."""
+        with writing(self.connection.path):
+            return super().fetchall()
+
+    def __next__(self) -> Any:
+        try:
+            return super().__next__()
+        except sqlite3.Error as error:
+            raise typed(error, self.connection.path) or error from error
+
+
+class Connection(sqlite3.Connection):
+    """A connection whose statements fail with the package's errors."""
+
+    path: Path
+
+    def execute(self, sql: str, parameters: Any = (), /) -> Cursor:
+        """As sqlite3's."""
+        return self.cursor(Cursor).execute(sql, parameters)
+
+    def executemany(self, sql: str, rows: Iterable[Any], /) -> Cursor:
+        """As sqlite3's."""
+        return self.cursor(Cursor).executemany(sql, rows)
 
 
 def connect(path: Path, synchronous: Literal["NORMAL", "FULL"]) -> sqlite3.Connection:
     """An open file with a write-ahead log. FULL keeps the last change through a power cut; NORMAL may undo
     it, and never tears one.
     """
-    db = sqlite3.connect(path, isolation_level=None)
+    if path.exists() and not path.is_file():  # a pipe or a device would be waited for
+        raise damaged(path, "not a regular file")
+    db = sqlite3.connect(path, isolation_level=None, factory=Connection)
+    db.path = path
     try:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute(f"PRAGMA synchronous = {synchronous}")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ketrag_fast.errors import IndexDamaged, IndexLocked, KetragError, ReadOnly, StorageFull
+from ketrag_fast.errors import IndexDamaged, IndexLocked, KetragError, ReadOnly, StorageFull, TooManyFiles
+from ketrag_fast.storage.records import REPAIR
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG} if hasattr(errno, "EDQUOT") else {errno.ENOSPC})
 _DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
@@ -20,6 +22,8 @@ def typed(error: OSError | sqlite3.Error, path: Path) -> KetragError | None:
     if isinstance(error, sqlite3.Error):
         return _typed_sqlite(error, path)
     place = error.filename or path
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return too_many_files(place)
     if error.errno in _FULL:
         return StorageFull(
             f"no space left to write {place}",
@@ -49,16 +53,52 @@ def _typed_sqlite(error: sqlite3.Error, path: Path) -> KetragError | None:
             f"no space left to write {path}, or its disk fails ({error})",
             hint="free some space and run the same command again: it goes on from there",
         )
+    if primary == sqlite3.SQLITE_CANTOPEN and _no_descriptor():
+        return too_many_files(path)
     if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN):
         return ReadOnly(f"cannot write {path}: {error}", hint="choose another folder with -i/--index")
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return IndexLocked(f"another process is writing {path}", hint="wait for it to end")
     if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return IndexDamaged(
-            f"{path} is damaged: {error}",
-            hint="move the folder away and index the sources again; its generations stay readable",
-        )
-    return None
+        return damaged(path, error)
+    if isinstance(error, sqlite3.ProgrammingError):
+        return None  # a defect of the caller's
+    # What is left (a constraint that does not hold, a text that is none, a table that is gone) is what our
+    # own statements meet only in a file that was altered.
+    return damaged(path, error)
+
+
+def unreadable(error: OSError, path: Path) -> KetragError:
+    """For a file of a generation that cannot be read; that no file can be opened is no damage."""
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return too_many_files(path)
+    return IndexDamaged(f"cannot read {path}: {error.strerror}", hint=REPAIR)
+
+
+def damaged(path: Path, what: object) -> IndexDamaged:
+    """The tables of an index cannot be used as they are."""
+    return IndexDamaged(
+        f"{path} is damaged: {what}",
+        hint="`ketrag doctor` says what is wrong; index the sources into a new folder, or put back a copy of "
+        "this file. What is published stays readable",
+    )
+
+
+def too_many_files(place: object) -> TooManyFiles:
+    """Of no file's fault."""
+    return TooManyFiles(
+        f"cannot open {place}: this process may open no more files",
+        hint="raise the limit (`ulimit -n`), or close what else is open; the index is not damaged",
+    )
+
+
+def _no_descriptor() -> bool:
+    """SQLite says only that it cannot open: whether no file at all can be."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        return error.errno in (errno.EMFILE, errno.ENFILE)
+    return False
 
 
 @contextmanager

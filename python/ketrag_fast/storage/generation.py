@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from ketrag_fast._core import MappedFile
 from ketrag_fast.errors import IndexDamaged, IndexIncompatible, IndexMissing, KetragError
+from ketrag_fast.regular import read_regular
 from ketrag_fast.storage import blocks, checksum
 from ketrag_fast.storage.arrays import Arrays, check_file
 from ketrag_fast.storage.durable import (
@@ -30,7 +31,7 @@ from ketrag_fast.storage.durable import (
     sync_folder,
     write_json,
 )
-from ketrag_fast.storage.faults import writing
+from ketrag_fast.storage.faults import unreadable, writing
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import Manifest, StageRecord, content_digest, read_manifest
 from ketrag_fast.storage.records import REPAIR, path_of
@@ -109,9 +110,13 @@ def check_stage(folder: Path, record: StageRecord, *, full: bool) -> None:
 def current_number(layout: Layout) -> int | None:
     """The number in CURRENT; None if the file is lost or makes no sense."""
     try:
-        text = layout.current.read_text("ascii").strip()
-    except (OSError, UnicodeDecodeError):
+        text = read_regular(layout.current).decode("ascii").strip()
+    except UnicodeDecodeError:
         return None
+    except OSError as error:
+        if isinstance(unreadable(error, layout.current), IndexDamaged):
+            return None
+        raise unreadable(error, layout.current) from error
     numbers = [number for number in layout.generations() if layout.generation(number).name == text]
     return numbers[0] if numbers else None
 
@@ -191,7 +196,7 @@ def publish(
             checksum=checksum.NAME,
             models=models or {},
         )
-        write_json(aside / MANIFEST, manifest.to_json())
+        write_json(aside / MANIFEST, manifest.sealed())
         sync_folder(aside)
         move_folder(aside, layout.generation(number))
         make_current(layout, number)

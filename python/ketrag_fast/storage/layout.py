@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ketrag_fast.errors import IndexMissing, ReadOnly
-from ketrag_fast.storage.faults import writing
+from ketrag_fast.storage.faults import unreadable, writing
 
 FORMAT = 1
 """The format of everything in the folder; a reader refuses a newer one."""
@@ -57,6 +57,8 @@ class Layout:
             names = [entry.name for entry in self.root.iterdir()]
         except (FileNotFoundError, NotADirectoryError):
             return []
+        except OSError as error:
+            raise unreadable(error, self.root) from error
         return sorted(int(m[1]) for name in names if (m := _GENERATION.fullmatch(name)))
 
     def exists(self) -> bool:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from filelock import FileLock, Timeout
 
 from ketrag_fast.errors import IndexLocked
+from ketrag_fast.regular import read_regular
 from ketrag_fast.storage.faults import writing
 from ketrag_fast.storage.layout import Layout
 
@@ -41,7 +42,7 @@ def builder_lock(layout: Layout) -> Iterator[None]:
 
 def _owner(layout: Layout) -> str:
     try:
-        owner = json.loads(layout.owner.read_text("utf-8"))
+        owner = json.loads(read_regular(layout.owner))
         return f" (process {int(owner['pid'])} on {owner['host']})"
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return ""

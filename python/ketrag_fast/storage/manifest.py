@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ketrag_fast.errors import IndexDamaged, IndexIncompatible
-from ketrag_fast.storage.checksum import text_digest
+from ketrag_fast.regular import read_regular
+from ketrag_fast.storage.checksum import NAME, text_digest
+from ketrag_fast.storage.faults import unreadable
 from ketrag_fast.storage.layout import FORMAT
-from ketrag_fast.storage.records import REPAIR, FileRecord
+from ketrag_fast.storage.records import REPAIR, FileRecord, count, text
 
 SCHEMA = "ketrag/manifest/1"
 STAGE_SCHEMA = "ketrag/stage/1"
+SEAL = "seal"
+_KNOWN = frozenset(
+    [
+        "schema",
+        "format",
+        "generation",
+        "created",
+        "version",
+        "checksum",
+        "settings",
+        "documents",
+        "stages",
+        "models",
+        "digest",
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +69,11 @@ class StageRecord:
             if not name.isidentifier():  # a name is a file in this folder and never a path
                 raise ValueError(f"{name!r} is no name for an array")
         return cls(
-            str(data["name"]), int(data["version"]), str(data["fingerprint"]), float(data["seconds"]), files
+            text(data["name"]),
+            count(data["version"]),
+            text(data["fingerprint"]),
+            _seconds(data["seconds"]),
+            files,
         )
 
 
@@ -87,6 +110,11 @@ class Manifest:
             "digest": self.digest,
         }
 
+    def sealed(self) -> dict[str, Any]:
+        """The manifest.json with the hash of all its entries: `digest` covers the files alone."""
+        data = self.to_json()
+        return {**data, SEAL: seal_of(data)}
+
     @classmethod
     def from_json(cls, data: Any) -> Manifest:
         """Raises KeyError, TypeError, ValueError or AttributeError where it makes no sense."""
@@ -95,15 +123,15 @@ class Manifest:
             if not stage.name.isidentifier():
                 raise ValueError(f"{stage.name!r} is no name for a stage")
         return cls(
-            generation=int(data["generation"]),
-            created=str(data["created"]),
-            version=str(data["version"]),
-            settings=dict(data["settings"]),
+            generation=count(data["generation"]),
+            created=text(data["created"]),
+            version=text(data["version"]),
+            settings=_object(data["settings"]),
             stages={stage.name: stage for stage in stages},
-            documents=dict(data["documents"]),
-            digest=str(data["digest"]),
-            checksum=str(data["checksum"]),
-            models=dict(data.get("models", {})),
+            documents=_object(data["documents"]),
+            digest=text(data["digest"]),
+            checksum=text(data["checksum"]),
+            models={k: _object(v) for k, v in _object(data.get("models", {})).items()},
         )
 
 
@@ -117,22 +145,56 @@ def read_manifest(path: Path) -> Manifest:
     """The manifest at `path`; IndexDamaged or IndexIncompatible where it cannot be used."""
     data = read_json(path)
     try:
-        found = int(data["format"])
+        found = count(data["format"])
         if found > FORMAT:
             raise IndexIncompatible(
                 f"{path.parent} has format {found}; this version reads up to {FORMAT}",
                 hint="use a newer ketrag-fast, or build the index anew in another folder",
             )
+        _require_seal(data)
         return Manifest.from_json(data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise IndexDamaged(f"{path} makes no sense: {error!r}", hint=REPAIR) from error
 
 
+def seal_of(data: Mapping[str, Any]) -> str:
+    """A hash of all entries of a manifest but the seal itself."""
+    rest = {name: value for name, value in data.items() if name != SEAL}
+    return text_digest([json.dumps(rest, sort_keys=True, allow_nan=False)])
+
+
+def _require_seal(data: Mapping[str, Any]) -> None:
+    """ValueError where an entry was changed. Earlier versions wrote no seal, and no other entries."""
+    if SEAL in data:
+        if data["checksum"] != NAME:
+            return  # another version's: it cannot be opened anyway, and `open_generation` says why
+        if data[SEAL] != seal_of(data):
+            raise ValueError("an entry is altered: the seal does not match")
+    elif not data.keys() <= _KNOWN:
+        raise ValueError(f"unknown entries: {sorted(data.keys() - _KNOWN)}")
+
+
+def _seconds(value: Any) -> float:
+    if type(value) not in (int, float) or not 0 <= value < math.inf:
+        raise ValueError(f"{value!r} is no time")
+    return float(value)
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{value!r} is no object")
+    return value
+
+
 def read_json(path: Path) -> Any:
     """A JSON file of the index, or IndexDamaged."""
     try:
-        return json.loads(path.read_bytes())
+        return json.loads(read_regular(path), parse_constant=_no_number)
     except OSError as error:
-        raise IndexDamaged(f"cannot read {path}: {error.strerror}", hint=REPAIR) from error
+        raise unreadable(error, path) from error
     except (ValueError, RecursionError) as error:
         raise IndexDamaged(f"{path} is not JSON: {error}", hint=REPAIR) from error
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")

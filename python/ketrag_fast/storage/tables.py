@@ -13,9 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ketrag_fast.errors import IndexIncompatible
-from ketrag_fast.storage.checksum import text_digest
+from ketrag_fast.errors import IndexDamaged, IndexIncompatible
+from ketrag_fast.storage.checksum import bytes_digest, text_digest
 from ketrag_fast.storage.database import Database
+from ketrag_fast.storage.faults import damaged
 from ketrag_fast.storage.layout import FORMAT
 from ketrag_fast.types import Document, Failure
 
@@ -85,6 +86,7 @@ class Tables(Database):
 
     def __init__(self, path: Path) -> None:
         # A power cut may undo the last transaction; sources are read again anyway.
+        self._verified = -1
         super().__init__(path, "NORMAL", partial(_prepare, path))
 
     def sources(self) -> list[SourceRow]:
@@ -106,7 +108,40 @@ class Tables(Database):
     def known(self) -> dict[str, Known]:
         """All documents by id."""
         rows = self._db.execute("SELECT id, key, source, place, content FROM documents")
-        return {row[0]: Known(*row[1:]) for row in rows}
+        found = {row[0]: Known(*row[1:]) for row in rows}
+        for name, known in found.items():
+            numbers = (known.key, known.source, known.place)
+            if (
+                not isinstance(name, str)
+                or not isinstance(known.content, str)
+                or set(map(type, numbers)) != {int}
+            ):
+                raise damaged(self.path, f"the row of document {name!r} makes no sense")
+        return found
+
+    def altered(self) -> dict[int, str]:
+        """The documents (key to id) whose stored payload does not give their stored hash."""
+        query = (
+            "SELECT key, id, CAST(content AS BLOB), CAST(id AS BLOB), CAST(title AS BLOB), "
+            " CAST(text AS BLOB), CAST(metadata AS BLOB) FROM documents ORDER BY source, place"
+        )
+        rows = self._db.execute(query)
+        return {key: name for key, name, content, *parts in rows if bytes_digest(parts).encode() != content}
+
+    def verify(self) -> None:
+        """IndexDamaged where the text of a document is not as it was read. Counted once for each change."""
+        changes = self._db.total_changes
+        if self._verified == changes:
+            return
+        wrong = sorted(map(repr, self.altered().values()))
+        if wrong:
+            more = f" and {len(wrong) - 3:,} more" if len(wrong) > 3 else ""
+            raise IndexDamaged(
+                f"{self.path} is damaged: what is stored of {', '.join(wrong[:3])}{more} is altered",
+                hint="`ketrag index --rebuild` reads the sources again and stores them anew; documents that "
+                "a program handed over must be handed over again",
+            )
+        self._verified = changes
 
     def insert(self, document: Document, source: int, place: int, content: str) -> None:
         """A new document."""
@@ -177,12 +212,14 @@ class Tables(Database):
         """One text column (`id`, `title`, `text` or `metadata`) as UTF-8, in document order."""
         if name not in ("id", "title", "text", "metadata"):
             raise ValueError(f"there is no column {name!r} of documents")
+        self.verify()
         query = f"SELECT CAST({name} AS BLOB) FROM documents ORDER BY source, place"  # noqa: S608 - checked above
         for (value,) in self._db.execute(query):
             yield value
 
     def documents(self) -> Iterator[Document]:
-        """All documents, in order."""
+        """All documents, in order. IndexDamaged where one is not as it was read."""
+        self.verify()
         rows = self._db.execute("SELECT id, text, title, metadata FROM documents ORDER BY source, place")
         for name, text, title, metadata in rows:
             yield Document(name, text, title, json.loads(metadata))

@@ -369,7 +369,7 @@ def test_tables_round_trip(layout: Layout) -> None:
         tables.add_source("path", "docs again", "/docs")
         tables.add_source("documents", "documents", "")
         tables.insert(DOCUMENT, 2, 0, content_of(DOCUMENT))
-        tables.insert(Document("z", "first by source"), 1, 5, "z")
+        tables.insert(Document("z", "first by source"), 1, 5, content_of(Document("z", "first by source")))
         tables.set_settings({"knn_k": 0, "max_df_ratio": None, "cut": "windows"})
         tables.set_failures([Failure("x", "document", "bad")])
         tables.add_run("2026-01-01T00:00:00+00:00", 1.5, 1, True, "{}")

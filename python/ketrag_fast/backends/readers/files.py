@@ -36,23 +36,28 @@ def is_glob(spec: str) -> bool:
     return glob.has_magic(spec) and not os.path.lexists(spec)
 
 
-def find(spec: str) -> Found:
+def find(spec: str, *, follow: bool = False) -> Found:
     """All files of a source. Hidden ones and the folders of indexes are passed over.
 
-    A folder in the layout of a data set (corpus.jsonl beside queries.jsonl) is its corpus alone.
+    A folder in the layout of a data set (corpus.jsonl beside queries.jsonl) is its corpus alone. Links are
+    followed where they lead to a place inside the source (for a glob: inside the folder before its first
+    pattern), around loops once; those that lead out of it are failures unless `follow`.
     """
     if is_glob(spec):
-        return _glob(spec)
+        return _glob(spec, follow)
     path = Path(spec)
     if path.is_dir():
         if all((path / name).is_file() for name in _DATA_SET):
             return Found(((_DATA_SET[0], path / _DATA_SET[0]),))
         walk = _Walk()
-        _folder(path, "", walk)
+        _folder(path, "", walk, None if follow else path)
         while walk.links:  # real folders first, so that a file has its real path where it has one
             links, walk.links = sorted(walk.links), []
             for prefix, target in links:
-                _folder(target, prefix, walk)
+                if follow or _inside(target, path):
+                    _folder(target, prefix, walk, None if follow else path)
+                else:
+                    walk.failures.append(_outside(prefix.rstrip("/")))
         return _sorted(walk)
     if not os.path.lexists(spec):
         return Found((), missing=True)
@@ -62,7 +67,7 @@ def find(spec: str) -> Found:
     return Found(((name, path),))
 
 
-def _folder(folder: Path, prefix: str, walk: _Walk) -> None:
+def _folder(folder: Path, prefix: str, walk: _Walk, root: Path | None) -> None:
     pending = [(folder, prefix)]
     while pending:
         here, start = pending.pop()
@@ -87,6 +92,8 @@ def _folder(folder: Path, prefix: str, walk: _Walk) -> None:
                     walk.links.append((f"{name}/", path))
                 elif entry.is_dir():
                     pending.append((path, f"{name}/"))
+                elif entry.is_file() and root is not None and entry.is_symlink() and not _inside(path, root):
+                    walk.failures.append(_outside(name))
                 elif entry.is_file():
                     walk.files.append((name, path))
                 elif entry.is_symlink():
@@ -95,7 +102,17 @@ def _folder(folder: Path, prefix: str, walk: _Walk) -> None:
                 walk.failures.append(Failure(name, "document", _why(error)))
 
 
-def _glob(pattern: str) -> Found:
+def _inside(path: Path, root: Path) -> bool:
+    """Whether a path leads, past all links, to a place in a folder."""
+    real, top = os.path.realpath(path), os.path.realpath(root)
+    return real == top or real.startswith(top.rstrip(os.sep) + os.sep)
+
+
+def _outside(name: str) -> Failure:
+    return Failure(name, "document", "a link that leads out of the source; --follow-links follows it")
+
+
+def _glob(pattern: str, follow: bool) -> Found:
     base = Path(pattern)
     while glob.has_magic(str(base)):
         base = base.parent
@@ -111,7 +128,9 @@ def _glob(pattern: str) -> Found:
         if path.is_dir() or place in seen:
             continue
         seen.add(place)
-        if path.is_file():
+        if path.is_file() and not follow and not _inside(path, base):
+            walk.failures.append(_outside(relative))
+        elif path.is_file():
             walk.files.append((relative, path))
         else:
             walk.failures.append(Failure(relative, "document", "neither a file nor a folder"))

@@ -1,0 +1,203 @@
+"""What lies on the disk rots: in the tables, in the manifest, in the place of a file, in the work folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from ketrag_fast import Index, Settings
+from ketrag_fast.errors import ConfigError, IndexDamaged, KetragError
+from ketrag_fast.types import Document
+from tests.process import command, ketrag, python
+
+TEXTS = {"a.txt": "Nansen built the Fram in Larvik.", "b.txt": "Amundsen sailed the Maud eastwards."}
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for name, text in TEXTS.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture
+def index(source: Path, tmp_path: Path) -> Path:
+    Index.build(source, tmp_path / "index").close()
+    return tmp_path / "index"
+
+
+def change(index: Path, statement: str, *values: object) -> None:
+    with closing(sqlite3.connect(index / "index.sqlite")) as db, db:
+        db.execute(statement, values)
+
+
+@pytest.mark.parametrize("column", ["text", "title", "metadata"])
+def test_a_stored_text_that_is_altered_is_never_published(index: Path, source: Path, column: str) -> None:
+    before = Index.open(index).digest
+    change(index, f"UPDATE documents SET {column} = '{{}} Larvig' WHERE id = 'a.txt'")
+    (source / "c.txt").write_text("Something new.")
+    with pytest.raises(IndexDamaged, match=r"a\.txt") as caught:
+        Index.build([], index).close()
+    (source / "c.txt").unlink()
+    assert caught.value.hint and "--rebuild" in caught.value.hint
+    with Index.build([], index, rebuild=True) as repaired:
+        assert repaired.digest == before
+        assert "Larvig" not in repaired.retrieve("Who built the Fram?").text
+
+
+def test_a_document_of_a_program_must_be_handed_over_again(tmp_path: Path) -> None:
+    path = tmp_path / "index"
+    Index.build([Document("x", "Nansen built the Fram.")], path).close()
+    change(path, "UPDATE documents SET text = 'Nobody built the Fram.'")
+    with pytest.raises(IndexDamaged, match="'x'"):
+        Index.build([], path, rebuild=True)
+    with Index.build([Document("x", "Nansen built the Fram.")], path, rebuild=True) as index:
+        assert "Nansen" in index.retrieve("Who built the Fram?").text
+
+
+def flips(data: bytes, count: int) -> Iterator[bytes]:
+    step = max(len(data) // count, 1)
+    for turn, place in enumerate(range(0, len(data), step)):
+        changed = bytearray(data)
+        changed[place] ^= 1 << turn % 8
+        yield bytes(changed)
+
+
+def test_any_flip_in_the_tables_is_repaired_or_a_typed_error(index: Path) -> None:
+    with Index.open(index) as opened:
+        digest = opened.digest
+    whole = (index / "index.sqlite").read_bytes()
+    kept = {path: path.read_bytes() for path in index.rglob("*") if path.is_file()}
+    typed = 0
+    for changed in flips(whole, 24):
+        for path in index.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        for path, data in kept.items():
+            path.parent.mkdir(exist_ok=True, parents=True)
+            path.write_bytes(data)
+        (index / "index.sqlite").write_bytes(changed)
+        try:
+            with Index.build([], index, rebuild=True) as built:
+                texts = [p.text for p in built.retrieve("Who built the Fram? Who sailed?").passages]
+                assert set(texts) <= set(TEXTS.values())
+        except KetragError as error:
+            assert error.hint, error
+            typed += 1
+        with Index.open(index) as opened:
+            assert opened.digest == digest or opened.generation > 1
+    assert typed
+
+
+def test_a_changed_setting_is_found_whatever_is_verified(index: Path) -> None:
+    manifest = next(index.glob("gen-*/manifest.json"))
+    data = json.loads(manifest.read_text())
+    for altered in (
+        {**data, "settings": {**data["settings"], "encoding": "o200k_base"}},
+        {**{name: data[name] for name in data if name != "seal"}, "seaL": data["seal"]},
+    ):
+        manifest.write_text(json.dumps(altered))
+        for verify in ("full", "blocks", "sizes"):
+            with pytest.raises(IndexDamaged, match="manifest"):
+                Index.open(index, settings=Settings(verify=verify))
+    manifest.write_text(json.dumps({name: data[name] for name in data if name != "seal"}))
+    Index.open(index).close()  # as an earlier version wrote it
+
+
+@pytest.mark.parametrize(
+    "value", ["Infinity", "1e400", "NaN", "-1", '"7"', "1.5", "true", "null", "[]", "9" * 30]
+)
+def test_wrong_numbers_in_the_manifest(index: Path, value: str) -> None:
+    manifest = next(index.glob("gen-*/manifest.json"))
+    data = json.loads(manifest.read_text())
+    del data["seal"]
+    for place in ("generation", "format", "bytes", "version"):
+        text = json.dumps(data)
+        at = text.index(f'"{place}": ') + len(place) + 4
+        end = min(text.index(mark, at) for mark in ",}" if mark in text[at:])
+        manifest.write_text(text[:at] + value + text[end:])
+        if place == "version" and value == '"7"':
+            continue
+        with pytest.raises(KetragError):
+            Index.open(index)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
+def test_pipes_and_devices_in_the_place_of_files(index: Path, tmp_path: Path) -> None:
+    names = ["CURRENT", "index.sqlite", *(str(p.relative_to(index)) for p in index.glob("gen-*/*.json"))]
+    names += [str(p.relative_to(index)) for p in [*index.glob("gen-*/units/*.npy")][:2]]
+    for name in names:
+        aside = (index / name).rename(tmp_path / "aside")
+        for make in (lambda path: os.mkfifo(path), lambda path: path.symlink_to("/dev/zero")):
+            make(index / name)
+            done = ketrag("retrieve", "Fram?", "-i", str(index), cwd=tmp_path, timeout=60)
+            assert "Traceback" not in done.err
+            assert done.code == (0 if name in ("CURRENT", "index.sqlite") else 4), (name, done.err)
+            (index / name).unlink()
+        aside.rename(index / name)
+    os.mkfifo(tmp_path / "settings.toml")
+    for place in (str(tmp_path / "settings.toml"), "/dev/zero"):
+        done = ketrag("stats", "-i", str(index), "--config", place, cwd=tmp_path, timeout=60)
+        assert (done.code, "Traceback" in done.err) == (2, False), done.err
+    assert ConfigError.code == "config"
+
+
+def test_an_unchanged_build_empties_the_work_folder(index: Path) -> None:
+    (index / "work" / "units-0123").mkdir()
+    (index / "work" / "units-0123" / "x.npy").write_bytes(b"x")
+    (index / "work" / "left.hnsw").write_bytes(b"x")
+    with Index.build([], index) as built:
+        assert built.report is not None and not built.report.changed
+    assert list((index / "work").iterdir()) == []
+
+
+def test_no_more_files_is_no_damage(index: Path, tmp_path: Path) -> None:
+    code = """
+import os, resource, sys
+from ketrag_fast import Index, KetragError
+with Index.open(sys.argv[1]) as opened:
+    opened.retrieve("Fram?")
+seen, held = set(), len(os.listdir("/proc/self/fd"))
+for free in range(1, 12):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (held + free - 2, 4096))
+    try:
+        with Index.open(sys.argv[1]) as opened:
+            opened.retrieve("Fram?")
+        seen.add("open")
+    except KetragError as error:
+        seen.add(error.code)
+assert seen <= {"open", "too_many_files"}, seen
+"""
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("only Linux says which files are open")
+    done = python(code, str(index), cwd=tmp_path)
+    assert done.code == 0, done.err
+
+
+def test_links_lead_out_of_a_source_only_where_it_is_asked_for(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "key.txt").write_text("The secret of Svalbard.")
+    (source / "out").symlink_to(tmp_path / "secret")
+    (source / "out.txt").symlink_to(tmp_path / "secret" / "key.txt")
+    (source / "up").symlink_to(source)
+    (source / "in.txt").symlink_to(source / "a.txt")
+    with Index.build(source, tmp_path / "index") as index:
+        assert index.report is not None
+        assert {f.document for f in index.report.failures} == {"out", "out.txt"}
+        assert all("--follow-links" in f.message for f in index.report.failures)
+        assert not index.retrieve("Svalbard secret").passages
+    pattern = str(source / "**" / "*.txt")
+    with Index.build(pattern, tmp_path / "other") as index:
+        assert not index.retrieve("Svalbard secret").passages
+    done = command("index", str(source), "-i", str(tmp_path / "more"), "--follow-links", cwd=tmp_path)
+    assert done.code == 0, done.err
+    with Index.open(tmp_path / "more") as index:
+        assert index.retrieve("Svalbard secret").passages
