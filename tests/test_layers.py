@@ -62,7 +62,8 @@ PARTS: dict[str, set[str]] = {
     | {"index", "eval", "cost", "systems.registry", "pipeline.ingest", "pipeline.planning"}
     | {"backends.llms.registry"},
     # The command asks for the index; its settings are told by two tables that hold no work.
-    # `ketrag models` is about models, `ketrag recording` about another tool's results: no index in sight.
+    # `ketrag models` is about models, `ketrag recording` about another tool's results, and `ketrag doctor` about
+    # an index that may not open.
     "cli": P0
     | {
         "index",
@@ -74,6 +75,7 @@ PARTS: dict[str, set[str]] = {
         "_core.__version__",
         "backends.embedders",
         "extraction.graphrag",
+        "storage.health",
     },
     "server": P0 | {"index"},
     "__init__": P0 | {"index", "_core", "kernels"},
@@ -82,11 +84,12 @@ PARTS: dict[str, set[str]] = {
 STRANGERS = {"stages", "systems"}
 COMMON = ("stages.rows.", "stages.published.", "stages.proposals.")
 
-R0 = {"error", "guard", "ids", "progress", "parallel", "tiles", "wide"}
+R0 = {"error", "guard", "ids", "memory", "progress", "parallel", "tiles", "wide"}
 R1 = R0 | {"text", "sparse"}
 RUST_PARTS: dict[str, set[str]] = {
     "error": set(),
     "guard": {"error"},
+    "memory": {"error"},
     "ids": {"error"},
     "progress": {"error"},
     "parallel": {"error", "progress"},

@@ -39,7 +39,7 @@ proptest! {
         let (basis, vectors) = fitted(&rows, 40, &Options { dims: 40, rounds: 6, ..Options::default() }, 1);
         let counts = Csr::from_rows(&rows, 40).unwrap();
         let repeats: Vec<u32> = counts.indices.iter().map(|w| 1 + w % 3).collect();
-        let weights = word_weights(counts.view(), 2);
+        let weights = word_weights(counts.view(), 2).unwrap();
         let values = unit_rows(counts.view(), &repeats, &weights);
         for i in 0..rows.len() {
             for j in 0..i {

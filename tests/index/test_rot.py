@@ -201,3 +201,27 @@ def test_links_lead_out_of_a_source_only_where_it_is_asked_for(source: Path, tmp
     assert done.code == 0, done.err
     with Index.open(tmp_path / "more") as index:
         assert index.retrieve("Svalbard secret").passages
+
+
+def test_the_doctor_finds_each_damage_and_changes_nothing(index: Path) -> None:
+    def look() -> tuple[int, dict[str, str | None]]:
+        found = ketrag("doctor", "-i", str(index), "--json", cwd=index.parent)
+        checks = json.loads(found.out)["checks"]
+        return found.code, {row["what"]: row["error"] and row["error"]["message"] for row in checks}
+
+    assert look() == (0, {"tables": None, "published": None, "generation 1": None})
+    text = ketrag("doctor", "-i", str(index), cwd=index.parent).out
+    assert text.splitlines() == ["tables: sound", "published: sound", "generation 1: sound"]
+    array = max((index / "gen-000001").rglob("*.npy"), key=lambda path: path.stat().st_size)
+    whole = array.read_bytes()
+    array.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    code, found = look()
+    assert code == 4 and array.name in str(found["generation 1"]) and found["tables"] is None
+    array.write_bytes(whole)
+    change(index, "UPDATE documents SET text = 'Larvig' WHERE id = 'a.txt'")
+    code, found = look()
+    assert code == 4 and "a.txt" in str(found["tables"]) and found["generation 1"] is None
+    (index / "CURRENT").write_text("gen-999999")
+    code, found = look()
+    assert code == 4 and "names no generation" in str(found["published"])
+    assert ketrag("doctor", "-i", str(index / "nothing"), cwd=index.parent).code == 4

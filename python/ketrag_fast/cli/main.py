@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "bench": ("bench", "compare builds, systems or settings on one data set"),
     "graph": ("graph", "an entity, its relations and the sentences they come from"),
     "stats": ("stats", "what the index holds"),
+    "doctor": ("doctor", "check every byte of an index, and say what to do about damage"),
     "models": ("models", "embedding models found on this machine"),
     "recording": ("recording", "turn another tool's extraction into a recording"),
     "config": ("config", "the settings and where they come from"),

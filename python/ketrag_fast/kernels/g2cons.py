@@ -9,9 +9,25 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ketrag_fast import _core
-from ketrag_fast.kernels.arrays import F32, F64, U32, Report, real, whole
+from ketrag_fast.kernels import arrays
+from ketrag_fast.kernels.arrays import (
+    F32,
+    F64,
+    U32,
+    Csr,
+    Packed,
+    Report,
+    callback,
+    number,
+    packed,
+    real,
+    text,
+    whole,
+)
+from ketrag_fast.kernels.arrays import (
+    count as counted,
+)
 from ketrag_fast.kernels.graphs import Rows
-from ketrag_fast.kernels.text import Packed, pack
 
 MANY = 0xFFFFFFFF
 """Stands for several concepts that brought a unit together."""
@@ -46,7 +62,7 @@ class ConceptUnits(NamedTuple):
 
 
 def concepts(
-    chunk_words: tuple[ArrayLike, ArrayLike],
+    chunk_words: Csr,
     counts: ArrayLike,
     vocabulary: Sequence[str] | Packed,
     *,
@@ -66,22 +82,22 @@ def concepts(
     Source: G2ConS section 3.2, Ramos 2003.
     """
     words, named = _core.concepts(
-        *_rows(chunk_words, "chunk_words"),
+        *arrays.rows(chunk_words, "chunk_words"),
         whole(counts, np.uint32, "counts"),
-        vocabulary if isinstance(vocabulary, tuple) else pack(vocabulary),
-        most=most,
-        idf=idf,
-        min_df=min_df,
-        max_df_ratio=max_df_ratio,
-        min_chars=min_chars,
-        threads=threads,
-        report=report,
+        packed(vocabulary, "vocabulary"),
+        most=counted(most, "most"),
+        idf=text(idf, "idf"),
+        min_df=counted(min_df, "min_df"),
+        max_df_ratio=number(max_df_ratio, "max_df_ratio"),
+        min_chars=counted(min_chars, "min_chars"),
+        threads=counted(threads, "threads"),
+        report=callback(report),
     )
     return Concepts(words, Rows(*named))
 
 
 def concept_graph(
-    chunk_concepts: tuple[ArrayLike, ArrayLike],
+    chunk_concepts: Csr,
     vectors: ArrayLike,
     *,
     theta_co: int = 3,
@@ -97,19 +113,19 @@ def concept_graph(
     section 3.2.
     """
     edges, shared, cosines, weights, threshold = _core.concept_graph(
-        *_rows(chunk_concepts, "chunk_concepts"),
-        np.ascontiguousarray(vectors, np.float32),
-        theta_co=theta_co,
-        theta_sem=theta_sem,
-        quantile=quantile,
-        threads=threads,
-        report=report,
+        *arrays.rows(chunk_concepts, "chunk_concepts"),
+        arrays.vectors(vectors, "vectors"),
+        theta_co=counted(theta_co, "theta_co", 2**32 - 1),
+        theta_sem=number(theta_sem, "theta_sem"),
+        quantile=None if quantile is None else number(quantile, "quantile"),
+        threads=counted(threads, "threads"),
+        report=callback(report),
     )
     return ConceptGraph(Rows(*edges), shared, cosines, weights, threshold)
 
 
 def select_by_concepts(
-    chunk_concepts: tuple[ArrayLike, ArrayLike],
+    chunk_concepts: Csr,
     ranks: ArrayLike,
     count: int,
     *,
@@ -121,14 +137,19 @@ def select_by_concepts(
     `ranks` [concepts] are finite and not negative; `score` adds those of a chunk ("sum"), takes the best ones
     in turn ("max") or their mean ("mean"). Source: G2ConS section 3.2.
     """
-    rows = _rows(chunk_concepts, "chunk_concepts")
-    return _core.select_by_concepts(*rows, real(ranks, "ranks"), count, score=score, report=report)
+    return _core.select_by_concepts(
+        *arrays.rows(chunk_concepts, "chunk_concepts"),
+        real(ranks, "ranks"),
+        counted(count, "count"),
+        score=text(score, "score"),
+        report=callback(report),
+    )
 
 
 def concept_search(
     vectors: ArrayLike,
-    edges: tuple[ArrayLike, ArrayLike],
-    concept_units: tuple[ArrayLike, ArrayLike],
+    edges: Csr,
+    concept_units: Csr,
     unit_vectors: ArrayLike,
     query: ArrayLike,
     wanted: int,
@@ -148,19 +169,15 @@ def concept_search(
     are this project's.
     """
     found = _core.concept_search(
-        np.ascontiguousarray(vectors, np.float32),
-        *_rows(edges, "edges"),
-        *_rows(concept_units, "concept_units"),
-        np.ascontiguousarray(unit_vectors, np.float32),
-        np.ascontiguousarray(query, np.float32),
-        wanted,
-        seeds=seeds,
-        depth=depth,
-        most=most,
-        order=order,
+        arrays.vectors(vectors, "vectors"),
+        *arrays.rows(edges, "edges"),
+        *arrays.rows(concept_units, "concept_units"),
+        arrays.vectors(unit_vectors, "unit_vectors"),
+        arrays.vectors(query, "query", 1),
+        counted(wanted, "wanted"),
+        seeds=counted(seeds, "seeds"),
+        depth=counted(depth, "depth"),
+        most=None if most is None else counted(most, "most"),
+        order=text(order, "order"),
     )
     return ConceptUnits(*found)
-
-
-def _rows(rows: tuple[ArrayLike, ArrayLike], name: str) -> Rows:
-    return Rows(whole(rows[0], np.uint64, f"{name} indptr"), whole(rows[1], np.uint32, f"{name} indices"))

@@ -79,7 +79,7 @@ def damaged(path: Path, what: object) -> IndexDamaged:
     """The tables of an index cannot be used as they are."""
     return IndexDamaged(
         f"{path} is damaged: {what}",
-        hint="`ketrag doctor` says what is wrong; index the sources into a new folder, or put back a copy of "
+        hint="`ketrag doctor` checks everything; index the sources into a new folder, or put back a copy of "
         "this file. What is published stays readable",
     )
 

@@ -128,6 +128,12 @@ class Tables(Database):
         rows = self._db.execute(query)
         return {key: name for key, name, content, *parts in rows if bytes_digest(parts).encode() != content}
 
+    def check(self) -> None:
+        """IndexDamaged where SQLite finds that pages, rows or indexes of the file do not fit together."""
+        found = [str(row[0]) for row in self._db.execute("PRAGMA integrity_check(3)")]
+        if found != ["ok"]:
+            raise damaged(self.path, "; ".join(found)[:300])
+
     def verify(self) -> None:
         """IndexDamaged where the text of a document is not as it was read. Counted once for each change."""
         changes = self._db.total_changes

@@ -1,0 +1,44 @@
+"""`ketrag doctor`: whether everything in an index folder is as it was written."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ketrag_fast.cli import options, output
+from ketrag_fast.cli.visible import inline
+
+_DAMAGED = 4
+"""The exit code of a damaged index."""
+
+
+def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Declares the command."""
+    parser = commands.add_parser(
+        "doctor",
+        parents=[shared],
+        description="Reads the whole index, compares it with its checksums and says what to do about damage. "
+        "Changes nothing. Exit code 4 where something is damaged.",
+    )
+    parser.set_defaults(run=run, go_on="run the same command again")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command."""
+    path, _ = options.index_path(args)
+    from ketrag_fast.storage.health import examine
+
+    rows, damaged = [], False
+    for finding in examine(path):
+        error = finding.error
+        damaged = damaged or error is not None
+        if args.json:
+            said = None if error is None else {"code": error.code, "message": str(error), "hint": error.hint}
+            rows.append({"what": finding.what, "path": str(finding.path), "error": said})
+            continue
+        output.write(f"{finding.what}: {'sound' if error is None else inline(str(error))}")
+        if error is not None and error.hint:
+            output.write(f"  {inline(error.hint)}")
+    if args.json:
+        output.write_json({"schema": "ketrag/doctor/1", "damaged": damaged, "checks": rows})
+    return _DAMAGED if damaged else 0

@@ -1,0 +1,68 @@
+"""Whether everything that an index folder holds is as it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from ketrag_fast.errors import IndexDamaged, IndexMissing, KetragError
+from ketrag_fast.storage.generation import current_number, open_generation
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.tables import Tables
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at; `error` is None where nothing is wrong with it."""
+
+    what: str
+    path: Path
+    error: KetragError | None
+
+
+def examine(root: Path) -> Iterator[Finding]:
+    """Looks at the tables, at the name of the published generation and at every byte of all generations.
+
+    Changes nothing but what SQLite does to a file that it opens. IndexMissing where there is no index.
+    """
+    layout = Layout(root)
+    numbers = layout.generations()
+    if not numbers and not layout.tables.exists():
+        raise IndexMissing(f"there is no index in {root}", hint=f"make one: ketrag index SOURCES -i {root}")
+    yield Finding("tables", layout.tables, _error(partial(_tables, layout)))
+    yield Finding("published", layout.current, _error(partial(_published, layout, numbers)))
+    for number in numbers:
+        folder = layout.generation(number)
+        yield Finding(f"generation {number}", folder, _error(partial(_generation, folder)))
+
+
+def _error(look: Callable[[], None]) -> KetragError | None:
+    try:
+        look()
+    except KetragError as error:
+        return error
+    return None
+
+
+def _tables(layout: Layout) -> None:
+    if not layout.tables.exists():
+        raise IndexDamaged(
+            f"{layout.tables} is missing",
+            hint="what is published still answers; `ketrag index SOURCES` reads the sources again",
+        )
+    with Tables(layout.tables) as tables:
+        tables.check()
+        tables.verify()
+
+
+def _published(layout: Layout, numbers: list[int]) -> None:
+    if numbers and current_number(layout) is None:
+        raise IndexDamaged(
+            f"{layout.current} names no generation; the newest whole one is read instead",
+            hint="run `ketrag index` again: it publishes anew",
+        )
+
+
+def _generation(folder: Path) -> None:
+    open_generation(folder, "full")
