@@ -62,7 +62,7 @@ PARTS: dict[str, set[str]] = {
     | {"index", "eval", "cost", "systems.registry", "pipeline.ingest", "pipeline.planning"}
     | {"backends.llms.registry"},
     # The command asks for the index; its settings are told by two tables that hold no work.
-    # `ketrag models` is about models, `ketrag recording` about another tool's results, and `ketrag doctor` about
+    # `ketrag models` is about models, `ketrag recording` about other results, and `ketrag doctor` about
     # an index that may not open.
     "cli": P0
     | {

@@ -162,7 +162,7 @@ fn lists_are_fused_by_reciprocal_rank() {
     let lists: [(&str, &[u32]); 3] = [("a", &[1, 2, 3]), ("b", &[3, 8]), ("c", &[7])];
     let asked = request(&[("a", 0.5), ("b", 0.5), ("c", 0.0)], "fuse", "none", &[500], None).unwrap();
     let printed = answer(&searcher, &asked, &lists).unwrap().remove(0);
-    let wanted = fuse(&[lists[0].1, lists[1].1], 60.0).unwrap();
+    let wanted = fuse(&[lists[0].1, lists[1].1], 10.0).unwrap();
     assert_eq!(units(&printed), wanted.iter().map(|s| s.id).collect::<Vec<_>>());
     assert_eq!(printed.scores, wanted.iter().map(|s| s.score).collect::<Vec<_>>());
     assert_eq!((printed.sections[0].name, printed.sections[0].channel.as_str()), ("sources", "mine"));

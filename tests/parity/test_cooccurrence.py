@@ -88,8 +88,10 @@ def test_wrong_arrays_are_refused() -> None:
         cooccurrence_knn(*good, 2, 1)
     with pytest.raises(errors.InputError, match="indptr"):
         cooccurrence_knn(good[0][:0], good[1], 3, 1)
-    with pytest.raises(errors.InputError, match="contiguous"):
-        cooccurrence_knn(good[0], np.zeros(6, np.uint32)[::2], 3, 1)
+    with pytest.raises(errors.InputError, match="integers"):
+        cooccurrence_knn(good[0], np.zeros(3, np.float32), 3, 1)
+    strided = np.repeat(good[1], 2)[::2]  # is copied
+    assert cooccurrence_knn(good[0], strided, 3, 1).ids.tolist() == cooccurrence_knn(*good, 3, 1).ids.tolist()
     for options in (
         {"max_df_ratio": 1.5},
         {"max_df_ratio": float("nan")},
@@ -100,8 +102,10 @@ def test_wrong_arrays_are_refused() -> None:
             cooccurrence_knn(*good, 3, 1, **options)
     with pytest.raises(errors.InputError):
         cooccurrence_knn(*good, 3, 2**62)
-    with pytest.raises(TypeError):
-        cooccurrence_knn(good[0].astype(np.int64), good[1], 3, 1)
+    wide = cooccurrence_knn(
+        good[0].astype(np.int64), good[1].astype(np.int64), 3, 1
+    )  # values decide, not types
+    assert wide.ids.tolist() == cooccurrence_knn(*good, 3, 1).ids.tolist()
 
 
 def test_a_report_stops_the_work() -> None:

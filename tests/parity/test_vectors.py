@@ -111,7 +111,7 @@ def test_keyword_pool(seed: int, words: int, m: int, limit: int) -> None:
 def test_knng_order(seed: int, n: int) -> None:
     units, rows = awkward(seed, n, 4), some_rows(seed, n, max(n, 1), 4)
     query = np.random.default_rng(seed).standard_normal(4).astype(np.float32)
-    order, _, seeds = kernels.knng_order(units, csr(rows), np.ones(n), query, 10**6)
+    order, _, seeds = kernels.knng_order(units, csr(rows), np.ones(n, np.uint32), query, 10**6)
     assert order.tolist() == reference.knng_order(units, rows, query)
     assert all(u == s or u in rows[s] for u, s in zip(order.tolist(), seeds.tolist(), strict=True))
 
@@ -132,7 +132,7 @@ def test_embedder_finds_the_leading_directions(seed: int, dims: int) -> None:
         for word in rng.integers(0, 8, 12):
             counts[unit, topic * 8 + word] += 1
     rows = [np.flatnonzero(row).tolist() for row in counts]
-    repeats = np.concatenate([row[row > 0] for row in counts])
+    repeats = np.concatenate([row[row > 0] for row in counts]).astype(np.uint32)
     strength = np.linalg.svd(reference.embedder_rows(counts), compute_uv=False) ** 2
     # A direction ten thousand times weaker than the strongest is found to a per cent in 32 bits: too
     # weak to matter, and to compare.

@@ -49,6 +49,21 @@ GOOD: dict[str, dict[str, Any]] = {
         "texts": TEXTS,
         "corpus": kernels.corpus(["a", "b", "c"], TEXTS, tokens=20),
     },
+    "concepts": {
+        "chunk_words": (INDPTR, INDICES),
+        "counts": REPEATS,
+        "vocabulary": ["Bergen", "Norway", "Oslo"],
+    },
+    "concept_graph": {"chunk_concepts": (INDPTR, INDICES), "vectors": VECTORS, "theta_co": 1},
+    "select_by_concepts": {"chunk_concepts": (INDPTR, INDICES), "ranks": np.ones(3), "count": 2},
+    "concept_search": {
+        "vectors": VECTORS,
+        "edges": (np.array([0, 1, 2, 2], np.uint64), np.array([1, 0], np.uint32)),
+        "concept_units": (INDPTR, INDICES),
+        "unit_vectors": VECTORS,
+        "query": VECTORS[0],
+        "wanted": 3,
+    },
     "cooccurrence_kernels": {},
     "cooccurrence_knn": {"indptr": INDPTR, "indices": INDICES, "columns": 3, "k": 2, "rows": (0, 2)},
     "knn_graph": {"lexical": np.array([[1], [0], [1]], np.uint32), "semantic": np.zeros((3, 0), np.uint32)},
@@ -96,7 +111,8 @@ GOOD: dict[str, dict[str, Any]] = {
     "fill": {"costs": TOKENS, "token_budget": 9},
     "render": {"candidates": [1, 0], "texts": TEXTS, "n_tokens": TOKENS, "token_budget": 50},
 }
-"""Arguments that each kernel takes. The skeleton's two kernels are fuzzed in tests/property."""
+"""Arguments that each kernel takes."""
+# Their arguments are whole tables; tests/property compares them with their oracles on generated ones.
 ELSEWHERE = {"fold_skeleton", "local_search"}
 
 SCALARS = (-1, 0, 1, 3, 2**20, 2**31, 2**32 - 1, 2**32, 2**43, 2**63, 2**64, -(2**32), 10**400, True, 0.9)

@@ -133,9 +133,9 @@ def test_arguments(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = Encoder.open(folder)
     assert (encoder.kernel, encoder.precision, encoder.timings) == ("portable", "f32", [])
     assert kernels()[0] == "portable"
-    with pytest.raises(InputError, match="one string"):
+    with pytest.raises(InputError, match="not one text"):
         encoder.encode("w1")
-    with pytest.raises(InputError, match="Unicode"):
+    with pytest.raises(InputError, match="surrogate"):
         encoder.encode(["\ud800"])
 
 

@@ -171,7 +171,7 @@ def test_lists_from_outside_are_fused_with_those_of_channels(searcher: _core.Sea
     words = searcher.answer(_core.Request("bm25", [("bm25", 1.0)], [2**62]), QUESTION).contexts[0].units
     request = _core.Request("both", [("bm25", 0.5), ("mine", 0.5)], [2**62], join="fuse")
     got = searcher.answer(request, QUESTION, given={"mine": ranking(9, 4, 1)}).contexts[0]
-    ids, scores = fuse_ranks([words, np.array([9, 4, 1], np.uint32)])
+    ids, scores = fuse_ranks([words, np.array([9, 4, 1], np.uint32)], constant=10)
     assert got.units.tolist() == ids.tolist()
     assert got.scores.tolist() == scores.tolist()
     assert got.sections[0][1] == "both"

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from ketrag_fast.backends.llms.protocol import LanguageModel, Limits, ModelReply, Prompt
 from ketrag_fast.backends.spending import LimitReachedError
-from ketrag_fast.errors import BackendError, Cancelled
+from ketrag_fast.errors import BackendError, Cancelled, DeadlineExceeded
 from ketrag_fast.progress import Limited, Meter
 from ketrag_fast.storage.journal import Journal, KeptReply
 from ketrag_fast.tasks.task import LEAST_ROOM, Item, S, Task, V
@@ -177,7 +177,7 @@ class Driver:
     def stream(self, prompt: Prompt, limits: Limits, piece: Callable[[str], bool | None]) -> ModelReply:
         """One reply, given to `piece` as it is made, until that returns False. Nothing of it is kept.
 
-        Raises BackendError where the model fails.
+        Raises BackendError where the model fails, DeadlineExceeded where no time was left to begin.
         """
         assert self.model is not None  # noqa: S101 - nobody is asked without one
         stop = threading.Event()
@@ -193,6 +193,8 @@ class Driver:
                     stop.set()
         finally:
             self.spent.seconds += time.monotonic() - started
+        if self.expired:
+            raise DeadlineExceeded(f"{self.name} had no time left to answer", hint="give more seconds")
         raise BackendError(f"{self.name} gave no answer: nothing came")
 
 

@@ -97,7 +97,9 @@ def test_a_moved_model_is_the_same_and_a_changed_one_is_not(
 def test_equal_names_with_other_vectors_are_refused(embedder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     stored = identify(embedder)
     monkeypatch.setattr(
-        type(embedder), "embed", lambda self, texts: np.roll(np.eye(384, dtype=np.float32), 1)[: len(texts)]
+        type(embedder),
+        "embed",
+        lambda self, texts, **_: np.roll(np.eye(384, dtype=np.float32), 1)[: len(texts)],
     )
     with pytest.raises(ModelMismatch, match="gives other vectors"):
         require_same(stored, embedder)

@@ -111,8 +111,9 @@ import resource, sys
 from ketrag_fast.config import Settings
 from ketrag_fast.pipeline.ingest import ingest
 from ketrag_fast.progress import Meter
+from pathlib import Path
 from ketrag_fast.storage.tables import Tables
-with Tables("t.sqlite") as tables:
+with Tables(Path("t.sqlite")) as tables:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     done = ingest(tables, sys.argv[1], Settings(), Meter("read", None), replace=True)
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -293,6 +294,9 @@ def test_links_and_loops(tmp_path: Path) -> None:
     (root / "broken.txt").symlink_to(root / "nowhere")
     (root / "self.txt").symlink_to(root / "self.txt")
     found = find(str(root))
+    assert [name for name, _ in found.files] == ["a/x.txt", "l.txt", "z/y.txt"]
+    assert sorted(failure.document for failure in found.failures) == ["broken.txt", "other", "self.txt"]
+    found = find(str(root), follow=True)
     assert [name for name, _ in found.files] == ["a/x.txt", "l.txt", "other/o.txt", "z/y.txt"]
     assert [failure.document for failure in found.failures] == ["broken.txt", "self.txt"]
     assert ids(str(root / "**" / "x.txt")) == ["a/x.txt"]
@@ -311,9 +315,9 @@ def test_file_names_that_are_not_utf8(tmp_path: Path) -> None:
     assert ids(str(tmp_path)) == ["\\xff.txt"]
 
 
-def load(tmp_path: Path, sources: Sources) -> tuple[Ingested, list[Document]]:
+def load(tmp_path: Path, sources: Sources, **settings: bool) -> tuple[Ingested, list[Document]]:
     with Tables(tmp_path / "t.sqlite") as tables:
-        done = ingest(tables, sources, Settings(), Meter("read", None), replace=False)
+        done = ingest(tables, sources, Settings(**settings), Meter("read", None), replace=False)
         return done, list(tables.documents())
 
 
@@ -372,7 +376,7 @@ def test_documents_of_a_program(tmp_path: Path) -> None:
 def test_file_that_cannot_be_read(tmp_path: Path) -> None:
     tree(tmp_path, "docs/good.txt")
     (tmp_path / "docs" / "bad.txt").symlink_to("/proc/self/mem")  # whoever asks, root too, gets an error
-    done, documents = load(tmp_path, str(tmp_path / "docs"))
+    done, documents = load(tmp_path, str(tmp_path / "docs"), follow_links=True)
     assert [document.id for document in documents] == ["good.txt"]
     assert [failure.document for failure in done.failures] == ["bad.txt"]
     assert "cannot be read" in done.failures[0].message
