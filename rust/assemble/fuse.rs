@@ -13,7 +13,8 @@ use crate::search::render::Style;
 const DEPTH: usize = 1000;
 /// The constant of reciprocal-rank fusion (Cormack, Clarke, Buettcher 2009, who take 60). With 10 a first place
 /// counts for more: with the space fitted on the corpus recall@5 of `fused` gains 2.6 to 4.9 points on three
-/// development sets, with MiniLM 1.7; coverage moves by -1.0 to +2.2 with MiniLM and loses nothing without (benches/builtin_spaces.py --fusions).
+/// development sets, with MiniLM 1.7; coverage loses nothing there, and moves by -1.0 to +2.2 with MiniLM
+/// (benches/builtin_spaces.py --fusions).
 const CONSTANT: f64 = 10.0;
 
 pub struct Fuse;
