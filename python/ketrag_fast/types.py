@@ -33,8 +33,40 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of a document: `document.text[start:end] == text`, offsets in code points."""
+
+    document: str
+    title: str
+    start: int
+    end: int
+    text: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As the command prints it (85-interface)."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """What a printed node of a graph stands on: its kind, its first unit and chunk, and the texts that it was
+    made from, the first of them first.
+    """
+
+    kind: str
+    unit: int
+    chunk: int
+    sources: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Passage:
-    """One ranked unit: `document.text[start:end] == text`, offsets in code points."""
+    """One ranked unit: `document.text[start:end] == text`, offsets in code points.
+
+    A node of a graph that a system printed (`kind` is then none of chunk and subchunk) is a passage as well:
+    `printed` is what stands in the context, `text` the first text that it was made from, and `sources` are
+    all of these.
+    """
 
     rank: int
     kind: str
@@ -50,9 +82,17 @@ class Passage:
     text: str
     page: int | None = None
     why: Sequence[Any] = ()
+    printed: str | None = None
+    sources: tuple[Span, ...] = ()
+
+    @property
+    def said(self) -> str:
+        """What stands in the context."""
+        return self.text if self.printed is None else self.printed
 
     def to_json(self) -> dict[str, Any]:
         """As the command prints it (85-interface)."""
+        node = {} if self.printed is None else {"printed": self.printed, "sources": _spans(self.sources)}
         return {
             "rank": self.rank,
             "unit": {"kind": self.kind, "id": self.unit},
@@ -67,31 +107,28 @@ class Passage:
             "channel": self.channel,
             "text": self.text,
             "why": list(self.why),
+            **node,
         }
+
+
+def _spans(spans: Sequence[Span]) -> list[dict[str, Any]]:
+    return [span.to_json() for span in spans]
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a context as a model is given it, with the sum of its rows' tokens."""
+    """A part of a context as a model is given it, with the sum of its rows' tokens. `passages` says whether
+    its rows are passages of the context; else it is a table beside them.
+    """
 
     name: str
     tokens: int
     text: str
+    passages: bool = True
 
     def to_json(self) -> dict[str, Any]:
         """As the command prints it (85-interface)."""
         return {"name": self.name, "tokens": self.tokens, "text": self.text}
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A piece of a document: `document.text[start:end] == text`, offsets in code points."""
-
-    document: str
-    title: str
-    start: int
-    end: int
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +285,7 @@ class Citation:
             "unit": {"kind": passage.kind, "id": passage.unit},
             "chunk": passage.chunk,
             "text": passage.text,
+            **({} if passage.printed is None else {"sources": _spans(passage.sources)}),
         }
 
 

@@ -127,6 +127,12 @@ fn append(whole: &mut Printed, section: Printed) {
     let rows = section.context.rows.iter();
     whole.context.rows.extend(rows.map(|r| Row { start: r.start + base, end: r.end + base, ..*r }));
     whole.scores.extend(section.scores);
+    if !section.nodes.is_empty() || !whole.nodes.is_empty() {
+        // Rows without a node are units.
+        whole.nodes.resize(whole.context.rows.len() - section.context.rows.len(), u32::MAX);
+        whole.nodes.extend(section.nodes);
+        whole.nodes.resize(whole.context.rows.len(), u32::MAX);
+    }
     whole.sections.extend(section.sections.into_iter().enumerate().map(|(i, s)| Section {
         tokens: s.tokens + if i == 0 { gap } else { 0 },
         start: s.start + base,

@@ -8,6 +8,7 @@ mod core_graph;
 mod given;
 mod keyword;
 mod knng;
+mod noderag;
 mod options;
 mod print;
 mod query;
@@ -35,6 +36,7 @@ pub static CHANNELS: &[&dyn Channel] = &[
     &skeleton::Skeleton,
     &concepts::Concepts,
     &core_graph::CoreGraph,
+    &noderag::NodeRag,
 ];
 
 /// The channel of this name; others are those of given rankings.

@@ -46,6 +46,22 @@ impl Options {
         }
     }
 
+    pub fn flag(&self, channel: &str, name: &str) -> Result<bool> {
+        match self.get(channel, name)? {
+            Value::Flag(flag) => Ok(*flag),
+            other => Err(refused(channel, name, "true or false", other)),
+        }
+    }
+
+    /// A number from 0 to 1.
+    pub fn real(&self, channel: &str, name: &str) -> Result<f64> {
+        match self.get(channel, name)? {
+            Value::Real(x) if (0.0..=1.0).contains(x) => Ok(*x),
+            Value::Whole(n) if matches!(n, 0 | 1) => Ok(*n as f64),
+            other => Err(refused(channel, name, "a number from 0 to 1", other)),
+        }
+    }
+
     /// One of a few words.
     pub fn choice(&self, channel: &str, name: &str, choices: &[&'static str]) -> Result<&'static str> {
         let value = self.get(channel, name)?;

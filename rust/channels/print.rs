@@ -37,6 +37,9 @@ pub struct Printed {
     pub context: Context,
     pub scores: Vec<f64>,
     pub sections: Vec<Section>,
+    /// Beside the rows, for a channel that prints nodes of a graph: the node, or `u32::MAX` where the row is a
+    /// unit. Empty where all rows are units; a row that is none has the unit `u32::MAX`.
+    pub nodes: Vec<u32>,
     /// Nothing matches the question, whatever the budget.
     pub no_match: bool,
 }
@@ -121,5 +124,5 @@ fn with_scores(context: Context, ranked: &[Scored], channel: &str, alone: bool, 
     let name = if alone { "sources" } else { "text" };
     let whole = Section { name, channel: channel.to_owned(), tokens, start: 0, end };
     let sections = if end == 0 { Vec::new() } else { vec![whole] };
-    Printed { context, scores, sections, no_match }
+    Printed { context, scores, sections, no_match, nodes: Vec::new() }
 }

@@ -11,6 +11,7 @@ use std::cell::OnceCell;
 
 /// Prints rows and tables under one encoding; kept between questions, because it counts marks once.
 pub struct Printers {
+    encoding: Encoding,
     cited: Renderer<Encoding>,
     ket: Renderer<Encoding>,
     published: Renderer<Encoding>,
@@ -21,12 +22,18 @@ pub struct Printers {
 impl Printers {
     pub fn new(encoding: Encoding) -> Self {
         Self {
+            encoding,
             cited: Renderer::new(encoding, Style::Cited),
             ket: Renderer::new(encoding, Style::Ket),
             published: Renderer::new(encoding, Style::Published),
             tables: Tables::new(encoding, false),
             published_tables: Tables::new(encoding, true),
         }
+    }
+
+    /// What tokens are counted under.
+    pub fn encoding(&self) -> &Encoding {
+        &self.encoding
     }
 
     /// The printer of ranked units. Styles of sources belong to the tables.

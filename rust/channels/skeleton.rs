@@ -113,5 +113,5 @@ fn printed(found: LocalContext, nearest: &[Scored]) -> Printed {
     });
     let sections = sections.collect();
     let context = Context { text: found.text, tokens: found.tokens, rows: found.sources };
-    Printed { context, scores, sections, no_match: false }
+    Printed { context, scores, sections, ..Printed::default() }
 }

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod concepts;
+mod noderag;
 mod parts;
 mod skeleton;
 mod space;

@@ -3,6 +3,7 @@
 
 use super::arrays::{damaged, Arrays};
 use super::concepts::Concepts;
+use super::noderag::Nodes;
 use super::skeleton::Skeleton;
 use super::space::Space;
 use crate::error::{Error, Result};
@@ -47,6 +48,7 @@ pub struct Parts<'a> {
     knn: OnceLock<CsrView<'a>>,
     skeleton: OnceLock<Skeleton<'a>>,
     concepts: OnceLock<Concepts<'a>>,
+    nodes: OnceLock<Nodes<'a>>,
 }
 
 /// The chunk, document and span of each unit.
@@ -116,6 +118,7 @@ impl<'a> Parts<'a> {
             knn: OnceLock::new(),
             skeleton: OnceLock::new(),
             concepts: OnceLock::new(),
+            nodes: OnceLock::new(),
         })
     }
 
@@ -150,6 +153,10 @@ impl<'a> Parts<'a> {
 
     pub fn has_concepts(&self) -> bool {
         Concepts::in_index(self.arrays)
+    }
+
+    pub fn has_nodes(&self) -> bool {
+        Nodes::in_index(self.arrays)
     }
 
     pub fn has_skeleton(&self) -> bool {
@@ -311,6 +318,11 @@ impl<'a> Parts<'a> {
 
     pub fn concepts(&self) -> Result<Option<&Concepts<'a>>> {
         part(self.has_concepts(), &self.concepts, || Concepts::new(self.arrays, self.len))
+    }
+
+    /// NodeRAG's graph.
+    pub fn nodes(&self) -> Result<Option<&Nodes<'a>>> {
+        part(self.has_nodes(), &self.nodes, || Nodes::new(self.arrays, self.chunks()?.len()))
     }
 
     fn places(&self) -> Result<&Places<'a>> {

@@ -19,6 +19,8 @@ pub struct PyPrinted {
     /// The bytes of the text that hold each row's own text.
     spans: Vec<(usize, usize)>,
     scores: Py<PyArray1<f64>>,
+    /// Beside the rows: the node of a graph that is printed, `2**32 - 1` where it is a unit. Empty where all are.
+    nodes: Py<PyArray1<u32>>,
     sections: Vec<SectionOut>,
 }
 
@@ -44,6 +46,7 @@ impl PyPrinted {
             row_tokens: tokens.into_pyarray(py).unbind(),
             spans: context.rows.iter().map(|row| (row.start, row.end)).collect(),
             scores: printed.scores.into_pyarray(py).unbind(),
+            nodes: printed.nodes.into_pyarray(py).unbind(),
             sections: sections.map(|s| (s.name, s.channel, s.tokens, s.start, s.end)).collect(),
         }
     }

@@ -8,6 +8,7 @@ pub mod fill;
 pub mod keyword;
 pub mod knng;
 pub mod local;
+pub mod nodes;
 pub mod quantised;
 pub mod render;
 pub mod simd;

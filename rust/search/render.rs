@@ -123,6 +123,13 @@ impl<'a> Units<'a> {
         self.tokens
     }
 
+    /// Adds a unit as it is printed; the place where its own text begins, behind the title.
+    pub fn push(&self, out: &mut String, unit: usize) -> usize {
+        let text = self.texts.get(unit);
+        push_body(out, self.title(unit), text);
+        out.len() - text.len()
+    }
+
     fn title(&self, unit: usize) -> &'a str {
         self.titles.map_or("", |(titles, of)| titles.get(of[unit] as usize))
     }

@@ -169,7 +169,7 @@ def test_declarations_that_do_not_hold_together(
     reason = next(iter(registry.broken.values()))
     assert said in reason
     assert "ketrag-mine" in reason
-    assert [system.name for system in registry.systems] == ["plain", "walk", "ket-rag", "g2cons"]
+    assert [system.name for system in registry.systems] == ["plain", "walk", "ket-rag", "g2cons", "noderag"]
     unharmed(tmp_path / "ix")
 
 
@@ -226,7 +226,7 @@ def test_none_are_loaded_where_they_are_switched_off(
     monkeypatch.setenv("KETRAG_EXTENSIONS", "none")
     registry = install("raise RuntimeError", whole=True)
     assert registry.broken == {}
-    assert [system.name for system in registry.systems] == ["plain", "walk", "ket-rag", "g2cons"]
+    assert [system.name for system in registry.systems] == ["plain", "walk", "ket-rag", "g2cons", "noderag"]
 
 
 def test_the_command_says_what_is_wrong(install: Install, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_the_systems_of_this_package_keep_the_rules() -> None:
         if registry().origins[system.name] == OWN:
             check_system(before, system, outside=False)
             before = Registry((*before.systems, system))
-    assert [system.name for system in before.systems] == ["plain", "walk", "ket-rag", "g2cons"]
+    assert [system.name for system in before.systems] == ["plain", "walk", "ket-rag", "g2cons", "noderag"]
     assert registry().broken == {}
 
 
@@ -155,7 +155,7 @@ def test_auto_is_the_usual_modes_and_the_preset_s(tmp_path: Path) -> None:
 def test_the_modes_of_the_skeleton_wait_for_a_reader(tmp_path: Path) -> None:
     found = registry()
     skeleton = tuple(mode for mode in MODES if mode not in PLAIN)
-    assert skeleton == ("skeleton", "ket", "ket-walk", "ms-graph", "hybrid")
+    assert skeleton == ("skeleton", "ket", "ket-walk", "ms-graph", "hybrid", "noderag")
     assert wanted_modes(Settings(modes="all"), reads=False) == PLAIN
     assert wanted_modes(Settings(modes="all"), reads=True) == MODES
     assert wanted_modes(Settings(modes="skeleton"), reads=False) == ()

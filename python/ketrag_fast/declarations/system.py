@@ -50,7 +50,9 @@ class Channel:
     says whether it goes by the question's vector: "no", "model" (where the index has a model, and by words
     alone elsewhere), or "yes". `searches` are the lists of vectors that it looks through from end to end
     (units, keywords, entities): where these are very many, hnswlib proposes. `settings` are the settings of
-    a question that it reads.
+    a question that it reads. `cite` ("module:function") is for a channel of the core that prints nodes
+    of a graph beside units: from the index's arrays and the ids of nodes it makes what they cite
+    (`types.Cited`).
     """
 
     name: str
@@ -60,6 +62,7 @@ class Channel:
     vector: Literal["no", "model", "yes"] = "no"
     searches: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
+    cite: str | None = None
 
     def needed(self, settings: Settings) -> tuple[str, ...]:
         """What it needs under these settings."""

@@ -81,7 +81,7 @@ _OPENERS: Final = _set(
 _Word = tuple[str, int, int]
 
 
-class _Found(NamedTuple):
+class Found(NamedTuple):
     """An entity where it stands in the text."""
 
     start: int
@@ -93,8 +93,8 @@ class _Found(NamedTuple):
 def extract(title: str, text: str) -> Extraction:
     """The entities and relations of one chunk. Any text gives a result, the same each time."""
     text = text.encode("utf-8", "replace").decode("utf-8")
-    subject = _subject(title, text)
-    passage = _Passage(text, subject)
+    subject = subject_of(title, text)
+    passage = Passage(text, subject)
     entities: dict[str, EntityRecord] = {}
     relations: dict[tuple[str, str], RelationRecord] = {}
     head = subject.casefold()
@@ -102,12 +102,12 @@ def extract(title: str, text: str) -> Extraction:
         sentence = text[start:end]
         whole = clean(sentence, escaped=False) if len(sentence) <= SENTENCE else ""
         if subject and not entities:  # what the first sentence says, it says of the title
-            entities[head] = EntityRecord(subject, "", whole or _around(sentence, 0))
-        found = _distinct(passage.entities(sentence))
+            entities[head] = EntityRecord(subject, "", whole or around(sentence, 0))
+        found = distinct(passage.entities(sentence))
         for key, each in found.items():
             if key not in entities and len(entities) < MAX_ENTITIES:
-                entities[key] = EntityRecord(each.name, each.kind, whole or _around(sentence, each.start))
-        own = _own_subject(sentence, found)
+                entities[key] = EntityRecord(each.name, each.kind, whole or around(sentence, each.start))
+        own = own_subject(sentence, found)
         for key, each in found.items():
             # Each is joined to whom the sentence is about, and that one to the title.
             first = head if key == own else own or head
@@ -116,13 +116,13 @@ def extract(title: str, text: str) -> Extraction:
                 continue
             if pair in relations or pair[::-1] in relations or len(relations) >= MAX_RELATIONS:
                 continue
-            told = whole or _around(sentence, each.start)
+            told = whole or around(sentence, each.start)
             relations[pair] = RelationRecord(entities[first].name, entities[key].name, told)
         head = head or own
     return Extraction(tuple(entities.values()), tuple(relations.values()))
 
 
-def _own_subject(sentence: str, found: Mapping[str, _Found]) -> str:
+def own_subject(sentence: str, found: Mapping[str, Found]) -> str:
     """The entity that a sentence begins with, but for an article; "" where "it" or "he" stands there."""
     for key, first in found.items():
         if first.kind != "date":
@@ -131,15 +131,15 @@ def _own_subject(sentence: str, found: Mapping[str, _Found]) -> str:
     return ""
 
 
-def _distinct(found: list[_Found]) -> dict[str, _Found]:
+def distinct(found: list[Found]) -> dict[str, Found]:
     """The first of each name, in the order of the text."""
-    first: dict[str, _Found] = {}
+    first: dict[str, Found] = {}
     for each in sorted(found):
         first.setdefault(each.name.casefold(), each)
     return first
 
 
-def _around(sentence: str, start: int) -> str:
+def around(sentence: str, start: int) -> str:
     """As much of a long sentence around a place as a description holds."""
     begin = max(0, min(start - SENTENCE // 2, len(sentence) - SENTENCE))
     cut = sentence[begin : begin + SENTENCE]
@@ -153,7 +153,7 @@ def _around(sentence: str, start: int) -> str:
 # ---------------------------------------------------------------- entities
 
 
-class _Passage:
+class Passage:
     """What a whole passage tells about its words."""
 
     def __init__(self, text: str, subject: str) -> None:
@@ -161,16 +161,16 @@ class _Passage:
         self._small = frozenset(_SMALL.findall(text))
         self._subject = subject if len(subject) > 1 else ""
 
-    def entities(self, sentence: str) -> list[_Found]:
+    def entities(self, sentence: str) -> list[Found]:
         """All entities of a sentence where they stand."""
         taken = bytearray(len(sentence))
-        found = [_Found(at, end, self._subject, "") for at, end in _places(sentence, self._subject)]
+        found = [Found(at, end, self._subject, "") for at, end in _places(sentence, self._subject)]
         for start, end, _, _ in found:
             taken[start:end] = b"\1" * (end - start)
         for date in _DATE.finditer(sentence):
             start, end = date.span()
             if not any(taken[start:end]):
-                found.append(_Found(start, end, date.group(), "date"))
+                found.append(Found(start, end, date.group(), "date"))
                 taken[start:end] = b"\1" * (end - start)
         words = [(m.group(), m.start(), m.end()) for m in _TOKEN.finditer(sentence)]
         k, count = 0, len(words)
@@ -193,12 +193,12 @@ class _Passage:
                 size = _repeated_at(words, k, self._repeated)
                 if size:
                     begin, end = words[k][1], words[k + size - 1][2]
-                    found.append(_Found(begin, end, sentence[begin:end], ""))
+                    found.append(Found(begin, end, sentence[begin:end], ""))
                     step = size
             k += step
         return found
 
-    def _named(self, sentence: str, words: list[_Word], first: int, last: int) -> _Found | None:
+    def _named(self, sentence: str, words: list[_Word], first: int, last: int) -> Found | None:
         """The name without the words before it that belong to the sentence; None where nothing is left."""
         begin = first
         while begin <= last and words[begin][0].lower() in _stop_words():
@@ -212,7 +212,7 @@ class _Passage:
         if len(name) < 2 or len(name) > MAX_NAME:
             return None
         if name.isdigit():
-            return _Found(start, end, name, "date")
+            return Found(start, end, name, "date")
         opens = first == 0 or not _OPENS.isdisjoint(sentence[words[first - 1][2] : words[first][1]])
         if begin == last and (name.lower() in _OPENERS or (opens and self._common(name))):
             return None
@@ -221,7 +221,7 @@ class _Passage:
         if sentence[end : end + 1] == "." and (_abbreviation(ending) or ending in _AFTER_COMMA):
             end += 1
             name = sentence[start:end]
-        return _Found(start, end, name, "")
+        return Found(start, end, name, "")
 
     def _common(self, word: str) -> bool:
         """Whether a word that opens a sentence is likely no name: an adverb, or small elsewhere here."""
@@ -285,7 +285,7 @@ def _abbreviation(word: str) -> bool:
     return "." in word
 
 
-def _noun_run(sentence: str, words: list[_Word], k: int) -> _Found | None:
+def _noun_run(sentence: str, words: list[_Word], k: int) -> Found | None:
     """What a sentence says that its subject is, after "is a": lower-case words up to a small one."""
     if k >= len(words) or words[k][0] not in _ARTICLES:
         return None
@@ -303,7 +303,7 @@ def _noun_run(sentence: str, words: list[_Word], k: int) -> _Found | None:
     if len(kept) < 2 or any(words[j][0][0].isupper() for j in kept):
         return None
     start, end = words[kept[0]][1], words[kept[-1]][2]
-    return _Found(start, end, sentence[start:end], "")
+    return Found(start, end, sentence[start:end], "")
 
 
 def _repeated_runs(text: str) -> frozenset[tuple[str, ...]]:
@@ -346,7 +346,7 @@ def _places(text: str, name: str) -> Iterator[tuple[int, int]]:
         at = plain.find(wanted, end)
 
 
-def _subject(title: str, text: str) -> str:
+def subject_of(title: str, text: str) -> str:
     """The title as a name: without a closing bracket, and without what follows a comma where the text does
     without; "" where it is none.
     """

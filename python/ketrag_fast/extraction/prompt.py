@@ -16,7 +16,7 @@ from ketrag_fast.backends.llms.protocol import Prompt
 from ketrag_fast.extraction.options import PromptOptions
 from ketrag_fast.extraction.schema import reply_schema
 
-__all__ = ["PromptOptions", "build_prompt", "follow_up", "instructions", "prompt_fingerprint"]
+__all__ = ["PromptOptions", "build_prompt", "fenced", "follow_up", "instructions", "prompt_fingerprint"]
 
 _TASK: Final = """\
 You read one passage and list what it says as a small knowledge graph. Reply with one JSON object and \
@@ -81,10 +81,15 @@ def instructions(options: PromptOptions) -> str:
 
 def build_prompt(number: int, title: str, text: str, options: PromptOptions) -> Prompt:
     """The prompt of one chunk."""
+    return Prompt(number, instructions(options), fenced(title, text))
+
+
+def fenced(title: str, text: str) -> str:
+    """A passage with its title between fences that nothing in it can close, and what to do with it."""
     body = f"Title: {' '.join(title.split())}\n{text}" if title.strip() else text
     longest = max((len(found) for found in _FENCE.findall(body)), default=4)
     fence = "=" * (longest + 1)
-    return Prompt(number, instructions(options), f"{fence}\n{body}\n{fence}\n{_LAST}")
+    return f"{fence}\n{body}\n{fence}\n{_LAST}"
 
 
 def follow_up(prompt: Prompt, reply: str) -> Prompt:

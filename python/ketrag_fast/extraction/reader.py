@@ -34,6 +34,8 @@ chunk keeps what it has.
 _AGAIN: Final = """
 An earlier reply to this passage could not be used. Keep to the form, give the twenty most important \
 entities and relations at most, and end the reply."""
+READING: Final = "reading"
+"""The name of the task that reads entities and relations."""
 _ANY: Final = "any"
 _PAID: Final = "openai"
 
@@ -107,7 +109,7 @@ class ChunkReader:
             return prompt
 
         return Task(
-            name="reading",
+            name=READING,
             version=PARSER,
             instructions=instructions(options),
             text=lambda chunk: turn(chunk, ()).text,

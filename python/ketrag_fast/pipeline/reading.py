@@ -1,6 +1,7 @@
 """Who reads the chunks in a build, and what a build without a word about it does.
 
 * A model that is named (flag, environment, file, `Settings`) is asked for what is not kept yet.
+* Nothing named, but a system that cannot do without a reader: rules read.
 * Nothing named: the index keeps its skeleton, as far as replies are kept; chunks that became core since
   are pending. Rules cost nothing, so `heuristic` reads them at once.
 * `none` asks nobody and keeps the skeleton too: what took hours is not dropped by leaving a model out.
@@ -50,11 +51,21 @@ def plan(
     key = manifest.models.get("llm", {}).get("reader") if manifest is not None else None
     if partial:
         return _partial(given, named, layout)
+    if named is None and stored == NONE and _by_rules(given):
+        return given.having(llm=HEURISTIC), Plan(True)
     if named is None:
         return given, Plan(stored == HEURISTIC, key)
     if named == NONE and stored != NONE and not rebuild:
         return given.having(llm=stored), Plan(key=key)
     return given, Plan(named != NONE)
+
+
+def _by_rules(given: Settings) -> bool:
+    """Whether the system that is named cannot do without a reader, and takes rules where none is named."""
+    from ketrag_fast.systems.registry import registry
+
+    named = given.given.get("system")
+    return named is not None and registry().presets.get(named, {}).get("llm") == HEURISTIC
 
 
 def _partial(given: Settings, named: str | None, layout: Layout) -> tuple[Settings, Plan]:
@@ -123,14 +134,14 @@ def failures(reading: Reading | None) -> list[Failure]:
     """The chunks that could not be read."""
     if reading is None:
         return []
-    return [Failure(chunk.place, "chunk", why) for chunk, why in reading.outcome.failed]
+    return [Failure(chunk.place, "chunk", why) for chunk, why in reading.total.failed]
 
 
 def warnings(reading: Reading | None, plan: Plan, base: Generation | None) -> list[str]:
     """What a user should know of a skeleton that is not whole."""
     if reading is None:
         return []
-    outcome, reader = reading.outcome, reading.reader
+    outcome, reader = reading.total, reading.reader
     told = []
     if outcome.pending:
         count = f"{len(outcome.pending):,} of {outcome.core:,} core chunks are pending"

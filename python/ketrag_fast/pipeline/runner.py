@@ -308,7 +308,7 @@ class Build:
             usage=usage_of(
                 self.tables, {name: kept for name, (_, kept) in done.items()}, self.source, self.reading
             ),
-            extraction=self.reading.outcome.to_json() if self.reading is not None else None,
+            extraction=self.reading.total.to_json() if self.reading is not None else None,
         )
 
 

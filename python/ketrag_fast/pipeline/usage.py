@@ -27,7 +27,7 @@ def usage_of(
     """`stages` are those of the generation; `source` the embedding model, `reading` the language model's
     work, if there are any.
     """
-    read = reading.outcome if reading is not None and reading.reader.model is not None else None
+    read = reading.total if reading is not None and reading.reader.model is not None else None
     tally = source.model.tally if source is not None else None
     sizes = sizes_of(stages)
     return Usage(

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, Final
 
 from ketrag_fast import _core
+from ketrag_fast.declarations.reference import resolved
+from ketrag_fast.errors import InternalError
 from ketrag_fast.querying.opened import Opened
 from ketrag_fast.querying.preparing import Prepared
 from ketrag_fast.querying.reasons import Explainer
 from ketrag_fast.systems.registry import registry
-from ketrag_fast.types import Context, Lazy, Passage, Section
+from ketrag_fast.types import Cited, Context, Lazy, Passage, Section
+
+NO_NODE: Final = 2**32 - 1
+"""Where a printed row is a unit, and no node of a graph."""
 
 
 def contexts_of(
@@ -58,10 +65,14 @@ def contexts_of(
 
 def _sections(printed: _core.Printed) -> tuple[Section, ...]:
     sections, text = printed.sections, printed.text
+    starts = [start for start, _ in printed.spans]
     if len(sections) == 1:
-        return (Section(sections[0][0], sections[0][2], text),)
+        return (Section(sections[0][0], sections[0][2], text, bool(starts)),)
     whole = text.encode()  # the core counts bytes
-    return tuple(Section(name, tokens, whole[a:b].decode()) for name, _, tokens, a, b in sections)
+    return tuple(
+        Section(name, tokens, whole[a:b].decode(), any(a <= start < b for start in starts))
+        for name, _, tokens, a, b in sections
+    )
 
 
 def _passages(opened: Opened, mode: str, printed: _core.Printed) -> list[Passage]:
@@ -70,32 +81,45 @@ def _passages(opened: Opened, mode: str, printed: _core.Printed) -> list[Passage
     kind = "subchunk" if split else "chunk"
     # A row belongs to the last section that begins before it.
     channels = [next(s[1] for s in reversed(sections) if s[3] <= start) for start, _ in spans]
-    units = printed.units.tolist()
-    places = opened.searcher.places(units, [end - start for start, end in spans])
-    return [
-        Passage(
-            rank=rank,
-            kind=kind,
-            unit=unit,
-            chunk=chunk,
-            document=document,
-            title=title,
-            start=start,
-            end=end,
-            score=score,
-            tokens=cost,
-            channel=mode if len(sections) == 1 and registry().recipe(mode).rewrite is not None else channel,
-            text=text,
-        )
-        for rank, (unit, cost, score, channel, (chunk, document, title, start, end, text)) in enumerate(
-            zip(
-                units,
-                printed.row_tokens.tolist(),
-                printed.scores.tolist(),
-                channels,
-                places,
-                strict=True,
-            ),
-            1,
-        )
-    ]
+    units, nodes = printed.units.tolist(), printed.nodes.tolist() or [NO_NODE] * len(spans)
+    rows = [row for row, node in enumerate(nodes) if node == NO_NODE]
+    found = opened.searcher.places(
+        [units[row] for row in rows], [spans[row][1] - spans[row][0] for row in rows]
+    )
+    places = dict(zip(rows, found, strict=True))
+    cited = _cited(opened, channels, nodes)
+    whole = printed.text.encode() if cited else b""
+    scores, costs = printed.scores.tolist(), printed.row_tokens.tolist()
+    passages = []
+    for row, (begin, stop) in enumerate(spans):
+        about: dict[str, Any] = {"rank": row + 1, "score": scores[row], "tokens": costs[row]}
+        about["channel"] = channels[row]
+        if row in places:
+            chunk, document, title, start, end, text = places[row]
+            if len(sections) == 1 and registry().recipe(mode).rewrite is not None:
+                about["channel"] = mode
+            about |= {"kind": kind, "unit": units[row], "chunk": chunk, "document": document, "title": title}
+            about |= {"start": start, "end": end, "text": text}
+        else:
+            node = cited[row]
+            about |= {"kind": node.kind, "unit": node.unit, "chunk": node.chunk, "sources": node.sources}
+            about |= asdict(node.sources[0])
+            about["printed"] = whole[begin:stop].decode()
+        passages.append(Passage(**about))
+    return passages
+
+
+def _cited(opened: Opened, channels: Sequence[str], nodes: Sequence[int]) -> dict[int, Cited]:
+    """By row, what each printed node of a graph stands on; the channel that printed it knows."""
+    rows: dict[str, list[int]] = {}
+    for row, node in enumerate(nodes):
+        if node != NO_NODE:
+            rows.setdefault(channels[row], []).append(row)
+    made: dict[int, Cited] = {}
+    for channel, own in rows.items():
+        cite = registry().channels[channel].cite
+        if cite is None:
+            raise InternalError(f"the channel {channel} prints nodes and does not say what they cite")
+        found = resolved(cite)(opened.generation.stages, [nodes[row] for row in own])
+        made |= zip(own, found, strict=True)
+    return made

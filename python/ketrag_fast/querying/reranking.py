@@ -60,7 +60,7 @@ def replies_of(
         printed = reply.contexts[0]
         units, scores = printed.units[:DEPTH].tolist(), np.asarray(printed.scores, np.float64)
         spans = printed.spans[:DEPTH]
-        if not units and printed.text:
+        if (not units and printed.text) or len(printed.nodes):
             raise ConfigError(f"rerank: mode {mode} prints tables, which a cross-encoder does not order")
         texts = [place[-1] for place in opened.searcher.places(units, [end - start for start, end in spans])]
         own = model.scores(question, texts, threads=threads, seconds=clock.each()).astype(np.float64)

@@ -38,6 +38,12 @@ def csr_out(name: str, rows: tuple[U64, U32]) -> dict[str, NDArray[Any]]:
     return {f"{name}_indptr": rows[0], f"{name}_indices": rows[1]}
 
 
+def lengths(indptr: U64) -> NDArray[np.int64]:
+    """The length of each row."""
+    ends = indptr.astype(np.int64)
+    return ends[1:] - ends[:-1]
+
+
 def take_rows(rows: tuple[U64, U32], wanted: NDArray[np.int64]) -> tuple[U64, U32]:
     """Some rows, in the order given."""
     indptr, indices = rows

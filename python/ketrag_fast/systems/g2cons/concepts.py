@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.config import Settings
 from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
 from ketrag_fast.errors import ConfigError, InternalError
-from ketrag_fast.stages.rows import F32, U32, U64, csr, csr_out, strings, whole_chunks
+from ketrag_fast.stages.rows import F32, U32, U64, csr, csr_out, lengths, strings, whole_chunks
 from ketrag_fast.systems.g2cons.settings import G2ConsSettings
 
 
@@ -62,10 +61,10 @@ def _words_of_chunks(inputs: StageInputs, whole: bool) -> tuple[tuple[U64, U32],
     known = len(words["vocabulary_offsets"]) - 1
     unit_indptr, unit_indices = csr(words, "unit_words")
     chunk_of_unit = inputs["units"]["unit_chunk"].astype(np.int64)
-    owners = np.repeat(chunk_of_unit, _lengths(unit_indptr))
+    owners = np.repeat(chunk_of_unit, lengths(unit_indptr))
     pairs, place = np.unique(owners * known + unit_indices, return_inverse=True)
     sums = np.bincount(place, words["unit_counts"], len(pairs)).astype(np.uint32)
-    owners = np.repeat(np.arange(len(indptr) - 1), _lengths(indptr))
+    owners = np.repeat(np.arange(len(indptr) - 1), lengths(indptr))
     wanted = owners * known + indices
     counts = np.ones(len(wanted), np.uint32)
     if len(pairs):
@@ -73,11 +72,6 @@ def _words_of_chunks(inputs: StageInputs, whole: bool) -> tuple[tuple[U64, U32],
         found = pairs[at] == wanted
         counts[found] = sums[at[found]]
     return (indptr, indices), counts
-
-
-def _lengths(indptr: U64) -> NDArray[np.int64]:
-    ends = indptr.astype(np.int64)
-    return ends[1:] - ends[:-1]
 
 
 def _in_units(
@@ -88,9 +82,9 @@ def _in_units(
     if which == "contained":
         return indptr, indices
     count = max(len(concepts), 1)
-    owners = np.repeat(np.arange(len(in_chunks[0]) - 1), _lengths(in_chunks[0]))
+    owners = np.repeat(np.arange(len(in_chunks[0]) - 1), lengths(in_chunks[0]))
     named = owners * count + in_chunks[1]
-    unit = np.repeat(np.arange(len(indptr) - 1), _lengths(indptr))
+    unit = np.repeat(np.arange(len(indptr) - 1), lengths(indptr))
     own = inputs["units"]["unit_chunk"].astype(np.int64)[unit] * count + indices
     kept = np.isin(own, named)
     ends = np.zeros(len(indptr), np.uint64)

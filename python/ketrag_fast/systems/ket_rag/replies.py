@@ -13,35 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ketrag_fast import _core
 from ketrag_fast.config import Settings
 from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
 from ketrag_fast.errors import InternalError
 from ketrag_fast.extraction.parse import PARSER
-from ketrag_fast.extraction.reader import Chunk
 from ketrag_fast.extraction.recording import write_recording
 from ketrag_fast.extraction.run import Reading
-from ketrag_fast.kernels.text import pack, unpack
-from ketrag_fast.stages.rows import strings, strings_out
-
-
-def core_chunks(inputs: StageInputs) -> list[Chunk]:
-    """The core chunks, the most important first, with their spans in code points."""
-    units, order = inputs["units"], inputs["core"]["core"]
-    owners = units["chunk_document"][order]
-    texts = _core.slice_strings(inputs.documents.packed("text"), owners, units["chunk_bytes"][order])
-    first = units["chunk_units"][:-1][order].astype(np.int64)
-    last = units["chunk_units"][1:][order].astype(np.int64) - 1
-    starts, ends = units["unit_span"][first, 0], units["unit_span"][last, 1]
-    parts = (
-        order.tolist(),
-        unpack(*_core.take_strings(strings(units, "document_ids"), owners)),
-        starts.tolist(),
-        ends.tolist(),
-        unpack(*_core.take_strings(strings(units, "document_titles"), owners)),
-        unpack(*texts),
-    )
-    return [Chunk(*row) for row in zip(*parts, strict=True)]
+from ketrag_fast.kernels.text import pack
+from ketrag_fast.stages.core_chunks import core_chunks
+from ketrag_fast.stages.rows import strings_out
 
 
 def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:

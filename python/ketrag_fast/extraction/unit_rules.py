@@ -1,0 +1,119 @@
+"""Decompositions without a model: each sentence is a semantic unit, its names are found by rules or recorded.
+
+A sentence without a name of its own that the chunk is about ("It was built ...") counts as one about the
+document's title, or about whom the chunk begins with, as in `heuristic`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ketrag_fast.extraction.clean import MAX_DESCRIPTION, clean
+from ketrag_fast.extraction.grounding import Source
+from ketrag_fast.extraction.heuristic import Found, Passage, distinct, own_subject, subject_of
+from ketrag_fast.extraction.records import Extraction, RelationRecord
+from ketrag_fast.extraction.units import MAX_UNITS, Decomposition, Relationship, SemanticUnit
+from ketrag_fast.kernels.text import sentence_spans
+
+VERSION: Final = "1"
+"""Part of what decompositions by rules are kept under."""
+BETWEEN: Final = 80
+"""Characters between two names that are taken for what joins them; of more only the beginning."""
+_JOINED: Final = "is named with"
+_LEAST: Final = 2
+"""Letters of a sentence, at least."""
+
+
+def by_rules(title: str, text: str) -> Decomposition:
+    """The units of one chunk. Any text gives a result, the same each time."""
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    subject = subject_of(title, text)
+    passage = Passage(text, subject)
+    units = []
+    head = clean(subject, escaped=False)
+    for sentence in _sentences(text)[:MAX_UNITS]:
+        found = distinct(passage.entities(sentence))
+        own = own_subject(sentence, found)
+        key = own or head.casefold()
+        first = found[key].name if key in found else head
+        names = dict.fromkeys([first] if first else [])
+        names |= dict.fromkeys(each.name for each in found.values())
+        joined = tuple(
+            Relationship(first, _between(sentence, found, first, each), each.name)
+            for each in found.values()
+            if first and each.name.casefold() != first.casefold()
+        )
+        units.append(SemanticUnit(_said(sentence), tuple(names), joined))
+        head = head or first
+    return Decomposition(tuple(units))
+
+
+def by_records(title: str, text: str, recorded: Extraction) -> Decomposition:
+    """The same with the names and relations that a recording has of the chunk.
+
+    A relation belongs to the first sentence that names both its ends; where none does, its description is a
+    unit of its own.
+    """
+    sentences = _sentences(text)[:MAX_UNITS]
+    places = [Source(sentence) for sentence in sentences]
+    names = list(dict.fromkeys(record.name for record in recorded.entities))
+    held = [[name for name in names if place.holds(name)] for place in places]
+    rows: list[list[Relationship]] = [[] for _ in sentences]
+    alone: list[SemanticUnit] = []
+    for relation in recorded.relations:
+        at = next(
+            (
+                k
+                for k, place in enumerate(places)
+                if place.holds(relation.source) and place.holds(relation.target)
+            ),
+            None,
+        )
+        one = Relationship(relation.source, _verb(relation), relation.target)
+        if at is not None:
+            rows[at].append(one)
+        else:
+            said = relation.description or f"{relation.source} {one.relation} {relation.target}"
+            alone.append(SemanticUnit(said, (relation.source, relation.target), (one,)))
+    units = [
+        SemanticUnit(_said(sentence), tuple(found), tuple(joined))
+        for sentence, found, joined in zip(sentences, held, rows, strict=True)
+    ]
+    return Decomposition((*units, *alone[: MAX_UNITS - len(units)]), recorded.dropped)
+
+
+def _sentences(text: str) -> list[str]:
+    cut = (text[start:end].strip() for start, end in sentence_spans(text).tolist())
+    return [sentence for sentence in cut if sum(map(str.isalnum, sentence[:64])) >= _LEAST]
+
+
+def _said(sentence: str) -> str:
+    """A unit's text: as it stands, so that it leads to its place, but in one line and bounded."""
+    return clean(sentence, escaped=False)[:MAX_DESCRIPTION]
+
+
+def _between(sentence: str, found: Mapping[str, Found], first: str, each: Found) -> str:
+    """The words between two names, where the first comes first; else that both are named."""
+    begin = found.get(first.casefold())
+    start = 0 if begin is None else begin.end
+    words = (
+        clean(sentence[start : each.start], escaped=False).strip(" ,;:-–—([\"'“”")
+        if start < each.start
+        else ""
+    )
+    if len(words) > BETWEEN:
+        words = words[:BETWEEN].rpartition(" ")[0]
+    return words or _JOINED
+
+
+def _verb(relation: RelationRecord) -> str:
+    """A description without the two names, where it is made of them: "A was born in B"."""
+    told = relation.description
+    if told.casefold().startswith(relation.source.casefold()) and told.casefold().endswith(
+        relation.target.casefold()
+    ):
+        middle = told[len(relation.source) : len(told) - len(relation.target)].strip()
+        if middle:
+            return middle
+    return told or _JOINED

@@ -1,0 +1,257 @@
+"""NodeRAG (Xu and others 2025): seven types of nodes in one graph; a question walks over it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ketrag_fast.declarations.arrays import ANY, Sizes, array, codes, graph, strings
+from ketrag_fast.declarations.stage import DOCUMENTS, Stage
+from ketrag_fast.declarations.system import Channel, Recipe, Share, System
+from ketrag_fast.stages import CHUNK_VECTORS, UNITS, VECTORS, WORDS, has_model
+from ketrag_fast.systems.noderag.settings import NodeRagSettings
+
+if TYPE_CHECKING:
+    from ketrag_fast.config import Settings
+
+_HERE = "ketrag_fast.systems.noderag"
+
+DECOMPOSITIONS = Stage(
+    "decompositions",
+    version=1,
+    needs=(DOCUMENTS, "units", "core"),
+    settings=(),
+    run=f"{_HERE}.decompositions:run",
+    unit="chunks",
+    look=f"{_HERE}.decompositions:look",
+    reads=True,
+    arrays={
+        "decomposed_chunk": array("u32", "decomposed_chunks", below="chunks", rising=True),
+        "chunk_units": array("u64", "decomposed_chunks+1", rising=True),
+        **strings("unit_text", "decomposed_units"),
+        "unit_entities": array("u64", "decomposed_units+1", rising=True),
+        **strings("unit_entity", "decomposed_entities"),
+        "unit_relations": array("u64", "decomposed_units+1", rising=True),
+        **strings("unit_source", "decomposed_relations"),
+        **strings("unit_relation", "decomposed_relations"),
+        **strings("unit_target", "decomposed_relations"),
+        "failed": array("u32", "undecomposed_chunks", below="chunks"),
+        "pending": array("u32", "chunks_to_decompose", below="chunks"),
+        "dropped": array("u64", 1),
+    },
+)
+
+GRAPH = Stage(
+    "noderag_graph",
+    version=1,
+    needs=("units", "decompositions"),
+    settings=("relation_repeats", "link_relations"),
+    run=f"{_HERE}.graph:run",
+    unit="chunks",
+    reads=True,
+    arrays={
+        **strings("semantic_unit", "semantic_units"),
+        "unit_weight": array("u32", "semantic_units"),
+        **graph("unit_chunks", "semantic_units", "chunks"),
+        **strings("node_entity", "node_entities"),
+        "entity_weight": array("u32", "node_entities"),
+        **graph("entity_chunks", "node_entities", "chunks"),
+        **strings("node_relation", "node_relations"),
+        "relation_weight": array("u32", "node_relations"),
+        **graph("relation_chunks", "node_relations", "chunks"),
+        "relation_ends": array("u32", "node_relations", 2, below="node_entities"),
+        **graph("mentions", "told_nodes", "told_nodes"),
+        "mention_count": array("u32", ANY),
+    },
+    counts={
+        "semantic_units": "semantic_units",
+        "node_entities": "node_entities",
+        "node_relations": "node_relations",
+    },
+)
+
+IMPORTANCE = Stage(
+    "noderag_importance",
+    version=1,
+    needs=("noderag_graph",),
+    settings=("entity_core", "entity_rounding", "min_entity_weight", "max_attributes", "seed"),
+    run=f"{_HERE}.importance:run",
+    unit="nodes",
+    reads=True,
+    arrays={
+        "important": array("u32", "important_entities", below="node_entities", rising=True),
+        "core_number": array("u32", "told_nodes"),
+        "betweenness": array("f64", "told_nodes"),
+    },
+)
+
+ATTRIBUTES = Stage(
+    "noderag_attributes",
+    version=1,
+    needs=("noderag_graph", "noderag_importance"),
+    settings=("generated_texts", "generated_tokens", "encoding"),
+    run=f"{_HERE}.attributes:run",
+    unit="entities",
+    look=f"{_HERE}.attributes:look",
+    reads=True,
+    arrays={
+        **strings("attribute", "attributes"),
+        "attribute_entity": array("u32", "attributes", below="node_entities", rising=True),
+        **graph("attribute_chunks", "attributes", "chunks"),
+    },
+    counts={"attributes": "attributes"},
+)
+
+COMMUNITIES = Stage(
+    "noderag_communities",
+    version=1,
+    needs=("noderag_graph", "noderag_attributes"),
+    settings=("seed",),
+    run=f"{_HERE}.communities:run",
+    unit="nodes",
+    reads=True,
+    arrays={"community": array("u32", ANY)},
+)
+
+ELEMENTS = Stage(
+    "noderag_elements",
+    version=1,
+    needs=("noderag_graph", "noderag_attributes", "noderag_communities"),
+    settings=("generated_texts", "generated_tokens", "encoding"),
+    run=f"{_HERE}.communities:elements",
+    unit="communities",
+    look=f"{_HERE}.communities:look",
+    reads=True,
+    arrays={
+        **strings("element", "elements"),
+        "element_communities_indptr": array("u64", "elements+1", rising=True),
+        "element_communities_indices": array("u32", ANY),
+        **strings("title", "titles"),
+        **graph("title_elements", "titles", "elements"),
+    },
+    counts={"high_level_elements": "elements"},
+)
+
+
+def _of_vectors(settings: Settings) -> tuple[str, ...]:
+    own = ("vectors", "noderag_graph", "noderag_attributes", "noderag_elements")
+    split = ("chunk_vectors",) if settings.split_level else ()
+    return (*own, *split) if has_model(settings) else (*own, *split, "words")
+
+
+NODE_VECTORS = Stage(
+    "noderag_vectors",
+    version=1,
+    needs=_of_vectors,
+    settings=("embedder", "language"),
+    run=f"{_HERE}.vectors:run",
+    unit="nodes",
+    reads=True,
+    arrays={"vectors": array("f32", "searched_nodes", "dimension"), **codes("node", "searched_nodes")},
+)
+
+EDGES = Stage(
+    "noderag_edges",
+    version=1,
+    needs=(
+        *("units", "noderag_graph", "noderag_attributes", "noderag_communities"),
+        *("noderag_elements", "noderag_vectors"),
+    ),
+    settings=("semantic_match", "semantic_neighbours", "balanced_edges", "seed", "encoding"),
+    run=f"{_HERE}.edges:run",
+    unit="nodes",
+    reads=True,
+    arrays={
+        **graph("edges", "nodes", "nodes"),
+        "edge_count": array("u32", ANY),
+        "edge_weight": array("f64", ANY),
+        "semantic_unit_tokens": array("u32", "semantic_units"),
+        "attribute_tokens": array("u32", "attributes"),
+        "element_tokens": array("u32", "elements"),
+        "node_relation_tokens": array("u32", "node_relations"),
+        **strings("name", "node_names"),
+        **graph("name_nodes", "node_names", "nodes"),
+    },
+    counts={"nodes": "nodes"},
+    edges={"node": ("edges_indices", 2)},
+)
+
+CHANNELS = (
+    Channel(
+        "noderag",
+        needs=(
+            *("units", "vectors", "noderag_graph", "noderag_attributes", "noderag_communities"),
+            *("noderag_elements", "noderag_vectors", "noderag_edges"),
+        ),
+        help="a walk of two steps from the nodes nearest to the question and from those that it names",
+        vector="yes",
+        settings=(
+            *("node_hits", "cross_nodes", "cross_entities", "cross_relations", "cross_titles", "cross_each"),
+            *("node_walk", "node_steps", "node_teleport"),
+        ),
+        cite=f"{_HERE}.citing:cited",
+    ),
+)
+
+RECIPES = {
+    "noderag": Recipe(
+        (Share("noderag"),),
+        "the nodes nearest to the question or named by it, and those that a walk of two steps finds around "
+        "them: high-level elements, attributes, semantic units, relations and chunks",
+    ),
+}
+
+_ALL: Mapping[str, Any] = {
+    "overlap": 0,
+    "split_level": 0,
+    "core_ratio": 1.0,
+    "core_selection": "uniform",
+    "llm": "heuristic",
+    "mode": "noderag",
+    "modes": "bm25,text,fused,walk,noderag",
+}
+_PAPER: Mapping[str, Any] = {**_ALL, "cut": "windows", "chunk_tokens": 1048}
+"""All chunks are read, by rules where no model is named, and not for a skeleton as well."""
+
+
+def describe(sizes: Sizes) -> Mapping[str, Any]:
+    """Rows of `ketrag stats`: what was decomposed."""
+    names = ("decomposed_chunks", "undecomposed_chunks", "chunks_to_decompose", "important_entities")
+    return {name: sizes.get(name, 0) for name in names} if "decomposed_chunks" in sizes else {}
+
+
+SYSTEM = System(
+    name="noderag",
+    source="Xu and others 2025: NodeRAG, section 3; with the decisions of docs/noderag.md",
+    help="units, entities, relations, attributes and high-level elements in one graph, and a walk over it",
+    settings=NodeRagSettings,
+    stages=(
+        UNITS,
+        WORDS,
+        VECTORS,
+        CHUNK_VECTORS,
+        DECOMPOSITIONS,
+        GRAPH,
+        IMPORTANCE,
+        ATTRIBUTES,
+        COMMUNITIES,
+        ELEMENTS,
+        NODE_VECTORS,
+        EDGES,
+    ),
+    channels=CHANNELS,
+    recipes=RECIPES,
+    presets={
+        "noderag": _PAPER,
+        "noderag-150": {**_PAPER, "chunk_tokens": 150},
+        "noderag-parity": {
+            **_PAPER,
+            "entity_rounding": "nearest",
+            "relation_repeats": "text",
+            "node_walk": "lazy",
+            "oversize_policy": "drop",
+        },
+    },
+    describe=describe,
+    inspect=f"{_HERE}.inspection:NodeGraph",
+)

@@ -1,0 +1,97 @@
+"""What a node stands on: the sentences or chunks that its text was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from ketrag_fast.errors import InternalError
+from ketrag_fast.stages.rows import Arrays
+from ketrag_fast.stages.showing import row_of, span_of, text_of
+from ketrag_fast.types import Cited, Span
+
+MOST: Final = 20
+"""Sources that are named for one node; an element may stand on hundreds of chunks."""
+
+
+def cited(stages: Mapping[str, Arrays], nodes: Sequence[int]) -> list[Cited]:
+    """For each node its kind and its sources: the sentence itself where a unit is one, else whole units."""
+    found = NodeSources(stages)
+    return [found.of(node) for node in nodes]
+
+
+class NodeSources:
+    """The nodes of an index with their texts and sources."""
+
+    def __init__(self, stages: Mapping[str, Arrays]) -> None:
+        self._stages = stages
+        self.units, self.graph = stages["units"], stages["noderag_graph"]
+        self.attributes, self.elements = stages["noderag_attributes"], stages["noderag_elements"]
+        counts = (
+            len(self.units["chunk_document"]),
+            len(self.graph["unit_weight"]),
+            len(self.attributes["attribute_entity"]),
+            len(self.elements["element_offsets"]) - 1,
+            len(self.graph["entity_weight"]),
+            len(self.elements["title_offsets"]) - 1,
+        )
+        self.starts = np.concatenate([[0], np.cumsum(counts)])
+
+    def of(self, node: int) -> Cited:
+        """Of a node by its number in the whole graph."""
+        kind = int(np.searchsorted(self.starts, node, "right")) - 1
+        number = node - int(self.starts[kind])
+        if kind == 1:
+            return self.unit(number)
+        if kind == 2:
+            return self._over("attribute", row_of(self.attributes, "attribute_chunks", number))
+        if kind == 3:
+            return self._over("high_level_element", self._chunks_of_element(number))
+        if kind == 6:
+            return self._over("relationship", row_of(self.graph, "relation_chunks", number))
+        raise InternalError(f"the node {node} is never printed")
+
+    def unit(self, number: int) -> Cited:
+        """A semantic unit: its own words where they stand in a chunk, else the chunk's units."""
+        text = text_of(self.graph, "semantic_unit", number)
+        chunks = row_of(self.graph, "unit_chunks", number)
+        found = [place for chunk in chunks[:MOST] for place in self._places(chunk, text)]
+        if not found:
+            return self._over("semantic_unit", chunks)
+        return Cited("semantic_unit", found[0][0], chunks[0], tuple(span for _, span in found))
+
+    def _places(self, chunk: int, text: str) -> list[tuple[int, Span]]:
+        """The unit of a chunk that holds a sentence, with its place; runs of blanks count as one."""
+        first, last = self.units["chunk_units"][chunk : chunk + 2].tolist()
+        for unit in range(first, last):
+            whole = text_of(self.units, "unit_texts", unit)
+            begin = whole.find(text)
+            if begin >= 0:
+                start = len(whole[:begin].encode())
+                return [(unit, span_of(self.units, unit, start, start + len(text.encode())))]
+        return []
+
+    def _over(self, kind: str, chunks: Sequence[int]) -> Cited:
+        """Of what was made from whole chunks."""
+        first = self.units["chunk_units"][:-1][np.asarray(chunks[:MOST], np.int64)].astype(np.int64)
+        units = first.tolist()
+        return Cited(kind, units[0], chunks[0], tuple(span_of(self.units, unit) for unit in units))
+
+    def _chunks_of_element(self, element: int) -> list[int]:
+        """The chunks of the units of its communities, those with most of them first."""
+        community = self._stages["noderag_communities"]["community"][: len(self.graph["unit_weight"])]
+        own = row_of(self.elements, "element_communities", element)
+        members = np.flatnonzero(np.isin(community, own)).tolist()
+        counts: dict[int, int] = {}
+        for unit in members:
+            for chunk in row_of(self.graph, "unit_chunks", unit):
+                counts[chunk] = counts.get(chunk, 0) + 1
+        if not counts:  # a community of attributes alone
+            nodes = len(self.graph["mentions_indptr"]) - 1
+            every = self._stages["noderag_communities"]["community"][nodes:]
+            for number in np.flatnonzero(np.isin(every, own)).tolist():
+                for chunk in row_of(self.attributes, "attribute_chunks", number):
+                    counts[chunk] = counts.get(chunk, 0) + 1
+        return sorted(counts, key=lambda chunk: (-counts[chunk], chunk))

@@ -1,0 +1,185 @@
+"""The whole graph as a question walks over it: seven types of nodes, and every edge (3.1, 3.7 to 3.10).
+
+Nodes are numbered by type: chunks, units, attributes, elements (these have a vector, in this order), then
+entities, titles, relations.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast import _core
+from ketrag_fast.config import Settings
+from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
+from ketrag_fast.kernels.text import count_tokens, pack, unpack
+from ketrag_fast.stages.rows import Arrays, csr, csr_out, lengths, strings, strings_out
+from ketrag_fast.systems.noderag.communities import NONE
+from ketrag_fast.systems.noderag.graph import symmetric
+from ketrag_fast.systems.noderag.settings import NodeRagSettings
+from ketrag_fast.systems.noderag.vectors import TEXTS
+
+CLUSTER: Final = 39
+"""Nodes of an average cluster, at least; below, elements are joined to their whole community."""
+Ids = NDArray[np.int64]
+Edges = list[tuple[Ids, Ids, Ids]]
+"""(one end, the other, count) of edges of one kind."""
+
+
+class Blocks:
+    """Where each type of node begins."""
+
+    def __init__(self, inputs: StageInputs) -> None:
+        graph = inputs["noderag_graph"]
+        counts = (
+            len(inputs["units"]["chunk_document"]),
+            len(graph["unit_weight"]),
+            len(inputs["noderag_attributes"]["attribute_entity"]),
+            len(inputs["noderag_elements"]["element_offsets"]) - 1,
+            len(graph["entity_weight"]),
+            len(inputs["noderag_elements"]["title_offsets"]) - 1,
+            len(graph["relation_weight"]),
+        )
+        self.ends = [0, *np.cumsum(counts).tolist()]
+        self.chunk, self.unit, self.attribute, self.element, self.entity, self.title, self.relation = (
+            self.ends[:7]
+        )
+        self.nodes = self.ends[7]
+
+
+def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+    """Edges of one pair add up. `edge_weight` is what the walk goes by."""
+    own = settings.of(NodeRagSettings)
+    at = Blocks(inputs)
+    kinds = _told(inputs, at) + _matched(inputs, at, own, settings.seed, context)
+    kinds.append(_near(inputs["noderag_vectors"]["vectors"], own.semantic_neighbours, context))
+    first, second, counts = (np.concatenate([kind[part] for kind in kinds]) for part in range(3))
+    rows, weights = symmetric(first, second, counts, at.nodes)
+    effective = weights.astype(np.float64)
+    if own.balanced_edges:
+        degrees = lengths(rows[0])
+        effective = 1.0 / np.maximum(np.repeat(degrees, degrees), degrees[rows[1]])
+    texts = {f"{name}_tokens": _tokens(inputs[stage], name, settings, context) for stage, name in _PRINTED}
+    return {
+        **csr_out("edges", rows),
+        "edge_count": weights,
+        "edge_weight": effective,
+        **texts,
+        **_names(inputs, at, context),
+    }
+
+
+_PRINTED = (*TEXTS, ("noderag_graph", "node_relation"))
+
+
+def _told(inputs: StageInputs, at: Blocks) -> Edges:
+    """Edges that the texts give: with units, between entities and relations, attributes, titles."""
+    graph, attributes = inputs["noderag_graph"], inputs["noderag_attributes"]
+    units, entities = len(graph["unit_weight"]), len(graph["entity_weight"])
+    # Of the graph of units, entities and relations to that of all nodes.
+    number = np.concatenate(
+        [
+            at.unit + np.arange(units),
+            at.entity + np.arange(entities),
+            at.relation + np.arange(len(graph["relation_weight"])),
+        ]
+    )
+    owner, other = _pairs(graph, "mentions")
+    once = owner < other
+    unit, chunk = _pairs(graph, "unit_chunks")
+    title, element = _pairs(inputs["noderag_elements"], "title_elements")
+    named = attributes["attribute_entity"].astype(np.int64)
+    return [
+        (number[owner[once]], number[other[once]], graph["mention_count"][once].astype(np.int64)),
+        _once(at.chunk + chunk, at.unit + unit),
+        _once(at.entity + named, at.attribute + np.arange(len(named))),
+        _once(at.title + title, at.element + element),
+    ]
+
+
+def _matched(
+    inputs: StageInputs, at: Blocks, own: NodeRagSettings, seed: int, context: StageContext
+) -> Edges:
+    """Elements and the units and attributes of their communities: all, or those of the same cluster (3.7)."""
+    graph = inputs["noderag_graph"]
+    community = inputs["noderag_communities"]["community"].astype(np.int64)
+    nodes, units = len(graph["mentions_indptr"]) - 1, len(graph["unit_weight"])
+    local = np.concatenate([np.arange(units), nodes + np.arange(len(community) - nodes)])
+    number = np.concatenate([at.unit + np.arange(units), at.attribute + np.arange(len(community) - nodes)])
+    inside = community[local] != NONE
+    members, homes = number[inside], community[local][inside]
+    element, home = _pairs(inputs["noderag_elements"], "element_communities")
+    count = len(members) + (at.entity - at.element)
+    clusters = math.ceil(math.sqrt(count)) if count else 0
+    order = np.argsort(homes, kind="stable")
+    starts = np.searchsorted(homes[order], home)
+    sizes = np.searchsorted(homes[order], home, "right") - starts
+    shift = np.repeat(starts - np.concatenate([[0], np.cumsum(sizes)[:-1]]) if len(sizes) else starts, sizes)
+    found = members[order][shift + np.arange(len(shift))]
+    owners = at.element + np.repeat(element, sizes)
+    if clusters and (own.semantic_match == "always" or count / clusters > CLUSTER):
+        rows = np.concatenate([members, np.arange(at.element, at.entity)])
+        vectors = np.ascontiguousarray(inputs["noderag_vectors"]["vectors"][rows])
+        labels, _ = _core.kmeans(vectors, clusters, seed, threads=context.threads, report=context.report)
+        label = np.full(at.entity, -1, np.int64)
+        label[rows] = labels
+        same = label[found] == label[owners]
+        found, owners = found[same], owners[same]
+    return [_once(owners, found)]
+
+
+def _near(vectors: NDArray[np.float32], neighbours: int, context: StageContext) -> tuple[Ids, Ids, Ids]:
+    """The union of every node's nearest ones by vector; what has no vector is near to nothing (3.9)."""
+    known = np.flatnonzero(vectors.any(axis=1))
+    most = min(neighbours, max(len(known) - 1, 0))
+    if not most:
+        return _once(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    rows = np.ascontiguousarray(vectors[known])
+    found, _ = _core.cosine_knn(rows, most, threads=context.threads, report=context.report)
+    owner = np.repeat(np.arange(len(known)), found.shape[1])
+    other = found.ravel()
+    present = other != NONE
+    low = np.minimum(owner[present], other[present])
+    high = np.maximum(owner[present], other[present])
+    unique = np.unique(low * len(known) + high)
+    return _once(known[unique // len(known)], known[unique % len(known)])
+
+
+def _once(first: Ids, second: Ids) -> tuple[Ids, Ids, Ids]:
+    return first.astype(np.int64), second.astype(np.int64), np.ones(len(first), np.int64)
+
+
+def _pairs(arrays: Arrays, name: str) -> tuple[Ids, Ids]:
+    """Rows as (owner, member)."""
+    indptr, indices = csr(arrays, name)
+    return np.repeat(np.arange(len(indptr) - 1), lengths(indptr)), indices.astype(np.int64)
+
+
+def _tokens(arrays: Arrays, name: str, settings: Settings, context: StageContext) -> NDArray[np.uint32]:
+    texts = unpack(*strings(arrays, name))
+    return count_tokens(texts, settings.encoding, context.threads).astype(np.uint32)
+
+
+def _names(inputs: StageInputs, at: Blocks, context: StageContext) -> Outputs:
+    """The names of entities and titles as words, in the order of their bytes, each with its nodes."""
+    every = [
+        *unpack(*strings(inputs["noderag_graph"], "node_entity")),
+        *unpack(*strings(inputs["noderag_elements"], "title")),
+    ]
+    words, _, indptr = _core.tokenise(pack(every), "none", context.threads)
+    parts = unpack(*words)
+    by_key: dict[bytes, list[int]] = {}
+    for number, (first, last) in enumerate(pairwise(indptr.tolist())):
+        if first < last:
+            by_key.setdefault(" ".join(parts[first:last]).encode(), []).append(at.entity + number)
+    keys = sorted(by_key)
+    ends = np.cumsum([0, *(len(by_key[key]) for key in keys)], dtype=np.uint64)
+    nodes = np.array([node for key in keys for node in by_key[key]], np.uint32)
+    return {
+        **strings_out("name", pack([key.decode() for key in keys])),
+        **csr_out("name_nodes", (ends, nodes)),
+    }

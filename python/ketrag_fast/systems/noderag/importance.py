@@ -1,0 +1,57 @@
+"""Important entities: those of the core of the graph, and those that many shortest paths go through (3.4)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ketrag_fast import _core
+from ketrag_fast.config import Settings
+from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
+from ketrag_fast.stages.rows import csr, lengths
+from ketrag_fast.systems.noderag.settings import NodeRagSettings
+
+PIVOTS = 10
+"""Nodes that shortest paths are followed from."""
+
+
+def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+    """`important` are entities in the order of their ids."""
+    own = settings.of(NodeRagSettings)
+    graph = inputs["noderag_graph"]
+    edges = csr(graph, "mentions")
+    nodes, units = len(edges[0]) - 1, len(graph["unit_weight"])
+    entities = graph["entity_weight"]
+    place = slice(units, units + len(entities))
+    degrees = lengths(edges[0])
+    least = core_degree(nodes, len(edges[1]) // 2, nearest=own.entity_rounding == "nearest")
+    levels = (
+        _core.core_numbers(*edges, report=context.report).astype(np.int64)
+        if own.entity_core == "kcore"
+        else degrees
+    )
+    pivots = _core.select_uniform(nodes, min(PIVOTS, nodes), settings.seed, "betweenness")
+    between = _core.betweenness(*edges, np.sort(pivots), threads=context.threads, report=context.report)
+    scale = math.log10(nodes) if nodes else 0.0
+    whole = max(1, round(scale) if own.entity_rounding == "nearest" else math.floor(scale))
+    mean = float(between.sum()) / nodes if nodes else 0.0
+    chosen = (levels[place] >= least) | (between[place] > mean * whole)
+    chosen &= entities >= own.min_entity_weight
+    important = np.flatnonzero(chosen)
+    if own.max_attributes is not None and len(important) > own.max_attributes:
+        strongest = np.lexsort((important, -between[place][important]))[: own.max_attributes]
+        important = np.sort(important[strongest])
+    return {
+        "important": important.astype(np.uint32),
+        "core_number": levels.astype(np.uint32),
+        "betweenness": np.asarray(between, np.float64),
+    }
+
+
+def core_degree(nodes: int, edges: int, *, nearest: bool = False) -> int:
+    """`ln |V| * sqrt(mean degree)` made whole, from which an entity belongs to the core."""
+    if nodes == 0:
+        return 1
+    value = math.log(nodes) * math.sqrt(2 * edges / nodes)
+    return round(value) if nearest else math.floor(value)

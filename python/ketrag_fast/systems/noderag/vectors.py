@@ -1,0 +1,36 @@
+"""Vectors of the nodes that have a text of their own: chunks, units, attributes, elements (3.6)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ketrag_fast import _core
+from ketrag_fast.config import Settings
+from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
+from ketrag_fast.kernels.text import pack, unpack
+from ketrag_fast.stages.rows import F32, strings, word_rows
+
+TEXTS = (
+    ("noderag_graph", "semantic_unit"),
+    ("noderag_attributes", "attribute"),
+    ("noderag_elements", "element"),
+)
+"""Stage and name of the texts that follow the chunks, in the order of the rows."""
+
+
+def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+    """Those of chunks are there; the others come from the index's model, or from the fitted space."""
+    vectors = inputs["vectors"]
+    own = inputs.get("chunk_vectors", {})
+    chunks: F32 = own.get("chunk_vectors", vectors["unit_vectors"])
+    texts = [text for stage, name in TEXTS for text in unpack(*strings(inputs[stage], name))]
+    if context.model is not None:
+        context.report.unit = "tokens"
+        found = context.model.embed(iter(texts), len(texts), sum(map(len, texts)), context.report)
+    else:
+        vocabulary = strings(inputs["words"], "vocabulary")
+        rows = word_rows(pack(texts), vocabulary, settings.language, context.threads)
+        found = _core.embed_rows(vectors["basis"], *rows, threads=context.threads)
+    every = np.ascontiguousarray(np.concatenate([chunks, found]), np.float32)
+    codes, scale, residual = _core.quantise_vectors(every, threads=context.threads)
+    return {"vectors": every, "node_codes": codes, "node_scale": scale, "node_residual": residual}

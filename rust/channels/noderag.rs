@@ -1,0 +1,103 @@
+//! NodeRAG: a short walk over a graph of seven types of nodes, printed by their types.
+
+use super::channel::Channel;
+use super::options::Options;
+use super::print::{Printed, Room, Section};
+use super::query::{need, silent, Query};
+use super::scratch::Scratch;
+use crate::error::Result;
+use crate::generation::Parts;
+use crate::progress::Progress;
+use crate::rank::pagerank::Walk;
+use crate::rank::spread::Settings;
+use crate::search::nodes::print::print;
+use crate::search::nodes::{Buffers, Options as Search};
+
+pub struct NodeRag;
+
+impl NodeRag {
+    fn options(&self, options: &Options) -> Result<Search> {
+        let name = self.name();
+        let lazy = options.choice(name, "node_walk", &["teleport", "lazy"])? == "lazy";
+        let steps = options.count(name, "node_steps")?;
+        Ok(Search {
+            hits: options.count(name, "node_hits")?,
+            nodes: options.count(name, "cross_nodes")?,
+            each: options.flag(name, "cross_each")?,
+            entities: options.count(name, "cross_entities")?,
+            relations: options.count(name, "cross_relations")?,
+            titles: options.count(name, "cross_titles")?,
+            walk: Settings {
+                teleport: options.real(name, "node_teleport")?,
+                steps: u32::try_from(steps).unwrap_or(u32::MAX),
+                walk: if lazy { Walk::Lazy } else { Walk::Teleport },
+            },
+        })
+    }
+}
+
+impl Channel for NodeRag {
+    fn name(&self) -> &str {
+        "noderag"
+    }
+
+    fn missing(&self, parts: &Parts<'_>) -> Option<&'static str> {
+        (!parts.has_nodes()).then_some("the graph of NodeRAG (index with --llm)")
+    }
+
+    fn is_empty(&self, parts: &Parts<'_>) -> Result<bool> {
+        Ok(need(parts.nodes()?)?.blocks().nodes() == 0)
+    }
+
+    fn check(&self, options: &Options, _alone: bool) -> Result<()> {
+        self.options(options).map(drop)
+    }
+
+    fn print(
+        &self,
+        query: &Query<'_, '_>,
+        room: &Room<'_>,
+        scratch: &mut Scratch,
+        progress: &Progress,
+    ) -> Result<Vec<Printed>> {
+        let nodes = need(query.parts.nodes()?)?;
+        let (units, chunks) = (query.parts.units()?, query.parts.chunks()?);
+        let vector = query.vector()?;
+        let options = self.options(query.options)?;
+        let vector = (!silent(vector)).then_some(vector);
+        let buffers = scratch.of::<Buffers>();
+        let mut found = nodes.index().search(query.question.text, vector, &options, buffers, progress)?;
+        if found.is_empty() {
+            return Ok(vec![Printed { no_match: true, ..Printed::default() }; room.budgets.len()]);
+        }
+        let blocks = nodes.blocks();
+        // Chunks of which every unit stands elsewhere in the context are left out.
+        let elsewhere = |unit: u32| room.without.binary_search(&unit).is_ok();
+        let printed_already = |chunk: usize| chunks.units(chunk).all(elsewhere);
+        found.retain(|s| {
+            let (kind, number) = blocks.place(s.id);
+            kind != crate::search::nodes::Kind::Chunk || room.without.is_empty() || !printed_already(number)
+        });
+        let how = |&budget: &u64| {
+            let room = (budget, room.units, query.policy);
+            let units_of = |chunk: usize| chunks.units(chunk);
+            let made =
+                print(query.printers.encoding(), blocks, &nodes.texts, units, units_of, &found, room)?;
+            let section = |s: &crate::search::nodes::print::Section| Section {
+                name: s.name,
+                channel: self.name().to_owned(),
+                tokens: s.tokens,
+                start: s.start,
+                end: s.end,
+            };
+            Ok(Printed {
+                sections: made.sections.iter().map(section).collect(),
+                context: made.context,
+                scores: made.scores,
+                nodes: made.nodes,
+                no_match: false,
+            })
+        };
+        room.budgets.iter().map(how).collect()
+    }
+}

@@ -1,0 +1,252 @@
+//! The nodes of a graph printed by their types, as many as the budget holds: first come those that the search
+//! found first, whatever section they stand in.
+
+use super::{Blocks, Kind};
+use crate::error::Result;
+use crate::search::fill::{Count, FillPolicy};
+use crate::search::render::{Context, Row, Units};
+use crate::sparse::Scored;
+use crate::text::strings::Strings;
+use std::ops::Range;
+
+/// The sections in their order, each with its name.
+const SECTIONS: [(Kind, &str, &str); 5] = [
+    (Kind::Element, "high_level_elements", "------------high_level_element-------------\n"),
+    (Kind::Attribute, "attributes", "------------attribute-------------\n"),
+    (Kind::Unit, "semantic_units", "------------semantic_unit-------------\n"),
+    (Kind::Relation, "relationships", "------------relationship-------------\n"),
+    (Kind::Chunk, "text", "------------text-------------\n"),
+];
+const END: &str = "\n";
+const GAP: &str = "\n";
+
+/// The texts of the nodes and what they count.
+#[derive(Debug, Clone, Copy)]
+pub struct Texts<'a> {
+    pub units: (Strings<'a>, &'a [u32]),
+    pub attributes: (Strings<'a>, &'a [u32]),
+    pub elements: (Strings<'a>, &'a [u32]),
+    pub relations: (Strings<'a>, &'a [u32]),
+}
+
+impl<'a> Texts<'a> {
+    fn of(&self, kind: Kind) -> Option<(Strings<'a>, &'a [u32])> {
+        match kind {
+            Kind::Unit => Some(self.units),
+            Kind::Attribute => Some(self.attributes),
+            Kind::Element => Some(self.elements),
+            Kind::Relation => Some(self.relations),
+            Kind::Chunk | Kind::Entity | Kind::Title => None,
+        }
+    }
+}
+
+/// A printed table: its bytes in the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Section {
+    pub name: &'static str,
+    pub tokens: u64,
+    pub start: usize,
+    pub end: usize,
+}
+
+/// What was printed. `rows` are in the order of the search; a row that is no unit has the unit [`NO_UNIT`] and
+/// its node in `nodes`, one that is a unit has the node [`NO_NODE`].
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Printed {
+    pub context: Context,
+    pub sections: Vec<Section>,
+    pub nodes: Vec<u32>,
+    pub scores: Vec<f64>,
+}
+
+pub const NO_UNIT: u32 = u32::MAX;
+pub const NO_NODE: u32 = u32::MAX;
+
+/// A row before it is printed: a unit of a chunk, or another node.
+#[derive(Debug, Clone, Copy)]
+struct Item {
+    section: usize,
+    node: u32,
+    unit: u32,
+    score: f64,
+    tokens: u64,
+    /// Its number within its section.
+    number: usize,
+}
+
+/// Prints `found`, the best first, within `budget` tokens. `units_of` are the units of a chunk; at most `most`
+/// units are printed.
+pub fn print<C: Count>(
+    count: &C,
+    blocks: Blocks,
+    texts: &Texts<'_>,
+    units: &Units<'_>,
+    units_of: impl Fn(usize) -> Range<u32>,
+    found: &[Scored],
+    (budget, most, policy): (u64, usize, FillPolicy),
+) -> Result<Printed> {
+    let rows = candidates(blocks, units_of, found);
+    let mut numbers = [0usize; SECTIONS.len()];
+    let (mut used, mut printed) = (0u64, 0usize);
+    let mut taken: Vec<Item> = Vec::new();
+    for mut row in rows {
+        if row.node == NO_NODE && printed >= most {
+            continue;
+        }
+        let own = body_tokens(texts, blocks, units, &row);
+        let number = numbers[row.section] + 1;
+        row.tokens = count.count(&mark(number)) as u64 + own + count.count(END) as u64;
+        let opening = if number == 1 { opening(count, row.section, taken.is_empty()) } else { 0 };
+        if used + row.tokens + opening <= budget {
+            used += row.tokens + opening;
+            row.number = number;
+            numbers[row.section] = number;
+            printed += usize::from(row.node == NO_NODE);
+            taken.push(row);
+        } else if policy == FillPolicy::FirstOverflowStops {
+            break;
+        }
+    }
+    Ok(written(count, blocks, texts, units, taken, used))
+}
+
+/// What the line of a section costs, and the empty line before it; the first section printed has none, but
+/// which one that is is known last, so each but the first row taken pays for one.
+fn opening<C: Count>(count: &C, section: usize, first: bool) -> u64 {
+    let gap = if first { 0 } else { count.count(GAP) };
+    (count.count(SECTIONS[section].2) + gap) as u64
+}
+
+fn mark(number: usize) -> String {
+    format!("{number}. ")
+}
+
+/// The rows that the nodes stand for. A chunk stands for its units, in their order.
+fn candidates(blocks: Blocks, units_of: impl Fn(usize) -> Range<u32>, found: &[Scored]) -> Vec<Item> {
+    let mut rows = Vec::with_capacity(found.len());
+    for node in found {
+        let (kind, number) = blocks.place(node.id);
+        let Some(section) = SECTIONS.iter().position(|s| s.0 == kind) else { continue };
+        let item = Item { section, node: node.id, unit: NO_UNIT, score: node.score, tokens: 0, number: 0 };
+        match kind {
+            Kind::Chunk => rows.extend(units_of(number).map(|unit| Item { node: NO_NODE, unit, ..item })),
+            _ => rows.push(item),
+        }
+    }
+    rows
+}
+
+fn body_tokens(texts: &Texts<'_>, blocks: Blocks, units: &Units<'_>, row: &Item) -> u64 {
+    if row.node == NO_NODE {
+        return units.tokens().get(row.unit as usize).map_or(0, |&tokens| u64::from(tokens));
+    }
+    let (kind, number) = blocks.place(row.node);
+    let counted = texts.of(kind).and_then(|(_, tokens)| tokens.get(number));
+    counted.map_or(0, |&tokens| u64::from(tokens))
+}
+
+fn written<C: Count>(
+    count: &C,
+    blocks: Blocks,
+    texts: &Texts<'_>,
+    units: &Units<'_>,
+    taken: Vec<Item>,
+    used: u64,
+) -> Printed {
+    let mut out = Printed::default();
+    let mut places = vec![(0, 0); taken.len()];
+    for (section, (_, name, line)) in SECTIONS.iter().enumerate() {
+        let mut own: Vec<usize> = (0..taken.len()).filter(|&at| taken[at].section == section).collect();
+        if own.is_empty() {
+            continue;
+        }
+        own.sort_unstable_by_key(|&at| taken[at].number);
+        let text = &mut out.context.text;
+        let gap = if text.is_empty() { "" } else { GAP };
+        text.push_str(gap);
+        let start = text.len();
+        text.push_str(line);
+        let mut tokens = (count.count(gap) + count.count(line)) as u64;
+        for at in own {
+            let row = &taken[at];
+            text.push_str(&mark(row.number));
+            let begin = push_body(text, texts, blocks, units, row);
+            places[at] = (begin, text.len());
+            text.push_str(END);
+            tokens += row.tokens;
+        }
+        out.sections.push(Section { name, tokens, start, end: text.len() });
+    }
+    for (row, (start, end)) in taken.iter().zip(places) {
+        out.context.rows.push(Row { unit: row.unit, tokens: row.tokens, start, end });
+        out.nodes.push(row.node);
+        out.scores.push(row.score);
+    }
+    out.context.tokens = used;
+    out
+}
+
+/// The text of a row; the place where what is its own begins, behind the title of a unit.
+fn push_body(out: &mut String, texts: &Texts<'_>, blocks: Blocks, units: &Units<'_>, row: &Item) -> usize {
+    if row.node == NO_NODE {
+        return units.push(out, row.unit as usize);
+    }
+    let start = out.len();
+    let (kind, number) = blocks.place(row.node);
+    if let Some((strings, _)) = texts.of(kind) {
+        out.push_str(strings.get(number));
+    }
+    start
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::strings::StringsBuf;
+
+    fn count(text: &str) -> usize {
+        text.chars().count()
+    }
+
+    #[test]
+    fn rows_go_into_sections_and_the_best_come_first() {
+        let strings = |texts: &[&str]| texts.iter().collect::<StringsBuf>();
+        let (chunks, said, about, high, joined) =
+            (strings(&["chunk one", "chunk two"]), strings(&["unit"]), strings(&["portrait"]), strings(&["high"]), strings(&["a b c"]));
+        let blocks = Blocks::new([2, 1, 1, 1, 1, 1, 1]);
+        let tokens = [9u32, 9];
+        let units = Units::new(chunks.view(), None, &tokens).unwrap();
+        let texts = Texts {
+            units: (said.view(), &[4]),
+            attributes: (about.view(), &[8]),
+            elements: (high.view(), &[4]),
+            relations: (joined.view(), &[5]),
+        };
+        let found: Vec<Scored> = [1u32, 2, 3, 4, 5, 7, 0]
+            .iter()
+            .zip([0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1])
+            .map(|(&id, score)| Scored { id, score })
+            .collect();
+        let with = |budget| {
+            let one = |chunk: usize| chunk as u32..chunk as u32 + 1;
+            print(&count, blocks, &texts, &units, one, &found, (budget, 9, FillPolicy::FirstOverflowStops))
+        };
+        let whole = with(10_000).unwrap();
+        assert_eq!(whole.context.tokens, whole.context.text.chars().count() as u64);
+        assert!(whole.context.text.starts_with("------------high_level_element-------------\n1. high\n\n---"));
+        assert!(whole.context.text.ends_with("text-------------\n1. chunk two\n2. chunk one\n"));
+        // The entity (5) is never printed.
+        assert_eq!(whole.nodes, [NO_NODE, 2, 3, 4, 7, NO_NODE]);
+        for (row, node) in whole.context.rows.iter().zip(&whole.nodes) {
+            let text = &whole.context.text[row.start..row.end];
+            assert_eq!(text.starts_with("chunk"), *node == NO_NODE);
+        }
+        for budget in 0..400 {
+            let part = with(budget).unwrap();
+            assert!(part.context.tokens <= budget);
+            assert_eq!(part.context.tokens, part.context.text.chars().count() as u64);
+            assert_eq!(part.nodes[..], whole.nodes[..part.nodes.len()]);
+        }
+    }
+}
