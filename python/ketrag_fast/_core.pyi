@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 _U8 = NDArray[np.uint8]
 _U32 = NDArray[np.uint32]
 _U64 = NDArray[np.uint64]
+_I64 = NDArray[np.int64]
 _F32 = NDArray[np.float32]
 _F64 = NDArray[np.float64]
 _Strings = tuple[_U8, _U64]
@@ -37,6 +38,7 @@ __all__ = [
     "cooccurrence_kernels",
     "cooccurrence_knn",
     "core_count",
+    "core_numbers",
     "corpus",
     "cosine_knn",
     "count_tokens",
@@ -324,6 +326,9 @@ def render(
     oversize_policy: str = "truncate",
     encoding: str = "cl100k_base",
 ) -> tuple[str, int, _U32, _U64, _U64, _U64]: ...
+
+# Ranks of a graph's nodes without a long walk (rust/py/centrality.rs).
+def core_numbers(indptr: _U64, indices: _U32, *, report: _Report = None) -> _I64: ...
 
 # The walk (rust/py/walk.rs): arrays by name.
 _Links = dict[str, _U8 | _U32 | _U64 | _F64]

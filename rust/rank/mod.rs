@@ -1,6 +1,7 @@
 //! Ranks and selections over any graph; nothing here knows who built it.
 
 pub mod bm25;
+pub mod core_numbers;
 pub mod links_view;
 pub mod matches;
 pub mod pagerank;

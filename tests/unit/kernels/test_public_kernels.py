@@ -22,6 +22,7 @@ ORACLES = {
     "concepts": "concepts.concepts",
     "cooccurrence_knn": "cooccurrence.cooccurrence_knn",
     "core_count": "select.core_count",
+    "core_numbers": "centrality.core_numbers",
     "corpus": "text.units",
     "cosine_knn": "vectors.cosine_knn",
     "embed_rows": "vectors.embedder_cosines",
