@@ -1,4 +1,4 @@
-"""Core numbers by their definition: the oracle of `rust/rank/core_numbers.rs`."""
+"""Core numbers and betweenness by their definitions: the oracles of the files in `rust/rank`."""
 
 from __future__ import annotations
 
@@ -17,3 +17,34 @@ def core_numbers(rows: Rows) -> list[int]:
         for i in inside:
             cores[i] = k
     return cores
+
+
+def betweenness(rows: Rows, pivots: Sequence[int]) -> list[float]:
+    """For each pivot and each other end: the share of the shortest paths between them through each node."""
+    sums = [0.0] * len(rows)
+    every = [_paths(rows, start) for start in range(len(rows))]
+    for start in pivots:
+        for end, (length, number) in every[start].items():
+            for via, (before, first) in every[start].items():
+                if via in (start, end) or end not in every[via]:
+                    continue
+                after, second = every[via][end]
+                if before + after == length:
+                    sums[via] += first * second / number
+    return sums
+
+
+def _paths(rows: Rows, start: int) -> dict[int, tuple[int, int]]:
+    """(distance, number of shortest paths) of each node that can be reached."""
+    found = {start: (0, 1)}
+    layer, distance = {start: 1}, 0
+    while layer:
+        distance += 1
+        beyond: dict[int, int] = {}
+        for node, number in layer.items():
+            for other in rows[node]:
+                if other not in found:
+                    beyond[other] = beyond.get(other, 0) + number
+        found |= {node: (distance, number) for node, number in beyond.items()}
+        layer = beyond
+    return found
