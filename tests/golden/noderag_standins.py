@@ -17,7 +17,7 @@ from tests.golden import noderag_replies as replies
 DIMENSION = 24
 NOT_INSTALLED = """
 openai google google.api_core google.api_core.exceptions google.genai tiktoken ruamel ruamel.yaml docx fitz
-PyPDF2 streamlit flask flask_cors pyvis pyvis.network
+PyPDF2 faiss hnswlib_noderag streamlit flask flask_cors pyvis pyvis.network
 """
 KINDS = {
     "semantic_unit": "S",
@@ -187,16 +187,21 @@ class Labels:
         return sorted([*sorted((n[u], n[v])), w] for u, v, w in graph.edges(data="weight"))
 
 
-def prepare(checkout: str, folder: Path) -> None:
-    """Its package can be imported; its error log goes to a folder of ours."""
+def importable(checkout: str) -> None:
+    """Its package can be imported, with modules of names in place of those that are not installed."""
     for name in NOT_INSTALLED.split():
         if name not in sys.modules:
             try:
                 importlib.import_module(name)
             except ImportError:
                 sys.modules[name] = Absent(name)
-    os.chdir(folder)
     sys.path.insert(0, checkout)
+
+
+def prepare(checkout: str, folder: Path) -> None:
+    """Its error log goes to a folder of ours, and HNSW adds its items on one thread."""
+    os.chdir(folder)
+    importable(checkout)
     import hnswlib_noderag
 
     class OneThread(hnswlib_noderag.Index):  # type: ignore[misc]
