@@ -106,6 +106,7 @@ def test_k_core_is_peeled_and_degree_is_not() -> None:
     graph = line("ab", "bc", "ca", "ad", "de", "df")  # a triangle with a tail
     assert [name[1] for name in oracle.k_core(graph, 2)] == ["a", "b", "c"]
     assert [name[1] for name in oracle.degree_core(graph, 2)] == ["a", "b", "c", "d"]
+    assert by_letter(oracle.core_numbers(graph)) == {"a": 2, "b": 2, "c": 2, "d": 1, "e": 1, "f": 1}
 
 
 def test_betweenness_of_a_path_and_a_square() -> None:
@@ -284,6 +285,12 @@ def test_nothing_at_all() -> None:
     assert oracle.default_core(graph) == 0
     assert oracle.retrieved(graph, [], oracle.cross_nodes(graph, [], [])) == []
     assert oracle.sections(graph, [], []) == ""
+
+
+def test_compressed_rows_become_a_graph() -> None:
+    graph = Graph.of_rows([0, 2, 3, 4], [1, 2, 0, 0], [2.0, 1.0, 2.0, 1.0], "SNN")
+    assert graph.edges() == {(0, 1): 2, (0, 2): 1}
+    assert [node.kind for node in graph.nodes.values()] == ["S", "N", "N"]
 
 
 def test_other_numbers_change_only_ties() -> None:

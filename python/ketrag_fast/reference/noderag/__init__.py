@@ -28,6 +28,7 @@ from ketrag_fast.reference.noderag.graph import (
 )
 from ketrag_fast.reference.noderag.importance import (
     betweenness,
+    core_numbers,
     default_core,
     degree_core,
     important,
@@ -65,6 +66,7 @@ __all__ = [
     "by_neighbourhood",
     "centres",
     "contained",
+    "core_numbers",
     "cross_nodes",
     "default_core",
     "degree_core",

@@ -90,6 +90,25 @@ class Graph:
             part.adjacent[key] = {other: weight for other, weight in row if other in part.nodes}
         return part
 
+    @classmethod
+    def of_rows(
+        cls,
+        indptr: Sequence[int],
+        indices: Sequence[int],
+        weights: Sequence[float] | None = None,
+        kinds: Sequence[str] | None = None,
+    ) -> Graph:
+        """A graph from compressed rows, each edge both ways. Node k has the key (its kind or "", "k")."""
+        graph = cls()
+        keys = [(kinds[k] if kinds else "", str(k)) for k in range(len(indptr) - 1)]
+        for key in keys:
+            graph.put(key, key[0] or "N", key[1])
+        for k, key in enumerate(keys):
+            for place in range(int(indptr[k]), int(indptr[k + 1])):
+                weight = 1.0 if weights is None else float(weights[place])
+                graph.adjacent[key][keys[int(indices[place])]] = weight
+        return graph
+
     def reordered(self, order: Sequence[Key]) -> Graph:
         """The same graph with other numbers; `order` holds every key."""
         other = Graph()

@@ -30,6 +30,15 @@ def k_core(graph: Graph, k: int) -> list[Key]:
     return [key for key in graph.nodes if key in left]
 
 
+def core_numbers(graph: Graph) -> dict[Key, int]:
+    """For each node the largest k whose core it belongs to."""
+    numbers, k = dict.fromkeys(graph.nodes, 0), 1
+    while core := k_core(graph, k):
+        numbers.update(dict.fromkeys(core, k))
+        k += 1
+    return numbers
+
+
 def degree_core(graph: Graph, k: int) -> list[Key]:
     """All nodes with k neighbours or more (the paper's Algorithm 1)."""
     return [key for key, row in graph.adjacent.items() if len(row) >= k]
