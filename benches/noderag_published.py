@@ -7,7 +7,7 @@ backoff, rich, tqdm and pydantic; what else it imports is not called here. With 
 
 Caveats first. One machine, medians of the runs shown. Its functions are called as its pipeline calls them, one by
 one, on decompositions by chance (`noderag_workload.py`); no language model, no embedding and no file is in any of
-these times. CPU seconds are beside wall-clock seconds: they say the same where other work disturbed a run.
+these times. CPU seconds stand beside wall-clock seconds, because other work disturbs them less; those of several threads add up.
 """
 
 from __future__ import annotations
@@ -255,7 +255,10 @@ def igraph_steps(at: Stage) -> list[Step]:
 
 
 def our_steps(at: Stage) -> list[Step]:
-    """Ours, under the same names; a name that is missing leaves its cell empty."""
+    """Ours, under the same names as in `published_steps`; a name that is missing leaves its cell empty.
+
+    `at.load` is what the graphs are made of, `at.first_rows` and `at.final_rows` are the graphs as compressed rows.
+    """
     return []
 
 
@@ -263,7 +266,7 @@ def shown(sides: dict[str, dict[str, Measured]], at: Stage) -> str:
     """A table: wall-clock and CPU seconds of each side, and how many times ours they are."""
     columns = ["", *(f"{side}, {what}" for side in sides for what in ("seconds", "CPU seconds", "runs"))]
     others = [side for side in sides if side != "ours"] if sides.get("ours") else []
-    columns += [f"{side} / ours" for side in others]
+    columns += [f"{side} / ours, {by}" for side in others for by in ("seconds", "CPU seconds")]
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     for name in dict.fromkeys(name for measured in sides.values() for name in measured):
         cells = [name]
@@ -273,9 +276,10 @@ def shown(sides: dict[str, dict[str, Measured]], at: Stage) -> str:
             else:
                 cells += [f"{statistics.median(x):.3g}" for x in (row.wall, row.cpu)] + [str(len(row.wall))]
         for side in others:
-            both = [sides[which].get(name) for which in (side, "ours")]
-            medians = [statistics.median(row.wall) for row in both if row]
-            cells.append(f"{medians[0] / medians[1]:.3g}" if len(medians) == 2 else "")
+            theirs, ours = sides[side].get(name), sides["ours"].get(name)
+            pairs = [(theirs.wall, ours.wall), (theirs.cpu, ours.cpu)] if theirs and ours else []
+            ratios = [statistics.median(one) / statistics.median(other) for one, other in pairs]
+            cells += [f"{ratio:.3g}" for ratio in ratios] or ["", ""]
         lines.append("| " + " | ".join(cells) + " |")
     sizes = (
         f"{len(at.final_rows.names)} nodes, {len(at.final_rows.indices) // 2} edges; "
