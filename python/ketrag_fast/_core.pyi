@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 _U8 = NDArray[np.uint8]
 _U32 = NDArray[np.uint32]
 _U64 = NDArray[np.uint64]
+_I64 = NDArray[np.int64]
 _F32 = NDArray[np.float32]
 _F64 = NDArray[np.float64]
 _Strings = tuple[_U8, _U64]
@@ -30,6 +31,7 @@ __all__ = [
     "Request",
     "Searcher",
     "__version__",
+    "betweenness",
     "bipartite",
     "concept_graph",
     "concept_search",
@@ -37,6 +39,7 @@ __all__ = [
     "cooccurrence_kernels",
     "cooccurrence_knn",
     "core_count",
+    "core_numbers",
     "corpus",
     "cosine_knn",
     "count_tokens",
@@ -71,6 +74,7 @@ __all__ = [
     "skeleton_row_tokens",
     "slice_strings",
     "split_budget",
+    "spread",
     "stop_words",
     "take_strings",
     "token_windows",
@@ -326,6 +330,24 @@ def render(
     oversize_policy: str = "truncate",
     encoding: str = "cl100k_base",
 ) -> tuple[str, int, _U32, _U64, _U64, _U64]: ...
+
+# Ranks of a graph's nodes without a long walk (rust/py/centrality.rs).
+def core_numbers(indptr: _U64, indices: _U32, *, report: _Report = None) -> _I64: ...
+def betweenness(
+    indptr: _U64, indices: _U32, pivots: _U32, *, threads: int = 0, report: _Report = None
+) -> _F64: ...
+def spread(
+    indptr: _U64,
+    indices: _U32,
+    weights: _F64 | None,
+    entries: _U32,
+    entry_weights: _F64,
+    *,
+    teleport: float = 0.5,
+    steps: int = 2,
+    lazy: bool = False,
+    report: _Report = None,
+) -> tuple[_I64, _F64]: ...
 
 # The walk (rust/py/walk.rs): arrays by name.
 _Links = dict[str, _U8 | _U32 | _U64 | _F64]

@@ -2,6 +2,7 @@
 //! checks its arrays, and calls the core through the one [`door`].
 
 mod arrays;
+mod centrality;
 mod concepts;
 mod cooccurrence;
 mod door;
@@ -24,6 +25,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    centrality::register(m)?;
     concepts::register(m)?;
     cooccurrence::register(m)?;
     encode::register(m)?;

@@ -15,11 +15,12 @@ pub struct SparseSum {
 impl SparseSum {
     pub fn fit(&mut self, n: usize) {
         self.clear();
+        // New ones, all zero, rather than longer ones: pages that are never touched cost nothing.
         if self.values.len() < n {
-            self.values.resize(n, 0.0);
+            self.values = vec![0.0; n];
         }
         if self.places.len() <= n {
-            self.places.resize(n + 1, 0);
+            self.places = vec![0; n + 1];
         }
     }
 

@@ -138,6 +138,50 @@ impl<'a> CsrView<'a> {
         Ok(())
     }
 
+    /// An error unless this is an undirected simple graph: square, the ids of each row strictly ascending,
+    /// every edge there both ways, and none from a node to itself.
+    pub fn require_undirected(&self) -> Result<()> {
+        let n = self.rows();
+        if self.columns != n {
+            return Err(Error::input(format!(
+                "the graph has {n} rows but {} columns: an undirected one is square",
+                self.columns
+            )));
+        }
+        self.require_sorted()?;
+        // Rows are read in ascending order, so each row meets its own ids from the first to the last.
+        let mut next: Vec<u64> = room(n, "the check of a graph")?;
+        next.extend_from_slice(&self.indptr[..n]);
+        for node in 0..n {
+            for &other in self.row(node) {
+                let at = &mut next[other as usize];
+                let end = self.indptr[other as usize + 1];
+                if other as usize == node {
+                    return Err(Error::input(format!("node {node} has an edge to itself")));
+                }
+                if *at >= end || self.indices[*at as usize] as usize != node {
+                    return Err(self.one_way(node, other as usize));
+                }
+                *at += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is wrong where row `other` has not `node` as its next id: one of the two lacks an edge.
+    fn one_way(&self, node: usize, other: usize) -> Error {
+        let has = |from: usize, to: usize| self.row(from).binary_search(&(to as u32)).is_ok();
+        // The next id of `other` is smaller than `node`: that smaller one lacks the edge back.
+        let (from, to) = match has(other, node) {
+            false => (node, other),
+            true => {
+                let row = self.row(other).iter().map(|&id| id as usize);
+                (other, row.take_while(|&id| id < node).find(|&id| !has(id, other)).unwrap_or(node))
+            }
+        };
+        Error::input(format!("the edge from {from} to {to} has none back: the graph must be undirected"))
+    }
+
     /// Columns become rows. The ids of each new row ascend. The second value maps each new
     /// position to the old one, to carry values along.
     pub fn transpose_with_positions(&self) -> Result<(Csr, Vec<u64>)> {
@@ -184,7 +228,49 @@ mod tests {
         assert!(CsrView::new(&[0, 2], &[2, 2], 3).unwrap().require_sorted().is_err());
     }
 
+    #[test]
+    fn what_is_not_undirected_is_named() {
+        let said = |rows: &[&[u32]], columns| {
+            Csr::from_rows(rows, columns).unwrap().view().require_undirected().map_err(|e| e.to_string())
+        };
+        assert_eq!(said(&[], 0), Ok(()));
+        assert_eq!(said(&[&[1, 2], &[0], &[0], &[]], 4), Ok(()));
+        for (rows, columns, word) in [
+            (&[&[1][..], &[]][..], 2, "from 0 to 1"),
+            (&[&[], &[0]], 2, "from 1 to 0"),
+            (&[&[2], &[2], &[1]], 3, "from 0 to 2"),
+            (&[&[2], &[], &[0, 1]], 3, "from 2 to 1"),
+            (&[&[], &[2], &[0, 1]], 3, "from 2 to 0"),
+            (&[&[0]], 1, "itself"),
+            (&[&[1, 1], &[0, 0]], 2, "ascending"),
+            (&[&[1]], 2, "square"),
+        ] {
+            let text = said(rows, columns).unwrap_err();
+            assert!(text.contains(word), "{rows:?}: {text}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn undirected_is_equal_to_its_transpose_without_the_diagonal(
+            rows in prop::collection::vec(prop::collection::btree_set(0u32..4, 0..4), 4),
+            mirror: bool,
+        ) {
+            let mut rows: Vec<_> = rows;
+            if mirror {
+                for i in 0..4 {
+                    for j in rows[i].clone() {
+                        rows[j as usize].insert(i as u32);
+                    }
+                    rows[i].remove(&(i as u32));
+                }
+            }
+            let rows: Vec<Vec<u32>> = rows.into_iter().map(|r| r.into_iter().collect()).collect();
+            let csr = Csr::from_rows(&rows, 4).unwrap();
+            let want = csr.view().transpose().unwrap() == csr && (0..4).all(|i| !rows[i].contains(&(i as u32)));
+            prop_assert_eq!(csr.view().require_undirected().is_ok(), want);
+        }
+
         #[test]
         fn transposing_twice_changes_nothing(rows in prop::collection::vec(prop::collection::btree_set(0u32..20, 0..9), 0..20)) {
             let rows: Vec<Vec<u32>> = rows.into_iter().map(|r| r.into_iter().collect()).collect();

@@ -25,6 +25,7 @@ MEMORY = 4 << 30
 Call = tuple[Callable[..., Any], dict[str, Any]]
 
 INDPTR, INDICES = np.array([0, 2, 3, 3], np.uint64), np.array([0, 2, 1], np.uint32)
+BOTH_WAYS = np.array([0, 1, 3, 4], np.uint64), np.array([1, 0, 2, 1], np.uint32)
 VECTORS = np.eye(3, 4, dtype=np.float32)
 TEXTS = ["Oslo lies in Norway.", "Bergen too. It rains.", ""]
 TOKENS = np.array([5, 4, 0], np.uint32)
@@ -72,6 +73,15 @@ GOOD: dict[str, dict[str, Any]] = {
     "renumber": {"indptr": INDPTR, "indices": INDICES, "columns": 3, "kept": np.array([0, 2], np.uint32)},
     "pagerank": {"indptr": INDPTR, "indices": INDICES, "weights": np.ones(3), "restart": np.ones(3)},
     "personalised_pagerank": {"indptr": INDPTR, "indices": INDICES, "restart": np.ones(3)},
+    "core_numbers": {"indptr": BOTH_WAYS[0], "indices": BOTH_WAYS[1]},
+    "betweenness": {"indptr": BOTH_WAYS[0], "indices": BOTH_WAYS[1], "pivots": np.array([0, 2], np.uint32)},
+    "spread": {
+        "indptr": INDPTR,
+        "indices": INDICES,
+        "weights": np.ones(3),
+        "entries": np.array([0, 2], np.uint32),
+        "entry_weights": np.ones(2),
+    },
     "core_count": {"n": 9, "core_ratio": 0.8},
     "select_ranked": {"scores": np.arange(3.0), "count": 2},
     "select_uniform": {"n": 9, "count": 3},
@@ -180,17 +190,25 @@ def call(seed: int) -> tuple[str, dict[str, Any]]:
     return name, arguments
 
 
+def stopping(end: float) -> Callable[[int, int], bool]:
+    """Lets a kernel work until then: a number of steps may be large, and the kernel must look at this."""
+    return lambda done, total: time.monotonic() < end
+
+
 def run(first: int, count: int) -> tuple[Counter[str], list[str]]:
     """What came of the calls `first` to `first + count - 1`, and what should not have."""
     outcomes: Counter[str] = Counter()
     bad = []
     for seed in range(first, first + count):
         name, arguments = call(seed)
+        kernel = getattr(kernels, name)
         began = time.monotonic()
+        if "report" in inspect.signature(kernel).parameters:
+            arguments.setdefault("report", stopping(began + SECONDS / 2))
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                getattr(kernels, name)(**arguments)
+                kernel(**arguments)
             outcomes["answered"] += 1
         except KetragError as error:
             outcomes[type(error).__name__] += 1

@@ -6,6 +6,7 @@
 | | `token_windows` `sentence_spans` `corpus` `vocabulary` `pack` `unpack` |
 | neighbours | `cooccurrence_knn` `cosine_knn` `knn_graph` |
 | graphs and ranks | `bipartite` `transpose` `renumber` `pagerank` `personalised_pagerank` |
+| central nodes | `core_numbers` `betweenness` `spread` |
 | core selection | `core_count` `select_ranked` `select_uniform` |
 | vectors | `normalise` `quantise` `top_k` `fit_embedder` `embed_rows` `fuse_ranks` |
 | channels | `keyword_means` `keyword_pool` `knng_order` `build_links` `bm25` `walk` |
@@ -22,6 +23,7 @@ is called with (done, total) and stops the work by returning False. Compressed r
 
 from __future__ import annotations
 
+from ketrag_fast.kernels.centrality import Reached, betweenness, core_numbers, spread
 from ketrag_fast.kernels.context import FilledContext, fill, render, split_budget
 from ketrag_fast.kernels.cooccurrence import (
     NOBODY,
@@ -101,9 +103,11 @@ __all__ = [
     "KnnGraph",
     "LocalContext",
     "PublishedTokenizer",
+    "Reached",
     "Rows",
     "Vectors",
     "Vocabulary",
+    "betweenness",
     "bipartite",
     "bm25",
     "build_links",
@@ -114,6 +118,7 @@ __all__ = [
     "cooccurrence_kernels",
     "cooccurrence_knn",
     "core_count",
+    "core_numbers",
     "corpus",
     "cosine_knn",
     "count_tokens",
@@ -140,6 +145,7 @@ __all__ = [
     "select_uniform",
     "sentence_spans",
     "split_budget",
+    "spread",
     "stop_words",
     "token_windows",
     "tokenise",

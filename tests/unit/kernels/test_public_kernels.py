@@ -15,6 +15,7 @@ TESTS = Path(__file__).parents[2]
 
 # Kernel: the function of `ketrag_fast.reference` that it is compared with.
 ORACLES = {
+    "betweenness": "centrality.betweenness",
     "bipartite": "bipartite.bipartite",
     "bm25": "walk.bm25",
     "concept_graph": "concepts.concept_graph",
@@ -22,6 +23,7 @@ ORACLES = {
     "concepts": "concepts.concepts",
     "cooccurrence_knn": "cooccurrence.cooccurrence_knn",
     "core_count": "select.core_count",
+    "core_numbers": "centrality.core_numbers",
     "corpus": "text.units",
     "cosine_knn": "vectors.cosine_knn",
     "embed_rows": "vectors.embedder_cosines",
@@ -40,6 +42,7 @@ ORACLES = {
     "select_by_concepts": "concepts.choose_chunks",
     "select_ranked": "select.select_ranked",
     "select_uniform": "select.select_uniform",
+    "spread": "pagerank.spread",
     "tokenise": "text.words",
     "top_k": "vectors.top_k",
     "vocabulary": "text.vocabulary",

@@ -1,0 +1,294 @@
+//! Betweenness from a few nodes: how many shortest paths that begin there lead through each node.
+//!
+//! Brandes' algorithm (2001) without weights. From each pivot `s` a search by breadth counts the shortest
+//! paths, and from its end back to its begin each node collects its dependency: the sum over its
+//! successors `w` of `paths(v) / paths(w) * (1 + dependency(w))`. The result is the plain sum of the
+//! dependencies over the pivots, without the ends of paths and without any scale.
+
+use crate::error::{Error, Result};
+use crate::memory::{filled, room, zeros};
+use crate::parallel::{map_ranges_with, threads as cores};
+use crate::progress::Progress;
+use crate::sparse::CsrView;
+
+const WHAT: &str = "the betweenness of nodes";
+
+/// Nodes between two looks at the progress.
+const NODES: usize = 1 << 14;
+
+/// Below so many nodes and edges the search from one pivot is shorter than the start of a thread.
+const PARALLEL: usize = 50_000;
+
+/// Counts of paths above this are scaled down by it: a layered graph has more of them than a float holds.
+/// A power of two, so that nothing is rounded.
+const LARGE: f64 = (1u128 << 127) as f64;
+
+/// The sum over `pivots` of each node's dependency, in an undirected simple graph (each edge both ways). A
+/// pivot that is given twice counts twice.
+pub fn betweenness(
+    edges: CsrView<'_>,
+    pivots: &[u32],
+    threads: usize,
+    progress: &Progress,
+) -> Result<Vec<f64>> {
+    edges.require_undirected()?;
+    let n = edges.rows();
+    if let Some(i) = pivots.iter().position(|&pivot| pivot as usize >= n) {
+        return Err(Error::input(format!("pivots[{i}] is {}: there are {n} nodes", pivots[i])));
+    }
+    let mut sums: Vec<f64> = zeros(n, WHAT)?;
+    if pivots.is_empty() {
+        return Ok(sums);
+    }
+    progress.expect(pivots.len() as u64);
+    let threads = if n + edges.nnz() < PARALLEL { 1 } else { cores(threads) };
+    // As many at once as there are threads: what is kept does not grow with the pivots, and every sum
+    // runs in their order.
+    let mut kept: Vec<Search> = Vec::new();
+    for wave in pivots.chunks(threads) {
+        kept.truncate(wave.len());
+        let spare = std::sync::Mutex::new(std::mem::take(&mut kept));
+        kept = map_ranges_with(
+            wave.len(),
+            1,
+            threads,
+            progress,
+            || (),
+            |(), range| {
+                let free = spare.lock().unwrap_or_else(|e| e.into_inner()).pop();
+                let mut search = free.map_or_else(|| Search::new(n), Ok)?;
+                search.run(edges, wave[range.start], progress)?;
+                Ok(search)
+            },
+        )?;
+        for search in &mut kept {
+            search.add_to(&mut sums);
+        }
+    }
+    Ok(sums)
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Node {
+    /// The number of shortest paths to it in its level's scale; on the way back, first what it gives each
+    /// of its predecessors for one path.
+    paths: f64,
+    /// Its distance plus one; 0 for one that was not reached.
+    level: u32,
+}
+
+/// One search, whose buffers are used again.
+struct Search {
+    nodes: Vec<Node>,
+    /// The nodes by distance.
+    order: Vec<u32>,
+    /// Where each level ends in `order`, and by what its counts were multiplied.
+    levels: Vec<(usize, f64)>,
+    dependency: Vec<f64>,
+}
+
+impl Search {
+    fn new(n: usize) -> Result<Self> {
+        Ok(Self {
+            nodes: filled(Node { paths: 0.0, level: 0 }, n, WHAT)?,
+            order: room(n, WHAT)?,
+            levels: Vec::new(),
+            dependency: zeros(n, WHAT)?,
+        })
+    }
+
+    fn run(&mut self, edges: CsrView<'_>, pivot: u32, progress: &Progress) -> Result<()> {
+        self.forth(edges, pivot, progress)?;
+        self.back(edges, progress)
+    }
+
+    /// Counts the shortest paths.
+    fn forth(&mut self, edges: CsrView<'_>, pivot: u32, progress: &Progress) -> Result<()> {
+        let Self { nodes, order, levels, .. } = self;
+        nodes[pivot as usize] = Node { paths: 1.0, level: 1 };
+        order.push(pivot);
+        levels.push((1, 1.0));
+        let (mut begin, mut end) = (0, 1);
+        while begin < end {
+            for at in begin..end {
+                if at % NODES == 0 {
+                    progress.check()?;
+                }
+                let from = order[at];
+                let Node { paths, level } = nodes[from as usize];
+                for &to in edges.row(from as usize) {
+                    let node = &mut nodes[to as usize];
+                    if node.level == 0 {
+                        *node = Node { paths, level: level + 1 };
+                        order.push(to);
+                    } else if node.level > level {
+                        node.paths += paths;
+                    }
+                }
+            }
+            (begin, end) = (end, order.len());
+            let most = order[begin..end].iter().map(|&i| nodes[i as usize].paths).fold(0.0, f64::max);
+            let scale = if most > LARGE { LARGE.recip() } else { 1.0 };
+            if scale != 1.0 {
+                order[begin..end].iter().for_each(|&i| nodes[i as usize].paths *= scale);
+            }
+            levels.push((end, scale));
+        }
+        Ok(())
+    }
+
+    /// Collects the dependencies. A node's successors are all done before it.
+    fn back(&mut self, edges: CsrView<'_>, progress: &Progress) -> Result<()> {
+        let Self { nodes, order, levels, dependency } = self;
+        for (end, scale) in levels.windows(2).map(|w| (w[0].0..w[1].0, w[1].1)).rev() {
+            for at in end.rev() {
+                if at % NODES == 0 {
+                    progress.check()?;
+                }
+                let from = order[at] as usize;
+                let Node { paths, level } = nodes[from];
+                let mut sum = 0.0;
+                for &to in edges.row(from) {
+                    let next = nodes[to as usize];
+                    if next.level > level {
+                        sum += next.paths;
+                    }
+                }
+                let own = paths * sum;
+                dependency[from] = own;
+                // Counts that fell to nothing beside the others of their level give nothing.
+                let paths = if paths > 0.0 { (1.0 + own) / paths * scale } else { 0.0 };
+                nodes[from].paths = paths;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the dependencies of the nodes that were reached, and is as new after it.
+    fn add_to(&mut self, sums: &mut [f64]) {
+        for &node in &self.order {
+            sums[node as usize] += std::mem::take(&mut self.dependency[node as usize]);
+            self.nodes[node as usize].level = 0;
+        }
+        self.order.clear();
+        self.levels.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sparse::Csr;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn both_ways(n: usize, pairs: impl IntoIterator<Item = (u32, u32)>) -> Csr {
+        let mut rows = vec![BTreeSet::new(); n];
+        for (a, b) in pairs.into_iter().filter(|&(a, b)| a != b && (a.max(b) as usize) < n) {
+            rows[a as usize].insert(b);
+            rows[b as usize].insert(a);
+        }
+        let rows: Vec<Vec<u32>> = rows.into_iter().map(|r| r.into_iter().collect()).collect();
+        Csr::from_rows(&rows, n).unwrap()
+    }
+
+    fn run(csr: &Csr, pivots: &[u32], threads: usize) -> Vec<f64> {
+        betweenness(csr.view(), pivots, threads, &Progress::none()).unwrap()
+    }
+
+    #[test]
+    fn a_path_a_diamond_and_a_lone_node() {
+        let path = both_ways(5, [(0, 1), (1, 2), (2, 3)]);
+        assert_eq!(run(&path, &[0], 1), [0.0, 2.0, 1.0, 0.0, 0.0]);
+        assert_eq!(run(&path, &[0, 1, 2, 3, 4], 1), [0.0, 4.0, 4.0, 0.0, 0.0]);
+        assert_eq!(run(&path, &[0, 0, 4], 1), [0.0, 4.0, 2.0, 0.0, 0.0]);
+        let diamond = both_ways(4, [(0, 1), (0, 2), (1, 3), (2, 3)]);
+        assert_eq!(run(&diamond, &[0], 1), [0.0, 0.5, 0.5, 0.0]);
+        assert_eq!(run(&diamond, &[], 1), [0.0; 4]);
+    }
+
+    /// 1,500 layers of two nodes have 2^1499 shortest paths from end to end.
+    #[test]
+    fn more_paths_than_a_float_holds() {
+        let layers = 1500u32;
+        let pairs = (1..layers)
+            .flat_map(|l| [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(a, b)| (2 * l - 2 + a, 2 * l + b)));
+        let got = run(&both_ways(2 * layers as usize, pairs), &[0], 1);
+        // Half of the paths to each of the nodes behind it; those of layer 1 also half of those to node 1.
+        for layer in 1..layers {
+            let want = f64::from(layers - 1 - layer) + if layer == 1 { 0.5 } else { 0.0 };
+            for node in [2 * layer, 2 * layer + 1] {
+                assert!((got[node as usize] - want).abs() < 1e-6, "{node}: {} {want}", got[node as usize]);
+            }
+        }
+    }
+
+    #[test]
+    fn bad_input_is_named_and_a_stop_is_seen() {
+        let csr = both_ways(2, [(0, 1)]);
+        let failed = betweenness(csr.view(), &[1, 2], 1, &Progress::none()).unwrap_err().to_string();
+        assert!(failed.contains("pivots[1] is 2"), "{failed}");
+        let directed = Csr::from_rows(&[vec![1u32], vec![]], 2).unwrap();
+        assert!(betweenness(directed.view(), &[], 1, &Progress::none()).is_err());
+        let progress = Progress::none();
+        progress.stop();
+        assert_eq!(betweenness(csr.view(), &[0], 1, &progress), Err(Error::Cancelled));
+    }
+
+    #[test]
+    fn the_same_bits_on_any_number_of_threads() {
+        let n = 21_000u32;
+        let pairs = (0..n * 3).map(|i| (i % n, i.wrapping_mul(2_654_435_761) % n));
+        let csr = both_ways(n as usize, pairs);
+        assert!(csr.indices.len() + n as usize > PARALLEL);
+        let pivots = [5, 77, 5, 20_999, 1, 2, 3];
+        let one = run(&csr, &pivots, 1);
+        assert!(one.iter().sum::<f64>() > 0.0);
+        for threads in [2, 3, 16] {
+            assert!(one.iter().zip(run(&csr, &pivots, threads)).all(|(a, b)| a.to_bits() == b.to_bits()));
+        }
+    }
+
+    proptest! {
+        /// Against the definition: for each pair the share of shortest paths that lead through a node.
+        #[test]
+        fn equals_the_definition(n in 1usize..9, pairs in prop::collection::vec((0u32..9, 0u32..9), 0..20), pivots in prop::collection::vec(0usize..9, 0..4)) {
+            let csr = both_ways(n, pairs);
+            let pivots: Vec<u32> = pivots.into_iter().map(|p| (p % n) as u32).collect();
+            let counts: Vec<Vec<Option<(usize, f64)>>> = (0..n).map(|s| paths(&csr, s)).collect();
+            let mut want = vec![0.0; n];
+            for &s in &pivots {
+                let s = s as usize;
+                for (v, sum) in want.iter_mut().enumerate().filter(|&(v, _)| v != s) {
+                    for t in (0..n).filter(|&t| t != s && t != v) {
+                        if let (Some(all), Some(to), Some(on)) = (counts[s][t], counts[s][v], counts[v][t]) {
+                            if to.0 + on.0 == all.0 {
+                                *sum += to.1 * on.1 / all.1;
+                            }
+                        }
+                    }
+                }
+            }
+            for (got, want) in run(&csr, &pivots, 2).iter().zip(&want) {
+                prop_assert!((got - want).abs() < 1e-9);
+            }
+        }
+    }
+
+    /// (distance, number of shortest paths) from `s`.
+    fn paths(csr: &Csr, s: usize) -> Vec<Option<(usize, f64)>> {
+        let n = csr.view().rows();
+        let mut found = vec![None; n];
+        found[s] = Some((0, 1.0));
+        for distance in 1..n {
+            for v in 0..n {
+                let before = csr.view().row(v).iter().filter_map(|&u| found[u as usize]);
+                let sum: f64 = before.filter(|b: &(usize, f64)| b.0 + 1 == distance).map(|b| b.1).sum();
+                if found[v].is_none() && sum > 0.0 {
+                    found[v] = Some((distance, sum));
+                }
+            }
+        }
+        found
+    }
+}

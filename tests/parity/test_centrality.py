@@ -1,0 +1,191 @@
+"""How central nodes are, against the plain versions and networkx."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.parts import part
+
+from ketrag_fast.errors import Cancelled, InputError
+from ketrag_fast.kernels import betweenness, core_numbers, spread
+from ketrag_fast.reference import centrality as plain
+from ketrag_fast.reference import pagerank as walks
+
+Rows = list[list[int]]
+
+
+def both_ways(n: int, pairs: list[tuple[int, int]]) -> Rows:
+    rows: list[set[int]] = [set() for _ in range(n)]
+    for a, b in pairs:
+        if a != b:
+            rows[a].add(b)
+            rows[b].add(a)
+    return [sorted(row) for row in rows]
+
+
+def packed(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    indptr = np.cumsum([0, *map(len, rows)]).astype(np.uint64)
+    return indptr, np.array([i for row in rows for i in row], np.uint32)
+
+
+@st.composite
+def undirected(draw: st.DrawFn) -> Rows:
+    n = draw(st.integers(1, 14))
+    node = st.integers(0, n - 1)
+    return both_ways(n, draw(st.lists(st.tuples(node, node), max_size=50)))
+
+
+@given(undirected())
+def test_core_numbers_by_their_definition(rows: Rows) -> None:
+    assert core_numbers(*packed(rows)).tolist() == plain.core_numbers(rows)
+
+
+def test_core_numbers_of_a_larger_graph_are_those_of_networkx() -> None:
+    networkx = part("networkx", "dev")
+    graph = networkx.barabasi_albert_graph(3000, 4, seed=1)
+    graph.add_edges_from(networkx.gnm_random_graph(500, 9000, seed=2).edges)
+    rows = both_ways(graph.number_of_nodes(), list(graph.edges))
+    want = networkx.core_number(graph)
+    assert core_numbers(*packed(rows)).tolist() == [want[i] for i in range(len(rows))]
+
+
+BROKEN = [
+    (([[1], []]), "the edge from 0 to 1 has none back"),
+    (([[], [0]]), "the edge from 1 to 0 has none back"),
+    (([[0]]), "edge to itself"),
+    (([[2, 1], [0], [0]]), "not strictly ascending"),
+    (([[1, 1], [0, 0]]), "not strictly ascending"),
+    (([[7]]), "not below"),
+]
+
+
+@pytest.mark.parametrize(("rows", "word"), BROKEN)
+def test_a_graph_that_is_not_undirected_is_named(rows: Rows, word: str) -> None:
+    with pytest.raises(InputError, match=word):
+        core_numbers(*packed(rows))
+    with pytest.raises(InputError, match=word):
+        betweenness(*packed(rows), [])
+
+
+def test_an_empty_graph_and_a_lone_node() -> None:
+    assert core_numbers([0], []).tolist() == []
+    assert core_numbers([0, 0], []).tolist() == [0]
+    assert core_numbers([0], []).dtype == np.int64
+
+
+def test_core_numbers_can_be_stopped() -> None:
+    n = 2_000_000
+    ring = np.random.default_rng(1).permutation(n)  # neighbours lie far apart, which takes its time
+    indices = np.empty((n, 2), np.int64)
+    indices[ring, 0], indices[ring, 1] = np.roll(ring, 1), np.roll(ring, -1)
+    indices.sort(axis=1)
+    with pytest.raises(Cancelled):
+        core_numbers(np.arange(0, 2 * n + 1, 2), indices.ravel(), report=lambda done, total: False)
+
+
+@given(undirected(), st.lists(st.integers(0, 13), max_size=4))
+def test_betweenness_by_its_definition(rows: Rows, pivots: list[int]) -> None:
+    pivots = [pivot % len(rows) for pivot in pivots]
+    got = betweenness(*packed(rows), pivots)
+    np.testing.assert_allclose(got, plain.betweenness(rows, pivots), atol=1e-12)
+
+
+def test_betweenness_from_all_nodes_is_twice_that_of_networkx() -> None:
+    networkx = part("networkx", "dev")
+    graph = networkx.barabasi_albert_graph(300, 2, seed=4)
+    rows = both_ways(300, list(graph.edges))
+    want = networkx.betweenness_centrality(graph, normalized=False)
+    got = betweenness(*packed(rows), range(300))
+    np.testing.assert_allclose(got, [2 * want[i] for i in range(300)], rtol=1e-12)
+
+
+def test_betweenness_does_not_depend_on_the_threads() -> None:
+    random = np.random.default_rng(3)
+    rows = both_ways(20_000, [(int(a), int(b)) for a, b in random.integers(0, 20_000, (60_000, 2))])
+    pivots = random.integers(0, 20_000, 7)
+    one = betweenness(*packed(rows), pivots, threads=1)
+    assert one.max() > 0
+    assert all(one.tobytes() == betweenness(*packed(rows), pivots, threads=t).tobytes() for t in (2, 3, 9))
+
+
+def test_a_pivot_that_there_is_not_is_named() -> None:
+    for wrong in (2, 2**32, -1, 0.5):
+        with pytest.raises(InputError, match="pivots"):
+            betweenness(*packed([[1], [0]]), [wrong])
+
+
+@st.composite
+def weighted(draw: st.DrawFn) -> np.ndarray:
+    n = draw(st.integers(1, 12))
+    cells = st.sampled_from([0.0, 0.0, 0.0, 1.0, 0.25, 7.5])
+    return np.array(draw(st.lists(st.lists(cells, min_size=n, max_size=n), min_size=n, max_size=n)))
+
+
+@given(
+    weighted(),
+    st.lists(st.tuples(st.integers(0, 11), st.sampled_from([1.0, 0.5, 3.0])), min_size=1, max_size=5),
+    st.floats(0.05, 1.0),
+    st.integers(0, 4),
+    st.booleans(),
+)
+def test_a_short_walk_is_the_dense_one(
+    matrix: np.ndarray, entries: list[tuple[int, float]], teleport: float, steps: int, lazy: bool
+) -> None:
+    n = len(matrix)
+    source, target = np.nonzero(matrix)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=n))])
+    start = np.zeros(n)
+    for node, weight in entries:
+        start[node % n] += weight
+    ids, scores = spread(
+        indptr,
+        target,
+        matrix[source, target],
+        [node % n for node, _ in entries],
+        [weight for _, weight in entries],
+        teleport=teleport,
+        steps=steps,
+        lazy=lazy,
+    )
+    want = walks.spread(matrix, start, teleport=teleport, steps=steps, lazy=lazy)
+    dense = np.zeros(n)
+    dense[ids] = scores
+    np.testing.assert_allclose(dense, want, atol=1e-14)
+    assert (scores > 0).all()
+    assert len(set(ids.tolist())) == len(ids)
+    assert list(zip(-scores, ids, strict=True)) == sorted(zip(-scores, ids, strict=True))
+
+
+def test_two_steps_spelled_out_and_a_node_without_edges() -> None:
+    """Teleport gives 0.5p + 0.25P'p + 0.25P'P'p, lazy 0.25p + 0.5P'p + 0.25P'P'p."""
+    path = packed([[1], [0, 2], [1], []])
+    ids, scores = spread(*path, None, [0])
+    assert (ids.tolist(), scores.tolist()) == ([0, 1, 2], [0.625, 0.25, 0.125])
+    ids, scores = spread(*path, None, [0], lazy=True)
+    assert (ids.tolist(), scores.tolist()) == ([1, 0, 2], [0.5, 0.375, 0.125])
+    assert [part.tolist() for part in spread(*path, None, [3])] == [[3], [1.0]]
+    assert [part.tolist() for part in spread(*path, None, [])] == [[], []]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ({"entries": [2]}, "entries"),
+        ({"entries": [2**32]}, "entries"),
+        ({"entry_weights": [1.0, 2.0]}, "2 entry_weights for 1 entries"),
+        ({"entry_weights": [0.0]}, "entry_weights"),
+        ({"entry_weights": [float("nan")]}, "entry_weights"),
+        ({"weights": [1.0]}, "1 weights for 2 edges"),
+        ({"weights": [-1.0, 1.0]}, "weights"),
+        ({"teleport": 0.0}, "teleport"),
+        ({"steps": -1}, "steps"),
+        ({"lazy": 1}, "lazy"),
+        ({"indptr": [0, 1]}, "indptr"),
+    ],
+)
+def test_a_walk_that_makes_no_sense_is_named(arguments: dict, word: str) -> None:
+    good = {"indptr": [0, 1, 2], "indices": [1, 0], "weights": None, "entries": [0]}
+    with pytest.raises(InputError, match=word):
+        spread(**{**good, **arguments})
