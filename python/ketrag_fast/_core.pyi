@@ -54,6 +54,7 @@ __all__ = [
     "hash_file",
     "keyword_means",
     "keyword_pool",
+    "kmeans",
     "knn_graph",
     "knng_order",
     "lexical_keywords",
@@ -346,6 +347,18 @@ def spread(
     teleport: float = 0.5,
     steps: int = 2,
     lazy: bool = False,
+    report: _Report = None,
+) -> tuple[_I64, _F64]: ...
+
+# Clusters of vectors (rust/py/kmeans.rs).
+def kmeans(
+    vectors: _F32,
+    centres: int,
+    *,
+    seed: int = 42,
+    iterations: int = 25,
+    simd: str = "auto",
+    threads: int = 0,
     report: _Report = None,
 ) -> tuple[_I64, _F64]: ...
 

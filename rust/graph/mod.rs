@@ -5,6 +5,7 @@ pub mod concepts;
 pub mod cooccurrence;
 pub mod cosine_knn;
 pub mod keyword_means;
+pub mod kmeans;
 pub mod knn_graph;
 pub mod links;
 mod links_pass;

@@ -8,6 +8,7 @@ mod cooccurrence;
 mod door;
 mod encode;
 mod files;
+mod kmeans;
 mod local;
 mod published;
 mod rank;
@@ -30,6 +31,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     cooccurrence::register(m)?;
     encode::register(m)?;
     files::register(m)?;
+    kmeans::register(m)?;
     local::register(m)?;
     published::register(m)?;
     rank::register(m)?;

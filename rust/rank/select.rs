@@ -63,7 +63,7 @@ pub fn stage_rng(seed: u64, stage: &str) -> ChaCha8Rng {
 }
 
 /// A number in `0..bound`, without bias: draws that fall into the incomplete last block are repeated.
-fn below(random: &mut ChaCha8Rng, bound: u64) -> u64 {
+pub(crate) fn below(random: &mut ChaCha8Rng, bound: u64) -> u64 {
     let excess = (u64::MAX % bound + 1) % bound;
     loop {
         let draw = random.next_u64();

@@ -95,6 +95,7 @@ GOOD: dict[str, dict[str, Any]] = {
         "codes": kernels.quantise(VECTORS),
     },
     "cosine_knn": {"vectors": VECTORS, "k": 2, "exclude": (INDPTR, np.array([1, 2, 0], np.uint32))},
+    "kmeans": {"values": VECTORS, "centres": 2, "seed": 1, "iterations": 3},
     "keyword_means": {"word_sentences": (INDPTR, INDICES), "sentences": VECTORS},
     "fit_embedder": {"unit_words": (INDPTR, INDICES), "repeats": REPEATS, "words": 3, "dims": 2},
     "embed_rows": {"basis": VECTORS, "text_words": (INDPTR, INDICES), "repeats": REPEATS},

@@ -8,6 +8,7 @@
 | graphs and ranks | `bipartite` `transpose` `renumber` `pagerank` `personalised_pagerank` |
 | central nodes | `core_numbers` `betweenness` `spread` |
 | core selection | `core_count` `select_ranked` `select_uniform` |
+| clusters | `kmeans` |
 | vectors | `normalise` `quantise` `top_k` `fit_embedder` `embed_rows` `fuse_ranks` |
 | channels | `keyword_means` `keyword_pool` `knng_order` `build_links` `bm25` `walk` |
 | the skeleton | `fold_skeleton` `local_search` |
@@ -24,6 +25,7 @@ is called with (done, total) and stops the work by returning False. Compressed r
 from __future__ import annotations
 
 from ketrag_fast.kernels.centrality import Reached, betweenness, core_numbers, spread
+from ketrag_fast.kernels.clusters import Clusters, kmeans
 from ketrag_fast.kernels.context import FilledContext, fill, render, split_budget
 from ketrag_fast.kernels.cooccurrence import (
     NOBODY,
@@ -92,6 +94,7 @@ from ketrag_fast.kernels.vectors import (
 __all__ = [
     "NOBODY",
     "Bipartite",
+    "Clusters",
     "Codes",
     "ConceptGraph",
     "ConceptUnits",
@@ -130,6 +133,7 @@ __all__ = [
     "fuse_ranks",
     "keyword_means",
     "keyword_pool",
+    "kmeans",
     "knn_graph",
     "knng_order",
     "local_search",

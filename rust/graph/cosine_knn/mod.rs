@@ -1,7 +1,7 @@
 //! The exact nearest rows of every row by cosine: S2 of KET-RAG (1.2 step 4).
 
 mod bytes;
-mod floats;
+pub(super) mod floats;
 mod squares;
 
 use bytes::{Bytes, Memory};

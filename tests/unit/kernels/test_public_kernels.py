@@ -33,6 +33,7 @@ ORACLES = {
     "fuse_ranks": "vectors.fuse_ranks",
     "keyword_means": "vectors.keyword_means",
     "keyword_pool": "vectors.keyword_pool",
+    "kmeans": "clusters.kmeans",
     "knn_graph": "cooccurrence.knn_graph",
     "knng_order": "vectors.knng_order",
     "local_search": "local_search.local_search",
