@@ -105,6 +105,16 @@ def test_threads_and_additions_make_the_same_bytes(tmp_path: Path) -> None:
         assert index.digest == first and not index.report.changed
 
 
+def test_elements_go_by_clusters_where_they_are_told_to(path: Path, tmp_path: Path) -> None:
+    with built(tmp_path / "ix", semantic_match="always") as index, Index.open(path) as whole:
+        few, many = (ix.stats()["edges"]["node"] for ix in (index, whole))
+        assert few < many
+        assert index.retrieve(QUESTION, mode="noderag", budget=500).passages
+        digest = index.digest
+    with built(tmp_path / "again", semantic_match="always", threads=3) as index:
+        assert index.digest == digest
+
+
 def test_nothing_and_little(tmp_path: Path) -> None:
     def answered(
         name: str, documents: list[Document], question: str = QUESTION, budget: int = 500

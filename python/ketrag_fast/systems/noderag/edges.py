@@ -124,7 +124,7 @@ def _matched(
     if clusters and (own.semantic_match == "always" or count / clusters > CLUSTER):
         rows = np.concatenate([members, np.arange(at.element, at.entity)])
         vectors = np.ascontiguousarray(inputs["noderag_vectors"]["vectors"][rows])
-        labels, _ = _core.kmeans(vectors, clusters, seed, threads=context.threads, report=context.report)
+        labels, _ = _core.kmeans(vectors, clusters, seed=seed, threads=context.threads, report=context.report)
         label = np.full(at.entity, -1, np.int64)
         label[rows] = labels
         same = label[found] == label[owners]
