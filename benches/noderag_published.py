@@ -259,7 +259,53 @@ def our_steps(at: Stage) -> list[Step]:
 
     `at.load` is what the graphs are made of, `at.first_rows` and `at.final_rows` are the graphs as compressed rows.
     """
-    return []
+    from ketrag_fast import _core
+    from ketrag_fast.systems.noderag.communities import leiden
+    from ketrag_fast.systems.noderag.graph import Heterograph, symmetric, whole_graph
+    from ketrag_fast.systems.noderag.settings import NodeRagSettings
+
+    first, final = at.first_rows, at.final_rows
+    pivots = np.sort(np.random.default_rng(17).choice(len(first.names), 10, replace=False)).astype(np.uint32)
+    place = {name: k for k, name in enumerate(final.names)}
+    hits = np.array([place[text] for text in at.load.vector_hits], np.uint32)
+    owner, other = ends_of(final)
+    once = owner < other
+    of_first, to_first = ends_of(first)
+    half = of_first < to_first
+
+    def graph(_: Any) -> Any:
+        made = Heterograph(NodeRagSettings())
+        for chunk, output in enumerate(at.load.decompositions):
+            for row in output:
+                triples = [tuple(text.split(", ")) for text in row["relationships"]]
+                made.add(chunk, row["semantic_unit"], row["entities"], triples)
+        return whole_graph(made)
+
+    def weights(_: Any) -> Any:
+        """Edges of all kinds joined to one graph, and its weights."""
+        counts = np.ones(int(once.sum()), np.int64)
+        (indptr, indices), _ = symmetric(owner[once], other[once], counts, len(final.names))
+        degrees = np.diff(indptr.astype(np.int64))
+        return 1.0 / np.maximum(np.repeat(degrees, degrees), degrees[indices])
+
+    def walk(_: Any) -> Any:
+        even = np.ones(len(hits))
+        return _core.spread(final.indptr, final.indices, final.weights, hits, even, steps=2, teleport=0.5)
+
+    return [
+        Step("graph of units, entities and relations", graph),
+        Step("k-core", lambda _: _core.core_numbers(first.indptr, first.indices), runs=7),
+        Step("betweenness, 10 pivots", lambda _: _core.betweenness(first.indptr, first.indices, pivots)),
+        Step("effective weights", weights),
+        Step("walk of two steps", walk, runs=21),
+        Step("communities (Leiden)", lambda _: leiden(of_first[half], to_first[half], len(first.names), 17), runs=1),
+    ]  # fmt: skip
+
+
+def ends_of(rows: Rows) -> tuple[Any, Any]:
+    """Both ends of each entry."""
+    lengths = np.diff(rows.indptr.astype(np.int64))
+    return np.repeat(np.arange(len(rows.names)), lengths), rows.indices.astype(np.int64)
 
 
 def shown(sides: dict[str, dict[str, Measured]], at: Stage) -> str:

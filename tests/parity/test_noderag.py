@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.process import POLAR
 
 from ketrag_fast import Index, Settings
 from ketrag_fast.kernels.text import tokenise_many, unpack
@@ -16,7 +17,6 @@ from ketrag_fast.stages.rows import csr, strings
 from ketrag_fast.systems.noderag.graph import Heterograph, symmetric
 from ketrag_fast.systems.noderag.importance import PIVOTS
 from ketrag_fast.systems.noderag.settings import NodeRagSettings
-from tests.process import POLAR
 
 NAMES = st.sampled_from(["Fram", "fram ", "Maud", "Amundsen", "Roald  Amundsen", "ＭＡＵＤ", "", " "])
 ENDS = st.sampled_from(["Fram", "MAUD", "Nansen", "Amundsen"])

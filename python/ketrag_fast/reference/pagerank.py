@@ -40,7 +40,7 @@ def spread(edges: F64, start: F64, *, teleport: float = 0.5, steps: int = 2, laz
     out = edges.sum(axis=1)
     matrix = np.where(out[:, None] > 0, edges / np.where(out > 0, out, 1)[:, None], np.eye(len(edges)))
     p = start / start.sum()
-    x = p
+    x: F64 = p
     for _ in range(steps):
         x = teleport * (x if lazy else p) + (1 - teleport) * (x @ matrix)
     return x

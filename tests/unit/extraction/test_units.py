@@ -116,7 +116,15 @@ def test_empty_units_and_too_many_are_dropped() -> None:
     assert cut is not None and (len(cut.value.units), cut.value.dropped) == (MAX_UNITS, 5)
 
 
-@given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(max_size=8), lambda x: st.lists(x, max_size=4) | st.dictionaries(st.sampled_from(["unit", "units", "entities", "relationships", "x"]), x, max_size=4), max_leaves=12))  # fmt: skip
+KEYS = st.sampled_from(["unit", "units", "entities", "relationships", "x"])
+LEAVES = st.none() | st.booleans() | st.floats() | st.text(max_size=8)
+
+
+def nested(values: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    return st.lists(values, max_size=4) | st.dictionaries(KEYS, values, max_size=4)
+
+
+@given(st.recursive(LEAVES, nested, max_leaves=12))
 def test_any_json_gives_a_result_that_can_be_kept(value: object) -> None:
     found = parse_decomposition(json.dumps({"units": value}), SOURCE)
     if found is not None:
@@ -161,8 +169,10 @@ def test_recorded_names_stand_in_their_sentences() -> None:
         ),
         2,
     )
-    found = by_records("Fram", "The Fram is a ship. She was built by Colin Archer. The Fram and Colin Archer met.", recorded)  # fmt: skip
-    assert [one.entities for one in found.units] == [("Fram",), ("Colin Archer",), ("Fram", "Colin Archer"), ("Larvik", "Norway")]  # fmt: skip
+    text = "The Fram is a ship. She was built by Colin Archer. The Fram and Colin Archer met."
+    found = by_records("Fram", text, recorded)
+    names = [("Fram",), ("Colin Archer",), ("Fram", "Colin Archer"), ("Larvik", "Norway")]
+    assert [one.entities for one in found.units] == names
     assert found.units[2].relationships == (Relationship("Fram", "was built by", "Colin Archer"),)
     assert found.units[3].text == "Larvik lies in Norway."
     assert found.dropped == 2

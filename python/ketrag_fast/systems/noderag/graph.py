@@ -112,10 +112,11 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         if place % _STEP == 0:
             context.report(place, len(chunks))
             context.check()
-    return _arrays(graph)
+    return whole_graph(graph)
 
 
-def _arrays(graph: Heterograph) -> Outputs:
+def whole_graph(graph: Heterograph) -> Outputs:
+    """As arrays."""
     s, n, r = len(graph.units.weights), len(graph.entities.weights), len(graph.relations.weights)
     edges = [(unit, s + entity, count) for (unit, entity), count in graph.unit_entity.items()]
     edges += [
