@@ -28,6 +28,7 @@ RUNS = (
     ("concepts.py",),
     ("cooccurrence.py",),
     ("pagerank.py",),
+    ("graph_kernels.py",),
     ("tokenisation.py",),
     ("heuristic.py",),
     ("fold.py",),

@@ -41,8 +41,7 @@ def seeds(rows: F32, k: int, seed: int) -> F64:
 
 def nearest(rows: F32, centres: F64) -> NDArray[np.int64]:
     """The nearest centre of each row; of equally near ones the first."""
-    found: NDArray[np.int64] = np.argmin([distances(rows, centre) for centre in centres], axis=0)
-    return found
+    return np.asarray(np.argmin([distances(rows, centre) for centre in centres], axis=0))
 
 
 def moved(rows: F32, labels: NDArray[np.int64], centres: F64) -> F64:

@@ -43,4 +43,4 @@ def spread(edges: F64, start: F64, *, teleport: float = 0.5, steps: int = 2, laz
     x: F64 = p
     for _ in range(steps):
         x = teleport * (x if lazy else p) + (1 - teleport) * (x @ matrix)
-    return x
+    return np.asarray(x)
