@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Final
 
 from ketrag_fast.cli import output
-from ketrag_fast.errors import KetragError
+from ketrag_fast.errors import KetragError, OutOfMemory
 
 COMMANDS: Final = {
     "index": ("index", "build the index, or bring it up to date with its sources"),
@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         return output.fail(KetragError(f"the system says: {error}"), as_json=args.json)
     except MemoryError:
-        return output.fail(KetragError("this machine's memory does not suffice"), as_json=args.json)
+        return output.fail(OutOfMemory("this machine's memory does not suffice"), as_json=args.json)
 
 
 if __name__ == "__main__":

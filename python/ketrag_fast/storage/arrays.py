@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
@@ -27,6 +26,7 @@ from ketrag_fast.storage import blocks
 from ketrag_fast.storage.checksum import file_digest, file_hashes
 from ketrag_fast.storage.faults import unreadable
 from ketrag_fast.storage.records import RAW, REPAIR, FileRecord, path_of
+from ketrag_fast.storage.together import together
 
 Array = NDArray[Any]
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -34,7 +34,6 @@ _KINDS = "biuf"
 _WRITERS = 4
 _LONGEST_HEADER = 1 << 12
 _UNREADABLE = (
-    OSError,
     ValueError,
     TypeError,
     SyntaxError,
@@ -96,8 +95,7 @@ def write_arrays(folder: Path, arrays: Mapping[str, Array | RawFile]) -> dict[st
         return FileRecord(size, digest, dtype, shape), hashes
 
     # Writing, syncing and hashing wait for the disk or run without the interpreter: they overlap.
-    with ThreadPoolExecutor(_WRITERS) as pool:
-        made = dict(zip(names, pool.map(write, names), strict=True))
+    made = dict(zip(names, together(write, names, _WRITERS), strict=True))
     blocks.write(folder, {name: hashes for name, (_, hashes) in made.items()})
     return {name: record for name, (record, _) in made.items()}
 
@@ -125,6 +123,8 @@ def map_array(path: Path, record: FileRecord) -> Array:
             array.flags.writeable = False
         else:
             array = npy.open_memmap(path, mode="r").view(np.ndarray)
+    except OSError as error:
+        raise unreadable(error, path) from error
     except _UNREADABLE as error:
         raise IndexDamaged(f"cannot read {path}: {error}", hint=REPAIR) from error
     return _as_recorded(array, path, record)

@@ -58,12 +58,20 @@ class Connection(sqlite3.Connection):
         return self.cursor(Cursor).executemany(sql, rows)
 
 
-def connect(path: Path, synchronous: Literal["NORMAL", "FULL"]) -> sqlite3.Connection:
+def connect(path: Path, synchronous: Literal["NORMAL", "FULL"] | None) -> sqlite3.Connection:
     """An open file with a write-ahead log. FULL keeps the last change through a power cut; NORMAL may undo
-    it, and never tears one.
+    it, and never tears one. None is for those who only read: nothing is written, not even a log.
     """
     if path.exists() and not path.is_file():  # a pipe or a device would be waited for
         raise damaged(path, "not a regular file")
+    if synchronous is None:
+        log = path.with_name(f"{path.name}-wal")
+        # A log that is there must be read. Where there is none, SQLite would make one but for this word.
+        still = "" if log.exists() and log.stat().st_size else "&immutable=1"
+        place = f"{path.absolute().as_uri()}?mode=ro{still}"
+        db = sqlite3.connect(place, isolation_level=None, factory=Connection, uri=True)
+        db.path = path
+        return db
     db = sqlite3.connect(path, isolation_level=None, factory=Connection)
     db.path = path
     try:
@@ -81,7 +89,7 @@ class Database:
     def __init__(
         self,
         path: Path,
-        synchronous: Literal["NORMAL", "FULL"],
+        synchronous: Literal["NORMAL", "FULL"] | None,
         prepare: Callable[[sqlite3.Connection], None],
     ) -> None:
         self.path = path
@@ -104,6 +112,12 @@ class Database:
     def close(self) -> None:
         """Also folds the write-ahead log into the file, where nobody else reads it."""
         self._db.close()
+
+    def tables(self) -> set[str]:
+        """The names of the tables in the file."""
+        return {
+            str(row[0]) for row in self._db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+        }
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
