@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 /// So much is held where it can be had, else a quarter, and so on.
 const MOST: usize = 64 << 20;
 /// Less would not bring a call to its next check.
-const LEAST: usize = 1 << 20;
+const LEAST: usize = 4 << 20;
 const ALIGN: usize = 16;
 
 /// The block of this process.

@@ -9,7 +9,7 @@ from typing import Final
 
 from ketrag_fast.errors import KetragError, OutOfMemory
 
-_HINT: Final = (
+HINT: Final = (
     "give this process more (`ulimit -v`, the container's limit), or close what else is open; an index stays "
     "whole, and the same build goes on from there"
 )
@@ -35,9 +35,9 @@ def enough_memory() -> Iterator[None]:
         yield
     except KetragError as error:
         if isinstance(error, OutOfMemory) and error.hint is None:
-            error.hint = _HINT
+            error.hint = HINT
         raise
     except (MemoryError, OSError, ImportError, RuntimeError) as error:
         if not lacking(error):
             raise
-        raise OutOfMemory("this machine's memory does not suffice", hint=_HINT) from error
+        raise OutOfMemory("this machine's memory does not suffice", hint=HINT) from error

@@ -10,7 +10,7 @@ from tests.soak import drive
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1, help="of all that is left to chance")
     parser.add_argument("--only", default=",".join(drive.PARTS), help=f"of {', '.join(drive.PARTS)}")
     parser.add_argument("--scale", type=float, default=1.0, help="the part of the attempts that is made")
     parser.add_argument("--processes", type=int, default=2)

@@ -45,6 +45,7 @@ def attempt(
     with tempfile.TemporaryFile() as said:
         child = os.fork()
         if child == 0:
+            faulthandler.enable(said.fileno())  # says where a signal found it
             if kill_after is None:
                 faulthandler.dump_traceback_later(seconds * 0.9, file=said.fileno())
             _child(partial(work, *given, **named), write, said.fileno())
@@ -64,7 +65,7 @@ def attempt(
         last = said.read().decode("utf-8", "replace").strip()
         if late:
             return fault(f"hang: not done after {time.monotonic() - begun:.0f} s: {last[:900]}")
-        last = last[-400:]
+        last = f"{last[:300]} ... {last[-900:]}"
         name = signal.Signals(-code).name if code < 0 else f"exit {code}"
         return "killed" if name == "SIGKILL" else fault(f"ended by {name}: {last}")
 
@@ -102,7 +103,7 @@ def judged(work: Callable[[], str], wrong: tuple[str, ...] = ()) -> str:
         if error.code in ("internal", *wrong):
             return fault(f"{error.code}: {error} {frames_of(error)}")
         return f"error {error.code}"
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - it is what we look for
         return fault(f"untyped {type(error).__name__}: {str(error)[:300]} {frames_of(error)}")
 
 

@@ -76,10 +76,10 @@ def named(subject: Subject, path: Path, mode: str, at: int, code: int) -> str:
 
 
 def jobs(scale: float) -> list[Job]:
-    """Every call once without space and once on a failing disk; the other ways with every fourth call."""
+    """Every call once without space; the other ways with some of them."""
     found = []
-    for kind in KINDS:
-        step = max(round((1 if "once" in kind else 4) / scale), 1)
+    for kind, apart in zip(KINDS, (1, 8, 3, 8), strict=True):
+        step = max(round(apart / scale), 1)
         step += step > 1 and step % 2 == 0  # calls come in pairs
         found += [Job("writes", kind, n) for n in range(1, MOST, step)]
     return found

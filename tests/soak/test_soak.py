@@ -11,12 +11,14 @@ from tests.soak import drive
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
 
+SCALES = {"flips": 0.02, "damages": 0.04, "kills": 0.03, "writes": 0.01, "limits": 0.04}
+"""A few seconds of each."""
+
+
 @needs_fork
-@pytest.mark.parametrize(
-    ("part", "scale"),
-    [("flips", 0.03), ("damages", 0.04), ("kills", 0.04), ("writes", 0.02), ("limits", 0.04)],
-)
-def test_a_part_of_the_attack(part: str, scale: float) -> None:
+@pytest.mark.parametrize("part", list(SCALES))
+def test_a_part_of_the_attack(part: str) -> None:
+    scale = SCALES[part]
     outcomes, missing = drive.all_of([part], 7, scale, 2)
     assert not drive.faults(outcomes), drive.report(drive.faults(outcomes), missing)
     ends = {outcome.said for outcome in outcomes}

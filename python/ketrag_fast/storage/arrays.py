@@ -33,15 +33,6 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _KINDS = "biuf"
 _WRITERS = 4
 _LONGEST_HEADER = 1 << 12
-_UNREADABLE = (
-    ValueError,
-    TypeError,
-    SyntaxError,
-    EOFError,
-    OverflowError,
-    RecursionError,
-)
-"""What NumPy raises at headers that are altered: it parses them as Python's literals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +116,8 @@ def map_array(path: Path, record: FileRecord) -> Array:
             array = npy.open_memmap(path, mode="r").view(np.ndarray)
     except OSError as error:
         raise unreadable(error, path) from error
-    except _UNREADABLE as error:
-        raise IndexDamaged(f"cannot read {path}: {error}", hint=REPAIR) from error
+    except Exception as error:
+        raise _unclear(error, path) from error
     return _as_recorded(array, path, record)
 
 
@@ -143,9 +134,16 @@ def view_array(path: Path, record: FileRecord, file: MappedFile) -> Array:
         if fortran or dtype.hasobject:
             raise ValueError("not in C order, or of objects")
         array: Array = np.frombuffer(data[head.tell() :], dtype).reshape(shape)
-    except _UNREADABLE as error:
-        raise IndexDamaged(f"cannot read {path}: {error}", hint=REPAIR) from error
+    except Exception as error:
+        raise _unclear(error, path) from error
     return _as_recorded(array, path, record)
+
+
+def _unclear(error: Exception, path: Path) -> Exception:
+    """What NumPy raises at an altered header may be anything: it parses it as a literal of Python."""
+    if isinstance(error, MemoryError):
+        return error
+    return IndexDamaged(f"cannot read {path}: {str(error)[:300]}", hint=REPAIR)
 
 
 def _as_recorded(array: Array, path: Path, record: FileRecord) -> Array:

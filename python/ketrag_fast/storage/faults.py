@@ -21,6 +21,7 @@ from ketrag_fast.errors import (
     StorageFull,
     TooManyFiles,
 )
+from ketrag_fast.memory import HINT
 from ketrag_fast.storage.records import REPAIR
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG} if hasattr(errno, "EDQUOT") else {errno.ENOSPC})
@@ -53,7 +54,7 @@ def typed(error: OSError | sqlite3.Error, path: Path) -> KetragError | None:
     if error.errno in _FAILED:
         return _failed(place, error.strerror)
     if error.errno == errno.ENOMEM:
-        return OutOfMemory(f"no memory is left to write {place}")
+        return OutOfMemory(f"no memory is left to write {place}", hint=HINT)
     if error.errno in _ELSEWHERE:
         return ReadOnly(
             f"cannot write {place}: {error.strerror}", hint="the index must be a folder of its own"
@@ -75,7 +76,7 @@ def _typed_sqlite(error: sqlite3.Error, path: Path) -> KetragError | None:
             hint="free some space and run the same command again: it goes on from there",
         )
     if primary == sqlite3.SQLITE_NOMEM:
-        return OutOfMemory(f"no memory is left to read or write {path}")
+        return OutOfMemory(f"no memory is left to read or write {path}", hint=HINT)
     if primary == sqlite3.SQLITE_CANTOPEN and _no_descriptor():
         return too_many_files(path)
     if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN):
@@ -96,7 +97,7 @@ def unreadable(error: OSError, path: Path) -> KetragError:
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return too_many_files(path)
     if error.errno == errno.ENOMEM:
-        return OutOfMemory(f"no memory is left to read {path}")
+        return OutOfMemory(f"no memory is left to read {path}", hint=HINT)
     if error.errno in _FAILED:
         return _failed(path, error.strerror)
     return IndexDamaged(f"cannot read {path}: {error.strerror}", hint=REPAIR)
@@ -105,7 +106,7 @@ def unreadable(error: OSError, path: Path) -> KetragError:
 def _failed(place: object, reason: str | None) -> StorageFailed:
     return StorageFailed(
         f"the disk fails at {place}: {reason}",
-        hint="what is published stays whole: run the same command again, on another disk if it fails there too",
+        hint="what is published stays whole: run the same command again, or on another disk",
     )
 
 

@@ -97,7 +97,7 @@ class Tables(Database):
         return [SourceRow(*self._texts(row, "a source")) for row in rows]
 
     def _texts(self, row: tuple[Any, ...], what: str) -> tuple[Any, ...]:
-        """A row whose columns are texts but for numbers at its beginning; SQLite itself checks no altered one."""
+        """A row that ends with three texts; SQLite itself does not look whether an altered one does."""
         if not all(isinstance(value, str) for value in row[-3:]):
             raise damaged(self.path, f"the row of {what} makes no sense: {row!r:.200}")
         return row
@@ -137,8 +137,9 @@ class Tables(Database):
         return {key: name for key, name, content, *parts in rows if bytes_digest(parts).encode() != content}
 
     def check(self, which: str = "3") -> None:
-        """IndexDamaged where SQLite finds that pages, rows or indexes of the file do not fit together; `which`
-        is a number of findings that suffice, or the name of one table.
+        """IndexDamaged where SQLite finds that pages, rows or indexes of the file do not fit together.
+
+        `which` is a number of findings that suffice, or the name of one table.
         """
         found = [str(row[0]) for row in self._db.execute(f"PRAGMA integrity_check({which})")]
         if found != ["ok"]:

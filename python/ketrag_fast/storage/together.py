@@ -18,7 +18,7 @@ _LOOK: Final = 0.05
 
 
 def together(work: Callable[[T], R], items: Sequence[T], threads: int) -> list[R]:
-    """What `work` gives for each item, in their order. The first error by place is raised, once all are done."""
+    """What `work` gives for each item, in their order. The first error by place is raised at the end."""
     # All that a thread needs is made before it: one that finds no memory left can still say so.
     places = iter(list(range(len(items))))
     results: list[Any] = [None] * len(items)

@@ -122,7 +122,7 @@ class VectorTable:
         return known
 
     def _is_right(self, role: str, key: bytes, blob: Any, size: int) -> bool:
-        """Whether this is what was kept. One of another size or sum is not to be trusted: it is embedded again."""
+        """Whether this is what was kept; else it is embedded again."""
         if not isinstance(blob, bytes):
             right = False
         elif len(blob) == size:  # of an earlier version
