@@ -324,3 +324,13 @@ def test_headers_that_are_altered_are_typed_whatever_is_verified(index: Path) ->
                     assert header[:size] == whole[10 : 10 + size], (array, header)
         array.write_bytes(whole)
     assert kinds == {"full", "blocks", "sizes"}
+
+
+def test_a_schema_that_is_no_text_any_more(index: Path) -> None:
+    file = index / "index.sqlite"
+    data = file.read_bytes()
+    at = data.index(b"CREATE TABLE sources")
+    for harmed in (b"\xe3\xff\x80", b"\x00\x00\x00", b"((("):
+        file.write_bytes(data[: at + 29] + harmed + data[at + 32 :])
+        with pytest.raises(IndexDamaged, match=r"index\.sqlite is damaged"):
+            Index.build([], index)

@@ -83,15 +83,21 @@ def faults(outcomes: list[Outcome]) -> list[Outcome]:
     return [outcome for outcome in outcomes if outcome.said.startswith("FAULT")]
 
 
-def report(outcomes: list[Outcome], missing: list[str]) -> str:
-    """How often what was tried, and how it ended."""
-    lines = ["| attack | attempts | how they ended | faults |", "|---|---|---|---|"]
-    kinds = dict.fromkeys((outcome.job.part, outcome.job.kind) for outcome in outcomes)
-    for part, kind in kinds:
+def counted(outcomes: list[Outcome]) -> list[list[str]]:
+    """For each part and kind of the attack: its name, attempts, how they ended, faults."""
+    rows = []
+    for part, kind in dict.fromkeys((outcome.job.part, outcome.job.kind) for outcome in outcomes):
         some = [o for o in outcomes if (o.job.part, o.job.kind) == (part, kind)]
         ends = Counter("fault" if o.said.startswith("FAULT") else o.said for o in some)
         shown = ", ".join(f"{name} {count:,}" for name, count in ends.most_common() if name != "fault")
-        lines.append(f"| {part}: {kind} | {len(some):,} | {shown} | {ends['fault']} |")
+        rows.append([f"{part}: {kind}", f"{len(some):,}", shown, str(ends["fault"])])
+    return rows
+
+
+def report(outcomes: list[Outcome], missing: list[str]) -> str:
+    """How often what was tried, how it ended, and every fault."""
+    lines = ["| attack | attempts | how they ended | faults |", "|---|---|---|---|"]
+    lines += [f"| {' | '.join(row)} |" for row in counted(outcomes)]
     lines += ["", *(f"Not run: {what}" for what in missing)]
     lines += [f"{o.job.part} {o.job.kind} {o.job.number}: {o.what}: {o.said}" for o in faults(outcomes)]
     return "\n".join(lines)

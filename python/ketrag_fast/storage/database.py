@@ -12,6 +12,16 @@ from typing import Any, Literal, Self
 from ketrag_fast.storage.faults import damaged, typed, writing
 
 
+@contextmanager
+def _meeting(path: Path) -> Iterator[None]:
+    """One call of SQLite, whose message may hold a name of the file that is no text any more."""
+    with writing(path):
+        try:
+            yield
+        except UnicodeDecodeError as error:
+            raise damaged(path, error) from error
+
+
 class Cursor(sqlite3.Cursor):
     """Its errors are the package's: a file that was altered may fail at any row."""
 
@@ -19,22 +29,22 @@ class Cursor(sqlite3.Cursor):
 
     def execute(self, sql: str, parameters: Any = (), /) -> Self:
         """As sqlite3's."""
-        with writing(self.connection.path):
+        with _meeting(self.connection.path):
             return super().execute(sql, parameters)
 
     def executemany(self, sql: str, rows: Iterable[Any], /) -> Self:
         """As sqlite3's."""
-        with writing(self.connection.path):
+        with _meeting(self.connection.path):
             return super().executemany(sql, rows)
 
     def fetchone(self) -> Any:
         """As sqlite3's."""
-        with writing(self.connection.path):
+        with _meeting(self.connection.path):
             return super().fetchone()
 
     def fetchall(self) -> list[Any]:
         """As sqlite3's."""
-        with writing(self.connection.path):
+        with _meeting(self.connection.path):
             return super().fetchall()
 
     def __next__(self) -> Any:
@@ -42,6 +52,8 @@ class Cursor(sqlite3.Cursor):
             return super().__next__()
         except sqlite3.Error as error:
             raise typed(error, self.connection.path) or error from error
+        except UnicodeDecodeError as error:
+            raise damaged(self.connection.path, error) from error
 
 
 class Connection(sqlite3.Connection):
