@@ -7,9 +7,10 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Final
+from typing import Final, NoReturn
 
 from ketrag_fast.cli import output
+from ketrag_fast.cli.visible import inline
 from ketrag_fast.errors import KetragError, OutOfMemory
 
 COMMANDS: Final = {
@@ -43,9 +44,17 @@ class _Version(argparse.Action):
         parser.exit()
 
 
+class _Parser(argparse.ArgumentParser):
+    """Its messages repeat what was typed, or what a script put there: nothing of it moves the cursor."""
+
+    def error(self, message: str) -> NoReturn:
+        """As argparse's."""
+        super().error(inline(message))
+
+
 def parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """The command line; where the words are given, with the options of the command among them alone."""
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="ketrag",
         description="Graph indexes for retrieval, built and queried on this machine.",
         epilog=_EPILOG,
