@@ -20,6 +20,7 @@ RUNS = (
     ("build.py",),
     ("build_on_demand.py", "--documents", "100000,300000", "--modes", "auto"),
     ("opening.py",),
+    ("hardening.py",),
     ("startup.py",),
     ("size.py",),
     ("growth.py",),
