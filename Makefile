@@ -9,7 +9,7 @@ DEMO   := examples/polar
 
 SOURCES := $(shell find rust -name '*.rs') Cargo.toml pyproject.toml
 
-.PHONY: demo test lint rust-test python-test bench bench-llm clean
+.PHONY: demo test lint rust-test python-test soak bench bench-llm clean
 
 demo: $(VENV)/.demo
 	@rm -rf demo-index
@@ -57,6 +57,12 @@ rust-test:
 
 python-test: $(VENV)/.dev
 	$(BIN)/python -m pytest
+
+# An attack on a small index: 6,000 flipped bits, 1,200 damages, 200 kills, every write failed, 1,000 runs under falling
+# limits; half an hour of two cores, and a report at its end. SOAK='--only kills,writes --scale 0.1 --seed 7' for less.
+SOAK ?=
+soak: $(VENV)/.dev
+	$(BIN)/python -m tests.soak $(SOAK)
 
 # The sections of benches/BENCHMARKS.md that need no model: some ten minutes on a quiet machine, with the question sets at
 # hand. The others stay as they are: `python benches/all.py --model FOLDER` makes those of the embedding model.

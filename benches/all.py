@@ -20,6 +20,7 @@ RUNS = (
     ("build.py",),
     ("build_on_demand.py", "--documents", "100000,300000", "--modes", "auto"),
     ("opening.py",),
+    ("hardening.py",),
     ("startup.py",),
     ("size.py",),
     ("growth.py",),
@@ -66,6 +67,9 @@ WITH_LLM = (
 
 """With the extra `llm`: it makes its own models of random weights; an hour."""
 
+ATTACKS = (("hostile.py",), ("soak.py",))
+"""Not of speed: what endpoints, the disk, kills and limits can do; half an hour of two cores, Linux alone."""
+
 PREFACE = """# Benchmarks
 
 Beware first: one run on one small machine, named in each section with its date; absolute times of other machines differ,
@@ -77,7 +81,7 @@ development sets. Generated text is harder than real text for some kernels and e
 A column `target` says what the project set out to reach, and by how much a number misses it (benches/targets.py).
 
 `make bench` makes the sections anew that need no model; `python benches/all.py --model FOLDER --llm` all of them (extras
-`embed`, `ann`, `llm`; FOLDER is all-MiniLM-L6-v2's); `--only NAME,NAME` some. The others stay as they are. It needs the
+`embed`, `ann`, `llm`; FOLDER is all-MiniLM-L6-v2's); `--attacks` those that attack; `--only NAME,NAME` some. The others stay as they are. It needs the
 question sets in `$KETRAG_DATA`.
 """
 
@@ -101,12 +105,14 @@ def main() -> int:
     )
     parser.add_argument("--model", help="folder of a sentence-transformers model: adds what needs one")
     parser.add_argument("--llm", action="store_true", help="adds what needs llama-cpp-python")
+    parser.add_argument("--attacks", action="store_true", help="adds what attacks calls and indexes")
     parser.add_argument("--compiled", default="not said", help="how llama.cpp was compiled, for the page")
     parser.add_argument("--page", type=Path, default=ROOT / "benches" / "BENCHMARKS.md")
     args = parser.parse_args()
     wanted = set(args.only.split(",")) if args.only else None
     runs = RUNS + (WITH_MODEL if args.model else ()) + (WITH_LLM if args.llm else ())
-    order = [_shown(command) for command in RUNS + WITH_MODEL + WITH_LLM]
+    runs += ATTACKS if args.attacks else ()
+    order = [_shown(command) for command in RUNS + WITH_MODEL + WITH_LLM + ATTACKS]
     old = sections_of(args.page.read_text("utf-8")) if args.page.is_file() else {}
     new: dict[str, str] = {}
     failed = 0

@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.support.hostile import KEY, SCENARIOS, Hostile, Play, generated, good
 from tests.unit.backends import test_hostile_endpoints as hostile
 
+from common import header, table
 from ketrag_fast import Index, Settings
 
 
@@ -32,19 +33,26 @@ def main() -> None:
     log = io.StringIO()
     logging.basicConfig(stream=log, level=logging.DEBUG)
     chance = {f"seed {seed}": generated(seed) for seed in range(seeds)}
-    print(f"| scripts | calls | longest beyond its {hostile.DEADLINE:g} s | late | untyped | key shown |")
-    print("|---|---|---|---|---|---|")
+    header(
+        "Endpoints that do what none should",
+        [
+            f"Each call has a deadline of {hostile.DEADLINE:g} s; it counts as late {hostile.SLACK:g} s after it.",
+            "The key is looked for in errors, logs of all levels, standard error and what is stored.",
+        ],
+    )
+    rows = []
     with tempfile.TemporaryDirectory() as name:
         folders = hostile.Folders(Path(name) / "plain", Path(name) / "embedded")
         Index.build(hostile.DOCUMENTS, folders.plain, settings=Settings(threads=1)).close()
         with Hostile(good) as server:
             settings = Settings(threads=1, embedder=hostile.spec(server), modes="text")
             Index.build(hostile.DOCUMENTS, folders.embedded, settings=settings).close()
-        print(line(f"{len(SCENARIOS)} scenarios", SCENARIOS, folders, log))
-        print(line(f"{seeds} by chance", chance, folders, log))
+        rows.append(line(f"{len(SCENARIOS)} scenarios", SCENARIOS, folders, log))
+        rows.append(line(f"{seeds} by chance", chance, folders, log))
+    table(["scripts", "calls", "longest beyond its deadline, s", "late", "untyped", "key shown"], rows)
 
 
-def line(title: str, plays: dict[str, Play], folders: hostile.Folders, log: io.StringIO) -> str:
+def line(title: str, plays: dict[str, Play], folders: hostile.Folders, log: io.StringIO) -> list[str]:
     timed = {name: places for name, places in hostile.CALLS.items() if name not in ("opens", "reads")}
     jobs = [(call, play, only) for play in plays.values() for call, only in timed.values()]
 
@@ -60,7 +68,7 @@ def line(title: str, plays: dict[str, Play], folders: hostile.Folders, log: io.S
     late = sum("took" in wrong for _, wrong in found)
     untyped = sum("untyped" in wrong for _, wrong in found)
     most = max(beyond for beyond, _ in found)
-    return f"| {title} | {len(jobs):,} | {max(most, 0.0):.2f} s | {late} | {untyped} | {keys} |"
+    return [title, f"{len(jobs):,}", f"{max(most, 0.0):.2f}", str(late), str(untyped), str(keys)]
 
 
 if __name__ == "__main__":

@@ -140,6 +140,11 @@ TARGETS = (
     Target("estimates.py", ".*", "times", most=1.5),
     Target("estimates.py", r".* \| all of it.*", "tokens_in|tokens_out|embedding_tokens", within=15),
     Target("estimates.py", r".* \| all of it.*", "seconds", within=25),
+    Target("hostile.py", ".*", "late", most=0),
+    Target("hostile.py", ".*", "untyped", most=0),
+    Target("hostile.py", ".*", "key shown", most=0),
+    Target("soak.py", ".*", "faults", most=0),
+    Target("hardening.py", "100 further questions.*|texts and tables.*", "share", most=2),
     # With a language model: against a plain loop over the library's own chat call.
     Target("extraction_speed.py", r"\d+ sequences", "times the first row", least=2),
 )

@@ -23,6 +23,13 @@ pub fn filled<T: Clone>(value: T, n: usize, what: &str) -> Result<Vec<T>> {
     Ok(values)
 }
 
+/// The values of an iterator that knows how many it has.
+pub fn collected<T>(items: impl ExactSizeIterator<Item = T>, what: &str) -> Result<Vec<T>> {
+    let mut values = room(items.len(), what)?;
+    values.extend(items);
+    Ok(values)
+}
+
 fn lacking<T>(n: usize, what: &str) -> Error {
     let bytes = n.saturating_mul(size_of::<T>());
     Error::Memory(format!("{what} needs {bytes} bytes, which this machine cannot give"))
@@ -41,6 +48,8 @@ mod tests {
         }
         assert_eq!(zeros::<u32>(3, "a list"), Ok(vec![0; 3]));
         assert_eq!(filled(7, 2, "a list"), Ok(vec![7, 7]));
+        assert_eq!(collected([3, 1].into_iter(), "a list"), Ok(vec![3, 1]));
+        assert!(matches!(collected(0..1usize << 60, "a list"), Err(Error::Memory(_))));
         assert!(room::<u8>(9, "a list").unwrap().capacity() >= 9);
     }
 }

@@ -1,6 +1,7 @@
 //! How a long kernel says how far it is, and learns that it should stop.
 
 use crate::error::{Error, Result};
+use crate::reserve;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -28,11 +29,13 @@ impl Progress {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// `Err(Cancelled)` once a stop was asked for, `Err(Deadline)` once the time is over.
+    /// `Err(Cancelled)` once a stop was asked for, `Err(Deadline)` once the time is over, `Err(Memory)` once
+    /// the system had none left.
     pub fn check(&self) -> Result<()> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
         }
+        reserve::check()?;
         match self.deadline {
             Some(deadline) if Instant::now() >= deadline => Err(Error::Deadline),
             _ => Ok(()),

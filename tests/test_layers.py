@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 PYTHON = ROOT / "python" / "ketrag_fast"
 RUST = ROOT / "rust"
 
-P0 = {"keys", "errors", "types", "progress", "regular", "config"}
+P0 = {"keys", "errors", "memory", "types", "progress", "regular", "config"}
 P1 = {"storage", "backends", "tasks", "extraction"}
 P2 = {"stages", "channels"}
 KERNELS = {"_core", "kernels"}
@@ -23,6 +23,7 @@ LOWER = P0 | P1 | P2 | KERNELS | {"declarations", "systems"}
 PARTS: dict[str, set[str]] = {
     "keys": set(),
     "errors": {"keys"},
+    "memory": {"errors"},
     "types": {"errors"},
     "progress": {"errors", "types"},
     # Reads a small file that may be a pipe or a device.
@@ -91,7 +92,8 @@ RUST_PARTS: dict[str, set[str]] = {
     "guard": {"error"},
     "memory": {"error"},
     "ids": {"error"},
-    "progress": {"error"},
+    "reserve": {"error"},
+    "progress": {"error", "reserve"},
     "parallel": {"error", "progress"},
     "tiles": set(),
     "wide": set(),

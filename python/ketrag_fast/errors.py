@@ -85,6 +85,12 @@ class StorageFull(KetragError):
     code = "storage_full"
 
 
+class StorageFailed(KetragError):
+    """The disk, or the network that it lies behind, fails."""
+
+    code = "storage_failed"
+
+
 class ReadOnly(KetragError):
     """The folder cannot be written."""
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from ketrag_fast.config import Settings, names
 from ketrag_fast.config.fields import LONGEST_SECONDS
 from ketrag_fast.errors import InputError, ModeUnavailable
+from ketrag_fast.memory import enough_memory
 from ketrag_fast.querying.contexts import contexts_of
 from ketrag_fast.querying.opened import Opened, load
 from ketrag_fast.querying.preparing import Clock, prepare, question_text
@@ -52,6 +53,7 @@ class Index:
     # ------------------------------------------------------------ life
 
     @classmethod
+    @enough_memory()
     def build(
         cls,
         sources: Sources,
@@ -91,6 +93,7 @@ class Index:
         return cls(Path(path), asked, report)
 
     @classmethod
+    @enough_memory()
     def reembed(
         cls,
         path: str | os.PathLike[str],
@@ -120,6 +123,7 @@ class Index:
         return cls(Path(path), asked, report)
 
     @classmethod
+    @enough_memory()
     def open(cls, path: str | os.PathLike[str], *, settings: Settings | None = None) -> Index:
         """Opens a built index; its arrays are mapped and shared with other processes.
 
@@ -128,6 +132,7 @@ class Index:
         """
         return cls(Path(path), settings if settings is not None else Settings(), None)
 
+    @enough_memory()
     def refresh(self) -> bool:
         """Takes up the generation published since; True if there was a newer one."""
         before = self._opened.generation.number
@@ -174,6 +179,7 @@ class Index:
         """The modes that this index can serve."""
         return tuple(mode for mode, missing in self._opened.missing.items() if missing is None)
 
+    @enough_memory()
     def stats(self) -> dict[str, Any]:
         """What the index holds, as `ketrag stats --json` prints it."""
         from ketrag_fast.statistics import statistics
@@ -185,6 +191,7 @@ class Index:
         """What the index's graphs name: entities of a skeleton, concepts, ..."""
         return tuple(one.WHAT for one in self._opened.inspectors)
 
+    @enough_memory()
     def node(self, name: str, kind: str | None = None) -> Node:
         """What the index's graphs know under a name (an entity of the skeleton, ...). Case does not matter.
 
@@ -220,6 +227,7 @@ class Index:
             raise InputError(f"{name!r} is no entity of a skeleton")
         return found
 
+    @enough_memory()
     def arrays(self) -> dict[str, Mapping[str, NDArray[Any]]]:
         """The arrays of each stage, mapped and read-only, for those who look at graphs themselves."""
         return dict(self._opened.generation.stages)
@@ -231,6 +239,7 @@ class Index:
 
     # ------------------------------------------------------------ questions
 
+    @enough_memory()
     def retrieve(
         self,
         question: str,
@@ -275,6 +284,7 @@ class Index:
         )
         return [contexts[0] for contexts in found]
 
+    @enough_memory()
     def retrieve_budgets(
         self,
         questions: Sequence[str],
@@ -339,6 +349,7 @@ class Index:
 
         return await asyncio.to_thread(lambda: self.retrieve(question, **options))
 
+    @enough_memory()
     def ask(
         self,
         question: str,

@@ -21,7 +21,10 @@ def read_regular(path: Path, most: int = MOST) -> bytes:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
-        data = file.read(most + 1)
+        # A read of so many bytes would first ask for memory of so many: the size says what is due.
+        data = file.read(min(status.st_size, most) + 1)
+        while len(data) <= most and (more := file.read(1 << 16)):
+            data += more
     if len(data) > most:
         raise OSError(errno.EFBIG, f"larger than {most:,} bytes", str(path))
     return data

@@ -7,7 +7,7 @@
 use super::dense::{gram, multiply, multiply_into, orthonormal, times, Sparse};
 use super::symmetric::eigen;
 use crate::error::{Error, Result};
-use crate::memory::{filled, room, zeros};
+use crate::memory::{collected, filled, room, zeros};
 use crate::parallel::fill_rows;
 use crate::progress::Progress;
 use crate::search::vectors::normalise;
@@ -17,6 +17,7 @@ use rand_chacha::ChaCha8Rng;
 
 /// What memory is asked for, in errors.
 const WORDS: &str = "the vectors of words";
+const TEXTS: &str = "the vectors of texts";
 
 /// BM25's saturation of repeated words. Length needs no term: vectors are normalised.
 const K1: f64 = 1.2;
@@ -75,9 +76,9 @@ pub fn fit(
     }
     let (units, words) = (counts.rows(), counts.columns);
     let weights = word_weights(counts, options.idf_power)?;
-    let values = unit_rows(counts, repeats, &weights);
+    let values = unit_rows(counts, repeats, &weights)?;
     let all = Sparse { pattern: counts, values: &values };
-    let few = sample(all, options.sample);
+    let few = sample(all, options.sample)?;
     let rows = few.indptr.len() - 1;
     let width = (options.dims + SPARE).min(rows).min(words);
     if width == 0 || values.iter().all(|&x| x == 0.0) {
@@ -85,7 +86,7 @@ pub fn fit(
     }
     // Words that the sample lacks have rows of zeros all along: they are left out until the end.
     let place = places(&few)?;
-    let few = narrowed(few.view(), &place);
+    let few = narrowed(few.view(), &place)?;
     let few_turned = turned(few.view())?;
     let (n, w) = (rows as u64, few.columns as u64);
     let start = if options.rounds == 0 { 2 * n } else { 0 };
@@ -97,9 +98,9 @@ pub fn fit(
     let dims = energy.iter().take(options.dims).filter(|&&x| x > WEAKEST * energy[0]).count().max(1);
     // V = A^T (A V) / eigenvalues over every unit: what the power method would do next. On the
     // sampled units alone it changes nothing; words that the sample lacks get their vectors here.
-    let narrow = cut(&basis, width, dims);
+    let narrow = cut(&basis, width, dims)?;
     drop(basis);
-    let mut units_in = multiply(narrowed(all, &place).view(), &narrow, dims, threads, progress)?;
+    let mut units_in = multiply(narrowed(all, &place)?.view(), &narrow, dims, threads, progress)?;
     drop(narrow);
     for row in units_in.chunks_exact_mut(dims) {
         row.iter_mut().zip(&energy).for_each(|(x, &e)| *x = (f64::from(*x) / e) as f32);
@@ -131,7 +132,7 @@ pub fn embed_rows(
         )));
     }
     progress.expect(counts.rows() as u64);
-    let values: Vec<f32> = repeats.iter().map(|&count| saturated(count)).collect();
+    let values = collected(repeats.iter().map(|&count| saturated(count)), TEXTS)?;
     let mut vectors = multiply(Sparse { pattern: counts, values: &values }, basis, dims, threads, progress)?;
     fill_rows(&mut vectors, dims, 256, threads, &Progress::none(), |_, part| {
         part.chunks_exact_mut(dims).for_each(normalise);
@@ -154,7 +155,7 @@ fn directions(
     run: &Run,
 ) -> Result<(Vec<f32>, Vec<f64>)> {
     let (threads, progress) = (run.threads, run.progress);
-    let mut q = noise(a.pattern.rows() * width, options.seed);
+    let mut q = noise(a.pattern.rows().saturating_mul(width), options.seed)?;
     let mut z: Vec<f32> = zeros(turned.pattern.rows().saturating_mul(width), WORDS)?;
     for _ in 0..options.rounds {
         multiply_into(&mut z, turned, &q, width, threads, progress)?;
@@ -178,9 +179,9 @@ fn directions(
 
 /// Independent numbers between -1 and 1: the start of the iteration (specs 0.7). Not signs: in a tiny
 /// corpus signs cancel.
-fn noise(count: usize, seed: u64) -> Vec<f32> {
+fn noise(count: usize, seed: u64) -> Result<Vec<f32>> {
     let mut generator = ChaCha8Rng::seed_from_u64(seed);
-    (0..count).map(|_| (generator.next_u32() >> 8) as f32 / 8_388_608.0 - 1.0).collect()
+    collected((0..count).map(|_| (generator.next_u32() >> 8) as f32 / 8_388_608.0 - 1.0), TEXTS)
 }
 
 fn check(counts: CsrView, repeats: &[u32]) -> Result<()> {
@@ -223,15 +224,12 @@ fn logarithm(x: f64) -> f64 {
 }
 
 /// The weighted rows, each of length 1.
-fn unit_rows(counts: CsrView, repeats: &[u32], weights: &[f32]) -> Vec<f32> {
-    let mut values: Vec<f32> = counts
-        .indices
-        .iter()
-        .zip(repeats)
-        .map(|(&word, &count)| saturated(count) * weights[word as usize])
-        .collect();
+fn unit_rows(counts: CsrView, repeats: &[u32], weights: &[f32]) -> Result<Vec<f32>> {
+    let pairs = counts.indices.iter().zip(repeats);
+    let mut values =
+        collected(pairs.map(|(&word, &count)| saturated(count) * weights[word as usize]), TEXTS)?;
     (0..counts.rows()).for_each(|row| normalise(&mut values[counts.range(row)]));
-    values
+    Ok(values)
 }
 
 struct Owned {
@@ -242,6 +240,13 @@ struct Owned {
 }
 
 impl Owned {
+    /// No row yet, and room for so many rows and entries.
+    fn with_room(rows: usize, entries: usize, columns: usize) -> Result<Self> {
+        let mut indptr = room(rows.saturating_add(1), TEXTS)?;
+        indptr.push(0);
+        Ok(Self { indptr, indices: room(entries, TEXTS)?, values: room(entries, TEXTS)?, columns })
+    }
+
     fn view(&self) -> Sparse<'_> {
         let pattern = CsrView::unchecked(&self.indptr, &self.indices, self.columns);
         Sparse { pattern, values: &self.values }
@@ -249,17 +254,19 @@ impl Owned {
 }
 
 /// Every row, or `most` of them, evenly spaced.
-fn sample(all: Sparse, most: usize) -> Owned {
+fn sample(all: Sparse, most: usize) -> Result<Owned> {
     let rows = all.pattern.rows();
     let kept = rows.min(most);
-    let mut few = Owned { indptr: vec![0], indices: vec![], values: vec![], columns: all.pattern.columns };
+    let range_of = |at: usize| all.pattern.range((at as u128 * rows as u128 / kept as u128) as usize);
+    let entries = (0..kept).map(|at| range_of(at).len()).sum();
+    let mut few = Owned::with_room(kept, entries, all.pattern.columns)?;
     for at in 0..kept {
-        let range = all.pattern.range((at as u128 * rows as u128 / kept as u128) as usize);
+        let range = range_of(at);
         few.indices.extend_from_slice(&all.pattern.indices[range.clone()]);
         few.values.extend_from_slice(&all.values[range]);
         few.indptr.push(few.indices.len() as u64);
     }
-    few
+    Ok(few)
 }
 
 /// For each column its place among those that occur, or `u32::MAX`.
@@ -273,9 +280,10 @@ fn places(a: &Owned) -> Result<Vec<u32>> {
 }
 
 /// The columns that have a place, in it; the values of the others are left out.
-fn narrowed(a: Sparse, place: &[u32]) -> Owned {
+fn narrowed(a: Sparse, place: &[u32]) -> Result<Owned> {
     let columns = place.iter().filter(|&&place| place != u32::MAX).count();
-    let mut kept = Owned { indptr: vec![0], indices: vec![], values: vec![], columns };
+    let entries = a.pattern.indices.iter().filter(|&&word| place[word as usize] != u32::MAX).count();
+    let mut kept = Owned::with_room(a.pattern.rows(), entries, columns)?;
     for row in 0..a.pattern.rows() {
         for at in a.pattern.range(row) {
             let word = place[a.pattern.indices[at] as usize];
@@ -286,18 +294,20 @@ fn narrowed(a: Sparse, place: &[u32]) -> Owned {
         }
         kept.indptr.push(kept.indices.len() as u64);
     }
-    kept
+    Ok(kept)
 }
 
 fn turned(a: Sparse) -> Result<Owned> {
     let (csr, positions) = a.pattern.transpose_with_positions()?;
-    let values = positions.iter().map(|&at| a.values[at as usize]).collect();
+    let values = collected(positions.iter().map(|&at| a.values[at as usize]), TEXTS)?;
     Ok(Owned { indptr: csr.indptr, indices: csr.indices, values, columns: csr.columns })
 }
 
 /// The first `dims` of `width` columns.
-fn cut(matrix: &[f32], width: usize, dims: usize) -> Vec<f32> {
-    matrix.chunks_exact(width).flat_map(|row| &row[..dims]).copied().collect()
+fn cut(matrix: &[f32], width: usize, dims: usize) -> Result<Vec<f32>> {
+    let mut kept = room(matrix.len() / width * dims, WORDS)?;
+    matrix.chunks_exact(width).for_each(|row| kept.extend_from_slice(&row[..dims]));
+    Ok(kept)
 }
 
 #[cfg(test)]

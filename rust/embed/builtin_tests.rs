@@ -40,7 +40,7 @@ proptest! {
         let counts = Csr::from_rows(&rows, 40).unwrap();
         let repeats: Vec<u32> = counts.indices.iter().map(|w| 1 + w % 3).collect();
         let weights = word_weights(counts.view(), 2).unwrap();
-        let values = unit_rows(counts.view(), &repeats, &weights);
+        let values = unit_rows(counts.view(), &repeats, &weights).unwrap();
         for i in 0..rows.len() {
             for j in 0..i {
                 let plain: f64 = counts.view().range(i).map(|a| {

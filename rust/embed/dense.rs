@@ -130,7 +130,7 @@ pub fn gram(a: &[f32], b: &[f32], d: usize, threads: usize, progress: &Progress)
     let rows = a.len() / d;
     let block = rows.div_ceil(32).next_multiple_of(8).max(64);
     let parts = map_ranges(rows, block, threads, progress, |rows| {
-        let mut part = vec![0f64; d * d];
+        let mut part = zeros::<f64>(d * d, "a Gram matrix")?;
         for start in rows.clone().step_by(64) {
             progress.check()?;
             let cut = start * d..(start + 64).min(rows.end) * d;
@@ -138,7 +138,7 @@ pub fn gram(a: &[f32], b: &[f32], d: usize, threads: usize, progress: &Progress)
         }
         Ok(part)
     })?;
-    let mut sum = vec![0f64; d * d];
+    let mut sum = zeros::<f64>(d * d, "a Gram matrix")?;
     for part in parts {
         sum.iter_mut().zip(part).for_each(|(s, x)| *s += x);
     }
@@ -214,7 +214,7 @@ pub fn times(
     progress: &Progress,
 ) -> Result<Vec<f32>> {
     let ids: Vec<u32> = (0..d as u32).collect();
-    let mut out = vec![0f32; a.len() / d * e];
+    let mut out = zeros::<f32>(a.len() / d * e, "a product of matrices")?;
     fill_rows(&mut out, e, 64, threads, progress, |rows, part| {
         for (row, sum) in rows.zip(part.chunks_exact_mut(e)) {
             gather(&ids, &a[row * d..(row + 1) * d], &[], b, sum);

@@ -1,6 +1,7 @@
 //! The KNN graph: neighbour lists as one simple undirected graph.
 
 use crate::error::{Error, Result};
+use crate::memory::zeros;
 use crate::sparse::Csr;
 
 /// An empty place of a neighbour list.
@@ -54,7 +55,7 @@ pub fn knn_graph(nodes: usize, lists: &[(&[u32], usize)]) -> Result<Csr> {
         starts[node + 1] += starts[node];
     }
     let mut next = starts.clone();
-    let mut ids = vec![0u32; starts[nodes]];
+    let mut ids = zeros::<u32>(starts[nodes], "the neighbours' graph")?;
     each(&mut |a, b| {
         ids[next[a]] = b as u32;
         ids[next[b]] = a as u32;

@@ -3,6 +3,7 @@
 
 use crate::error::{caught, Error, Result};
 use crate::progress::Progress;
+use crate::reserve;
 use pyo3::prelude::*;
 use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::time::Duration;
@@ -48,7 +49,7 @@ pub fn of_index(py: Python<'_>, error: PyErr) -> PyErr {
 
 /// A short kernel: runs on this thread with the interpreter released.
 pub fn quick<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
-    py.detach(|| caught(work)).map_err(to_python)
+    py.detach(|| reserve::keep().and_then(|()| caught(work))).map_err(to_python)
 }
 
 /// A long kernel: runs on a thread of its own while this one watches for signals and calls
@@ -63,6 +64,7 @@ pub fn long<T: Send>(
     let mut stopped: Option<PyErr> = None;
     let report: Option<Py<PyAny>> = report.map(|r| r.clone().unbind());
     let result = py.detach(|| {
+        reserve::keep()?;
         std::thread::scope(|scope| {
             let (send, receive) = channel();
             let watched = &progress;

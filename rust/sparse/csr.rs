@@ -31,9 +31,9 @@ pub struct CsrView<'a> {
 impl Csr {
     /// Rows given one by one; ids must lie below `columns`.
     pub fn from_rows<R: AsRef<[u32]>>(rows: &[R], columns: usize) -> Result<Self> {
-        let mut indptr = Vec::with_capacity(rows.len() + 1);
+        let mut indptr = room(rows.len().saturating_add(1), "rows of ids")?;
         indptr.push(0);
-        let mut indices = Vec::with_capacity(rows.iter().map(|r| r.as_ref().len()).sum());
+        let mut indices = room(rows.iter().map(|r| r.as_ref().len()).sum(), "rows of ids")?;
         for row in rows {
             indices.extend_from_slice(row.as_ref());
             indptr.push(indices.len() as u64);

@@ -21,6 +21,15 @@ const NO_MEMORY: i32 = 12;
 const PROCESS_FILES: i32 = 24;
 const SYSTEM_FILES: i32 = 23;
 
+/// What it means that the system does not open, read or map a file.
+pub(super) fn refused(name: &str, e: std::io::Error) -> Error {
+    match e.raw_os_error() {
+        Some(NO_MEMORY) => Error::Memory(format!("cannot map {name}: {e}")),
+        Some(PROCESS_FILES | SYSTEM_FILES) => Error::Limit(format!("cannot open {name}: {e}")),
+        _ => Error::damaged(format!("cannot read {name}: {e}")),
+    }
+}
+
 /// Where the hashes of a file's blocks lie: in another file, from a place on.
 #[derive(Debug, Clone)]
 pub struct Tree {
@@ -51,11 +60,7 @@ impl MappedFile {
         tree: Option<Tree>,
     ) -> Result<Self> {
         let name = path.display().to_string();
-        let failed = |e: std::io::Error| match e.raw_os_error() {
-            Some(NO_MEMORY) => Error::Memory(format!("cannot map {name}: {e}")),
-            Some(PROCESS_FILES | SYSTEM_FILES) => Error::Limit(format!("cannot open {name}: {e}")),
-            _ => Error::damaged(format!("cannot read {name}: {e}")),
-        };
+        let failed = |e| refused(&name, e);
         // A pipe in the place of a file would be waited for.
         let about = std::fs::metadata(path).map_err(failed)?;
         if !about.is_file() {

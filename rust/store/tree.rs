@@ -1,8 +1,10 @@
 //! BLAKE3 is a tree: a file's digest is merged from the hashes of its blocks, so these need no trust of
 //! their own to verify one block without reading the others.
 
+use super::mapped::refused;
 use crate::error::{Error, Result};
 use crate::guard::BLOCK_BITS;
+use crate::memory;
 use crate::progress::Progress;
 use blake3::hazmat::{left_subtree_len, merge_subtrees_non_root, merge_subtrees_root, HasherExt, Mode};
 use blake3::{Hash, Hasher};
@@ -53,9 +55,9 @@ fn inner(values: &[Value], bytes: usize) -> Value {
 
 /// The BLAKE3 of a file's bytes, and the hashes of its blocks where it has more than one.
 pub fn file_tree(path: &Path, progress: &Progress) -> Result<(Hash, Vec<Value>)> {
-    let failed = |e: std::io::Error| Error::Io(format!("{}: {e}", path.display()));
+    let failed = |e| refused(&path.display().to_string(), e);
     let mut file = File::open(path).map_err(failed)?;
-    let mut piece = vec![0u8; PIECE];
+    let mut piece = memory::zeros::<u8>(PIECE, "reading a file")?;
     let (mut values, mut bytes) = (Vec::new(), 0);
     loop {
         progress.check()?;

@@ -80,6 +80,17 @@ def test_wrong_usage(tmp_path: Path) -> None:
         assert "usage: ketrag" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [["index", "--n\x1b[2Jothing\r\nforged"], ["b\x1b[2J"], ["stats", "--progress", "\x9b2J\u202e\nx"]],
+)
+def test_wrong_usage_cannot_move_the_cursor(tmp_path: Path, argv: list[str]) -> None:
+    done = ketrag(*argv, cwd=tmp_path)
+    assert done.returncode == 2
+    assert not {"\x1b", "\r", "\x9b", "\u202e"} & set(done.stderr)
+    assert "forged" not in done.stderr.splitlines() and "x" not in done.stderr.splitlines()
+
+
 def test_config_show_names_each_origin(tmp_path: Path) -> None:
     (tmp_path / "ketrag.toml").write_text("seed = 7\n")
     done = ketrag("config", "show", "--knn-k", "0", "--json", cwd=tmp_path, KETRAG_CORE_RATIO="0.0")

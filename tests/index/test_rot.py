@@ -14,7 +14,9 @@ import pytest
 
 from ketrag_fast import Index, Settings
 from ketrag_fast.errors import ConfigError, IndexDamaged, KetragError
+from ketrag_fast.storage.health import examine
 from ketrag_fast.types import Document
+from tests import small_model
 from tests.process import command, ketrag, python
 
 TEXTS = {"a.txt": "Nansen built the Fram in Larvik.", "b.txt": "Amundsen sailed the Maud eastwards."}
@@ -225,3 +227,110 @@ def test_the_doctor_finds_each_damage_and_changes_nothing(index: Path) -> None:
     code, found = look()
     assert code == 4 and "names no generation" in str(found["published"])
     assert ketrag("doctor", "-i", str(index / "nothing"), cwd=index.parent).code == 4
+
+
+def test_the_doctor_looks_at_what_is_kept_and_writes_nothing(source: Path, tmp_path: Path) -> None:
+    model = small_model.save(tmp_path / "model", small_model.config(max_position_embeddings=66))
+    path = tmp_path / "index"
+    settings = Settings(threads=1, llm="heuristic", embedder=f"native:{model}")
+    Index.build(source, path, settings=settings).close()
+
+    def damage() -> str:
+        before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+        found = [str(finding.error) for finding in examine(path) if finding.error is not None]
+        assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
+        return " ".join(found)
+
+    assert damage() == ""
+    whole = (path / "index.sqlite").read_bytes()
+    for statement, what in (
+        ("UPDATE replies SET text = x'7b7d'", "2 kept replies are altered"),
+        ("UPDATE vectors SET vector = zeroblob(length(vector))", "kept vectors are altered"),
+        ("UPDATE vectors SET text = randomblob(16)", "kept vectors are altered"),
+        ("UPDATE vector_models SET engine = '['", "is no JSON"),
+        ("UPDATE settings SET value = 'NaN{' WHERE name = 'seed'", "'seed' is no JSON"),
+        ("UPDATE runs SET report = ''", "the report of run 1 is no JSON"),
+        ("UPDATE readers SET identity = '7'", "makes no sense"),
+        ("DROP TABLE settings", "no such table: settings"),
+        ("PRAGMA user_version = 0", "no tables of an index"),
+    ):
+        change(path, statement)
+        assert what in damage(), statement
+        (path / "index.sqlite").write_bytes(whole)
+    (path / "index.sqlite").write_bytes(b"")
+    assert "no tables of an index" in damage()
+    assert (path / "index.sqlite").read_bytes() == b""
+
+
+def test_altered_vectors_are_made_again_and_altered_replies_said(source: Path, tmp_path: Path) -> None:
+    model = small_model.save(tmp_path / "model", small_model.config(max_position_embeddings=66))
+    path = tmp_path / "index"
+    settings = Settings(threads=1, llm="heuristic", embedder=f"native:{model}")
+    with Index.build(source, path, settings=settings) as built:
+        digest = built.digest
+    change(path, "UPDATE vectors SET vector = zeroblob(length(vector))")
+    with Index.build([], path, rebuild=True) as again:
+        assert again.digest == digest
+    change(path, "UPDATE replies SET text = x'7b7d' WHERE chunk = (SELECT min(chunk) FROM replies)")
+    with pytest.raises(IndexDamaged, match="1 kept replies were altered") as caught:
+        Index.build([], path, rebuild=True)
+    assert caught.value.hint and "run the same command again" in caught.value.hint
+    with Index.build([], path, rebuild=True) as again:
+        assert again.digest == digest
+
+
+def test_rows_and_their_order_in_the_tables_must_fit(index: Path) -> None:
+    """The order of the documents is read from an index of the tables, and may not say other than the rows."""
+    with closing(sqlite3.connect(index / "index.sqlite")) as db:
+        place = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'documents_order'").fetchone()[0]
+    file = index / "index.sqlite"
+    data = bytearray(file.read_bytes())
+    data[(place - 1) * 4096 : place * 4096] = bytes([10, 0, 0, 0, 0, 16, 0, 0]) + bytes(4088)  # no entries
+    file.write_bytes(data)
+    with pytest.raises(IndexDamaged, match=r"index\.sqlite is damaged"):
+        Index.build([], index, rebuild=True)
+
+
+def test_headers_that_are_altered_are_typed_whatever_is_verified(index: Path) -> None:
+    """NumPy reads headers as literals of Python: what it makes of others is not for users."""
+    kinds: set[str] = set()
+    for array in sorted(index.glob("gen-*/*/*.npy"))[::3]:
+        whole = array.read_bytes()
+        size = int.from_bytes(whole[8:10], "little")
+        for turn, header in enumerate(
+            (
+                b"\xff" * size,
+                b"(" * size,
+                b"{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }".ljust(size),
+                b"{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }".ljust(size),
+                b"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }".ljust(size),
+                b"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }".ljust(size),
+                b"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }".ljust(size),
+                whole[10 : 10 + size].replace(b"<", b">").replace(b"|", b"<"),
+            )
+        ):
+            head = whole[:8] + (b"\xff\xff" if turn == 0 else whole[8:10])
+            array.write_bytes(head + header[:size] + whole[10 + size :])
+            for verify in ("full", "blocks", "sizes"):
+                try:
+                    with Index.open(index, settings=Settings(verify=verify)) as opened:
+                        for mode in opened.modes:
+                            opened.retrieve("Who built the Fram?", mode=mode)
+                        opened.arrays()[array.parent.name][array.stem]
+                except IndexDamaged as error:
+                    assert array.name in str(error)
+                    kinds.add(verify)
+                else:
+                    assert header[:size] == whole[10 : 10 + size], (array, header)
+        array.write_bytes(whole)
+    assert kinds == {"full", "blocks", "sizes"}
+
+
+def test_a_schema_that_is_no_text_any_more(index: Path) -> None:
+    file = index / "index.sqlite"
+    data = file.read_bytes()
+    at = data.index(b"CREATE TABLE sources")
+    for harmed in (b"\xe3\xff\x80", b"\x00\x00\x00", b"((("):
+        file.write_bytes(data[: at + 29] + harmed + data[at + 32 :])
+        with pytest.raises(IndexDamaged, match=r"index\.sqlite is damaged"):
+            Index.build([], index)

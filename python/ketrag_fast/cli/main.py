@@ -7,10 +7,11 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Final
+from typing import Final, NoReturn
 
 from ketrag_fast.cli import output
-from ketrag_fast.errors import KetragError
+from ketrag_fast.cli.visible import inline
+from ketrag_fast.errors import KetragError, OutOfMemory
 
 COMMANDS: Final = {
     "index": ("index", "build the index, or bring it up to date with its sources"),
@@ -43,9 +44,17 @@ class _Version(argparse.Action):
         parser.exit()
 
 
+class _Parser(argparse.ArgumentParser):
+    """Its messages repeat what was typed, or what a script put there: nothing of it moves the cursor."""
+
+    def error(self, message: str) -> NoReturn:
+        """As argparse's."""
+        super().error(inline(message))
+
+
 def parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """The command line; where the words are given, with the options of the command among them alone."""
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="ketrag",
         description="Graph indexes for retrieval, built and queried on this machine.",
         epilog=_EPILOG,
@@ -85,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         return output.fail(KetragError(f"the system says: {error}"), as_json=args.json)
     except MemoryError:
-        return output.fail(KetragError("this machine's memory does not suffice"), as_json=args.json)
+        return output.fail(OutOfMemory("this machine's memory does not suffice"), as_json=args.json)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,15 @@ from ketrag_fast.config import Settings
 from ketrag_fast.cost.bill import bill
 from ketrag_fast.cost.embedded import Rate, embedded_bytes, rate_of
 from ketrag_fast.cost.prices import Prices
-from ketrag_fast.errors import Cancelled, DocumentError, IndexLocked, KetragError, ReadOnly, StorageFull
+from ketrag_fast.errors import (
+    Cancelled,
+    DocumentError,
+    IndexLocked,
+    KetragError,
+    ReadOnly,
+    StorageFailed,
+    StorageFull,
+)
 from ketrag_fast.eval import Collected, DataSet, collect
 from ketrag_fast.eval.run import Answerer
 from ketrag_fast.index import Index
@@ -26,7 +34,7 @@ from ketrag_fast.pipeline.planning import embedding_stages
 from ketrag_fast.progress import Callback
 from ketrag_fast.types import BuildReport, Document, Usage
 
-_ENDS = (Cancelled, DocumentError, IndexLocked, ReadOnly, StorageFull)
+_ENDS = (Cancelled, DocumentError, IndexLocked, ReadOnly, StorageFailed, StorageFull)
 """Errors that would meet every configuration alike; any other costs one configuration."""
 
 Answers = Callable[[Index], Answerer]

@@ -49,6 +49,10 @@ def contents(path: Path) -> frozenset[str]:
     return reading.contents(Layout(path))
 
 
+_UNCLEAR = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
+"""How JSON of another version, or that was altered, says that it is not what it should be."""
+
+
 def _embedded(build: Past) -> float:
     return build.usage.embedding_tokens / max(build.usage.characters, 1)
 
@@ -71,7 +75,7 @@ def _whole_builds(path: Path, settings: Mapping[str, Any]) -> list[Past]:
                 {stage["name"]: int(stage["bytes"]) for stage in stages},
                 beside,
             )
-        except (KeyError, TypeError, ValueError):
+        except _UNCLEAR:
             continue  # a run of an older version says less
         if build.usage.embedding_tokens or settings.get("embedder") == "builtin":
             found.append(build)
@@ -154,6 +158,6 @@ def last_estimate(path: Path) -> dict[str, Any] | None:
     text = reading.last_estimate(Layout(path))
     try:
         found = json.loads(text) if text is not None else None
-    except ValueError:
+    except _UNCLEAR:
         return None
     return found if isinstance(found, dict) else None

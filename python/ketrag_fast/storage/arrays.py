@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
@@ -27,22 +26,13 @@ from ketrag_fast.storage import blocks
 from ketrag_fast.storage.checksum import file_digest, file_hashes
 from ketrag_fast.storage.faults import unreadable
 from ketrag_fast.storage.records import RAW, REPAIR, FileRecord, path_of
+from ketrag_fast.storage.together import together
 
 Array = NDArray[Any]
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _KINDS = "biuf"
 _WRITERS = 4
 _LONGEST_HEADER = 1 << 12
-_UNREADABLE = (
-    OSError,
-    ValueError,
-    TypeError,
-    SyntaxError,
-    EOFError,
-    OverflowError,
-    RecursionError,
-)
-"""What NumPy raises at headers that are altered: it parses them as Python's literals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +86,7 @@ def write_arrays(folder: Path, arrays: Mapping[str, Array | RawFile]) -> dict[st
         return FileRecord(size, digest, dtype, shape), hashes
 
     # Writing, syncing and hashing wait for the disk or run without the interpreter: they overlap.
-    with ThreadPoolExecutor(_WRITERS) as pool:
-        made = dict(zip(names, pool.map(write, names), strict=True))
+    made = dict(zip(names, together(write, names, _WRITERS), strict=True))
     blocks.write(folder, {name: hashes for name, (_, hashes) in made.items()})
     return {name: record for name, (record, _) in made.items()}
 
@@ -125,8 +114,10 @@ def map_array(path: Path, record: FileRecord) -> Array:
             array.flags.writeable = False
         else:
             array = npy.open_memmap(path, mode="r").view(np.ndarray)
-    except _UNREADABLE as error:
-        raise IndexDamaged(f"cannot read {path}: {error}", hint=REPAIR) from error
+    except OSError as error:
+        raise unreadable(error, path) from error
+    except Exception as error:
+        raise _unclear(error, path) from error
     return _as_recorded(array, path, record)
 
 
@@ -143,9 +134,16 @@ def view_array(path: Path, record: FileRecord, file: MappedFile) -> Array:
         if fortran or dtype.hasobject:
             raise ValueError("not in C order, or of objects")
         array: Array = np.frombuffer(data[head.tell() :], dtype).reshape(shape)
-    except _UNREADABLE as error:
-        raise IndexDamaged(f"cannot read {path}: {error}", hint=REPAIR) from error
+    except Exception as error:
+        raise _unclear(error, path) from error
     return _as_recorded(array, path, record)
+
+
+def _unclear(error: Exception, path: Path) -> Exception:
+    """What NumPy raises at an altered header may be anything: it parses it as a literal of Python."""
+    if isinstance(error, MemoryError):
+        return error
+    return IndexDamaged(f"cannot read {path}: {str(error)[:300]}", hint=REPAIR)
 
 
 def _as_recorded(array: Array, path: Path, record: FileRecord) -> Array:

@@ -12,6 +12,16 @@ from typing import Any, Literal, Self
 from ketrag_fast.storage.faults import damaged, typed, writing
 
 
+@contextmanager
+def _meeting(path: Path) -> Iterator[None]:
+    """One call of SQLite, whose message may hold a name of the file that is no text any more."""
+    with writing(path):
+        try:
+            yield
+        except UnicodeDecodeError as error:
+            raise damaged(path, error) from error
+
+
 class Cursor(sqlite3.Cursor):
     """Its errors are the package's: a file that was altered may fail at any row."""
 
@@ -19,22 +29,22 @@ class Cursor(sqlite3.Cursor):
 
     def execute(self, sql: str, parameters: Any = (), /) -> Self:
         """As sqlite3's."""
-        with writing(self.connection.path):
+        with _meeting(self.connection.path):
             return super().execute(sql, parameters)
 
     def executemany(self, sql: str, rows: Iterable[Any], /) -> Self:
         """As sqlite3's."""
-        with writing(self.connection.path):
+        with _meeting(self.connection.path):
             return super().executemany(sql, rows)
 
     def fetchone(self) -> Any:
         """As sqlite3's."""
-        with writing(self.connection.path):
+        with _meeting(self.connection.path):
             return super().fetchone()
 
     def fetchall(self) -> list[Any]:
         """As sqlite3's."""
-        with writing(self.connection.path):
+        with _meeting(self.connection.path):
             return super().fetchall()
 
     def __next__(self) -> Any:
@@ -42,6 +52,8 @@ class Cursor(sqlite3.Cursor):
             return super().__next__()
         except sqlite3.Error as error:
             raise typed(error, self.connection.path) or error from error
+        except UnicodeDecodeError as error:
+            raise damaged(self.connection.path, error) from error
 
 
 class Connection(sqlite3.Connection):
@@ -58,12 +70,20 @@ class Connection(sqlite3.Connection):
         return self.cursor(Cursor).executemany(sql, rows)
 
 
-def connect(path: Path, synchronous: Literal["NORMAL", "FULL"]) -> sqlite3.Connection:
+def connect(path: Path, synchronous: Literal["NORMAL", "FULL"] | None) -> sqlite3.Connection:
     """An open file with a write-ahead log. FULL keeps the last change through a power cut; NORMAL may undo
-    it, and never tears one.
+    it, and never tears one. None is for those who only read: nothing is written, not even a log.
     """
     if path.exists() and not path.is_file():  # a pipe or a device would be waited for
         raise damaged(path, "not a regular file")
+    if synchronous is None:
+        log = path.with_name(f"{path.name}-wal")
+        # A log that is there must be read. Where there is none, SQLite would make one but for this word.
+        still = "" if log.exists() and log.stat().st_size else "&immutable=1"
+        place = f"{path.absolute().as_uri()}?mode=ro{still}"
+        db = sqlite3.connect(place, isolation_level=None, factory=Connection, uri=True)
+        db.path = path
+        return db
     db = sqlite3.connect(path, isolation_level=None, factory=Connection)
     db.path = path
     try:
@@ -81,7 +101,7 @@ class Database:
     def __init__(
         self,
         path: Path,
-        synchronous: Literal["NORMAL", "FULL"],
+        synchronous: Literal["NORMAL", "FULL"] | None,
         prepare: Callable[[sqlite3.Connection], None],
     ) -> None:
         self.path = path
@@ -104,6 +124,12 @@ class Database:
     def close(self) -> None:
         """Also folds the write-ahead log into the file, where nobody else reads it."""
         self._db.close()
+
+    def tables(self) -> set[str]:
+        """The names of the tables in the file."""
+        return {
+            str(row[0]) for row in self._db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+        }
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from ketrag_fast.errors import IndexDamaged, IndexLocked, KetragError, ReadOnly, StorageFull, TooManyFiles
+from ketrag_fast.errors import (
+    IndexDamaged,
+    IndexLocked,
+    KetragError,
+    OutOfMemory,
+    ReadOnly,
+    StorageFailed,
+    StorageFull,
+    TooManyFiles,
+)
+from ketrag_fast.memory import HINT
 from ketrag_fast.storage.records import REPAIR
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG} if hasattr(errno, "EDQUOT") else {errno.ENOSPC})
 _DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_FAILED = frozenset(
+    getattr(errno, name)
+    for name in ("EIO", "ENXIO", "ENODEV", "ESTALE", "ETIMEDOUT", "EREMOTEIO", "EUCLEAN")
+    if hasattr(errno, name)
+)
+_ELSEWHERE = frozenset({errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOENT})
 _PRIMARY = 0xFF  # SQLite's extended codes carry the primary one in their low byte
 
 
@@ -33,7 +51,11 @@ def typed(error: OSError | sqlite3.Error, path: Path) -> KetragError | None:
         return ReadOnly(
             f"cannot write {place}: {error.strerror}", hint="choose another folder with -i/--index"
         )
-    if error.errno in (errno.ENOTDIR, errno.EISDIR):
+    if error.errno in _FAILED:
+        return _failed(place, error.strerror)
+    if error.errno == errno.ENOMEM:
+        return OutOfMemory(f"no memory is left to write {place}", hint=HINT)
+    if error.errno in _ELSEWHERE:
         return ReadOnly(
             f"cannot write {place}: {error.strerror}", hint="the index must be a folder of its own"
         )
@@ -53,6 +75,8 @@ def _typed_sqlite(error: sqlite3.Error, path: Path) -> KetragError | None:
             f"no space left to write {path}, or its disk fails ({error})",
             hint="free some space and run the same command again: it goes on from there",
         )
+    if primary == sqlite3.SQLITE_NOMEM:
+        return OutOfMemory(f"no memory is left to read or write {path}", hint=HINT)
     if primary == sqlite3.SQLITE_CANTOPEN and _no_descriptor():
         return too_many_files(path)
     if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN):
@@ -72,7 +96,18 @@ def unreadable(error: OSError, path: Path) -> KetragError:
     """For a file of a generation that cannot be read; that no file can be opened is no damage."""
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return too_many_files(path)
+    if error.errno == errno.ENOMEM:
+        return OutOfMemory(f"no memory is left to read {path}", hint=HINT)
+    if error.errno in _FAILED:
+        return _failed(path, error.strerror)
     return IndexDamaged(f"cannot read {path}: {error.strerror}", hint=REPAIR)
+
+
+def _failed(place: object, reason: str | None) -> StorageFailed:
+    return StorageFailed(
+        f"the disk fails at {place}: {reason}",
+        hint="what is published stays whole: run the same command again, or on another disk",
+    )
 
 
 def damaged(path: Path, what: object) -> IndexDamaged:
@@ -82,6 +117,14 @@ def damaged(path: Path, what: object) -> IndexDamaged:
         hint="`ketrag doctor` checks everything; index the sources into a new folder, or put back a copy of "
         "this file. What is published stays readable",
     )
+
+
+def json_of(text: Any, path: Path, what: str) -> Any:
+    """The JSON in a row of the tables at `path`; IndexDamaged where it is none."""
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise damaged(path, f"{what} is no JSON: {str(error)[:200]}") from error
 
 
 def too_many_files(place: object) -> TooManyFiles:

@@ -35,6 +35,7 @@ from ketrag_fast.storage.faults import unreadable, writing
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import Manifest, StageRecord, content_digest, read_manifest
 from ketrag_fast.storage.records import REPAIR, path_of
+from ketrag_fast.storage.together import together
 
 Verify = Literal["full", "blocks", "sizes"]
 """What is verified besides sizes: all on opening, what is read when it is first read, or nothing."""
@@ -101,10 +102,7 @@ def check_stage(folder: Path, record: StageRecord, *, full: bool) -> None:
         for name in names:
             check(name)
         return
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:  # hashing runs without the interpreter
-        list(pool.map(check, names))
+    together(check, names, os.cpu_count() or 1)  # hashing runs without the interpreter
 
 
 def current_number(layout: Layout) -> int | None:

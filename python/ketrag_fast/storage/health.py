@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from ketrag_fast.errors import IndexDamaged, IndexMissing, KetragError
+from ketrag_fast.storage.database import connect
+from ketrag_fast.storage.faults import writing
 from ketrag_fast.storage.generation import current_number, open_generation
+from ketrag_fast.storage.journal import Journal
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.tables import Tables
+from ketrag_fast.storage.vectors import VectorTable
 
 
 class Finding(NamedTuple):
@@ -24,7 +29,7 @@ class Finding(NamedTuple):
 def examine(root: Path) -> Iterator[Finding]:
     """Looks at the tables, at the name of the published generation and at every byte of all generations.
 
-    Changes nothing but what SQLite does to a file that it opens. IndexMissing where there is no index.
+    Changes nothing. IndexMissing where there is no index.
     """
     layout = Layout(root)
     numbers = layout.generations()
@@ -51,9 +56,17 @@ def _tables(layout: Layout) -> None:
             f"{layout.tables} is missing",
             hint="what is published still answers; `ketrag index SOURCES` reads the sources again",
         )
-    with Tables(layout.tables) as tables:
+    with Tables(layout.tables, read_only=True) as tables:
         tables.check()
+        tables.sense()
         tables.verify()
+        there = tables.tables()
+    if "replies" in there:
+        with Journal(layout.tables, read_only=True) as journal:
+            journal.check()
+    if "vectors" in there:
+        with writing(layout.tables), closing(connect(layout.tables, None)) as db:
+            VectorTable(db).check(layout.tables)
 
 
 def _published(layout: Layout, numbers: list[int]) -> None:

@@ -13,10 +13,11 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple, NoReturn, Protocol
 
+from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.database import Database
-from ketrag_fast.storage.faults import writing
+from ketrag_fast.storage.faults import damaged, json_of, writing
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS readers (
@@ -39,9 +40,12 @@ CREATE TABLE IF NOT EXISTS replies (
   verdict TEXT NOT NULL,                 -- 'clean', 'repaired' or 'unusable', by the parser of that number
   entities INTEGER NOT NULL, parser INTEGER NOT NULL,
   records BLOB NOT NULL,                 -- what that parser made of a model's words; else empty
+  seal    BLOB,                          -- checksum of the row without its counts; NULL of an earlier version
   PRIMARY KEY (reader, chunk, turn, attempt)
 ) STRICT, WITHOUT ROWID;
 """
+_SEALED: Final = "chunk, turn, attempt, text, finish, error, verdict, entities, parser, records"
+"""The columns that a seal covers, in its order."""
 _AT_ONCE: Final = 400
 """Keys of one query; SQLite takes a bounded number."""
 LONGEST: Final = 1_000_000
@@ -114,17 +118,32 @@ def reply_key(*parts: str) -> bytes:
     return state.digest()
 
 
+def seal_of(reader: int, values: Sequence[Any]) -> bytes:
+    """8 bytes over a row's columns of that name, whatever types an altered file gives them."""
+    state = hashlib.blake2b(repr(reader).encode(), digest_size=8)
+    for value in values:
+        data = value if isinstance(value, bytes) else repr(value).encode("utf-8", "surrogatepass")
+        state.update(b"%d " % len(data) + data)
+    return state.digest()
+
+
 def _prepare(db: sqlite3.Connection) -> None:
     for statement in _SCHEMA.split(";\n"):
         db.execute(statement)
+    if "seal" not in {row[1] for row in db.execute("PRAGMA table_info(replies)")}:
+        db.execute("ALTER TABLE replies ADD COLUMN seal BLOB")
+
+
+def _as_it_is(db: sqlite3.Connection) -> None:
+    """For those who only read."""
 
 
 class Journal(Database):
     """See the module. Many rows in one `transaction` are for readers that cost nothing: they may be lost."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
         # A reply may have cost money and minutes: it survives a power cut too.
-        super().__init__(path, "FULL", _prepare)
+        super().__init__(path, None if read_only else "FULL", _as_it_is if read_only else _prepare)
 
     def reader(self, key: str, spec: str, identity: Mapping[str, Any]) -> StoredReader:
         """The reader of that key, from now on the one that was used last."""
@@ -156,7 +175,12 @@ class Journal(Database):
     def _reader(self, which: str, values: tuple[str, ...]) -> StoredReader | None:
         query = f"SELECT number, key, spec, identity, hits FROM readers {which}"  # noqa: S608 - ours, above
         row = self._db.execute(query, values).fetchone()
-        return StoredReader(row[0], row[1], row[2], json.loads(row[3]), row[4]) if row else None
+        if not row:
+            return None
+        identity = json_of(row[3], self.path, f"the identity of the reader {row[2]!r}")
+        if not (isinstance(identity, dict) and isinstance(row[1], str) and isinstance(row[2], str)):
+            raise damaged(self.path, f"the row of the reader {row[2]!r} makes no sense")
+        return StoredReader(row[0], row[1], row[2], identity, row[4])
 
     def add_hits(self, reader: int, count: int) -> None:
         """Chunks that need not be asked for."""
@@ -170,10 +194,11 @@ class Journal(Database):
         seconds = reply.seconds if reply else 0.0
         place = (reader, chunk, row.turn, row.attempt)
         judged = (row.verdict, row.entities, row.parser, row.records.encode("utf-8", "replace"))
+        seal = seal_of(reader, (*place[1:], text, row.finish, row.error, *judged))
         with writing(self.path):
             self._db.execute(
-                "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (*place, text, row.finish, row.error, *counts, seconds, *judged),
+                "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*place, text, row.finish, row.error, *counts, seconds, *judged, seal),
             )
 
     def judge(self, reader: int, chunk: bytes, row: KeptReply) -> None:
@@ -193,6 +218,14 @@ class Journal(Database):
                     row.attempt,
                 ),
             )
+            which = "WHERE reader = ? AND chunk = ? AND turn = ? AND attempt = ?"
+            place = (reader, chunk, row.turn, row.attempt)
+            stored = self._db.execute(f"SELECT {_SEALED} FROM replies {which}", place).fetchone()  # noqa: S608
+            if stored is not None:
+                self._db.execute(
+                    f"UPDATE replies SET seal = ? {which}",  # noqa: S608
+                    (seal_of(reader, stored), *place),
+                )
 
     def rows(
         self, reader: int, chunks: Sequence[bytes], *, text: bool = True
@@ -200,25 +233,58 @@ class Journal(Database):
         """(place, its replies in order of turn and attempt) for each of the chunks, in their order.
 
         Without `text` the texts and records are empty: who only wants to know what is there need not read
-        it all.
+        it all. With it each row is compared with its seal: IndexDamaged where one is altered, which is then
+        forgotten, so that the next build asks for it again.
         """
-        columns = ("text", "records") if text else ("x''", "x''")
+        columns = f"{_SEALED}, seal" if text else _SEALED.replace("text", "x''").replace("records", "x''")
         for start in range(0, len(chunks), _AT_ONCE):
             some = chunks[start : start + _AT_ONCE]
             found: dict[bytes, list[KeptReply]] = {}
             distinct = list(dict.fromkeys(some))
             marks = ",".join("?" * len(distinct))
             query = (
-                f"SELECT chunk, turn, attempt, {columns[0]}, finish, error, verdict, entities, parser,"  # noqa: S608
-                f" {columns[1]} FROM replies WHERE reader = ? AND chunk IN ({marks})"
+                f"SELECT {columns} FROM replies WHERE reader = ? AND chunk IN ({marks})"  # noqa: S608
                 " ORDER BY chunk, turn, attempt"
             )
-            for key, turn, attempt, blob, *rest in self._db.execute(query, (reader, *distinct)):
+            altered = []
+            for row in self._db.execute(query, (reader, *distinct)):
+                if text and not _is_right(reader, row):
+                    altered.append((reader, *row[:3]))
+                    continue
+                key, turn, attempt, blob, *rest = row[:10]
                 rest[-1] = rest[-1].decode("utf-8", "replace")
-                row = KeptReply(turn, attempt, blob.decode("utf-8", "replace"), *rest)
-                found.setdefault(key, []).append(row)
+                kept = KeptReply(turn, attempt, blob.decode("utf-8", "replace"), *rest)
+                found.setdefault(key, []).append(kept)
+            if altered:
+                self._forget(altered)
             for place, key in enumerate(some, start):
                 yield place, found.get(key, [])
+
+    def _forget(self, places: Sequence[tuple[Any, ...]]) -> NoReturn:
+        """Replies that are altered: what they said cannot be known any more."""
+        with self.transaction():
+            query = "DELETE FROM replies WHERE reader = ? AND chunk = ? AND turn = ? AND attempt = ?"
+            self._db.executemany(query, places)
+        raise IndexDamaged(
+            f"{self.path} is damaged: {len(places):,} kept replies were altered, and are forgotten",
+            hint="run the same command again: what they were about is asked for again, and nothing else",
+        )
+
+    def check(self) -> None:
+        """IndexDamaged where the row of a reader or a reply is not as it was kept."""
+        for (key,) in self._db.execute("SELECT key FROM readers").fetchall():
+            self._reader("WHERE key = ?", (key,))
+        seal = "seal" if self._has_seals() else "NULL"
+        rows = self._db.execute(f"SELECT reader, {_SEALED}, {seal} FROM replies")  # noqa: S608 - ours
+        wrong = sum(not _is_right(reader, row) for reader, *row in rows)
+        if wrong:
+            raise IndexDamaged(
+                f"{self.path} is damaged: {wrong:,} kept replies are altered",
+                hint="`ketrag index` forgets them and says so; the one after it asks for them again",
+            )
+
+    def _has_seals(self) -> bool:
+        return "seal" in {row[1] for row in self._db.execute("PRAGMA table_info(replies)")}
 
     def totals(self, reader: int, chunks: Iterable[bytes]) -> dict[str, float]:
         """What was spent on these chunks, in whatever build: calls, tokens and seconds."""
@@ -235,3 +301,15 @@ class Journal(Database):
             sums = [total + (more or 0) for total, more in zip(sums, found, strict=True)]
         names = ("calls", "tokens_in", "tokens_out", "tokens_shared", "seconds")
         return dict(zip(names, sums, strict=True))
+
+
+def _is_right(reader: int, row: Sequence[Any]) -> bool:
+    """Whether a row (its sealed columns and its seal) is what was written."""
+    *values, seal = row
+    if seal is not None:
+        return bool(seal == seal_of(reader, values))
+    # Of an earlier version: at least of the right types.
+    kinds: Sequence[type | tuple[type, ...]] = (
+        *(bytes, int, int, bytes, str, (str, type(None)), str, int, int, bytes),
+    )
+    return all(isinstance(value, kind) for value, kind in zip(values, kinds, strict=True))

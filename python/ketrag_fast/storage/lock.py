@@ -6,7 +6,7 @@ import json
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from filelock import FileLock, Timeout
 
@@ -35,7 +35,9 @@ def builder_lock(layout: Layout) -> Iterator[None]:
         yield
     finally:
         try:
-            layout.owner.unlink(missing_ok=True)
+            # Where the disk keeps it, the next holder writes it over.
+            with suppress(OSError):
+                layout.owner.unlink(missing_ok=True)
         finally:
             lock.release()
 

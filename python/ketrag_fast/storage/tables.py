@@ -16,7 +16,7 @@ from typing import Any
 from ketrag_fast.errors import IndexDamaged, IndexIncompatible
 from ketrag_fast.storage.checksum import bytes_digest, text_digest
 from ketrag_fast.storage.database import Database
-from ketrag_fast.storage.faults import damaged
+from ketrag_fast.storage.faults import damaged, json_of
 from ketrag_fast.storage.layout import FORMAT
 from ketrag_fast.types import Document, Failure
 
@@ -69,13 +69,15 @@ class Known:
     content: str
 
 
-def _prepare(path: Path, db: sqlite3.Connection) -> None:
+def _prepare(path: Path, read_only: bool, db: sqlite3.Connection) -> None:
     found = int(db.execute("PRAGMA user_version").fetchone()[0])
     if found > FORMAT:
         raise IndexIncompatible(
             f"{path} has format {found}; this version reads up to {FORMAT}",
             hint="use a newer ketrag-fast, or build the index anew in another folder",
         )
+    if found == 0 and read_only:
+        raise damaged(path, "it holds no tables of an index")
     db.execute("PRAGMA foreign_keys = ON")
     if found == 0:
         db.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA user_version = {FORMAT};COMMIT;")
@@ -84,15 +86,21 @@ def _prepare(path: Path, db: sqlite3.Connection) -> None:
 class Tables(Database):
     """The open tables of one index."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
         # A power cut may undo the last transaction; sources are read again anyway.
         self._verified = -1
-        super().__init__(path, "NORMAL", partial(_prepare, path))
+        super().__init__(path, None if read_only else "NORMAL", partial(_prepare, path, read_only))
 
     def sources(self) -> list[SourceRow]:
         """In order of registration."""
         rows = self._db.execute("SELECT number, kind, label, spec FROM sources ORDER BY number")
-        return [SourceRow(*row) for row in rows]
+        return [SourceRow(*self._texts(row, "a source")) for row in rows]
+
+    def _texts(self, row: tuple[Any, ...], what: str) -> tuple[Any, ...]:
+        """A row that ends with three texts; SQLite itself does not look whether an altered one does."""
+        if not all(isinstance(value, str) for value in row[-3:]):
+            raise damaged(self.path, f"the row of {what} makes no sense: {row!r:.200}")
+        return row
 
     def add_source(self, kind: str, label: str, spec: str) -> None:
         """Registers a source, once."""
@@ -128,17 +136,27 @@ class Tables(Database):
         rows = self._db.execute(query)
         return {key: name for key, name, content, *parts in rows if bytes_digest(parts).encode() != content}
 
-    def check(self) -> None:
-        """IndexDamaged where SQLite finds that pages, rows or indexes of the file do not fit together."""
-        found = [str(row[0]) for row in self._db.execute("PRAGMA integrity_check(3)")]
+    def check(self, which: str = "3") -> None:
+        """IndexDamaged where SQLite finds that pages, rows or indexes of the file do not fit together.
+
+        `which` is a number of findings that suffice, or the name of one table.
+        """
+        found = [str(row[0]) for row in self._db.execute(f"PRAGMA integrity_check({which})")]
         if found != ["ok"]:
             raise damaged(self.path, "; ".join(found)[:300])
+
+    def sense(self) -> None:
+        """IndexDamaged where a row cannot be what was written: of sources, failures, settings, runs."""
+        self.sources(), self.known(), self.failures(), self.settings()
+        for number, report in self._db.execute("SELECT number, report FROM runs"):
+            json_of(report, self.path, f"the report of run {number}")
 
     def verify(self) -> None:
         """IndexDamaged where the text of a document is not as it was read. Counted once for each change."""
         changes = self._db.total_changes
         if self._verified == changes:
             return
+        self.check("documents")  # their order is read from an index, which may say other than the rows
         wrong = sorted(map(repr, self.altered().values()))
         if wrong:
             more = f" and {len(wrong) - 3:,} more" if len(wrong) > 3 else ""
@@ -181,7 +199,8 @@ class Tables(Database):
 
     def failures(self) -> list[Failure]:
         """In the order of reading."""
-        return [Failure(*row) for row in self._db.execute("SELECT * FROM failures ORDER BY rowid")]
+        rows = self._db.execute("SELECT document, code, message FROM failures ORDER BY rowid")
+        return [Failure(*self._texts(row, "a failure")) for row in rows]
 
     def set_settings(self, settings: Mapping[str, Any]) -> None:
         """The build settings of the last build that was begun."""
@@ -191,9 +210,8 @@ class Tables(Database):
 
     def settings(self) -> dict[str, Any]:
         """As `set_settings` got them."""
-        return {
-            n: json.loads(v) for n, v in self._db.execute("SELECT name, value FROM settings ORDER BY rowid")
-        }
+        rows = self._db.execute("SELECT name, value FROM settings ORDER BY rowid")
+        return {name: json_of(value, self.path, f"setting {name!r}") for name, value in rows}
 
     def add_run(self, started: str, seconds: float, generation: int, changed: bool, report: str) -> None:
         """The diary of builds."""
@@ -228,7 +246,7 @@ class Tables(Database):
         self.verify()
         rows = self._db.execute("SELECT id, text, title, metadata FROM documents ORDER BY source, place")
         for name, text, title, metadata in rows:
-            yield Document(name, text, title, json.loads(metadata))
+            yield Document(name, text, title, json_of(metadata, self.path, f"the metadata of {name!r}"))
 
 
 def content_of(document: Document) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.storage.database import connect
+from ketrag_fast.storage.faults import damaged, json_of
 
 Vectors = NDArray[np.float32]
 
@@ -25,10 +27,12 @@ CREATE TABLE IF NOT EXISTS vector_models (
 CREATE TABLE IF NOT EXISTS vectors (
   model INTEGER NOT NULL REFERENCES vector_models (number),
   role TEXT NOT NULL, text BLOB NOT NULL,              -- 16 bytes of BLAKE2b
-  vector BLOB NOT NULL                                 -- f32, little-endian, length 1
+  vector BLOB NOT NULL                                 -- f32, little-endian, length 1; then a checksum
 ) STRICT;
 CREATE UNIQUE INDEX IF NOT EXISTS vectors_key ON vectors (model, role, text);
 """
+_SUM: Final = 4
+"""Bytes of a vector's checksum."""
 _AT_ONCE: Final = 500
 """Keys of one query; SQLite takes a bounded number."""
 
@@ -38,14 +42,23 @@ def text_hash(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
+def _sum(role: str, key: bytes, vector: bytes) -> bytes:
+    """4 bytes that stand behind a vector; earlier versions wrote none."""
+    return zlib.crc32(vector, zlib.crc32(key, zlib.crc32(role.encode()))).to_bytes(4, "little")
+
+
 class VectorTable:
     """See the module. Takes a path, or an open connection that it then neither configures nor closes."""
 
     def __init__(self, place: Path | sqlite3.Connection) -> None:
+        self.altered = 0
+        """Vectors that were not as they were kept."""
         self._own = not isinstance(place, sqlite3.Connection)
         if isinstance(place, sqlite3.Connection):
             self._db = place
+            self._path = getattr(place, "path", Path())
         else:
+            self._path = place
             self._db = connect(place, "NORMAL")
         for statement in _SCHEMA.split(";\n"):
             self._db.execute(statement)
@@ -78,7 +91,9 @@ class VectorTable:
         """(number, dimension, longest, engine) of a model, as its first use left them."""
         query = "SELECT number, dimension, longest, engine FROM vector_models WHERE fingerprint = ?"
         found = self._db.execute(query, (fingerprint,)).fetchone()
-        return (int(found[0]), int(found[1]), found[2], json.loads(found[3])) if found else None
+        if not found:
+            return None
+        return int(found[0]), int(found[1]), found[2], json_of(found[3], self._path, "a model of vectors")
 
     def dimension(self, fingerprint: str) -> int | None:
         """Of a model's vectors, if there are any."""
@@ -98,18 +113,42 @@ class VectorTable:
             marks = ",".join("?" * len(some))
             query = f"SELECT text, vector FROM vectors WHERE model = ? AND role = ? AND text IN ({marks})"  # noqa: S608
             found = self._db.execute(query, (model, role, *some)).fetchall()
-            # One of another size is not ours to trust: it is embedded again.
-            right = [(key, blob) for key, blob in found if len(blob) == 4 * out.shape[1]]
+            right = [(key, blob) for key, blob in found if self._is_right(role, key, blob, 4 * out.shape[1])]
             rows = [row for key, _ in right for row in places[key]]
-            blob = b"".join(blob for key, blob in right for _ in places[key])
+            size = 4 * out.shape[1]
+            blob = b"".join(blob[:size] for key, blob in right for _ in places[key])
             out[rows] = np.frombuffer(blob, "<f4").reshape(len(rows), out.shape[1])
             known[rows] = True
         return known
 
+    def _is_right(self, role: str, key: bytes, blob: Any, size: int) -> bool:
+        """Whether this is what was kept; else it is embedded again."""
+        if not isinstance(blob, bytes):
+            right = False
+        elif len(blob) == size:  # of an earlier version
+            right = True
+        else:
+            right = len(blob) == size + _SUM and blob[size:] == _sum(role, key, blob[:size])
+        self.altered += not right
+        return right
+
+    def check(self, path: Path) -> None:
+        """IndexDamaged where a model's row or a vector is not as it was kept."""
+        wrong = 0
+        models = self._db.execute("SELECT number, dimension, engine FROM vector_models").fetchall()
+        for number, dimension, engine in models:
+            json_of(engine, path, f"the model of vectors {number}")
+            query = "SELECT role, text, vector FROM vectors WHERE model = ?"
+            for role, key, blob in self._db.execute(query, (number,)):
+                wrong += not self._is_right(role, key, blob, 4 * dimension)
+        if wrong:
+            raise damaged(path, f"{wrong:,} kept vectors are altered; a build embeds these texts again")
+
     def put(self, model: int, role: str, keys: Sequence[bytes], vectors: Vectors) -> None:
         """Keeps vectors, all or none; a text that is already there gets the new one."""
         wide = np.ascontiguousarray(vectors, "<f4")
-        rows = ((model, role, key, wide[place].tobytes()) for place, key in enumerate(keys))
+        blobs = ((key, wide[place].tobytes()) for place, key in enumerate(keys))
+        rows = ((model, role, key, blob + _sum(role, key, blob)) for key, blob in blobs)
         outer = self._db.in_transaction
         if not outer:
             self._db.execute("BEGIN IMMEDIATE")

@@ -1,5 +1,8 @@
 //! The best neighbours so far of each text of a group.
 
+use crate::error::Result;
+use crate::memory::zeros;
+
 /// A neighbour as one number: larger is better (count first, then the smaller id).
 fn key(count: u32, id: u32) -> u64 {
     u64::from(count) << 32 | u64::from(!id)
@@ -23,8 +26,9 @@ pub struct Best {
 
 impl Best {
     /// Nothing found yet for `texts` texts; `k` is at least 1.
-    pub fn new(texts: usize, k: usize) -> Self {
-        Self { k, keys: vec![0; texts * k], lengths: vec![0; texts], needs: vec![1; texts] }
+    pub fn new(texts: usize, k: usize) -> Result<Self> {
+        let keys = zeros(texts.saturating_mul(k), "neighbours of texts")?;
+        Ok(Self { k, keys, lengths: vec![0; texts], needs: vec![1; texts] })
     }
 
     /// Neighbours held for each text.
@@ -102,7 +106,7 @@ mod tests {
                 let by = turn.index(offers.len());
                 offers.rotate_left(by);
             }
-            let mut best = Best::new(3, k);
+            let mut best = Best::new(3, k).unwrap();
             for &(count, id) in &offers {
                 best.offer(1, count, id);
             }

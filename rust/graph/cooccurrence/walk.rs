@@ -125,7 +125,7 @@ impl<'a> Walk<'a> {
 
     fn group(&mut self, group: Range<usize>, progress: &Progress) -> Result<Best> {
         let blocks = self.plan.texts.div_ceil(TEXTS);
-        let mut best = Best::new(group.len(), self.k.min(self.plan.texts - 1));
+        let mut best = Best::new(group.len(), self.k.min(self.plan.texts - 1))?;
         self.order.set(self.plan, &group);
         self.rare.begin(self.plan, &group, progress)?;
         let mut first = 0;

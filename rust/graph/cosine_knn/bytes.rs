@@ -63,7 +63,7 @@ impl<'a> Bytes<'a> {
             return Ok(None);
         }
         let whole = n.next_multiple_of(SIDE);
-        let packed = Packed::new(knn.level, &codes.codes, d);
+        let packed = Packed::new(knn.level, &codes.codes, d)?;
         // Rounding of the plain sum in f64, and of the few operations on bounds.
         let slack = (d as f64 * 2.3e-16 + 1e-12) * norm * norm;
         let own = residuals.map(|r| (r * (norm + widest) + slack) * (1.0 + 1e-9)).collect();

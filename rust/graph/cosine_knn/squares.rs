@@ -4,6 +4,8 @@
 //! bits. A row is whole lines of 16 words; a *panel* is 16 rows turned, one line for each word. So a tile
 //! of rows and one of columns are both 16 lines, and a vector of 16 columns is one.
 
+use crate::error::Result;
+use crate::memory::filled;
 use crate::search::simd::Level;
 
 /// Rows and columns of a square.
@@ -19,6 +21,8 @@ struct Line([u32; LINE]);
 #[repr(C, align(64))]
 pub struct Square(pub [[i32; SIDE]; SIDE]);
 
+const CODES: &str = "the codes of vectors";
+
 /// Codes laid out for [`Packed::square`], as rows and as columns; padded with zeros to whole squares.
 pub struct Packed {
     level: Level,
@@ -32,12 +36,12 @@ pub struct Packed {
 
 impl Packed {
     /// `level` must be one of this machine ([`Level::here`]); `codes` hold rows of `d`, within 127.
-    pub fn new(level: Level, codes: &[i8], d: usize) -> Self {
+    pub fn new(level: Level, codes: &[i8], d: usize) -> Result<Self> {
         let bytes = matches!(level, Level::Avx2Vnni | Level::Avx512Vnni | Level::Amx);
         let unsigned = matches!(level, Level::Avx2Vnni | Level::Avx512Vnni);
         let n = (codes.len() / d).next_multiple_of(SIDE);
         let lines = d.div_ceil(if bytes { 4 * LINE } else { 2 * LINE });
-        let mut rows = vec![Line([0; LINE]); n * lines];
+        let mut rows = filled(Line([0; LINE]), n * lines, CODES)?;
         for (row, codes) in rows.chunks_exact_mut(lines).zip(codes.chunks_exact(d)) {
             let words = row.iter_mut().flat_map(|line| &mut line.0);
             if bytes {
@@ -51,7 +55,7 @@ impl Packed {
                 }
             }
         }
-        let mut panels = vec![Line([0; LINE]); n * lines];
+        let mut panels = filled(Line([0; LINE]), n * lines, CODES)?;
         for (panel, rows) in panels.chunks_exact_mut(LINE * lines).zip(rows.chunks_exact(LINE * lines)) {
             for (column, row) in rows.chunks_exact(lines).enumerate() {
                 for (line, &word) in panel.iter_mut().zip(row.iter().flat_map(|line| &line.0)) {
@@ -59,7 +63,7 @@ impl Packed {
                 }
             }
         }
-        let mut begin = vec![0; n];
+        let mut begin = filled(0, n, CODES)?;
         if unsigned {
             for (begin, codes) in begin.iter_mut().zip(codes.chunks_exact(d)) {
                 *begin = codes.iter().fold(0i32, |sum, &c| sum.wrapping_sub(128 * i32::from(c)));
@@ -67,7 +71,7 @@ impl Packed {
             // The rows are read with the offset; the panels were made before.
             rows.iter_mut().flat_map(|line| &mut line.0).for_each(|word| *word ^= 0x8080_8080);
         }
-        Self { level, rows, panels, lines, begin }
+        Ok(Self { level, rows, panels, lines, begin })
     }
 
     /// Makes the processor ready for [`Packed::square`], until what is returned is dropped.
@@ -378,7 +382,7 @@ mod tests {
         let row = |i: usize| if i < n { &codes[i * d..(i + 1) * d] } else { &[][..] };
         let mut square = Square([[7; SIDE]; SIDE]);
         for level in Level::all() {
-            let packed = Packed::new(level, codes, d);
+            let packed = Packed::new(level, codes, d).unwrap();
             for (i, j) in [(0, 0), (0, 32), (32, 0), (32, 32)] {
                 packed.square(&packed.ready(), i, j, &mut square);
                 for (r, sums) in square.0.iter().enumerate() {

@@ -3,6 +3,7 @@
 use super::gather::Gathered;
 use super::{by_owner, ChunkUnits, Rewire};
 use crate::error::Result;
+use crate::memory::filled;
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
 use crate::sparse::Csr;
@@ -103,7 +104,7 @@ pub fn tie(
         order[e + 1] += order[e];
     }
     let blank = Mention { entity: 0, unit: 0, start: 0, end: 0 };
-    let mut mentions = vec![blank; order[names.len()]];
+    let mut mentions = filled(blank, order[names.len()], "mentions of entities")?;
     for mention in parts.iter().flat_map(|p| &p.mentions) {
         let slot = &mut order[mention.entity as usize];
         mentions[*slot] = *mention;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -99,3 +100,64 @@ def test_records_come_back_or_nothing() -> None:
         assert loads(bad) is None
     assert loads('{"e":[],"r":[["a","b","c",1e999]],"dropped":0}') is None
     assert loads("[" * 100_000) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "text = x'00'",
+        "finish = 'length'",
+        "error = 'no'",
+        "verdict = 'repaired'",
+        "entities = 2",
+        "parser = 3",
+        "records = x'ff'",
+        "turn = 1",
+        "seal = x'00'",
+    ],
+)
+def test_an_altered_reply_is_an_error_once_and_then_asked_for_again(tmp_path: Path, change: str) -> None:
+    path, keys = tmp_path / "x.sqlite", [reply_key(str(n)) for n in range(3)]
+    with Journal(path) as journal:
+        number = journal.reader("1", "a", {}).number
+        for key in keys:
+            journal.put(number, key, row("text"))
+        journal.check()
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(f"UPDATE replies SET {change} WHERE chunk = ?", (keys[1],))
+    with Journal(path, read_only=True) as journal, pytest.raises(IndexDamaged, match="1 kept replies"):
+        journal.check()
+    with Journal(path) as journal:
+        with pytest.raises(IndexDamaged, match="1 kept replies") as caught:
+            list(journal.rows(number, keys))
+        assert caught.value.hint
+        assert [len(found) for _, found in journal.rows(number, keys)] == [1, 0, 1]
+        journal.check()
+
+
+def test_replies_of_an_earlier_version_have_no_seal_and_are_judged_with_one(tmp_path: Path) -> None:
+    path, key = tmp_path / "x.sqlite", reply_key("x")
+    with Journal(path) as journal:
+        number = journal.reader("1", "a", {}).number
+        journal.put(number, key, row("text"))
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("ALTER TABLE replies DROP COLUMN seal")
+    with Journal(path, read_only=True) as journal:
+        journal.check()
+    with Journal(path) as journal:
+        assert [len(found) for _, found in journal.rows(number, [key])] == [1]
+        journal.judge(number, key, row("text")._replace(verdict="repaired", parser=2))
+        assert next(journal.rows(number, [key]))[1][0].verdict == "repaired"
+    with closing(sqlite3.connect(path)) as db, db:
+        assert db.execute("SELECT length(seal) FROM replies").fetchone() == (8,)
+
+
+@pytest.mark.parametrize("identity", ["", "[", "[" * 99_999, "7", "null"])
+def test_a_reader_whose_identity_is_no_object(tmp_path: Path, identity: str) -> None:
+    path = tmp_path / "x.sqlite"
+    with Journal(path) as journal:
+        journal.reader("1", "a", {})
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE readers SET identity = ?", (identity,))
+    with Journal(path) as journal, pytest.raises(IndexDamaged, match="damaged"):
+        journal.known("1")

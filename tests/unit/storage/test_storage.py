@@ -18,7 +18,9 @@ from ketrag_fast.errors import (
     IndexMissing,
     InputError,
     KetragError,
+    OutOfMemory,
     ReadOnly,
+    StorageFailed,
     StorageFull,
 )
 from ketrag_fast.storage import durable
@@ -327,7 +329,9 @@ def test_unwritable_folder(tmp_path: Path) -> None:
         (errno.EROFS, ReadOnly),
         (errno.EPERM, ReadOnly),
         (errno.ENOTDIR, ReadOnly),
-        (errno.EIO, None),
+        (errno.EIO, StorageFailed),
+        (errno.ENOMEM, OutOfMemory),
+        (errno.EINTR, None),
     ],
 )
 def test_system_errors(code: int, error: type[KetragError] | None) -> None:

@@ -1,0 +1,103 @@
+"""Runs the parts of the attack in processes of their own, and counts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final
+
+from tests.process import ROOT, environment
+from tests.soak import calls, damages, flips, kills, limits
+from tests.soak.plan import Job, Outcome
+
+PARTS: Final[dict[str, Any]] = {
+    "flips": flips,
+    "damages": damages,
+    "kills": kills,
+    "writes": calls,
+    "limits": limits,
+}
+
+
+def all_of(
+    parts: list[str], seed: int, scale: float, processes: int, log: Path | None = None
+) -> tuple[list[Outcome], list[str]]:
+    """All outcomes, and what could not be run here."""
+    with tempfile.TemporaryDirectory(prefix="ketrag-soak-") as name:
+        library = calls.compiled(Path(name))
+        missing = []
+        if library is None and {"writes", "kills"} & set(parts):
+            missing = ["writes and kills at calls: they need Linux and a C compiler"]
+        env = environment(**({"LD_PRELOAD": str(library)} if library else {}))
+        pairs = [(part, f"{part}:{n}:{processes}") for part in parts for n in range(processes)]
+
+        def one(which: tuple[str, str]) -> list[Outcome]:
+            own = {name: value for name, value in env.items() if name != "LD_PRELOAD"}
+            command = [sys.executable, "-m", "tests.soak", "--worker", which[1]]
+            return worker(
+                [*command, "--seed", str(seed), "--scale", str(scale)],
+                env if which[0] in ("writes", "kills") else own,
+                log,
+            )
+
+        with ThreadPoolExecutor(processes) as pool:
+            found = [outcome for some in pool.map(one, pairs) for outcome in some]
+    return found, missing
+
+
+def worker(command: list[str], env: dict[str, str], log: Path | None) -> list[Outcome]:
+    """The outcomes that one process prints, line by line."""
+    found = []
+    with subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, encoding="utf-8") as child:
+        assert child.stdout is not None
+        for line in child.stdout:
+            if not line.startswith("["):
+                continue
+            job, what, said = json.loads(line)
+            found.append(Outcome(Job(*job), what, said))
+            if log is not None:
+                with log.open("a") as file:
+                    file.write(line)
+    if child.returncode:
+        raise RuntimeError(f"{' '.join(command)} ended with {child.returncode}")
+    return found
+
+
+def work(which: str, seed: int, scale: float) -> None:
+    """One process's part of the jobs, printed as they end."""
+    part, number, processes = which.split(":")
+    todo = PARTS[part].jobs(scale)[int(number) :: int(processes)]
+    with tempfile.TemporaryDirectory(prefix="ketrag-soak-") as name:
+        for outcome in PARTS[part].run(todo, seed, Path(name)):
+            sys.stdout.write(json.dumps(outcome) + "\n")
+            sys.stdout.flush()
+
+
+def faults(outcomes: list[Outcome]) -> list[Outcome]:
+    """What went as none may go."""
+    return [outcome for outcome in outcomes if outcome.said.startswith("FAULT")]
+
+
+def counted(outcomes: list[Outcome]) -> list[list[str]]:
+    """For each part and kind of the attack: its name, attempts, how they ended, faults."""
+    rows = []
+    for part, kind in dict.fromkeys((outcome.job.part, outcome.job.kind) for outcome in outcomes):
+        some = [o for o in outcomes if (o.job.part, o.job.kind) == (part, kind)]
+        ends = Counter("fault" if o.said.startswith("FAULT") else o.said for o in some)
+        shown = ", ".join(f"{name} {count:,}" for name, count in ends.most_common() if name != "fault")
+        rows.append([f"{part}: {kind}", f"{len(some):,}", shown, str(ends["fault"])])
+    return rows
+
+
+def report(outcomes: list[Outcome], missing: list[str]) -> str:
+    """How often what was tried, how it ended, and every fault."""
+    lines = ["| attack | attempts | how they ended | faults |", "|---|---|---|---|"]
+    lines += [f"| {' | '.join(row)} |" for row in counted(outcomes)]
+    lines += ["", *(f"Not run: {what}" for what in missing)]
+    lines += [f"{o.job.part} {o.job.kind} {o.job.number}: {o.what}: {o.said}" for o in faults(outcomes)]
+    return "\n".join(lines)

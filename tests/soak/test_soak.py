@@ -1,0 +1,35 @@
+"""A minute of the attack; all of it with `-m soak`, or `make soak`, which also prints the report."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.soak import drive
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+
+
+SCALES = {"flips": 0.02, "damages": 0.04, "kills": 0.03, "writes": 0.01, "limits": 0.04}
+"""A few seconds of each."""
+
+
+@needs_fork
+@pytest.mark.parametrize("part", list(SCALES))
+def test_a_part_of_the_attack(part: str) -> None:
+    scale = SCALES[part]
+    outcomes, missing = drive.all_of([part], 7, scale, 2)
+    assert not drive.faults(outcomes), drive.report(drive.faults(outcomes), missing)
+    ends = {outcome.said for outcome in outcomes}
+    if part in ("writes",) and missing:
+        pytest.skip(missing[0])
+    assert "right" in ends or part == "limits", ends
+    assert len(ends) > 1 or part == "kills", ends  # what was done had its effect
+
+
+@pytest.mark.soak
+@needs_fork
+def test_all_of_the_attack() -> None:
+    outcomes, missing = drive.all_of(list(drive.PARTS), 1, 1.0, 2)
+    assert not drive.faults(outcomes), drive.report(outcomes, missing)
