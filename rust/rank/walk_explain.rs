@@ -16,8 +16,6 @@ use std::cmp::Ordering;
 
 /// Bridges that are given of a pair, at most.
 const BRIDGES: usize = 3;
-/// What a third unit covers beyond the two (walk2/chains.rs).
-const COVER: f64 = 5.0;
 
 /// What joins two units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -138,7 +136,7 @@ fn best_chain(pairs: &mut Pairs<'_>, unit: u32, trace: &Trace) -> Option<(u32, u
     let shares = pairs.shares();
     let mut best: Option<(u32, u32, f64)> = None;
     for pair in trace.pairs.iter().filter(|pair| !pair.units.contains(&unit)) {
-        let base = COVER * beyond(&own, pair, &shares) - pair.loss;
+        let base = trace.chain_cover * beyond(&own, pair, &shares) - pair.loss;
         for (k, partner) in pair.units.into_iter().enumerate() {
             let Some(i) = trace.partners.iter().position(|&p| p == partner) else { continue };
             pairs.at_most(unit);
@@ -210,8 +208,7 @@ fn common(rows: &CsrView<'_>, a: u32, b: u32, but: &[u32]) -> Vec<usize> {
 mod tests {
     use super::*;
     use crate::graph::links::{view, Links, Texts};
-    use crate::rank::walk::Options;
-    use crate::rank::walk2;
+    use crate::rank::walk2::{self, Plan};
     use crate::text::strings::StringsBuf;
 
     const QUESTION: &str = "In which region lies the town where the maker of the film Blue Engine was born?";
@@ -238,7 +235,7 @@ mod tests {
         question.read(&links, QUESTION);
         let mut scratch = walk2::Scratch::default();
         let rank = |scratch: &mut walk2::Scratch| {
-            walk2::rank(&links, None, None, QUESTION, 3, Options::default(), scratch, &Progress::none())
+            walk2::rank(&links, None, None, QUESTION, 3, &Plan::new(false), scratch, &Progress::none())
                 .unwrap()
         };
         let plain = rank(&mut scratch);

@@ -212,7 +212,7 @@ impl<'a> Pairs<'a> {
         let mut bounds = [f64::NEG_INFINITY; LANES];
         for i in among {
             let partner = partners.ids[i];
-            let linked = link_bound(now.keywords[i] + now.more_keywords[i], now.names[i] + now.more_names[i]);
+            let linked = link_bound(&self.worth, now.keywords[i] + now.more_keywords[i], now.names[i] + now.more_names[i]);
             let covered = match now.taken.is_empty() || partners.blocks_of(i).is_empty() {
                 true => 0.0,
                 false => partners.cover.of(now.every | partners.unit_unions[i]) + self.explained_at_most,
@@ -232,7 +232,7 @@ impl<'a> Pairs<'a> {
         if self.partners.ids[i] == unit {
             return 0.0;
         }
-        link_bound(now.keywords[i] + now.more_keywords[i], now.names[i] + now.more_names[i])
+        link_bound(&self.worth, now.keywords[i] + now.more_keywords[i], now.names[i] + now.more_names[i])
             + (1.0 - SENTENCE_SHARE) * now.mention[i]
             + 1e-12
     }
@@ -250,30 +250,30 @@ impl<'a> Pairs<'a> {
             if !single {
                 self.take(taken);
             }
-            let Self { partners, scratch, now, .. } = &mut *self;
+            let Self { partners, scratch, now, worth, .. } = &mut *self;
             for b in partners.blocks_of(i) {
                 let keywords = scratch.keywords.shared(b, &mut now.shared_keywords);
                 let names = scratch.names.shared(b, &mut now.shared_names);
-                if link_bound(keywords, names) <= best {
+                if link_bound(worth, keywords, names) <= best {
                     continue;
                 }
                 if let Some((k, m)) = in_one_pair(&now.shared_keywords, &now.shared_names) {
-                    best = best.max(link(k, m));
+                    best = best.max(link(worth, k, m));
                     continue;
                 }
                 for x in 0..now.taken.len() {
                     for y in 0..partners.blocks[b].count {
                         let k = between(&now.shared_keywords, x, y);
                         let m = between(&now.shared_names, x, y);
-                        if link_bound(k, m) > best {
-                            best = best.max(link(k, m));
+                        if link_bound(worth, k, m) > best {
+                            best = best.max(link(worth, k, m));
                         }
                     }
                 }
             }
         }
-        let Self { now, .. } = self;
-        (1.0 - SENTENCE_SHARE) * (link(now.keywords[i], now.names[i]) + now.mention[i])
+        let Self { now, worth, .. } = self;
+        (1.0 - SENTENCE_SHARE) * (link(worth, now.keywords[i], now.names[i]) + now.mention[i])
             + SENTENCE_SHARE * best
     }
 
@@ -306,14 +306,14 @@ impl<'a> Pairs<'a> {
 
     /// The greater of `best` and the pair with partner i, by the sentences taken.
     fn closely(&mut self, i: usize, mut best: f64) -> f64 {
-        let Self { dense, partners, scratch, now, explained_at_most, .. } = self;
-        let base = (1.0 - SENTENCE_SHARE) * (now.plain[i] + link(now.keywords[i], now.names[i]));
+        let Self { dense, partners, scratch, now, explained_at_most, worth, .. } = self;
+        let base = (1.0 - SENTENCE_SHARE) * (now.plain[i] + link(worth, now.keywords[i], now.names[i]));
         best = best.max(base);
         for b in partners.blocks_of(i) {
             let block = &partners.blocks[b];
             let keywords = scratch.keywords.shared(b, &mut now.shared_keywords);
             let names = scratch.names.shared(b, &mut now.shared_names);
-            let most = link_bound(keywords, names) + *explained_at_most + 1e-12;
+            let most = link_bound(worth, keywords, names) + *explained_at_most + 1e-12;
             for (x, sentence) in now.taken.clone().enumerate() {
                 let set = now.sets[x];
                 if base + SENTENCE_SHARE * (partners.cover.of(set | partners.unions[b]) + most) <= best {
@@ -332,8 +332,8 @@ impl<'a> Pairs<'a> {
                         let both = dot(d.sentence(sentence), d.sentence(other));
                         value += DENSE_WEIGHT * explained(near, partners.sentence_near[y], both);
                     }
-                    if base + SENTENCE_SHARE * (value + link_bound(k, m)) > best {
-                        best = best.max(base + SENTENCE_SHARE * (value + link(k, m)));
+                    if base + SENTENCE_SHARE * (value + link_bound(worth, k, m)) > best {
+                        best = best.max(base + SENTENCE_SHARE * (value + link(worth, k, m)));
                     }
                 }
             }

@@ -14,6 +14,9 @@ pub(crate) struct Worth {
     /// Of the question's keywords, without and with vectors.
     pub cover: f64,
     pub cover_dense: f64,
+    /// The rarest keyword and the rarest name that both have.
+    pub keyword: f64,
+    pub name: f64,
     /// The candidate mentions the partner's subject.
     pub mentions: f64,
     /// The partner mentions the candidate's subject.
