@@ -27,6 +27,7 @@ const WORTH: Worth = Worth {
     cover_dense: 6.0,
     keyword: 3.5 * 0.7,
     name: 3.5 * 0.3,
+    least: 0.0,
     mentions: 3.5 * 0.6,
     mentioned: 3.5 * 0.6,
 };

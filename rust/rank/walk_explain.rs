@@ -140,7 +140,7 @@ fn best_chain(pairs: &mut Pairs<'_>, unit: u32, trace: &Trace) -> Option<(u32, u
         for (k, partner) in pair.units.into_iter().enumerate() {
             let Some(i) = trace.partners.iter().position(|&p| p == partner) else { continue };
             pairs.at_most(unit);
-            let link = pairs.linked(unit, i);
+            let link = pairs.linked(unit, i, f64::NEG_INFINITY);
             if link > 0.0 && best.is_none_or(|(_, _, most)| base + link > most) {
                 best = Some((partner, pair.units[1 - k], base + link));
             }

@@ -29,10 +29,9 @@ impl Standard {
     /// Of `values` and `rest` more that all equal `other`.
     fn of(values: &[f64], rest: usize, other: f64) -> Self {
         let count = (values.len() + rest) as f64;
-        let sum = values.iter().fold(other * rest as f64, |sum, x| sum + x);
-        let mean = sum / count.max(1.0);
+        let mean = (other * rest as f64 + sum(values, |x| x)) / count.max(1.0);
         let start = (other - mean) * (other - mean) * rest as f64;
-        let square = values.iter().fold(start, |sum, x| sum + (x - mean) * (x - mean));
+        let square = start + sum(values, |x| (x - mean) * (x - mean));
         Self { mean, deviation: (square / count.max(1.0)).sqrt() }
     }
 
@@ -53,6 +52,17 @@ impl Standard {
             0.0
         }
     }
+}
+
+/// A sum in eight lanes, always in the same order.
+fn sum(values: &[f64], of: impl Fn(f64) -> f64) -> f64 {
+    let mut lanes = [0.0; 8];
+    let chunks = values.chunks_exact(8);
+    let rest: f64 = chunks.remainder().iter().map(|&x| of(x)).sum();
+    for chunk in chunks {
+        lanes.iter_mut().zip(chunk).for_each(|(lane, &x)| *lane += of(x));
+    }
+    lanes.iter().sum::<f64>() + rest
 }
 
 /// Buffers of stage 1.
@@ -78,7 +88,7 @@ pub(crate) fn pool(
     scratch: &mut PoolScratch,
     progress: &Progress,
 ) -> Result<Vec<Scored>> {
-    Ok(reach(links, dense, question, Matched::Keywords, options, scratch, progress)?.best(want))
+    Ok(reach(links, dense, question, None, options, scratch, progress)?.best(want))
 }
 
 /// T of every unit, as far as the walk reached it.
@@ -95,36 +105,21 @@ pub(crate) struct Reach<'s> {
     logs: Vec<f64>,
 }
 
-/// What BM25 counts, and how its scores are summed.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Matched<'a> {
-    /// All, keyword by keyword, as the walk's first form does.
-    Keywords,
-    /// All.
-    Units,
-    /// Of each of the question's keywords a share.
-    Shares(&'a [f64]),
-}
-
-/// Walks from the units that match the question best.
+/// Walks from the units that match the question best; of each of its keywords a share counts, or all.
 pub(crate) fn reach<'s>(
     links: &LinksView<'_>,
     dense: Option<&Dense<'_>>,
     question: &Question,
-    from: Matched<'_>,
+    shares: Option<&[f64]>,
     options: Options,
     scratch: &'s mut PoolScratch,
     progress: &Progress,
 ) -> Result<Reach<'s>> {
     let n = links.units();
     let PoolScratch { matches: words, arrived, nodes, direct, mass, heads } = scratch;
-    let shares = if let Matched::Shares(shares) = from { Some(shares) } else { None };
     words.find(links, &question.keywords, shares, progress)?;
     let rest = n - words.scores().len();
-    let standard = match from {
-        Matched::Keywords => Standard::of(&words.by_keyword(links, &question.keywords), rest, 0.0),
-        _ => Standard::of(words.scores(), rest, 0.0),
-    };
+    let standard = Standard::of(words.scores(), rest, 0.0);
     if let Some(dense) = dense {
         similarities(dense, direct, progress)?;
         let dense = Standard::of(direct, 0, 0.0);
@@ -181,7 +176,11 @@ impl Reach<'_> {
     pub fn best(&self, want: usize) -> Vec<Scored> {
         let mut best = Leaders::new(want);
         for (&id, &log) in self.arrived.touched().iter().zip(&self.logs) {
-            best.push(Scored { id, score: self.f(id) + WALK_WEIGHT * self.spread.z(log) });
+            let plus = WALK_WEIGHT * self.spread.z(log);
+            // Most fall by the best match of their neighbours, which is read sooner than their own.
+            if self.direct.is_some() || self.standard.z(self.words.most(id)) + plus >= best.floor() {
+                best.push(Scored { id, score: self.f(id) + plus });
+            }
         }
         self.push_others(&mut best, WALK_WEIGHT * self.spread.z(TINY.ln()), true);
         best.finish()
@@ -197,10 +196,15 @@ impl Reach<'_> {
             return;
         }
         let mut least = self.standard.least(leaders.floor() - plus);
-        for (&id, &x) in self.words.units().iter().zip(self.words.scores()) {
-            let score = || self.standard.z(x) + plus;
-            if x >= least && !left_out(id) && leaders.push(Scored { id, score: score() }) {
-                least = self.standard.least(leaders.floor() - plus);
+        for (most, units, scores) in self.words.groups() {
+            if most < least {
+                continue;
+            }
+            for (&id, &x) in units.iter().zip(scores) {
+                let score = || self.standard.z(x) + plus;
+                if x >= least && !left_out(id) && leaders.push(Scored { id, score: score() }) {
+                    least = self.standard.least(leaders.floor() - plus);
+                }
             }
         }
     }

@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn nothing_shared_is_worth_nothing() {
-        let worth = Worth { cover: 9.0, cover_dense: 6.0, keyword: 2.45, name: 1.05, mentions: 2.0, mentioned: 3.0 };
+        let worth = Worth { cover: 9.0, cover_dense: 6.0, keyword: 2.45, name: 1.05, least: 0.0, mentions: 2.0, mentioned: 3.0 };
         assert_eq!(link(&worth, 0.0, 0.0), 0.0);
         assert!(root_bound(0.0) < 1e-37);
         assert!((explained(0.6, 0.8, 0.0) - 1.0).abs() < 1e-12);

@@ -122,7 +122,7 @@ impl<'a> Chains<'a> {
                 break;
             }
             most[i] = f64::NEG_INFINITY;
-            best = best.max(base[i] + pairs.linked(unit, i));
+            best = best.max(base[i] + pairs.linked(unit, i, best - base[i]));
         }
         best
     }

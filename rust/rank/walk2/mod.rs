@@ -22,7 +22,7 @@ use crate::rank::walk::{dot, move_question, Dense, OUTSIDE_POOL};
 use crate::rank::walk_ahead::ask_ahead;
 use crate::rank::walk_pairs::Pairs;
 use crate::rank::walk_partners::{asked_keywords, saturation, PairScratch};
-use crate::rank::walk_pool::{reach, step_from, stepped, Matched, PoolScratch, TINY};
+use crate::rank::walk_pool::{reach, step_from, stepped, PoolScratch, TINY};
 use crate::rank::walk_trace::Trace;
 use crate::sparse::{rank_order, Leaders, Scored};
 use chains::Chains;
@@ -100,7 +100,7 @@ pub fn rank(
 
     // Round 1.
     let most = plan.pool + plan.rest_pool + plan.step_pool;
-    let stage1 = reach(links, dense, known, Matched::Units, plan.options(plan.steps), first, progress)?;
+    let stage1 = reach(links, dense, known, None, plan.options(plan.steps), first, progress)?;
     let order = stage1.best(top.max(most));
     let pool = &order[..order.len().min(plan.pool)];
     let early: Vec<u32> = pool.iter().take(plan.partners).map(|p| p.id).collect();
@@ -126,7 +126,7 @@ pub fn rank(
     let (mine, other) = (saturations(links, known, winner), saturations(links, known, partner));
     let left: Vec<f64> =
         mine.iter().zip(&other).map(|(a, b)| 1.0 - (plan.saturated * a.max(*b)).min(1.0)).collect();
-    let after = reach(links, None, known, Matched::Shares(&left), plan.options(plan.rest_steps), rest, progress)?;
+    let after = reach(links, None, known, Some(&left), plan.options(plan.rest_steps), rest, progress)?;
     let seeds: Vec<u32> = best.iter().take(plan.seeds).map(|&at| rows[at].unit).collect();
     let stepped_to = step_from(links, known, &seeds, plan.step_pool, plan.options(1), step);
     let rest_order = after.best(plan.rest_pool);

@@ -70,7 +70,7 @@ macro_rules! plan {
 
 plan! {
     /// Candidates of round 1, by stage 1.
-    pool: usize = 150, 150;
+    pool: usize = 120, 150;
     /// The first candidates, with which every candidate is paired.
     partners: usize = 24, 30;
     /// The best of round 1, from which one step is walked.
@@ -87,7 +87,7 @@ plan! {
     rest_steps: usize = 1, 3;
     /// In the local form nodes with more units are not walked over; units and nodes that carry mass on.
     max_df: usize = 200, 200;
-    keep: usize = 100, 100;
+    keep: usize = 50, 100;
     nodes: usize = 100, 100;
     /// Share of the question that a pair covers, without and with vectors.
     cover: f64 = 9.0, 9.0;
@@ -95,6 +95,8 @@ plan! {
     /// The rarest keyword and the rarest name that a pair shares.
     shared_keyword: f64 = 2.45, 2.45;
     shared_name: f64 = 1.05, 1.05;
+    /// Keywords that are less rare than this (idf / ln n) join nothing.
+    least_rarity: f64 = 0.3, 0.0;
     /// The partner mentions the candidate's subject, and the reverse.
     mentioned: f64 = 1.5, 1.5;
     mentions: f64 = 1.0, 1.0;
@@ -142,6 +144,7 @@ impl Plan {
             cover_dense: self.cover_dense,
             keyword: self.shared_keyword,
             name: self.shared_name,
+            least: self.least_rarity,
             mentions: 2.0 * self.mentions,
             mentioned: 2.0 * self.mentioned,
         }
