@@ -14,8 +14,8 @@ use crate::rank::walk_trace::{Pair, Trace};
 use crate::sparse::CsrView;
 use std::cmp::Ordering;
 
-/// Bridges that are given of a pair, at most.
-const BRIDGES: usize = 3;
+/// Bridges that are given of a pair, at most: more than anybody reads, so that the rest can be counted.
+const BRIDGES: usize = 32;
 
 /// What joins two units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,13 +101,14 @@ pub fn explain(
         pairs.at_most(unit);
         let partner = best_partner(&mut pairs, unit, &trace.partners);
         let chain = best_chain(&mut pairs, unit, trace);
-        let step = |other, worth| Step { unit: other, worth, bridges: bridges(links, question, unit, other) };
+        let between = |unit, other| bridges(links, question, unit, other, worth.least);
+        let step = |other, worth| Step { unit: other, worth, bridges: between(unit, other) };
         reasons.push(Reason {
             partner: partner.map(|(other, worth)| step(other, worth)),
             chain: chain.map(|(near, far, worth)| Chain {
                 near: step(near, worth),
                 far,
-                between: bridges(links, question, near, far),
+                between: between(near, far),
             }),
         });
     }
@@ -155,8 +156,14 @@ fn beyond(own: &[f64], pair: &Pair, shares: &[f64]) -> f64 {
 }
 
 /// Things that both units have and the question does not name: subjects that one mentions, names, keywords.
-/// What is part of a longer one is not given again.
-pub fn bridges(links: &LinksView<'_>, question: &Question, unit: u32, other: u32) -> Vec<Bridge> {
+/// What is part of a longer one is not given again. Keywords less rare than `least` join nothing.
+pub fn bridges(
+    links: &LinksView<'_>,
+    question: &Question,
+    unit: u32,
+    other: u32,
+    least: f64,
+) -> Vec<Bridge> {
     let log = (links.units().max(2) as f64).ln();
     let mut found = Vec::new();
     for (kind, by, of) in [(Kind::Mentions, unit, other), (Kind::Mentioned, other, unit)] {
@@ -175,7 +182,9 @@ pub fn bridges(links: &LinksView<'_>, question: &Question, unit: u32, other: u32
     for id in common(&links.unit_keywords, unit, other, &question.keywords) {
         let (text, rarity) = (links.keywords.get(id).to_owned(), links.keyword_idf[id] / log);
         let units = links.keyword_units.row(id).len() as u32;
-        found.push(Bridge { kind: Kind::Keyword, text, units, rarity });
+        if rarity >= least {
+            found.push(Bridge { kind: Kind::Keyword, text, units, rarity });
+        }
     }
     // Subjects, names, keywords; of each the rarest first, of equally rare ones the longest.
     found.sort_by(|a, b| {

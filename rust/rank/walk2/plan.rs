@@ -120,9 +120,10 @@ plan! {
     length_dense: f64 = -0.4, -0.4;
     chain: f64 = 0.8, 0.8;
     chain_dense: f64 = 0.5, 0.5;
-    /// The first places, and the weight of stage 1 there.
+    /// The first places, and the weight of stage 1 there: for questions that one passage answers. With the
+    /// sketch's weight the passage of a sentence is first 2 to 5 points less often than by BM25.
     first: usize = 2, 2;
-    first_stage1: f64 = 0.3, 0.3;
+    first_stage1: f64 = 1.0, 0.3;
 }
 
 impl Plan {
