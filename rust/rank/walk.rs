@@ -25,8 +25,9 @@ const STAGE1_WEIGHT: f64 = 0.1;
 const WORTH: Worth = Worth {
     cover: 9.0,
     cover_dense: 6.0,
-    keyword: 3.5 * 0.7,
-    name: 3.5 * 0.3,
+    link: 3.5,
+    keyword: 0.7,
+    name: 0.3,
     least: 0.0,
     mentions: 3.5 * 0.6,
     mentioned: 3.5 * 0.6,

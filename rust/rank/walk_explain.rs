@@ -157,13 +157,7 @@ fn beyond(own: &[f64], pair: &Pair, shares: &[f64]) -> f64 {
 
 /// Things that both units have and the question does not name: subjects that one mentions, names, keywords.
 /// What is part of a longer one is not given again. Keywords less rare than `least` join nothing.
-pub fn bridges(
-    links: &LinksView<'_>,
-    question: &Question,
-    unit: u32,
-    other: u32,
-    least: f64,
-) -> Vec<Bridge> {
+pub fn bridges(links: &LinksView<'_>, question: &Question, unit: u32, other: u32, least: f64) -> Vec<Bridge> {
     let log = (links.units().max(2) as f64).ln();
     let mut found = Vec::new();
     for (kind, by, of) in [(Kind::Mentions, unit, other), (Kind::Mentioned, other, unit)] {

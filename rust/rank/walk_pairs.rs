@@ -211,7 +211,11 @@ impl<'a> Pairs<'a> {
         let mut bounds = [f64::NEG_INFINITY; LANES];
         for i in among {
             let partner = partners.ids[i];
-            let linked = link_bound(&self.worth, now.keywords[i] + now.more_keywords[i], now.names[i] + now.more_names[i]);
+            let linked = link_bound(
+                &self.worth,
+                now.keywords[i] + now.more_keywords[i],
+                now.names[i] + now.more_names[i],
+            );
             let covered = match now.taken.is_empty() || partners.blocks_of(i).is_empty() {
                 true => 0.0,
                 false => partners.cover.of(now.every | partners.unit_unions[i]) + self.explained_at_most,
@@ -243,8 +247,7 @@ impl<'a> Pairs<'a> {
             return 0.0;
         }
         let Self { now, worth, .. } = &*self;
-        let whole =
-            (1.0 - SENTENCE_SHARE) * (link(worth, now.keywords[i], now.names[i]) + now.mention[i]);
+        let whole = (1.0 - SENTENCE_SHARE) * (link(worth, now.keywords[i], now.names[i]) + now.mention[i]);
         // What a pair of sentences must be worth, a little less than that for the rounding.
         let least = ((floor - whole) / SENTENCE_SHARE - 1e-9).max(0.0);
         let mut best = least;

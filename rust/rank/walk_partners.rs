@@ -14,7 +14,8 @@ pub(crate) struct Worth {
     /// Of the question's keywords, without and with vectors.
     pub cover: f64,
     pub cover_dense: f64,
-    /// The rarest keyword and the rarest name that both have.
+    /// A link, and in it the rarest keyword and the rarest name that both have.
+    pub link: f64,
     pub keyword: f64,
     pub name: f64,
     /// Keywords that are less rare than this (idf / ln n) join nothing.

@@ -27,11 +27,11 @@ struct Standard {
 
 impl Standard {
     /// Of `values` and `rest` more that all equal `other`.
-    fn of(values: &[f64], rest: usize, other: f64) -> Self {
+    fn of(values: &[f64], rest: usize, other: f64, sums: Sums) -> Self {
         let count = (values.len() + rest) as f64;
-        let mean = (other * rest as f64 + sum(values, |x| x)) / count.max(1.0);
+        let mean = sums.of(other * rest as f64, values, |x| x) / count.max(1.0);
         let start = (other - mean) * (other - mean) * rest as f64;
-        let square = start + sum(values, |x| (x - mean) * (x - mean));
+        let square = sums.of(start, values, |x| (x - mean) * (x - mean));
         Self { mean, deviation: (square / count.max(1.0)).sqrt() }
     }
 
@@ -54,15 +54,28 @@ impl Standard {
     }
 }
 
-/// A sum in eight lanes, always in the same order.
-fn sum(values: &[f64], of: impl Fn(f64) -> f64) -> f64 {
-    let mut lanes = [0.0; 8];
-    let chunks = values.chunks_exact(8);
-    let rest: f64 = chunks.remainder().iter().map(|&x| of(x)).sum();
-    for chunk in chunks {
-        lanes.iter_mut().zip(chunk).for_each(|(lane, &x)| *lane += of(x));
+/// In which order sums run: it decides their last bit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sums {
+    /// One after the other, matches keyword by keyword: the walk's first form, whose scores stay what they were.
+    InOrder,
+    /// In eight lanes, matches by unit.
+    InLanes,
+}
+
+impl Sums {
+    fn of(self, start: f64, values: &[f64], of: impl Fn(f64) -> f64) -> f64 {
+        if self == Self::InOrder {
+            return values.iter().fold(start, |sum, &x| sum + of(x));
+        }
+        let mut lanes = [0.0; 8];
+        let chunks = values.chunks_exact(8);
+        let rest: f64 = chunks.remainder().iter().map(|&x| of(x)).sum();
+        for chunk in chunks {
+            lanes.iter_mut().zip(chunk).for_each(|(lane, &x)| *lane += of(x));
+        }
+        start + lanes.iter().sum::<f64>() + rest
     }
-    lanes.iter().sum::<f64>() + rest
 }
 
 /// Buffers of stage 1.
@@ -88,7 +101,7 @@ pub(crate) fn pool(
     scratch: &mut PoolScratch,
     progress: &Progress,
 ) -> Result<Vec<Scored>> {
-    Ok(reach(links, dense, question, None, options, scratch, progress)?.best(want))
+    Ok(reach(links, dense, question, None, Sums::InOrder, options, scratch, progress)?.best(want))
 }
 
 /// T of every unit, as far as the walk reached it.
@@ -106,11 +119,13 @@ pub(crate) struct Reach<'s> {
 }
 
 /// Walks from the units that match the question best; of each of its keywords a share counts, or all.
+#[allow(clippy::too_many_arguments)] // what is walked over, from where, and how
 pub(crate) fn reach<'s>(
     links: &LinksView<'_>,
     dense: Option<&Dense<'_>>,
     question: &Question,
     shares: Option<&[f64]>,
+    sums: Sums,
     options: Options,
     scratch: &'s mut PoolScratch,
     progress: &Progress,
@@ -119,14 +134,17 @@ pub(crate) fn reach<'s>(
     let PoolScratch { matches: words, arrived, nodes, direct, mass, heads } = scratch;
     words.find(links, &question.keywords, shares, progress)?;
     let rest = n - words.scores().len();
-    let standard = Standard::of(words.scores(), rest, 0.0);
+    let standard = match sums {
+        Sums::InOrder => Standard::of(&words.by_keyword(links, &question.keywords), rest, 0.0, sums),
+        Sums::InLanes => Standard::of(words.scores(), rest, 0.0, sums),
+    };
     if let Some(dense) = dense {
         similarities(dense, direct, progress)?;
-        let dense = Standard::of(direct, 0, 0.0);
+        let dense = Standard::of(direct, 0, 0.0, sums);
         for (u, x) in direct.iter_mut().enumerate() {
             *x = dense.z(*x) + standard.z(words.get(u as u32));
         }
-        let both = Standard::of(direct, 0, 0.0);
+        let both = Standard::of(direct, 0, 0.0, sums);
         direct.iter_mut().for_each(|x| *x = both.z(*x));
     }
     let direct = dense.map(|_| direct.as_slice());
@@ -157,7 +175,7 @@ pub(crate) fn reach<'s>(
     let reached = arrived.touched();
     let logs: Vec<f64> = reached.iter().map(|&u| (arrived.get(u) + TINY).ln()).collect();
     let rest = if options.exact { n - reached.len() } else { 0 };
-    let spread = Standard::of(&logs, rest, TINY.ln());
+    let spread = Standard::of(&logs, rest, TINY.ln(), sums);
     Ok(Reach { n, every, words, direct, standard, arrived, spread, logs })
 }
 

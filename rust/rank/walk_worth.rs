@@ -22,13 +22,13 @@ fn root_bound(x: f64) -> f64 {
 /// What it is worth that two share keywords and names: sums of (idf / ln n)^8 of each.
 #[inline]
 pub(crate) fn link(worth: &Worth, keywords: f64, names: f64) -> f64 {
-    worth.keyword * root(keywords) + worth.name * root(names)
+    worth.link * (worth.keyword * root(keywords) + worth.name * root(names))
 }
 
 /// At least that.
 #[inline]
 pub(crate) fn link_bound(worth: &Worth, keywords: f64, names: f64) -> f64 {
-    worth.keyword * root_bound(keywords) + worth.name * root_bound(names)
+    worth.link * (worth.keyword * root_bound(keywords) + worth.name * root_bound(names))
 }
 
 /// Length of the projection of the question on the plane of two vectors: a, b their similarities to
@@ -55,7 +55,16 @@ mod tests {
 
     #[test]
     fn nothing_shared_is_worth_nothing() {
-        let worth = Worth { cover: 9.0, cover_dense: 6.0, keyword: 2.45, name: 1.05, least: 0.0, mentions: 2.0, mentioned: 3.0 };
+        let worth = Worth {
+            cover: 9.0,
+            cover_dense: 6.0,
+            link: 1.0,
+            keyword: 2.45,
+            name: 1.05,
+            least: 0.0,
+            mentions: 2.0,
+            mentioned: 3.0,
+        };
         assert_eq!(link(&worth, 0.0, 0.0), 0.0);
         assert!(root_bound(0.0) < 1e-37);
         assert!((explained(0.6, 0.8, 0.0) - 1.0).abs() < 1e-12);

@@ -68,7 +68,7 @@ def test_the_product_s_sizes_equal_the_slow_form_s() -> None:
     keywords = vocabulary(links, "keywords")
     for question in ("word9 word20 word31", "word2 word77 word140 word5"):
         known = WalkQuestion([k for k, word in enumerate(keywords) if word in question.split()], [], [])
-        for sizes in (oracle.PRODUCT, oracle.Sizes(pool=20, partners=7, rest_pool=9, seeds=3, step_pool=0)):
+        for sizes in (oracle.PRODUCT, oracle.Sizes(pool=20, partners=7, rest_pool=12, seeds=3, step_pool=0)):
             found, values = oracle.walk2(links, known, lengths, sizes=sizes)
             hits = second(links, question, exact=True, lengths=lengths, numbers=dataclasses.asdict(sizes))
             same(hits, (found, values), 1e-7)

@@ -40,12 +40,11 @@ impl<'a> Chains<'a> {
         order.sort_unstable_by(rank_order);
         let mut best = 0.0f64;
         for Scored { id, score } in order {
-            let floor =
-                match self.found.get(self.plan.chains.wrapping_sub(1)) {
-                    Some(last) => last.score,
-                    None if self.plan.chains == 0 => f64::INFINITY,
-                    None => f64::NEG_INFINITY,
-                };
+            let floor = match self.found.get(self.plan.chains.wrapping_sub(1)) {
+                Some(last) => last.score,
+                None if self.plan.chains == 0 => f64::INFINITY,
+                None => f64::NEG_INFINITY,
+            };
             if score <= best && score + plus < floor {
                 break;
             }

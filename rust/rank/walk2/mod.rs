@@ -22,7 +22,7 @@ use crate::rank::walk::{dot, move_question, Dense, OUTSIDE_POOL};
 use crate::rank::walk_ahead::ask_ahead;
 use crate::rank::walk_pairs::Pairs;
 use crate::rank::walk_partners::{asked_keywords, saturation, PairScratch};
-use crate::rank::walk_pool::{reach, step_from, stepped, PoolScratch, TINY};
+use crate::rank::walk_pool::{reach, step_from, stepped, PoolScratch, Sums, TINY};
 use crate::rank::walk_trace::Trace;
 use crate::sparse::{rank_order, Leaders, Scored};
 use chains::Chains;
@@ -100,7 +100,7 @@ pub fn rank(
 
     // Round 1.
     let most = plan.pool + plan.rest_pool + plan.step_pool;
-    let stage1 = reach(links, dense, known, None, plan.options(plan.steps), first, progress)?;
+    let stage1 = reach(links, dense, known, None, Sums::InLanes, plan.options(plan.steps), first, progress)?;
     let order = stage1.best(top.max(most));
     let pool = &order[..order.len().min(plan.pool)];
     let early: Vec<u32> = pool.iter().take(plan.partners).map(|p| p.id).collect();
@@ -126,7 +126,8 @@ pub fn rank(
     let (mine, other) = (saturations(links, known, winner), saturations(links, known, partner));
     let left: Vec<f64> =
         mine.iter().zip(&other).map(|(a, b)| 1.0 - (plan.saturated * a.max(*b)).min(1.0)).collect();
-    let after = reach(links, None, known, Some(&left), plan.options(plan.rest_steps), rest, progress)?;
+    let after =
+        reach(links, None, known, Some(&left), Sums::InLanes, plan.options(plan.rest_steps), rest, progress)?;
     let seeds: Vec<u32> = best.iter().take(plan.seeds).map(|&at| rows[at].unit).collect();
     let stepped_to = step_from(links, known, &seeds, plan.step_pool, plan.options(1), step);
     let rest_order = after.best(plan.rest_pool);
@@ -185,21 +186,24 @@ fn finish(
     order: &[Scored],
     top: usize,
 ) -> Vec<Scored> {
-    let (length, chain) = if dense.is_some() {
-        (plan.length_dense, plan.chain_dense)
-    } else {
-        (plan.length, plan.chain)
-    };
+    let (length, chain) =
+        if dense.is_some() { (plan.length_dense, plan.chain_dense) } else { (plan.length, plan.chain) };
     let sum = |r: &Row| {
         let direct = plan.stage1 * r.stage1 + plan.rest * r.rest + plan.step * r.step;
-        r.pair + direct + plan.named * r.named + plan.subject * r.subject + length * r.length + chain * r.chain
+        r.pair
+            + direct
+            + plan.named * r.named
+            + plan.subject * r.subject
+            + length * r.length
+            + chain * r.chain
     };
     let mut scores: Vec<f64> = rows.iter().map(sum).collect();
     if let Some(dense) = dense {
         let units: Vec<Scored> = rows.iter().map(|r| Scored { id: r.unit, score: 0.0 }).collect();
         move_question(links, dense, &units, &mut scores);
     }
-    let direct = rows.iter().zip(&scores).map(|(r, score)| score + (plan.first_stage1 - plan.stage1) * r.stage1);
+    let direct =
+        rows.iter().zip(&scores).map(|(r, score)| score + (plan.first_stage1 - plan.stage1) * r.stage1);
     let first: Vec<usize> = ordered(direct).into_iter().take(plan.first).collect();
     let others = ordered(scores.iter().copied()).into_iter().filter(|at| !first.contains(at));
     let places = first.iter().copied().chain(others);

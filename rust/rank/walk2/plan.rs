@@ -143,6 +143,7 @@ impl Plan {
         Worth {
             cover: self.cover,
             cover_dense: self.cover_dense,
+            link: 1.0,
             keyword: self.shared_keyword,
             name: self.shared_name,
             least: self.least_rarity,
