@@ -78,6 +78,7 @@ def main() -> None:
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--embedder", default="builtin")
     parser.add_argument("--model", default="MiniLM", help="the model's name in the tables")
+    parser.add_argument("--modes", default=",".join(MODES), help="what is measured anew; all else stays")
     parser.add_argument("--keep", type=Path, help="a folder for the indexes, one for each set and embedder")
     parser.add_argument("--print", action="store_true", help="measure nothing: print what claims.json holds")
     args = parser.parse_args()
@@ -104,7 +105,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as temporary:
             place = (args.keep or Path(temporary)) / f"{name}-{'none' if plain else args.model.lower()}"
             Index.build(folder, place, settings=Settings(embedder=args.embedder, modes=MODES)).close()
-            for mode in MODES if plain else MODES[1:]:
+            for mode in [mode for mode in args.modes.split(",") if plain or mode != "bm25"]:
                 for form in ("first", "second") if mode == "walk" else ("second",):
                     with Index.open(place, settings=Settings(walk=form)) as index:
                         own["passages"] = index.stats()["counts"]["documents"]

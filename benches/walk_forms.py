@@ -118,24 +118,29 @@ def evaluate(name: str) -> list[list[str]]:
     return rows
 
 
-def single_hop(name: str, count: int) -> list[list[str]]:
-    """Sentences cut out of their passages, asked as questions: how often their passage is first, among five."""
-    documents = passages(name)
+def cut_sentences(documents: list[Document], count: int) -> tuple[Corpus, list[int], list[str]]:
+    """The passages without a sentence of `count` of them; these passages, and the sentences."""
     chance = random.Random(42)
     titles, texts = [d.title for d in documents], [d.text for d in documents]
-    asked: list[tuple[int, str]] = []
+    places: list[int] = []
+    cut: list[str] = []
     order = list(range(len(texts)))
     chance.shuffle(order)
     for at in order:
         sentences = re.split(r"(?<=[.!?])\s+(?=[A-Z])", texts[at])
         long = [k for k, s in enumerate(sentences) if k > 0 and len(s.split()) >= 8]
-        if len(sentences) < 3 or not long or len(asked) == count:
+        if len(sentences) < 3 or not long or len(cut) == count:
             continue
-        cut = chance.choice(long)
-        asked.append((at, sentences[cut]))
-        texts[at] = " ".join(sentences[:cut] + sentences[cut + 1 :])
-    corpus = Corpus.of(titles, texts)
-    questions = [question for _, question in asked]
+        chosen = chance.choice(long)
+        places.append(at)
+        cut.append(sentences[chosen])
+        texts[at] = " ".join(sentences[:chosen] + sentences[chosen + 1 :])
+    return Corpus.of(titles, texts), places, cut
+
+
+def single_hop(name: str, count: int) -> list[list[str]]:
+    """Sentences cut out of their passages, asked as questions: how often their passage is first, among five."""
+    corpus, wanted, questions = cut_sentences(passages(name), count)
     ranked = {"bm25": kernel.bm25(corpus.links, questions, DEPTH)}
     for form, options in forms(corpus).items():
         ranked[form] = kernel.walk(corpus.links, questions, DEPTH, **options)
@@ -143,7 +148,7 @@ def single_hop(name: str, count: int) -> list[list[str]]:
     for form, found in ranked.items():
         places = [corpus.document[units].tolist() for units, _ in found]
         hits = [
-            100 * float(np.mean([at in own[:k] for (at, _), own in zip(asked, places, strict=True)]))
+            100 * float(np.mean([at in own[:k] for at, own in zip(wanted, places, strict=True)]))
             for k in (1, 5)
         ]
         target = SINGLE_TARGET if form.startswith("second") else ""

@@ -398,6 +398,7 @@ def walk_rank(
     exact: bool = False,
     form: str = "second",
     lengths: _F64 | None = None,
+    numbers: list[tuple[str, float]] | None = None,
     threads: int = 0,
     report: _Report = None,
 ) -> tuple[_U64, _U32, _F64]: ...

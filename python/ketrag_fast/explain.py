@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 RARE = 0.5
 """From this rarity on (idf / ln n) a bridge is called rare: at most some sqrt(n) passages have it."""
 
+LISTED = 3
+"""Bridges of a pair in JSON; `more` counts the others."""
+
+SAID = 2
+"""Bridges of a pair in its sentence."""
+
 Bridge = tuple[str, str, int, float]
 Step = tuple[int, float, Sequence[Bridge]]
 Reason = tuple[Step | None, tuple[Step, int, Sequence[Bridge]] | None]
@@ -34,8 +40,9 @@ def joined(passage: Passage, reason: Reason, place: Place, units: int) -> tuple[
     """The other passage of its best pair, and the pair that it lengthens to a chain, with the bridges.
 
     A bridge is what both passages have and the question does not name: the subject of the one, which the
-    other mentions, a name, or a keyword. `units` is how many passages there are. Each entry has a
-    `sentence` that says it in words. No entry where the passage was no candidate of the walk.
+    other mentions, a name, or a keyword. `units` is how many passages there are. Each entry has its first
+    bridges, how many `more` there are, and a `sentence` that says it in words. No entry where the passage was
+    no candidate of the walk.
     """
     partner, chain = reason
     entries = []
@@ -43,13 +50,14 @@ def joined(passage: Passage, reason: Reason, place: Place, units: int) -> tuple[
         other, _ = place(partner[0])
         bridges = _bridges(partner[2], f"{passage.title}\n{passage.text}")
         sentence = f"goes with {_named(other)}: {_told(bridges, units)}"
-        entries.append({"partner": other, "worth": partner[1], "bridges": bridges, "sentence": sentence})
+        entry = {"partner": other, "worth": partner[1], **_first(bridges), "sentence": sentence}
+        entries.append(entry)
     if chain is not None:
         (near, text), (far, _) = place(chain[0][0]), place(chain[1])
         bridges = _bridges(chain[0][2], f"{passage.title}\n{passage.text}")
         sentence = f"continues {_named(far)} and {_named(near)}: to the second, {_told(bridges, units)}"
         between = _bridges(chain[2], text)
-        entry = {"chain": [far, near], "between": between, "worth": chain[0][1], "bridges": bridges}
+        entry = {"chain": [far, near], "between": between[:LISTED], "worth": chain[0][1], **_first(bridges)}
         entries.append({**entry, "sentence": sentence})
     return tuple(entries)
 
@@ -59,6 +67,10 @@ def _bridges(bridges: Sequence[Bridge], text: str) -> list[dict[str, Any]]:
         {"kind": kind, "text": as_written(name, text), "units": count, "rarity": rarity}
         for kind, name, count, rarity in bridges
     ]
+
+
+def _first(bridges: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return {"bridges": bridges[:LISTED], "more": max(len(bridges) - LISTED, 0)}
 
 
 def as_written(name: str, text: str) -> str:
@@ -74,11 +86,11 @@ def _named(place: dict[str, Any]) -> str:
 
 
 def _told(bridges: Sequence[dict[str, Any]], units: int) -> str:
-    """`shares *Fort Ross*, rare (in 3 of 9,329 passages), not in the question`."""
+    """`shares *Fort Ross*, rare (in 3 of 9,329 passages); not in the question`."""
     if not bridges:
         return "together they hold more of the question; nothing else joins them"
     told = []
-    for bridge in bridges:
+    for bridge in bridges[:SAID]:
         rare = ", rare" if bridge["rarity"] >= RARE else ""
         among = f"{rare} (in {bridge['units']:,} of {units:,} passages)"
         if bridge["kind"] == "mentions":
@@ -87,4 +99,6 @@ def _told(bridges: Sequence[dict[str, Any]], units: int) -> str:
             told.append(f"its subject *{bridge['text']}* is mentioned there{among}")
         else:
             told.append(f"shares *{bridge['text']}*{among}")
+    if len(bridges) > SAID:
+        told.append(f"and {len(bridges) - SAID} more")
     return "; ".join(told) + "; not in the question"

@@ -57,12 +57,13 @@ impl Channel for Walk {
     ) -> Result<Vec<Scored>> {
         let links = need(query.parts.links()?)?;
         let dense = dense(query)?;
-        let (text, options) = (query.question.text, walk::Options::default());
+        let text = query.question.text;
         if second(query.options)? {
             let lengths = Some(query.parts.unit_lengths()?);
-            return walk2::rank(links, lengths, dense, text, wanted, options, scratch.of(), progress);
+            let plan = walk2::Plan::new(false);
+            return walk2::rank(links, lengths, dense, text, wanted, &plan, scratch.of(), progress);
         }
-        walk::rank(links, dense, text, wanted, options, scratch.of(), progress)
+        walk::rank(links, dense, text, wanted, walk::Options::default(), scratch.of(), progress)
     }
 
     fn explain(&self, query: &Query<'_, '_>, units: &[u32], progress: &Progress) -> Result<Vec<Reason>> {

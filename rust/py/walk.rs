@@ -162,9 +162,9 @@ fn links_bm25<'py>(
 }
 
 /// The walk: for each question the best `top` units. With vectors (all three) variant A, else C. The second
-/// form may be given the logarithms of the units' lengths.
+/// form may be given the logarithms of the units' lengths, and other numbers than its own by name.
 #[pyfunction]
-#[pyo3(signature = (links, questions, question_offsets, top, *, unit_vectors=None, sentence_vectors=None, question_vectors=None, exact=false, form="second", lengths=None, threads=0, report=None))]
+#[pyo3(signature = (links, questions, question_offsets, top, *, unit_vectors=None, sentence_vectors=None, question_vectors=None, exact=false, form="second", lengths=None, numbers=None, threads=0, report=None))]
 #[allow(clippy::too_many_arguments)]
 fn walk_rank<'py>(
     py: Python<'py>,
@@ -178,6 +178,7 @@ fn walk_rank<'py>(
     exact: bool,
     form: &str,
     lengths: Option<PyReadonlyArray1<'py, f64>>,
+    numbers: Option<Vec<(String, f64)>>,
     threads: usize,
     report: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Ranked<'py>> {
@@ -196,6 +197,13 @@ fn walk_rank<'py>(
         _ => return Err(wrong("give vectors of units, sentences and questions, or none of them")),
     };
     let options = if exact { Options::exact() } else { Options::default() };
+    if numbers.is_some() && form == Form::First {
+        return Err(wrong("numbers are those of the walk's second form"));
+    }
+    let mut plan = walk2::Plan::new(exact);
+    for (name, value) in numbers.unwrap_or_default() {
+        plan.set(&name, value).map_err(to_python)?;
+    }
     let rows = long(py, report, |progress| {
         let view = view(&slices)?;
         let questions = Strings::new(questions.0, questions.1)?;
@@ -222,7 +230,7 @@ fn walk_rank<'py>(
             match form {
                 Form::First => walk::rank(&view, dense, question, top, options, &mut own.0, progress),
                 Form::Second => {
-                    walk2::rank(&view, lengths, dense, question, top, options, &mut own.1, progress)
+                    walk2::rank(&view, lengths, dense, question, top, &plan, &mut own.1, progress)
                 }
             }
         })

@@ -27,6 +27,8 @@ pub struct Matches {
     /// One bit for each unit; and by word of bits, how many units came before it.
     bits: Vec<u64>,
     before: Vec<u32>,
+    /// By word of bits: the greatest score.
+    most: Vec<f64>,
     units: Vec<u32>,
     scores: Vec<f64>,
     window: Vec<f64>,
@@ -42,11 +44,12 @@ impl Matches {
         shares: Option<&[f64]>,
         progress: &Progress,
     ) -> Result<()> {
-        let Self { bits, before, units, scores, window } = self;
+        let Self { bits, before, most, units, scores, window } = self;
         let n = links.units();
         bits.clear();
         bits.resize(n.div_ceil(64), 0);
         before.clear();
+        most.clear();
         units.clear();
         scores.clear();
         window.resize(WINDOW, 0.0);
@@ -85,13 +88,16 @@ impl Matches {
             }
             for (word, &set) in own.iter().enumerate() {
                 before.push(units.len() as u32);
-                let mut set = set;
+                let (mut set, mut best) = (set, 0.0f64);
                 while set != 0 {
                     let at = 64 * word + set.trailing_zeros() as usize;
                     set &= set - 1;
                     units.push((start + at) as u32);
-                    scores.push(std::mem::take(&mut sums[at]));
+                    let score = std::mem::take(&mut sums[at]);
+                    best = best.max(score);
+                    scores.push(score);
                 }
+                most.push(best);
             }
         }
         Ok(())
@@ -105,6 +111,21 @@ impl Matches {
     /// Their scores.
     pub fn scores(&self) -> &[f64] {
         &self.scores
+    }
+
+    /// Units that match in groups of neighbours, with their scores; first the greatest of these.
+    pub fn groups(&self) -> impl Iterator<Item = (f64, &[u32], &[f64])> {
+        let ends = self.before.iter().skip(1).copied().chain([self.units.len() as u32]);
+        self.before.iter().zip(ends).zip(&self.most).map(|((&start, end), &most)| {
+            let range = start as usize..end as usize;
+            (most, &self.units[range.clone()], &self.scores[range])
+        })
+    }
+
+    /// The greatest score of a unit's group.
+    #[inline]
+    pub fn most(&self, unit: u32) -> f64 {
+        self.most[unit as usize / 64]
     }
 
     /// The scores keyword by keyword, each unit's at its first: the order in which the walk's first form has

@@ -22,7 +22,16 @@ const PARTNERS: usize = 30;
 /// Weight of stage 1 beside the best pair.
 const STAGE1_WEIGHT: f64 = 0.1;
 /// Weights within a pair; a mention counts the same either way.
-const WORTH: Worth = Worth { cover: 9.0, cover_dense: 6.0, mentions: 3.5 * 0.6, mentioned: 3.5 * 0.6 };
+const WORTH: Worth = Worth {
+    cover: 9.0,
+    cover_dense: 6.0,
+    link: 3.5,
+    keyword: 0.7,
+    name: 0.3,
+    least: 0.0,
+    mentions: 3.5 * 0.6,
+    mentioned: 3.5 * 0.6,
+};
 /// Subtracted from the score of units that are not candidates.
 pub(crate) const OUTSIDE_POOL: f64 = 1e4;
 const ANCHORS: usize = 4;

@@ -26,6 +26,18 @@ pub(crate) struct Rows<'a> {
     pub of_unit: CsrView<'a>,
     pub of_sentence: CsrView<'a>,
     pub idf: &'a [f64],
+    /// What is less rare than this (idf / ln n) joins nothing.
+    pub least: f64,
+}
+
+/// Where a thing is found.
+enum Place {
+    /// Among the things.
+    At(usize),
+    /// In the question.
+    Asked(usize),
+    /// Nowhere: it is too common to count.
+    Common,
 }
 
 /// A thing that sentences of the candidate and of a block have, and its weight.
@@ -85,8 +97,8 @@ pub(crate) struct Bridges {
 }
 
 impl Bridges {
-    /// No partners, and what the question names.
-    pub fn begin_question(&mut self, rows: &Rows<'_>, asked: &[u32]) {
+    /// No partners, and what the question names; of `count` things.
+    pub fn begin_question(&mut self, count: usize, asked: &[u32]) {
         let Self { slot, used, things, of_block, ends, touched, candidate } = self;
         used.drain(..).for_each(|x| slot[x as usize] = 0);
         things.clear();
@@ -94,8 +106,8 @@ impl Bridges {
         ends.clear();
         touched.clear();
         *candidate = 0;
-        if slot.len() < rows.idf.len() {
-            slot.resize(rows.idf.len(), 0);
+        if slot.len() < count {
+            slot.resize(count, 0);
         }
         for (k, &x) in asked.iter().enumerate() {
             slot[x as usize] = ASKED | k as u32;
@@ -118,10 +130,13 @@ impl Bridges {
         let Self { slot, used, things, of_block, ends, touched, .. } = self;
         touched.drain(..).for_each(|p| things[p as usize].own = 0);
         let log = (links.units().max(2) as f64).ln();
-        let mut place = |x: u32, things: &mut Vec<Thing>| -> std::result::Result<usize, usize> {
+        let mut place = |x: u32, things: &mut Vec<Thing>| {
             let known = &mut slot[x as usize];
             if *known == 0 {
                 let rarity = rows.idf[x as usize] / log;
+                if rarity < rows.least {
+                    return Place::Common;
+                }
                 let square = rarity * rarity;
                 let weight = (square * square) * (square * square);
                 things.push(Thing { weight, ..Thing::default() });
@@ -129,15 +144,16 @@ impl Bridges {
                 *known = things.len() as u32;
             }
             match *known < ASKED {
-                true => Ok(*known as usize - 1),
-                false => Err((*known - ASKED) as usize),
+                true => Place::At(*known as usize - 1),
+                false => Place::Asked((*known - ASKED) as usize),
             }
         };
         for (i, &unit) in partners.iter().enumerate() {
             for (at, &x) in rows.of_unit.row(unit as usize).iter().enumerate() {
                 match place(x, things) {
-                    Ok(p) => things[p].units |= 1 << (lane + i),
-                    Err(k) => asked(Asked::Unit { lane: lane + i, k, at }),
+                    Place::At(p) => things[p].units |= 1 << (lane + i),
+                    Place::Asked(k) => asked(Asked::Unit { lane: lane + i, k, at }),
+                    Place::Common => (),
                 }
             }
         }
@@ -151,8 +167,9 @@ impl Bridges {
             for k in 0..block.count {
                 for &x in rows.of_sentence.row(sentences.start + before + k) {
                     match place(x, things) {
-                        Ok(p) => mark(things, touched, p, k),
-                        Err(asked_k) => asked(Asked::Sentence { sentence: block.first + k, k: asked_k }),
+                        Place::At(p) => mark(things, touched, p, k),
+                        Place::Asked(of) => asked(Asked::Sentence { sentence: block.first + k, k: of }),
+                        Place::Common => (),
                     }
                 }
             }
@@ -237,6 +254,13 @@ impl Bridges {
         out.sort_unstable_by_key(|shared| std::cmp::Reverse(shared.turn));
         sum
     }
+}
+
+/// The candidate's sentences that share anything with a block, and that block's, as bits.
+#[inline]
+pub(crate) fn meeting(keywords: &[Shared], names: &[Shared]) -> (u64, u64) {
+    let all = keywords.iter().chain(names);
+    all.fold((0, 0), |(own, other), s| (own | s.own, other | s.other))
 }
 
 /// The weights of all that sentence `own` of the candidate shares with sentence `other` of a block.

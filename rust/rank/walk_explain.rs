@@ -14,10 +14,8 @@ use crate::rank::walk_trace::{Pair, Trace};
 use crate::sparse::CsrView;
 use std::cmp::Ordering;
 
-/// Bridges that are given of a pair, at most.
-const BRIDGES: usize = 3;
-/// What a third unit covers beyond the two (walk2/chains.rs).
-const COVER: f64 = 5.0;
+/// Bridges that are given of a pair, at most: more than anybody reads, so that the rest can be counted.
+const BRIDGES: usize = 32;
 
 /// What joins two units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -103,13 +101,14 @@ pub fn explain(
         pairs.at_most(unit);
         let partner = best_partner(&mut pairs, unit, &trace.partners);
         let chain = best_chain(&mut pairs, unit, trace);
-        let step = |other, worth| Step { unit: other, worth, bridges: bridges(links, question, unit, other) };
+        let between = |unit, other| bridges(links, question, unit, other, worth.least);
+        let step = |other, worth| Step { unit: other, worth, bridges: between(unit, other) };
         reasons.push(Reason {
             partner: partner.map(|(other, worth)| step(other, worth)),
             chain: chain.map(|(near, far, worth)| Chain {
                 near: step(near, worth),
                 far,
-                between: bridges(links, question, near, far),
+                between: between(near, far),
             }),
         });
     }
@@ -138,11 +137,11 @@ fn best_chain(pairs: &mut Pairs<'_>, unit: u32, trace: &Trace) -> Option<(u32, u
     let shares = pairs.shares();
     let mut best: Option<(u32, u32, f64)> = None;
     for pair in trace.pairs.iter().filter(|pair| !pair.units.contains(&unit)) {
-        let base = COVER * beyond(&own, pair, &shares) - pair.loss;
+        let base = trace.chain_cover * beyond(&own, pair, &shares) - pair.loss;
         for (k, partner) in pair.units.into_iter().enumerate() {
             let Some(i) = trace.partners.iter().position(|&p| p == partner) else { continue };
             pairs.at_most(unit);
-            let link = pairs.linked(unit, i);
+            let link = pairs.linked(unit, i, f64::NEG_INFINITY);
             if link > 0.0 && best.is_none_or(|(_, _, most)| base + link > most) {
                 best = Some((partner, pair.units[1 - k], base + link));
             }
@@ -157,8 +156,8 @@ fn beyond(own: &[f64], pair: &Pair, shares: &[f64]) -> f64 {
 }
 
 /// Things that both units have and the question does not name: subjects that one mentions, names, keywords.
-/// What is part of a longer one is not given again.
-pub fn bridges(links: &LinksView<'_>, question: &Question, unit: u32, other: u32) -> Vec<Bridge> {
+/// What is part of a longer one is not given again. Keywords less rare than `least` join nothing.
+pub fn bridges(links: &LinksView<'_>, question: &Question, unit: u32, other: u32, least: f64) -> Vec<Bridge> {
     let log = (links.units().max(2) as f64).ln();
     let mut found = Vec::new();
     for (kind, by, of) in [(Kind::Mentions, unit, other), (Kind::Mentioned, other, unit)] {
@@ -177,7 +176,9 @@ pub fn bridges(links: &LinksView<'_>, question: &Question, unit: u32, other: u32
     for id in common(&links.unit_keywords, unit, other, &question.keywords) {
         let (text, rarity) = (links.keywords.get(id).to_owned(), links.keyword_idf[id] / log);
         let units = links.keyword_units.row(id).len() as u32;
-        found.push(Bridge { kind: Kind::Keyword, text, units, rarity });
+        if rarity >= least {
+            found.push(Bridge { kind: Kind::Keyword, text, units, rarity });
+        }
     }
     // Subjects, names, keywords; of each the rarest first, of equally rare ones the longest.
     found.sort_by(|a, b| {
@@ -210,8 +211,7 @@ fn common(rows: &CsrView<'_>, a: u32, b: u32, but: &[u32]) -> Vec<usize> {
 mod tests {
     use super::*;
     use crate::graph::links::{view, Links, Texts};
-    use crate::rank::walk::Options;
-    use crate::rank::walk2;
+    use crate::rank::walk2::{self, Plan};
     use crate::text::strings::StringsBuf;
 
     const QUESTION: &str = "In which region lies the town where the maker of the film Blue Engine was born?";
@@ -238,7 +238,7 @@ mod tests {
         question.read(&links, QUESTION);
         let mut scratch = walk2::Scratch::default();
         let rank = |scratch: &mut walk2::Scratch| {
-            walk2::rank(&links, None, None, QUESTION, 3, Options::default(), scratch, &Progress::none())
+            walk2::rank(&links, None, None, QUESTION, 3, &Plan::new(false), scratch, &Progress::none())
                 .unwrap()
         };
         let plain = rank(&mut scratch);

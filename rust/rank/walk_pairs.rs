@@ -8,7 +8,7 @@ use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
 use crate::rank::question::Question;
 use crate::rank::walk::{dot, Dense};
-use crate::rank::walk_bridges::{between, in_one_pair, Shared, BLOCK};
+use crate::rank::walk_bridges::{between, in_one_pair, meeting, Shared, BLOCK};
 use crate::rank::walk_partners::{saturation, PairScratch, Partners, Worth};
 use crate::rank::walk_worth::{explained, link, link_bound};
 
@@ -63,7 +63,7 @@ impl<'a> Pairs<'a> {
         scratch: &'a mut PairScratch,
     ) -> Self {
         let cover = if dense.is_some() { worth.cover_dense } else { worth.cover };
-        let partners = Partners::new(links, question, cover, scratch);
+        let partners = Partners::new(links, question, cover, worth.least, scratch);
         let now = Candidate {
             keywords: [0.0; LANES],
             names: [0.0; LANES],
@@ -159,10 +159,9 @@ impl<'a> Pairs<'a> {
     fn begin(&mut self, unit: u32) {
         let Self { links, dense, partners, scratch, worth, now, bonus, .. } = self;
         let width = partners.ids.len();
-        now.keywords.fill(0.0);
-        now.names.fill(0.0);
-        now.more_keywords.fill(0.0);
-        now.more_names.fill(0.0);
+        for sums in [&mut now.keywords, &mut now.names, &mut now.more_keywords, &mut now.more_names] {
+            sums[..width].fill(0.0);
+        }
         now.own.fill(0.0);
         let row = links.unit_keywords.row(unit as usize);
         scratch.keywords.begin(row, &mut now.keywords, &mut now.more_keywords, |k, at| {
@@ -173,7 +172,7 @@ impl<'a> Pairs<'a> {
         let row = links.unit_names.row(unit as usize);
         scratch.names.begin(row, &mut now.names, &mut now.more_names, |_, _| ());
         scratch.mentions.of(links, unit, worth.mentions, worth.mentioned, &mut now.mention);
-        now.plain = partners.alone;
+        now.plain[..width].copy_from_slice(&partners.alone[..width]);
         for ((&x, row), &w) in now.own.iter().zip(&partners.saturated).zip(&partners.cover.weights) {
             if x > 0.0 {
                 for (sum, &y) in now.plain[..width].iter_mut().zip(row) {
@@ -212,7 +211,11 @@ impl<'a> Pairs<'a> {
         let mut bounds = [f64::NEG_INFINITY; LANES];
         for i in among {
             let partner = partners.ids[i];
-            let linked = link_bound(now.keywords[i] + now.more_keywords[i], now.names[i] + now.more_names[i]);
+            let linked = link_bound(
+                &self.worth,
+                now.keywords[i] + now.more_keywords[i],
+                now.names[i] + now.more_names[i],
+            );
             let covered = match now.taken.is_empty() || partners.blocks_of(i).is_empty() {
                 true => 0.0,
                 false => partners.cover.of(now.every | partners.unit_unions[i]) + self.explained_at_most,
@@ -232,49 +235,55 @@ impl<'a> Pairs<'a> {
         if self.partners.ids[i] == unit {
             return 0.0;
         }
-        link_bound(now.keywords[i] + now.more_keywords[i], now.names[i] + now.more_names[i])
+        link_bound(&self.worth, now.keywords[i] + now.more_keywords[i], now.names[i] + now.more_names[i])
             + (1.0 - SENTENCE_SHARE) * now.mention[i]
             + 1e-12
     }
 
     /// How strongly the present candidate, `unit`, is linked to partner i, whatever the two cover: units,
-    /// best sentences and mentions. Not at all to itself.
-    pub fn linked(&mut self, unit: u32, i: usize) -> f64 {
+    /// best sentences and mentions. Not at all to itself. What is not above `floor` may come out as less.
+    pub fn linked(&mut self, unit: u32, i: usize, floor: f64) -> f64 {
         if self.partners.ids[i] == unit {
             return 0.0;
         }
-        let mut best = 0.0f64;
+        let Self { now, worth, .. } = &*self;
+        let whole = (1.0 - SENTENCE_SHARE) * (link(worth, now.keywords[i], now.names[i]) + now.mention[i]);
+        // What a pair of sentences must be worth, a little less than that for the rounding.
+        let least = ((floor - whole) / SENTENCE_SHARE - 1e-9).max(0.0);
+        let mut best = least;
         let chunks = self.chunks(unit);
         let single = chunks.len() == 1;
         for taken in chunks {
             if !single {
                 self.take(taken);
             }
-            let Self { partners, scratch, now, .. } = &mut *self;
+            let Self { partners, scratch, now, worth, .. } = &mut *self;
             for b in partners.blocks_of(i) {
                 let keywords = scratch.keywords.shared(b, &mut now.shared_keywords);
                 let names = scratch.names.shared(b, &mut now.shared_names);
-                if link_bound(keywords, names) <= best {
+                if link_bound(worth, keywords, names) <= best {
                     continue;
                 }
                 if let Some((k, m)) = in_one_pair(&now.shared_keywords, &now.shared_names) {
-                    best = best.max(link(k, m));
+                    best = best.max(link(worth, k, m));
                     continue;
                 }
-                for x in 0..now.taken.len() {
-                    for y in 0..partners.blocks[b].count {
+                let (own, other) = meeting(&now.shared_keywords, &now.shared_names);
+                for x in bits(own) {
+                    for y in bits(other) {
                         let k = between(&now.shared_keywords, x, y);
                         let m = between(&now.shared_names, x, y);
-                        if link_bound(k, m) > best {
-                            best = best.max(link(k, m));
+                        if link_bound(worth, k, m) > best {
+                            best = best.max(link(worth, k, m));
                         }
                     }
                 }
             }
         }
-        let Self { now, .. } = self;
-        (1.0 - SENTENCE_SHARE) * (link(now.keywords[i], now.names[i]) + now.mention[i])
-            + SENTENCE_SHARE * best
+        if best == least && least > 0.0 {
+            return f64::NEG_INFINITY;
+        }
+        whole + SENTENCE_SHARE * best
     }
 
     /// What the present candidate has of each of the question's keywords that count, 0 to 1: as a unit and
@@ -306,14 +315,14 @@ impl<'a> Pairs<'a> {
 
     /// The greater of `best` and the pair with partner i, by the sentences taken.
     fn closely(&mut self, i: usize, mut best: f64) -> f64 {
-        let Self { dense, partners, scratch, now, explained_at_most, .. } = self;
-        let base = (1.0 - SENTENCE_SHARE) * (now.plain[i] + link(now.keywords[i], now.names[i]));
+        let Self { dense, partners, scratch, now, explained_at_most, worth, .. } = self;
+        let base = (1.0 - SENTENCE_SHARE) * (now.plain[i] + link(worth, now.keywords[i], now.names[i]));
         best = best.max(base);
         for b in partners.blocks_of(i) {
             let block = &partners.blocks[b];
             let keywords = scratch.keywords.shared(b, &mut now.shared_keywords);
             let names = scratch.names.shared(b, &mut now.shared_names);
-            let most = link_bound(keywords, names) + *explained_at_most + 1e-12;
+            let most = link_bound(worth, keywords, names) + *explained_at_most + 1e-12;
             for (x, sentence) in now.taken.clone().enumerate() {
                 let set = now.sets[x];
                 if base + SENTENCE_SHARE * (partners.cover.of(set | partners.unions[b]) + most) <= best {
@@ -332,14 +341,23 @@ impl<'a> Pairs<'a> {
                         let both = dot(d.sentence(sentence), d.sentence(other));
                         value += DENSE_WEIGHT * explained(near, partners.sentence_near[y], both);
                     }
-                    if base + SENTENCE_SHARE * (value + link_bound(k, m)) > best {
-                        best = best.max(base + SENTENCE_SHARE * (value + link(k, m)));
+                    if base + SENTENCE_SHARE * (value + link_bound(worth, k, m)) > best {
+                        best = best.max(base + SENTENCE_SHARE * (value + link(worth, k, m)));
                     }
                 }
             }
         }
         best
     }
+}
+
+/// The places of the bits of a set, ascending.
+fn bits(mut set: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let at = (set != 0).then(|| set.trailing_zeros() as usize);
+        set &= set.wrapping_sub(1);
+        at
+    })
 }
 
 fn half(saturation: f64, set: u64, bit: usize) -> f64 {

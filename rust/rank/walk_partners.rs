@@ -14,6 +14,12 @@ pub(crate) struct Worth {
     /// Of the question's keywords, without and with vectors.
     pub cover: f64,
     pub cover_dense: f64,
+    /// A link, and in it the rarest keyword and the rarest name that both have.
+    pub link: f64,
+    pub keyword: f64,
+    pub name: f64,
+    /// Keywords that are less rare than this (idf / ln n) join nothing.
+    pub least: f64,
     /// The candidate mentions the partner's subject.
     pub mentions: f64,
     /// The partner mentions the candidate's subject.
@@ -37,6 +43,8 @@ pub(crate) struct Partners {
     /// The sentences of all partners.
     pub sentences: Vec<u32>,
     pub cover: Cover,
+    /// Keywords less rare than this join nothing.
+    least: f64,
     /// By the question's keyword: its saturation in each partner.
     pub saturated: Vec<[f64; LANES]>,
     /// What each partner covers of the question on its own.
@@ -55,11 +63,12 @@ impl Partners {
         links: &LinksView<'_>,
         question: &Question,
         cover_weight: f64,
+        least: f64,
         scratch: &mut PairScratch,
     ) -> Self {
         let PairScratch { keywords, names, mentions } = scratch;
-        keywords.begin_question(&keyword_rows(links), &question.keywords);
-        names.begin_question(&name_rows(links), &question.names);
+        keywords.begin_question(links.keywords.len(), &question.keywords);
+        names.begin_question(links.names.len(), &question.names);
         mentions.begin_question();
         let cover = Cover::new(links, question, cover_weight);
         let saturated = vec![[0f64; LANES]; cover.weights.len()];
@@ -69,6 +78,7 @@ impl Partners {
             block_ends: Vec::new(),
             sentences: Vec::new(),
             cover,
+            least,
             saturated,
             alone: [0.0; LANES],
             sets: Vec::new(),
@@ -100,10 +110,10 @@ impl Partners {
             self.block_ends.push(self.blocks.len());
         }
         self.sets.resize(self.sentences.len(), 0);
-        let Self { blocks, cover, saturated, alone, sets, unit_unions, unions, .. } = self;
+        let Self { blocks, least, cover, saturated, alone, sets, unit_unions, unions, .. } = self;
         let blocks = &blocks[first_block..];
         let PairScratch { keywords, names, mentions } = scratch;
-        keywords.extend(links, &keyword_rows(links), lane, more, blocks, |asked| match asked {
+        keywords.extend(links, &keyword_rows(links, *least), lane, more, blocks, |asked| match asked {
             Asked::Unit { lane: at_lane, k, at } => {
                 if let Some(bit) = cover.bits[k] {
                     saturated[usize::from(bit)][at_lane] = saturation(links, more[at_lane - lane], at);
@@ -149,11 +159,11 @@ pub(crate) fn asked_keywords<'a>(
     row.iter().enumerate().filter_map(|(at, x)| asked.binary_search(x).ok().map(|k| (k, at)))
 }
 
-fn keyword_rows<'a>(links: &LinksView<'a>) -> Rows<'a> {
+fn keyword_rows<'a>(links: &LinksView<'a>, least: f64) -> Rows<'a> {
     let (of_unit, of_sentence) = (links.unit_keywords, links.sentence_keywords);
-    Rows { of_unit, of_sentence, idf: links.keyword_idf }
+    Rows { of_unit, of_sentence, idf: links.keyword_idf, least }
 }
 
 fn name_rows<'a>(links: &LinksView<'a>) -> Rows<'a> {
-    Rows { of_unit: links.unit_names, of_sentence: links.sentence_names, idf: links.name_idf }
+    Rows { of_unit: links.unit_names, of_sentence: links.sentence_names, idf: links.name_idf, least: 0.0 }
 }

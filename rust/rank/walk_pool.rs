@@ -27,12 +27,11 @@ struct Standard {
 
 impl Standard {
     /// Of `values` and `rest` more that all equal `other`.
-    fn of(values: &[f64], rest: usize, other: f64) -> Self {
+    fn of(values: &[f64], rest: usize, other: f64, sums: Sums) -> Self {
         let count = (values.len() + rest) as f64;
-        let sum = values.iter().fold(other * rest as f64, |sum, x| sum + x);
-        let mean = sum / count.max(1.0);
+        let mean = sums.of(other * rest as f64, values, |x| x) / count.max(1.0);
         let start = (other - mean) * (other - mean) * rest as f64;
-        let square = values.iter().fold(start, |sum, x| sum + (x - mean) * (x - mean));
+        let square = sums.of(start, values, |x| (x - mean) * (x - mean));
         Self { mean, deviation: (square / count.max(1.0)).sqrt() }
     }
 
@@ -52,6 +51,30 @@ impl Standard {
         } else {
             0.0
         }
+    }
+}
+
+/// In which order sums run: it decides their last bit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sums {
+    /// One after the other, matches keyword by keyword: the walk's first form, whose scores stay what they were.
+    InOrder,
+    /// In eight lanes, matches by unit.
+    InLanes,
+}
+
+impl Sums {
+    fn of(self, start: f64, values: &[f64], of: impl Fn(f64) -> f64) -> f64 {
+        if self == Self::InOrder {
+            return values.iter().fold(start, |sum, &x| sum + of(x));
+        }
+        let mut lanes = [0.0; 8];
+        let chunks = values.chunks_exact(8);
+        let rest: f64 = chunks.remainder().iter().map(|&x| of(x)).sum();
+        for chunk in chunks {
+            lanes.iter_mut().zip(chunk).for_each(|(lane, &x)| *lane += of(x));
+        }
+        start + lanes.iter().sum::<f64>() + rest
     }
 }
 
@@ -78,7 +101,7 @@ pub(crate) fn pool(
     scratch: &mut PoolScratch,
     progress: &Progress,
 ) -> Result<Vec<Scored>> {
-    Ok(reach(links, dense, question, Matched::Keywords, options, scratch, progress)?.best(want))
+    Ok(reach(links, dense, question, None, Sums::InOrder, options, scratch, progress)?.best(want))
 }
 
 /// T of every unit, as far as the walk reached it.
@@ -95,43 +118,33 @@ pub(crate) struct Reach<'s> {
     logs: Vec<f64>,
 }
 
-/// What BM25 counts, and how its scores are summed.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Matched<'a> {
-    /// All, keyword by keyword, as the walk's first form does.
-    Keywords,
-    /// All.
-    Units,
-    /// Of each of the question's keywords a share.
-    Shares(&'a [f64]),
-}
-
-/// Walks from the units that match the question best.
+/// Walks from the units that match the question best; of each of its keywords a share counts, or all.
+#[allow(clippy::too_many_arguments)] // what is walked over, from where, and how
 pub(crate) fn reach<'s>(
     links: &LinksView<'_>,
     dense: Option<&Dense<'_>>,
     question: &Question,
-    from: Matched<'_>,
+    shares: Option<&[f64]>,
+    sums: Sums,
     options: Options,
     scratch: &'s mut PoolScratch,
     progress: &Progress,
 ) -> Result<Reach<'s>> {
     let n = links.units();
     let PoolScratch { matches: words, arrived, nodes, direct, mass, heads } = scratch;
-    let shares = if let Matched::Shares(shares) = from { Some(shares) } else { None };
     words.find(links, &question.keywords, shares, progress)?;
     let rest = n - words.scores().len();
-    let standard = match from {
-        Matched::Keywords => Standard::of(&words.by_keyword(links, &question.keywords), rest, 0.0),
-        _ => Standard::of(words.scores(), rest, 0.0),
+    let standard = match sums {
+        Sums::InOrder => Standard::of(&words.by_keyword(links, &question.keywords), rest, 0.0, sums),
+        Sums::InLanes => Standard::of(words.scores(), rest, 0.0, sums),
     };
     if let Some(dense) = dense {
         similarities(dense, direct, progress)?;
-        let dense = Standard::of(direct, 0, 0.0);
+        let dense = Standard::of(direct, 0, 0.0, sums);
         for (u, x) in direct.iter_mut().enumerate() {
             *x = dense.z(*x) + standard.z(words.get(u as u32));
         }
-        let both = Standard::of(direct, 0, 0.0);
+        let both = Standard::of(direct, 0, 0.0, sums);
         direct.iter_mut().for_each(|x| *x = both.z(*x));
     }
     let direct = dense.map(|_| direct.as_slice());
@@ -162,7 +175,7 @@ pub(crate) fn reach<'s>(
     let reached = arrived.touched();
     let logs: Vec<f64> = reached.iter().map(|&u| (arrived.get(u) + TINY).ln()).collect();
     let rest = if options.exact { n - reached.len() } else { 0 };
-    let spread = Standard::of(&logs, rest, TINY.ln());
+    let spread = Standard::of(&logs, rest, TINY.ln(), sums);
     Ok(Reach { n, every, words, direct, standard, arrived, spread, logs })
 }
 
@@ -181,7 +194,11 @@ impl Reach<'_> {
     pub fn best(&self, want: usize) -> Vec<Scored> {
         let mut best = Leaders::new(want);
         for (&id, &log) in self.arrived.touched().iter().zip(&self.logs) {
-            best.push(Scored { id, score: self.f(id) + WALK_WEIGHT * self.spread.z(log) });
+            let plus = WALK_WEIGHT * self.spread.z(log);
+            // Most fall by the best match of their neighbours, which is read sooner than their own.
+            if self.direct.is_some() || self.standard.z(self.words.most(id)) + plus >= best.floor() {
+                best.push(Scored { id, score: self.f(id) + plus });
+            }
         }
         self.push_others(&mut best, WALK_WEIGHT * self.spread.z(TINY.ln()), true);
         best.finish()
@@ -197,10 +214,15 @@ impl Reach<'_> {
             return;
         }
         let mut least = self.standard.least(leaders.floor() - plus);
-        for (&id, &x) in self.words.units().iter().zip(self.words.scores()) {
-            let score = || self.standard.z(x) + plus;
-            if x >= least && !left_out(id) && leaders.push(Scored { id, score: score() }) {
-                least = self.standard.least(leaders.floor() - plus);
+        for (most, units, scores) in self.words.groups() {
+            if most < least {
+                continue;
+            }
+            for (&id, &x) in units.iter().zip(scores) {
+                let score = || self.standard.z(x) + plus;
+                if x >= least && !left_out(id) && leaders.push(Scored { id, score: score() }) {
+                    least = self.standard.least(leaders.floor() - plus);
+                }
             }
         }
     }

@@ -20,6 +20,8 @@ pub struct Trace {
     pub(crate) bonus: Vec<f64>,
     pub(crate) worth: Option<Worth>,
     pub(crate) pairs: Vec<Pair>,
+    /// What a third unit covers beyond a pair counts so much.
+    pub(crate) chain_cover: f64,
 }
 
 impl Trace {

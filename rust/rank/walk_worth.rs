@@ -1,8 +1,7 @@
 //! The numbers of which a pair's worth is made.
 
-const LINK_WEIGHT: f64 = 3.5;
-const LINK_NAME: f64 = 0.3;
-const LINK_KEYWORD: f64 = 0.7;
+use crate::rank::walk_partners::Worth;
+
 const MAX_COSINE: f64 = 0.98;
 
 /// x^(1/8).
@@ -22,14 +21,14 @@ fn root_bound(x: f64) -> f64 {
 
 /// What it is worth that two share keywords and names: sums of (idf / ln n)^8 of each.
 #[inline]
-pub(crate) fn link(keywords: f64, names: f64) -> f64 {
-    LINK_WEIGHT * (LINK_KEYWORD * root(keywords) + LINK_NAME * root(names))
+pub(crate) fn link(worth: &Worth, keywords: f64, names: f64) -> f64 {
+    worth.link * (worth.keyword * root(keywords) + worth.name * root(names))
 }
 
 /// At least that.
 #[inline]
-pub(crate) fn link_bound(keywords: f64, names: f64) -> f64 {
-    LINK_WEIGHT * (LINK_KEYWORD * root_bound(keywords) + LINK_NAME * root_bound(names))
+pub(crate) fn link_bound(worth: &Worth, keywords: f64, names: f64) -> f64 {
+    worth.link * (worth.keyword * root_bound(keywords) + worth.name * root_bound(names))
 }
 
 /// Length of the projection of the question on the plane of two vectors: a, b their similarities to
@@ -56,7 +55,17 @@ mod tests {
 
     #[test]
     fn nothing_shared_is_worth_nothing() {
-        assert_eq!(link(0.0, 0.0), 0.0);
+        let worth = Worth {
+            cover: 9.0,
+            cover_dense: 6.0,
+            link: 1.0,
+            keyword: 2.45,
+            name: 1.05,
+            least: 0.0,
+            mentions: 2.0,
+            mentioned: 3.0,
+        };
+        assert_eq!(link(&worth, 0.0, 0.0), 0.0);
         assert!(root_bound(0.0) < 1e-37);
         assert!((explained(0.6, 0.8, 0.0) - 1.0).abs() < 1e-12);
         assert!(explained(1.0, 1.0, 1.0).is_finite());

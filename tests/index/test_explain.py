@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from ketrag_fast import Document, Index, Settings, _core
-from ketrag_fast.explain import as_written
+from ketrag_fast.explain import as_written, joined
 from ketrag_fast.querying.recipes import request_of
 from ketrag_fast.reference import walk_explain as oracle
 from ketrag_fast.reference.walk import Arrays, WalkQuestion, vocabulary
+from ketrag_fast.reference.walk2 import PRODUCT
 from ketrag_fast.types import Passage
 
 POLAR = Path(__file__).parents[2] / "examples" / "polar"
@@ -71,6 +72,7 @@ def reasons(passage: Passage, kind: str) -> list[dict[str, object]]:
 @pytest.mark.parametrize("form", ["first", "second"])
 def test_partners_and_bridges_are_the_oracle_s(few: Path, form: str) -> None:
     partners = chains = 0
+    least = PRODUCT.least_rarity if form == "second" else 0.0
     with Index.open(few, settings=Settings(walk=form)) as index:
         links, searcher = dict(index.arrays()["links"]), index._opened.searcher
         request = request_of(Settings(walk=form), "walk", [100])
@@ -88,7 +90,7 @@ def test_partners_and_bridges_are_the_oracle_s(few: Path, form: str) -> None:
                     continue
                 assert near is not None
                 assert near[0] != unit
-                _same(near[2], oracle.bridges(links, known, unit, near[0]))
+                _same(near[2], oracle.bridges(links, known, unit, near[0], least))
                 partners += 1
                 if form == "second":
                     worths = oracle.worths(links, known, unit, everything)
@@ -99,8 +101,8 @@ def test_partners_and_bridges_are_the_oracle_s(few: Path, form: str) -> None:
                 if triple is not None:
                     step, far, between = triple
                     assert len({unit, step[0], far}) == 3
-                    _same(step[2], oracle.bridges(links, known, unit, step[0]))
-                    _same(between, oracle.bridges(links, known, step[0], far))
+                    _same(step[2], oracle.bridges(links, known, unit, step[0], least))
+                    _same(between, oracle.bridges(links, known, step[0], far, least))
                     chains += 1
     assert partners > 100
     assert (chains > 0) == (form == "second")
@@ -166,6 +168,17 @@ def test_many_questions_are_explained_each_by_itself(chain: Path) -> None:
         one = [index.retrieve(q, mode="walk", budget=90, explain=True) for q in (FILM, "Who is Ada Lorne?")]
         many = index.retrieve_many([FILM, "Who is Ada Lorne?"], mode="walk", budget=90, explain=True)
         assert [[p.why for p in c.passages] for c in one] == [[p.why for p in c.passages] for c in many]
+
+
+def test_a_sentence_names_two_bridges_and_counts_the_others() -> None:
+    passage = Passage(**{**dict.fromkeys(Passage.__dataclass_fields__), "title": "A", "text": "x"})  # type: ignore[arg-type]
+    place = {"unit": 1, "document": "B", "title": "B", "start": 0, "rank": 2}
+    for count in (1, 2, 3, 5):
+        bridges = [("keyword", f"word{k}", 3, 0.7) for k in range(count)]
+        [entry] = joined(passage, ((1, 9.0, bridges), None), lambda _: (place, ""), 1000)
+        assert entry["sentence"].count("shares") == min(count, 2)
+        assert (f"; and {count - 2} more; not in the question" in entry["sentence"]) == (count > 2)
+        assert [len(entry["bridges"]), entry["more"]] == [min(count, 3), max(count - 3, 0)]
 
 
 def test_names_are_given_as_the_text_writes_them() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import types
@@ -55,6 +56,22 @@ def test_without_vectors_equals_the_slow_form(units: list[tuple[str, list[str]]]
         assert len(hits[0]) == 0
         return
     same(hits, oracle.walk2(links, known, lengths), 1e-7)
+
+
+def test_the_product_s_sizes_equal_the_slow_form_s() -> None:
+    rng = np.random.default_rng(7)  # no two passages are worth the same
+    words = [f"word{k}" for k in range(150)]
+    often = 1 / np.arange(1, 151)
+    some = lambda: " ".join(words[k] for k in rng.choice(150, rng.integers(4, 20), p=often / often.sum()))  # noqa: E731
+    units = [(f"{some()[:12]} {k}", [some() + ".", some() + "."]) for k in range(260)]
+    links, lengths = build(units), lengths_of(units)
+    keywords = vocabulary(links, "keywords")
+    for question in ("word9 word20 word31", "word2 word77 word140 word5"):
+        known = WalkQuestion([k for k, word in enumerate(keywords) if word in question.split()], [], [])
+        for sizes in (oracle.PRODUCT, oracle.Sizes(pool=20, partners=7, rest_pool=12, seeds=3, step_pool=0)):
+            found, values = oracle.walk2(links, known, lengths, sizes=sizes)
+            hits = second(links, question, exact=True, lengths=lengths, numbers=dataclasses.asdict(sizes))
+            same(hits, (found, values), 1e-7)
 
 
 @settings(max_examples=40, deadline=None)
@@ -191,6 +208,20 @@ def test_bad_arguments_are_refused() -> None:
             second(links, "Ada", lengths=lengths)
     with pytest.raises(InputError, match="third"):
         kernel.walk(links, ["Ada"], 5, form="third")  # type: ignore[arg-type]
+    for numbers in (
+        {"chains": 1.5},
+        {"pool": 0},
+        {"no such": 1},
+        {"chain": math.nan},
+        {"partners": 60},
+        {"chain": "1"},
+        [1],
+    ):
+        with pytest.raises(InputError, match=r"walk|number"):
+            second(links, "Ada", numbers=numbers)
+    with pytest.raises(InputError, match="second form"):
+        kernel.walk(links, ["Ada"], 5, form="first", numbers={"chain": 0.0})
+    assert second(links, "Ada", numbers={"pool": 1})[0].tolist()[0] == second(links, "Ada")[0].tolist()[0]
     assert kernel.walk(links, ["", "of the", "日本"], 5, form="second")[0][0].tolist() == []
     assert [len(i) for i, _ in kernel.walk(build([]), ["Ada"], 5, form="second")] == [0]
     assert len(second(links, " ".join(WORDS))[0]) == 2

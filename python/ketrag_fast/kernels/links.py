@@ -5,7 +5,7 @@ Source: this project's specification of the walk (section 2.5).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -105,6 +105,20 @@ def bm25(
     return _rows(found)
 
 
+def _numbers(numbers: Mapping[str, float] | None) -> list[tuple[str, float]] | None:
+    if numbers is None:
+        return None
+    if not isinstance(numbers, Mapping):
+        raise InputError("numbers must be a mapping of names to numbers")
+    return [(text(name, "a name in numbers"), _number(value, str(name))) for name, value in numbers.items()]
+
+
+def _number(value: object, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"number {name} must be a number, not {value!r}")
+    return float(value)
+
+
 def walk(
     links: Links,
     questions: Sequence[str],
@@ -114,6 +128,7 @@ def walk(
     exact: bool = False,
     form: Literal["first", "second"] = "second",
     lengths: F64 | None = None,
+    numbers: Mapping[str, float] | None = None,
     threads: int = 0,
     report: Report = None,
 ) -> list[Hits]:
@@ -127,8 +142,11 @@ def walk(
     numbers can be made again. `lengths` are the second's logarithms of the units' lengths in characters
     plus one; without them it takes their numbers of keywords. Its first two places are chosen by another
     sum than that of the scores; where theirs would be too low, it is the least that is above the next.
+    `numbers` replaces sizes and weights of the second form by name (rust/rank/walk2/plan.rs lists them), to
+    try others on questions of one's own.
 
-    Raises InputError on shapes that do not fit and on values that are not finite.
+    Raises InputError on numbers that do not exist, on shapes that do not fit and on values that are not
+    finite.
     """
     if vectors is not None and not isinstance(vectors, Vectors):
         raise InputError("vectors must be Vectors(units, sentences, questions)")
@@ -147,6 +165,7 @@ def walk(
             exact=flag(exact, "exact"),
             form=text(form, "form"),
             lengths=None if lengths is None else real(lengths, "lengths"),
+            numbers=_numbers(numbers),
             threads=count(threads, "threads"),
             report=callback(report),
         )

@@ -99,14 +99,14 @@ def step(links: Arrays, asked: WalkQuestion, mass: Array) -> Array:
     return arrived
 
 
-def spread(links: Arrays, asked: WalkQuestion, direct: Array) -> Array:
-    """The direct match, and the walk from the best by it."""
+def spread(links: Arrays, asked: WalkQuestion, direct: Array, steps: int = 3) -> Array:
+    """The direct match, and the walk of so many steps from the best by it."""
     best = best_first(direct)[:20]
     restart = np.zeros(len(direct))
     restart[best] = np.exp(direct[best] - direct[best[0]])
     restart /= restart.sum()
     mass = restart
-    for _ in range(3):
+    for _ in range(steps):
         mass = 0.5 * restart + 0.5 * step(links, asked, mass)
     return direct + 1.5 * z(np.log(mass + 1e-9))
 

@@ -29,9 +29,32 @@ from ketrag_fast.reference.walk import (
     z,
 )
 
-POOL, PARTNERS, SEEDS, REST_POOL, STEP_POOL, BEST_PARTNERS, REST_PARTNERS = 150, 30, 8, 50, 30, 10, 10
 CHAINS, MAX_TERMS, FIRST = 10, 64, 2
 Vectors = tuple[Array, Array, Array]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The numbers in which the product differs from the sketch; these are the sketch's."""
+
+    pool: int = 150
+    partners: int = 30
+    seeds: int = 8
+    rest_pool: int = 50
+    step_pool: int = 30
+    best_partners: int = 10
+    rest_partners: int = 10
+    rest_steps: int = 3
+    least_rarity: float = 0.0
+    """Keywords less rare than this (idf / ln n) join nothing."""
+    first_stage1: float = 0.3
+    """What the direct match weighs in the first two places."""
+
+
+SKETCH = Sizes()
+PRODUCT = Sizes(
+    pool=120, partners=24, best_partners=8, rest_partners=8, rest_steps=1, least_rarity=0.3, first_stage1=1.0
+)
 
 
 @dataclass
@@ -82,9 +105,11 @@ class Pairs:
         rows: list[int],
         columns: list[int],
         vectors: Vectors | None,
+        least: float = 0.0,
     ) -> None:
         n, idf = len(corpus.subject), corpus.idf
         worth = {name: x / float(np.log(max(n, 2))) for name, x in idf.items()}
+        worth["keywords"][worth["keywords"] < least] = 0
         for name in worth:
             worth[name][getattr(asked, name)] = 0
         # Of long questions the rarest keywords count.
@@ -155,7 +180,11 @@ def _chains(pairs: Pairs, places: list[int], stage1: Array) -> Array:
 
 
 def walk2(
-    links: Arrays, asked: WalkQuestion, lengths: Array, vectors: Vectors | None = None
+    links: Arrays,
+    asked: WalkQuestion,
+    lengths: Array,
+    vectors: Vectors | None = None,
+    sizes: Sizes = SKETCH,
 ) -> tuple[list[int], Array]:
     """Every unit, best first, and the scores of the candidates, which come first and fall.
 
@@ -169,26 +198,30 @@ def walk2(
         direct = z(z(vectors[0] @ vectors[2]) + direct)
     first = spread(links, asked, direct)
     order = [int(u) for u in best_first(first)]
-    pool, partners = order[:POOL], order[:PARTNERS]
+    pool, partners = order[: sizes.pool], order[: sizes.partners]
     named = np.array([float(s in asked.subjects) for s in corpus.subject])
 
-    pairs = Pairs(corpus, asked, pool, partners, vectors)
+    pairs = Pairs(corpus, asked, pool, partners, vectors, sizes.least_rarity)
     shown = pairs.score.max(axis=1) + 0.1 * first[pool] + 2.5 * named[pool] - 0.4 * lengths[pool]
     best = best_first(shown)
     winner, partner = pool[best[0]], partners[int(np.argmax(pairs.score[best[0]]))]
 
     covered = np.maximum(corpus.saturation[winner], corpus.saturation[partner])[asked.keywords]
-    rest = spread(links, asked, z(bm25 @ (1 - np.minimum(1, 1.5 * covered))))
-    seeds = [pool[b] for b in best[:SEEDS]]
+    rest = spread(links, asked, z(bm25 @ (1 - np.minimum(1, 1.5 * covered))), sizes.rest_steps)
+    seeds = [pool[b] for b in best[: sizes.seeds]]
     start = np.zeros(n)
     start[seeds] = 1 / len(seeds)
     stepped = 0.5 * start + 0.5 * step(links, asked, start)
     rest_order, step_order = best_first(rest), best_first(stepped)
-    rows = list(dict.fromkeys([*pool, *map(int, rest_order[:REST_POOL]), *map(int, step_order[:STEP_POOL])]))
-    new = [*(pool[b] for b in best[:BEST_PARTNERS]), *map(int, rest_order[:REST_PARTNERS])]
+    rows = list(
+        dict.fromkeys(
+            [*pool, *map(int, rest_order[: sizes.rest_pool]), *map(int, step_order[: sizes.step_pool])]
+        )
+    )
+    new = [*(pool[b] for b in best[: sizes.best_partners]), *map(int, rest_order[: sizes.rest_partners])]
     columns = list(dict.fromkeys([*partners, *new]))
 
-    pairs = Pairs(corpus, asked, rows, columns, vectors)
+    pairs = Pairs(corpus, asked, rows, columns, vectors, sizes.least_rarity)
     chain = _chains(pairs, [rows.index(c) for c in columns], first[rows])
     scores = pairs.score.max(axis=1) + 0.1 * first[rows] + 0.03 * rest[rows]
     scores += 0.16 * np.log(stepped[rows] + 1e-9) + 2.5 * named[rows]
@@ -196,7 +229,7 @@ def walk2(
     scores += (-0.4 if vectors else -0.5) * lengths[rows] + (0.5 if vectors else 0.8) * chain
     if vectors and n > 1:
         scores = move_question(corpus.first, rows, scores, vectors)
-    head = [int(at) for at in best_first(scores + 0.2 * first[rows])[:FIRST]]
+    head = [int(at) for at in best_first(scores + (sizes.first_stage1 - 0.1) * first[rows])[:FIRST]]
     places = list(dict.fromkeys([*head, *map(int, best_first(scores))]))
     ranked = [rows[at] for at in places]
     inside = set(ranked)

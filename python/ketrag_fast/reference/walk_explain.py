@@ -5,15 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from ketrag_fast.reference.walk import NONE, Arrays, WalkQuestion, rows_of, to_idf, vocabulary
-from ketrag_fast.reference.walk2 import Pairs, WalkCorpus
+from ketrag_fast.reference.walk2 import PRODUCT, Pairs, WalkCorpus
 
-BRIDGES = 3
+BRIDGES = 32
 Bridge = tuple[str, str, int, float]
 """Kind, text, how many units have it (of a subject: mention it), rarity."""
 
 
-def bridges(links: Arrays, asked: WalkQuestion, unit: int, other: int) -> list[Bridge]:
-    """Subjects that one of the two mentions, names and keywords of both, none named by the question."""
+def bridges(links: Arrays, asked: WalkQuestion, unit: int, other: int, least: float) -> list[Bridge]:
+    """Subjects that one of the two mentions, names and keywords of both, none named by the question.
+
+    Keywords less rare than `least` join nothing.
+    """
     n = len(links["unit_subject"])
     log = float(np.log(max(n, 2)))
     words = {name: vocabulary(links, name) for name in ("keywords", "names", "subjects")}
@@ -31,7 +34,7 @@ def bridges(links: Arrays, asked: WalkQuestion, unit: int, other: int) -> list[B
         (3, "keyword", "keywords", asked.keywords),
     ):
         for x in np.flatnonzero(rows[name][unit] & rows[name][other]):
-            if x not in known:
+            if x not in known and (name == "names" or idf[name][x] / log >= least):
                 found[place].append((kind, words[name][x], int(rows[name][:, x].sum()), idf[name][x] / log))
     kept: list[Bridge] = []
     for group in found:
@@ -44,5 +47,5 @@ def bridges(links: Arrays, asked: WalkQuestion, unit: int, other: int) -> list[B
 
 def worths(links: Arrays, asked: WalkQuestion, unit: int, partners: list[int]) -> list[float]:
     """The worth of the unit's pair with each partner, in the second form, without vectors."""
-    pairs = Pairs(WalkCorpus.of(links), asked, [unit], partners, None)
+    pairs = Pairs(WalkCorpus.of(links), asked, [unit], partners, None, PRODUCT.least_rarity)
     return [float(x) for x in pairs.score[0]]

@@ -1,15 +1,9 @@
 //! Chains of three: the best pairs of partners, lengthened by a candidate.
 
+use super::plan::Plan;
 use crate::rank::walk_pairs::{greatest, Pairs, LANES};
 use crate::rank::walk_trace::Pair;
 use crate::sparse::{rank_order, Scored};
-
-/// Best pairs that are lengthened.
-const CHAINS: usize = 10;
-/// What a third unit covers beyond the two.
-const COVER: f64 = 5.0;
-/// A pair counts less by this times its distance in worth to the best.
-const GAP: f64 = 0.5;
 
 /// Two partners, what their pair loses to the best, and what they cover together.
 #[derive(Debug)]
@@ -22,6 +16,7 @@ struct Chain {
 #[derive(Debug)]
 pub(super) struct Chains<'a> {
     partners: &'a [u32],
+    plan: &'a Plan,
     /// The best pairs so far: i times [`LANES`] plus j, i < j, and the better of the two directions.
     found: Vec<Scored>,
     chains: Vec<Chain>,
@@ -30,9 +25,9 @@ pub(super) struct Chains<'a> {
 }
 
 impl<'a> Chains<'a> {
-    pub fn new(partners: &'a [u32]) -> Self {
+    pub fn new(partners: &'a [u32], plan: &'a Plan) -> Self {
         let (found, chains) = (Vec::new(), Vec::new());
-        Self { partners, found, chains, shares: Vec::new(), own: Vec::new() }
+        Self { partners, plan, found, chains, shares: Vec::new(), own: Vec::new() }
     }
 
     /// Pairs the partner with every other: its best pair, not less than 0. `plus` is its own part of a pair's
@@ -45,8 +40,11 @@ impl<'a> Chains<'a> {
         order.sort_unstable_by(rank_order);
         let mut best = 0.0f64;
         for Scored { id, score } in order {
-            let floor =
-                if self.found.len() < CHAINS { f64::NEG_INFINITY } else { self.found[CHAINS - 1].score };
+            let floor = match self.found.get(self.plan.chains.wrapping_sub(1)) {
+                Some(last) => last.score,
+                None if self.plan.chains == 0 => f64::INFINITY,
+                None => f64::NEG_INFINITY,
+            };
             if score <= best && score + plus < floor {
                 break;
             }
@@ -64,20 +62,20 @@ impl<'a> Chains<'a> {
             None => self.found.push(Scored { id, score }),
         }
         self.found.sort_unstable_by(rank_order);
-        // More than ten: one that falls out may come back by its other direction only with what it has now.
-        self.found.truncate(CHAINS);
+        // More than are wanted: one that falls out may come back by its other direction only with what it has now.
+        self.found.truncate(self.plan.chains);
     }
 
     /// After the last pair.
     pub fn close(&mut self, pairs: &Pairs<'_>) {
-        let Self { found, chains, shares, .. } = self;
+        let Self { plan, found, chains, shares, .. } = self;
         *shares = pairs.shares();
         let most = found.first().map_or(0.0, |best| best.score);
         chains.extend(found.iter().map(|pair| {
             let (i, j) = (pair.id as usize / LANES, pair.id as usize % LANES);
             let both = pairs.partner_covers(i).into_iter().zip(pairs.partner_covers(j));
             let covered = both.map(|(a, b)| a.max(b)).collect();
-            Chain { partners: [i, j], loss: GAP * (most - pair.score), covered }
+            Chain { partners: [i, j], loss: plan.chain_gap * (most - pair.score), covered }
         }));
     }
 
@@ -97,11 +95,11 @@ impl<'a> Chains<'a> {
             return 0.0;
         }
         pairs.covers(unit, &mut self.own);
-        let Self { chains, shares, own, .. } = self;
+        let Self { plan, chains, shares, own, .. } = self;
         let plain = |chain: &Chain| {
             let new = own.iter().zip(&chain.covered).zip(&*shares);
             let new: f64 = new.map(|((own, both), share)| (own - both).max(0.0) * share).sum();
-            COVER * new - chain.loss
+            plan.chain_cover * new - chain.loss
         };
         // Of the chains with a partner the best one decides.
         let mut base = [f64::NEG_INFINITY; LANES];
@@ -123,7 +121,7 @@ impl<'a> Chains<'a> {
                 break;
             }
             most[i] = f64::NEG_INFINITY;
-            best = best.max(base[i] + pairs.linked(unit, i));
+            best = best.max(base[i] + pairs.linked(unit, i, best - base[i]));
         }
         best
     }

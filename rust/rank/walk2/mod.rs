@@ -11,60 +11,23 @@
 //! passage answers lose their first place.
 
 mod chains;
+pub mod plan;
 mod subjects;
 
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
 use crate::rank::question::Question;
-use crate::rank::walk::{dot, move_question, Dense, Options, OUTSIDE_POOL};
+use crate::rank::walk::{dot, move_question, Dense, OUTSIDE_POOL};
 use crate::rank::walk_ahead::ask_ahead;
 use crate::rank::walk_pairs::Pairs;
-use crate::rank::walk_partners::{asked_keywords, saturation, PairScratch, Worth};
-use crate::rank::walk_pool::{reach, step_from, stepped, Matched, PoolScratch, TINY};
+use crate::rank::walk_partners::{asked_keywords, saturation, PairScratch};
+use crate::rank::walk_pool::{reach, step_from, stepped, PoolScratch, Sums, TINY};
 use crate::rank::walk_trace::Trace;
 use crate::sparse::{rank_order, Leaders, Scored};
 use chains::Chains;
+pub use plan::Plan;
 use subjects::Subjects;
-
-// Sizes are the sketch's. Smaller ones, without a model: 100 candidates, 40 + 20 more and the same partners cost
-// 19 % fewer instructions, and coverage of musique-dev falls from 89.2 / 86.6 / 81.7 / 72.0 to 88.3 / 86.0 /
-// 81.4 / 71.6; 24 + 8 + 8 partners and one step for the rest of the question, 15 % fewer: 89.0 / 86.5 / 81.4 /
-// 71.6, all gold as before.
-
-/// Candidates of round 1, by stage 1.
-const POOL: usize = 150;
-/// The first candidates, with which every candidate is paired.
-const PARTNERS: usize = 30;
-/// The best of round 1, from which one step is walked.
-const SEEDS: usize = 8;
-/// Candidates added by the walk of the rest of the question, and by the step.
-const REST_POOL: usize = 50;
-const STEP_POOL: usize = 30;
-/// Partners added: the best of round 1, and the best by the rest of the question. With [`PARTNERS`] at most
-/// as many as a pair has lanes.
-const BEST_PARTNERS: usize = 10;
-const REST_PARTNERS: usize = 10;
-/// A mention counts whole; these stand beside units, which count half.
-const WORTH: Worth = Worth { cover: 9.0, cover_dense: 6.0, mentions: 2.0 * 1.0, mentioned: 2.0 * 1.5 };
-/// A partner whose subject the question names counts more, by the share of it that is named.
-const NAMED_PARTNER: f64 = 2.0 * 2.5;
-/// A keyword with saturation 1 / 1.5 counts as covered when the rest of the question is formed.
-const SATURATED: f64 = 1.5;
-/// Weights of the sum. Lengths: natural logarithms of characters.
-const STAGE1: f64 = 0.1;
-const REST: f64 = 0.03;
-const STEP: f64 = 0.16;
-const NAMED: f64 = 2.5;
-const SUBJECT: f64 = 1.5;
-const LENGTH_ROUND_1: f64 = -0.4;
-const LENGTH: f64 = -0.5;
-const LENGTH_DENSE: f64 = -0.4;
-const CHAIN: f64 = 0.8;
-const CHAIN_DENSE: f64 = 0.5;
-/// The first places, and the weight of stage 1 there.
-const FIRST: usize = 2;
-const FIRST_STAGE1: f64 = 0.3;
 
 /// Buffers of one thread, kept from question to question.
 #[derive(Debug, Default)]
@@ -106,7 +69,7 @@ pub fn rank(
     dense: Option<Dense<'_>>,
     question: &str,
     top: usize,
-    options: Options,
+    plan: &Plan,
     scratch: &mut Scratch,
     progress: &Progress,
 ) -> Result<Vec<Scored>> {
@@ -136,22 +99,25 @@ pub fn rank(
     };
 
     // Round 1.
-    let stage1 = reach(links, dense, known, Matched::Units, options, first, progress)?;
-    let order = stage1.best(top.max(POOL + REST_POOL + STEP_POOL));
-    let pool = &order[..order.len().min(POOL)];
-    let early: Vec<u32> = pool.iter().take(PARTNERS).map(|p| p.id).collect();
-    let mut rows: Vec<Row> = Vec::with_capacity(POOL + REST_POOL + STEP_POOL);
+    let most = plan.pool + plan.rest_pool + plan.step_pool;
+    let stage1 = reach(links, dense, known, None, Sums::InLanes, plan.options(plan.steps), first, progress)?;
+    let order = stage1.best(top.max(most));
+    let pool = &order[..order.len().min(plan.pool)];
+    let early: Vec<u32> = pool.iter().take(plan.partners).map(|p| p.id).collect();
+    let mut rows: Vec<Row> = Vec::with_capacity(most);
     rows.extend(pool.iter().map(|p| row_of(subjects, p.id, p.score)));
-    let mut pairs = Pairs::new(links, dense, known, &early, WORTH, buffers);
+    let mut pairs = Pairs::new(links, dense, known, &early, plan.worth(), buffers);
     rows.iter()
         .zip(&mut pairs.bonus)
         .take(early.len())
-        .for_each(|(row, bonus)| *bonus = NAMED_PARTNER * row.subject);
+        .for_each(|(row, bonus)| *bonus = 2.0 * plan.named_partner * row.subject);
     for (at, row) in rows.iter_mut().enumerate() {
         ask_ahead(links, pool, at);
         row.pair = pairs.best(row.unit, 0.0, 0..early.len(), progress)?;
     }
-    let shown = |row: &Row| row.pair + STAGE1 * row.stage1 + NAMED * row.named + LENGTH_ROUND_1 * row.length;
+    let shown = |row: &Row| {
+        row.pair + plan.stage1 * row.stage1 + plan.named * row.named + plan.length_early * row.length
+    };
     let best = ordered(rows.iter().map(shown));
     let winner = rows[best[0]].unit;
     let partner = best_partner(&mut pairs, winner, &early);
@@ -159,14 +125,15 @@ pub fn rank(
     // Round 2: what the rest of the question finds, and a step from the best.
     let (mine, other) = (saturations(links, known, winner), saturations(links, known, partner));
     let left: Vec<f64> =
-        mine.iter().zip(&other).map(|(a, b)| 1.0 - (SATURATED * a.max(*b)).min(1.0)).collect();
-    let after = reach(links, None, known, Matched::Shares(&left), options, rest, progress)?;
-    let seeds: Vec<u32> = best.iter().take(SEEDS).map(|&at| rows[at].unit).collect();
-    let stepped_to = step_from(links, known, &seeds, STEP_POOL, options, step);
-    let rest_order = after.best(REST_POOL);
+        mine.iter().zip(&other).map(|(a, b)| 1.0 - (plan.saturated * a.max(*b)).min(1.0)).collect();
+    let after =
+        reach(links, None, known, Some(&left), Sums::InLanes, plan.options(plan.rest_steps), rest, progress)?;
+    let seeds: Vec<u32> = best.iter().take(plan.seeds).map(|&at| rows[at].unit).collect();
+    let stepped_to = step_from(links, known, &seeds, plan.step_pool, plan.options(1), step);
+    let rest_order = after.best(plan.rest_pool);
     let mut columns = early.clone();
-    let of_best = best.iter().take(BEST_PARTNERS).map(|&at| rows[at].unit);
-    for unit in of_best.chain(rest_order.iter().take(REST_PARTNERS).map(|found| found.id)) {
+    let of_best = best.iter().take(plan.best_partners).map(|&at| rows[at].unit);
+    for unit in of_best.chain(rest_order.iter().take(plan.rest_partners).map(|found| found.id)) {
         if !columns.contains(&unit) {
             columns.push(unit);
         }
@@ -182,16 +149,16 @@ pub fn rank(
         row.step = (stepped(step, row.unit) + TINY).ln();
     }
     pairs.extend(&columns[early.len()..]);
-    let mut chains = Chains::new(&columns);
+    let mut chains = Chains::new(&columns, plan);
     let place = |unit: u32| columns.iter().position(|&column| column == unit);
     let places: Vec<Option<usize>> = rows.iter().map(|row| place(row.unit)).collect();
     for (row, place) in rows.iter().zip(&places) {
-        place.iter().for_each(|&at| pairs.bonus[at] = NAMED_PARTNER * row.subject);
+        place.iter().for_each(|&at| pairs.bonus[at] = 2.0 * plan.named_partner * row.subject);
     }
     for (row, place) in rows.iter_mut().zip(&places) {
         if let Some(partner) = *place {
             progress.check()?;
-            row.pair = chains.pairs_of(&mut pairs, partner, STAGE1 * row.stage1);
+            row.pair = chains.pairs_of(&mut pairs, partner, plan.stage1 * row.stage1);
         }
     }
     chains.close(&pairs);
@@ -205,34 +172,43 @@ pub fn rank(
         }
         row.chain = chains.best(&mut pairs, row.unit);
     }
-    trace.keep(&columns, &pairs.bonus, WORTH, || chains.kept());
-    Ok(finish(links, dense, &rows, &order, top))
+    trace.keep(&columns, &pairs.bonus, plan.worth(), || chains.kept());
+    trace.chain_cover = plan.chain_cover;
+    Ok(finish(links, dense, plan, &rows, &order, top))
 }
 
 /// The weighted sum, what stage 3 adds where there are vectors, and the order of places.
 fn finish(
     links: &LinksView<'_>,
     dense: Option<&Dense<'_>>,
+    plan: &Plan,
     rows: &[Row],
     order: &[Scored],
     top: usize,
 ) -> Vec<Scored> {
-    let (length, chain) = if dense.is_some() { (LENGTH_DENSE, CHAIN_DENSE) } else { (LENGTH, CHAIN) };
+    let (length, chain) =
+        if dense.is_some() { (plan.length_dense, plan.chain_dense) } else { (plan.length, plan.chain) };
     let sum = |r: &Row| {
-        let direct = STAGE1 * r.stage1 + REST * r.rest + STEP * r.step;
-        r.pair + direct + NAMED * r.named + SUBJECT * r.subject + length * r.length + chain * r.chain
+        let direct = plan.stage1 * r.stage1 + plan.rest * r.rest + plan.step * r.step;
+        r.pair
+            + direct
+            + plan.named * r.named
+            + plan.subject * r.subject
+            + length * r.length
+            + chain * r.chain
     };
     let mut scores: Vec<f64> = rows.iter().map(sum).collect();
     if let Some(dense) = dense {
         let units: Vec<Scored> = rows.iter().map(|r| Scored { id: r.unit, score: 0.0 }).collect();
         move_question(links, dense, &units, &mut scores);
     }
-    let direct = rows.iter().zip(&scores).map(|(r, score)| score + (FIRST_STAGE1 - STAGE1) * r.stage1);
-    let first: Vec<usize> = ordered(direct).into_iter().take(FIRST).collect();
+    let direct =
+        rows.iter().zip(&scores).map(|(r, score)| score + (plan.first_stage1 - plan.stage1) * r.stage1);
+    let first: Vec<usize> = ordered(direct).into_iter().take(plan.first).collect();
     let others = ordered(scores.iter().copied()).into_iter().filter(|at| !first.contains(at));
     let places = first.iter().copied().chain(others);
     let mut found: Vec<Scored> = places.map(|at| Scored { id: rows[at].unit, score: scores[at] }).collect();
-    lift(&mut found);
+    lift(&mut found, plan.first);
     found.truncate(top);
     let is_row = |unit: u32| rows.iter().any(|row| row.unit == unit);
     let outside = order.iter().filter(|o| !is_row(o.id));
@@ -243,8 +219,8 @@ fn finish(
 
 /// Whoever orders by score again finds the same order: a first place that another sum brought there is
 /// given the least score that puts it there.
-fn lift(found: &mut [Scored]) {
-    for at in (1..found.len().min(FIRST + 1)).rev() {
+fn lift(found: &mut [Scored], first: usize) {
+    for at in (1..found.len().min(first + 1)).rev() {
         let below = found[at].score;
         let place = &mut found[at - 1].score;
         *place = if *place <= below { below.next_up() } else { *place };

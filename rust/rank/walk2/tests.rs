@@ -29,10 +29,10 @@ fn units() -> Vec<(String, String)> {
     told.iter().map(|u| (u.0.to_owned(), u.1.to_owned())).chain(filler).collect()
 }
 
-fn ids(options: Options, question: &str, scratch: &mut Scratch) -> Vec<u32> {
+fn ids(plan: &Plan, question: &str, scratch: &mut Scratch) -> Vec<u32> {
     let arrays = index(&units());
     let links = view(&arrays).unwrap();
-    let found = rank(&links, None, None, question, 9, options, scratch, &Progress::none()).unwrap();
+    let found = rank(&links, None, None, question, 9, plan, scratch, &Progress::none()).unwrap();
     assert!(found.iter().all(|s| s.score.is_finite()));
     found.iter().map(|s| s.id).collect()
 }
@@ -42,15 +42,15 @@ fn the_third_hop_is_found_and_buffers_leave_no_trace() {
     let chain = "In which region lies the town where the maker of the film Blue Engine was born?";
     let mut kept = Scratch::default();
     for question in [chain, "a film", "Filler 3", "", "nowhere known"] {
-        for options in [Options::default(), Options::exact()] {
-            let again = ids(options, question, &mut kept);
-            assert_eq!(again, ids(options, question, &mut Scratch::default()), "{question}");
+        for plan in [Plan::new(false), Plan::new(true)] {
+            let again = ids(&plan, question, &mut kept);
+            assert_eq!(again, ids(&plan, question, &mut Scratch::default()), "{question}");
         }
     }
-    let mut first = ids(Options::default(), chain, &mut kept)[..3].to_vec();
+    let mut first = ids(&Plan::new(false), chain, &mut kept)[..3].to_vec();
     first.sort_unstable();
     assert_eq!(first, [0, 1, 2]);
-    assert!(ids(Options::default(), "nowhere known", &mut kept).is_empty());
+    assert!(ids(&Plan::new(false), "nowhere known", &mut kept).is_empty());
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn wrong_lengths_and_deadlines_are_errors() {
     let links = view(&arrays).unwrap();
     let mut scratch = Scratch::default();
     let mut ask = |lengths: &[f64], progress: &Progress| {
-        rank(&links, Some(lengths), None, "film", 9, Options::default(), &mut scratch, progress)
+        rank(&links, Some(lengths), None, "film", 9, &Plan::new(false), &mut scratch, progress)
     };
     let good = vec![4.0; links.units()];
     assert!(!ask(&good, &Progress::none()).unwrap().is_empty());
