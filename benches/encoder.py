@@ -224,9 +224,13 @@ def alone(encoder: Encoder) -> list[list[str]]:
         least = []
         for threads in (1, 0):
             encoder.encode([text], threads=threads)
-            least.append(min(timed(lambda t=text, n=threads: encoder.encode([t], threads=n)) for _ in range(200)))
+            least.append(
+                min(timed(lambda t=text, n=threads: encoder.encode([t], threads=n)) for _ in range(200))
+            )
         tokens = int(encoder.lengths([text])[0])
-        rows.append([name, str(tokens), *(f"{1000 * took:.2f}" for took in least), f"{least[0] / least[1]:.2f}"])
+        rows.append(
+            [name, str(tokens), *(f"{1000 * took:.2f}" for took in least), f"{least[0] / least[1]:.2f}"]
+        )
     return rows
 
 

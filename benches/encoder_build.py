@@ -59,7 +59,9 @@ def builds(folder: Path, name: str, kinds: Sequence[str]) -> tuple[dict[str, flo
             index.close()
         own = sum(spent.get(stage, 0.0) for stage in EMBEDDING)
         rest = times[kind] - own
-        shares.append([kind, f"{times[kind]:.1f}", f"{own:.1f}", f"{rest:.1f}", f"{100 * rest / times[kind]:.0f}"])
+        shares.append(
+            [kind, f"{times[kind]:.1f}", f"{own:.1f}", f"{rest:.1f}", f"{100 * rest / times[kind]:.0f}"]
+        )
         first = first or list(dict.fromkeys(texts))
     table([f"build of {name} by", "seconds", "embedding", "all else", "all else, %"], shares)
     return times, first

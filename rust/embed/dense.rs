@@ -85,66 +85,9 @@ pub fn multiply(
     Ok(out)
 }
 
-/// Columns of one cache line, and what of a matrix stays in the second cache.
-const NARROW: usize = 16;
-const NEAR: usize = 3 << 19;
-
-/// As [`multiply`], into memory that is there already: fresh pages cost as much as the products. Where the
-/// rows of `dense` are few and met often, so many of its columns are taken at a time as stay near; each
-/// value is the same sum in the same order.
+/// As [`multiply`], into memory that is there already: fresh pages cost as much as the products. (A few columns
+/// at a time, so that they stay in the second cache, were slower: rows are short, and each is begun anew.)
 pub fn multiply_into(
-    out: &mut [f32],
-    sparse: Sparse,
-    dense: &[f32],
-    d: usize,
-    threads: usize,
-    progress: &Progress,
-) -> Result<()> {
-    let rows = sparse.pattern.columns;
-    if d <= NARROW || rows * NARROW * size_of::<f32>() > NEAR || sparse.pattern.nnz() < 4 * rows {
-        return multiply_whole(out, sparse, dense, d, threads, progress);
-    }
-    // Whole rows are reported once, though they are made in several passes.
-    let silent = Progress::none();
-    let mut near: Vec<f32> = zeros(rows * NARROW, "a product of vectors")?;
-    for first in (0..d).step_by(NARROW) {
-        let width = NARROW.min(d - first);
-        for (near, row) in near.chunks_exact_mut(NARROW).zip(dense.chunks_exact(d)) {
-            near[..width].copy_from_slice(&row[first..first + width]);
-        }
-        fill_rows(out, d, 1024, threads, &silent, |rows, part| {
-            for (row, sums) in rows.zip(part.chunks_exact_mut(d)) {
-                let mut lanes = [0f32; NARROW];
-                let range = sparse.pattern.range(row);
-                for start in range.clone().step_by(16384) {
-                    progress.check()?;
-                    let cut = start..(start + 16384).min(range.end);
-                    narrow(&sparse.pattern.indices[cut.clone()], &sparse.values[cut], &near, &mut lanes);
-                }
-                sums[first..first + width].copy_from_slice(&lanes[..width]);
-            }
-            Ok(())
-        })?;
-    }
-    progress.advance(sparse.pattern.rows() as u64);
-    Ok(())
-}
-
-/// [`gather`] of [`NARROW`] columns that lie together.
-#[inline(always)]
-fn narrow_body(ids: &[u32], weights: &[f32], near: &[f32], sum: &mut [f32; NARROW]) {
-    let mut lanes = *sum;
-    for (&id, &weight) in ids.iter().zip(weights) {
-        let row = &near[id as usize * NARROW..][..NARROW];
-        for k in 0..NARROW {
-            lanes[k] += weight * row[k];
-        }
-    }
-    *sum = lanes;
-}
-wide!(narrow, narrow_body, (ids: &[u32], weights: &[f32], near: &[f32], sum: &mut [f32; NARROW]));
-
-fn multiply_whole(
     out: &mut [f32],
     sparse: Sparse,
     dense: &[f32],
@@ -323,24 +266,6 @@ mod tests {
                 }
                 prop_assert!(g[i * d + i] < 1e-2 || (g[i * d + i] - 1.0).abs() < 1e-3);
             }
-        }
-    }
-
-    #[test]
-    fn columns_that_stay_near_change_no_byte() {
-        let (rows, columns, d) = (300usize, 40usize, 2 * NARROW + 5);
-        let of = |row: usize| (0..columns as u32).filter(move |&c| (row + 3 * c as usize) % 4 == 0);
-        let indptr: Vec<u64> =
-            (0..=rows).map(|end| (0..end).map(|row| of(row).count() as u64).sum()).collect();
-        let indices: Vec<u32> = (0..rows).flat_map(of).collect();
-        let values: Vec<f32> = (0..indices.len()).map(|i| ((i * 29) % 83) as f32 / 7.0 - 5.0).collect();
-        let dense: Vec<f32> = (0..columns * d).map(|i| ((i * 31) % 97) as f32 / 9.0 - 4.0).collect();
-        let sparse = Sparse { pattern: CsrView::new(&indptr, &indices, columns).unwrap(), values: &values };
-        assert!(sparse.pattern.nnz() >= 4 * columns, "else nothing is compared");
-        let (mut wanted, none) = (vec![7.0; rows * d], Progress::none());
-        multiply_whole(&mut wanted, sparse, &dense, d, 1, &none).unwrap();
-        for threads in [1, 3] {
-            assert_eq!(multiply(sparse, &dense, d, threads, &none).unwrap(), wanted);
         }
     }
 

@@ -30,8 +30,8 @@ class CrossEncoder:
     """A loaded model. Safe for many threads."""
 
     def __init__(self, spec: str, *, precision: str = "auto", threads: int = 0) -> None:
-        """`precision` auto is the fastest measured on this processor: f32, or bf16 where its numbers stay close.
-        The environment's kernel counts where it computes in these. Raises ConfigError for a spec of another
+        """`precision` auto is the fastest measured here: f32, or bf16 where its numbers stay close. The
+        environment's kernel counts where it computes in these. Raises ConfigError for a spec of another
         form, BackendError where the folder holds no such model.
         """
         path = path_of(spec)

@@ -25,8 +25,8 @@ OTHER_VARIABLES = frozenset(
     }
 )
 """Not settings: where the index, the settings and the question sets lie, an endpoint's key, which
-instructions the encoder uses (kernels/encoder.py) and which this process leaves alone (rust/cpu.rs), and whether systems of other packages are loaded
-(systems/registry.py)."""
+instructions the encoder uses (kernels/encoder.py) and which nothing uses (rust/cpu.rs), and whether
+systems of other packages are loaded (systems/registry.py)."""
 DEFAULT_FILE = "ketrag.toml"
 
 Presets = Mapping[str, Mapping[str, Any]]

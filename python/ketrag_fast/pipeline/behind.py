@@ -6,6 +6,7 @@ gets its arrays from memory; the arrays of large stages go as soon as they are w
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -14,8 +15,15 @@ from typing import Any, Self
 
 from numpy.typing import NDArray
 
-from ketrag_fast.storage.arrays import Arrays
-from ketrag_fast.storage.manifest import StageRecord
+from ketrag_fast.declarations.stage import Made, Stage
+from ketrag_fast.errors import IndexDamaged
+from ketrag_fast.storage.arrays import Arrays, write_arrays
+from ketrag_fast.storage.durable import discard_folder, move_folder, remove_folder, sync_folder, write_json
+from ketrag_fast.storage.faults import writing
+from ketrag_fast.storage.generation import check_stage
+from ketrag_fast.storage.manifest import STAGE_SCHEMA, StageRecord, read_json
+
+_STAGE_FILE = "stage.json"
 
 
 class Kept:
@@ -96,3 +104,44 @@ class Writer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._pool.shutdown(wait=True)
+
+
+def write_stage(stage: Stage, fingerprint: str, folder: Path, outputs: Made, took: float) -> StageRecord:
+    """The stage's folder, whole and synced before it gets its name. `took` is what making it took."""
+    begin = time.monotonic()
+    aside = folder.with_name(f"{folder.name}.tmp")
+    with writing(folder.parent.parent):
+        remove_folder(aside)
+        aside.mkdir(mode=0o700)
+        try:
+            files = write_arrays(aside, outputs)
+            seconds = took + time.monotonic() - begin
+            record = StageRecord(stage.name, stage.version, fingerprint, seconds, files)
+            write_json(aside / _STAGE_FILE, {"schema": STAGE_SCHEMA, **record.to_json()})
+            sync_folder(aside)
+            move_folder(aside, folder)
+        except BaseException:
+            discard_folder(aside)
+            raise
+    return record
+
+
+def finished(folder: Path, stage: Stage, fingerprint: str) -> StageRecord | None:
+    """The record of a stage that an earlier build finished, if all of it is still right."""
+    if not folder.is_dir():
+        return None
+    try:
+        record = StageRecord.from_json(read_json(folder / _STAGE_FILE))
+    except (IndexDamaged, KeyError, TypeError, ValueError, AttributeError):
+        return None
+    same = (record.name, record.version, record.fingerprint) == (stage.name, stage.version, fingerprint)
+    return record if same and sound(folder, record) else None
+
+
+def sound(folder: Path, record: StageRecord, *, full: bool = True) -> bool:
+    """Whether a stage's files are as they were written."""
+    try:
+        check_stage(folder, record, full=full)
+    except IndexDamaged:
+        return False
+    return True

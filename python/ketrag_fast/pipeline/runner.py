@@ -25,15 +25,14 @@ from ketrag_fast.declarations.arrays import Sizes, check, measured
 from ketrag_fast.declarations.stage import (
     DOCUMENTS,
     Documents,
-    Made,
     Stage,
     StageContext,
     StageInputs,
     check_order,
     fingerprint_of,
 )
-from ketrag_fast.errors import Cancelled, ConfigError, IndexDamaged, ModelMismatch, StageError
-from ketrag_fast.pipeline.behind import Kept, Outputs, Writer
+from ketrag_fast.errors import Cancelled, ConfigError, ModelMismatch, StageError
+from ketrag_fast.pipeline.behind import Kept, Outputs, Writer, finished, sound, write_stage
 from ketrag_fast.pipeline.foreign import blamed
 from ketrag_fast.pipeline.ingest import Ingested, Sources, ingest
 from ketrag_fast.pipeline.known import settings_of, to_build_on
@@ -42,13 +41,11 @@ from ketrag_fast.pipeline.planning import Planner
 from ketrag_fast.pipeline.reading import Plan, failures, identity, opened, plan, warnings
 from ketrag_fast.pipeline.usage import usage_of, without_graphs
 from ketrag_fast.progress import Callback, Limited, Meter
-from ketrag_fast.storage.arrays import RawFile, write_arrays
+from ketrag_fast.storage.arrays import RawFile
 from ketrag_fast.storage.checksum import text_digest
-from ketrag_fast.storage.durable import discard_folder, move_folder, remove_folder, sync_folder, write_json
-from ketrag_fast.storage.faults import writing
+from ketrag_fast.storage.durable import discard_folder
 from ketrag_fast.storage.generation import (
     Generation,
-    check_stage,
     current_number,
     make_current,
     newest_whole,
@@ -57,7 +54,7 @@ from ketrag_fast.storage.generation import (
 )
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
-from ketrag_fast.storage.manifest import STAGE_SCHEMA, StageRecord, content_digest, read_json
+from ketrag_fast.storage.manifest import StageRecord, content_digest
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.types import BuildReport, StageReport
@@ -69,7 +66,6 @@ if TYPE_CHECKING:
     from ketrag_fast.backends.embedders.source import VectorSource
     from ketrag_fast.extraction.run import Reading
 
-_STAGE_FILE = "stage.json"
 _SMALL = 32 << 20
 """A stage of fewer bytes is on the disk before the next one begins: then a crash loses none of it."""
 SERVES = "the old generation serves until then"
@@ -255,7 +251,7 @@ class Build:
         if reused is not None:
             return Kept(stage.name, "reused", *reused), None
         folder = self.layout.work / f"{stage.name}-{fingerprint[:24]}"
-        resumed = _finished(folder, stage, fingerprint)
+        resumed = finished(folder, stage, fingerprint)
         if resumed is not None:
             return Kept(stage.name, "resumed", folder, resumed), None
         with blamed(stage):
@@ -267,31 +263,10 @@ class Build:
             if stage.arrays is not None:
                 check(stage.arrays, arrays, sizes, stage.name)
         took = time.monotonic() - begin
-        write = partial(self._write, stage, fingerprint, folder, outputs, took)
+        write = partial(write_stage, stage, fingerprint, folder, outputs, took)
         if len(arrays) < len(outputs) or sum(array.nbytes for array in arrays.values()) < _SMALL:
             return Kept(stage.name, "ran", folder, write()), None
         return Kept(stage.name, "ran", folder, writer.write(write)), arrays
-
-    def _write(
-        self, stage: Stage, fingerprint: str, folder: Path, outputs: Made, took: float
-    ) -> StageRecord:
-        """The stage's folder, whole and synced before it gets its name."""
-        begin = time.monotonic()
-        aside = folder.with_name(f"{folder.name}.tmp")
-        with writing(self.layout.root):
-            remove_folder(aside)
-            aside.mkdir(mode=0o700)
-            try:
-                files = write_arrays(aside, outputs)
-                seconds = took + time.monotonic() - begin
-                record = StageRecord(stage.name, stage.version, fingerprint, seconds, files)
-                write_json(aside / _STAGE_FILE, {"schema": STAGE_SCHEMA, **record.to_json()})
-                sync_folder(aside)
-                move_folder(aside, folder)
-            except BaseException:
-                discard_folder(aside)
-                raise
-        return record
 
     def _from_base(self, stage: Stage, fingerprint: str) -> tuple[Path, StageRecord] | None:
         record = self.base.manifest.stages.get(stage.name) if self.base else None
@@ -299,7 +274,7 @@ class Build:
             return None
         folder = self.base.folder / stage.name
         full = self.resolved.settings.verify != "sizes"  # what is damaged is made anew, not published again
-        return (folder, record) if _sound(folder, record, full=full) else None
+        return (folder, record) if sound(folder, record, full=full) else None
 
     def _report(
         self,
@@ -401,26 +376,6 @@ def settings_for(base: Generation | None, settings: Settings, rebuild: bool) -> 
     if "embedder" in heavy:
         raise ModelMismatch(f"the index was built with another embedder: {lines}", hint=hint)
     raise ConfigError(f"the index was built with other units: {lines}", hint=hint)
-
-
-def _finished(folder: Path, stage: Stage, fingerprint: str) -> StageRecord | None:
-    """The record of a stage that an earlier build finished, if all of it is still right."""
-    if not folder.is_dir():
-        return None
-    try:
-        record = StageRecord.from_json(read_json(folder / _STAGE_FILE))
-    except (IndexDamaged, KeyError, TypeError, ValueError, AttributeError):
-        return None
-    same = (record.name, record.version, record.fingerprint) == (stage.name, stage.version, fingerprint)
-    return record if same and _sound(folder, record) else None
-
-
-def _sound(folder: Path, record: StageRecord, *, full: bool = True) -> bool:
-    try:
-        check_stage(folder, record, full=full)
-    except IndexDamaged:
-        return False
-    return True
 
 
 def remember(tables: Tables, report: BuildReport) -> None:

@@ -34,7 +34,7 @@ from ketrag_fast.errors import (
     ModelMismatch,
     StorageFull,
 )
-from ketrag_fast.pipeline import runner
+from ketrag_fast.pipeline import behind, runner
 from ketrag_fast.pipeline.known import stored_settings
 from ketrag_fast.pipeline.runner import build
 from ketrag_fast.progress import Event
@@ -190,23 +190,23 @@ def test_stages_written_behind_the_next_are_the_same(paths: Paths, monkeypatch: 
     index, docs = paths
     plain = build(index, str(docs), STAGES)
     monkeypatch.setattr(runner, "_SMALL", 0)
-    behind = index.with_name("behind")
-    made = build(behind, str(docs), STAGES)
+    other = index.with_name("other")
+    made = build(other, str(docs), STAGES)
     assert (made.digest, how(made)) == (plain.digest, how(plain))
     assert [stage.bytes for stage in made.stages] == [stage.bytes for stage in plain.stages]
-    assert not build(behind, str(docs), STAGES).changed
+    assert not build(other, str(docs), STAGES).changed
     # What was made before a stop is kept.
     (docs / "c.txt").write_text("More words.")
     with pytest.raises(Cancelled):
-        build(behind, str(docs), STAGES, progress=lambda event: event.stage != "histogram")
-    assert how(build(behind, str(docs), STAGES)) == {"words": "resumed", "histogram": "resumed"}
+        build(other, str(docs), STAGES, progress=lambda event: event.stage != "histogram")
+    assert how(build(other, str(docs), STAGES)) == {"words": "resumed", "histogram": "resumed"}
 
 
 def test_inputs_in_memory_are_as_from_a_file(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     index, docs = paths
     monkeypatch.setattr(runner, "_SMALL", 0)
     writing = threading.Event()
-    real = runner.write_arrays
+    real = behind.write_arrays
 
     def late(*args: Any) -> Any:
         assert writing.wait(60)
@@ -222,7 +222,7 @@ def test_inputs_in_memory_are_as_from_a_file(paths: Paths, monkeypatch: pytest.M
         writing.set()
         return {"sum": table.sum(0)}
 
-    monkeypatch.setattr(runner, "write_arrays", late)
+    monkeypatch.setattr(behind, "write_arrays", late)
     stages = [Stage("turned", 1, (), (), turned), Stage("reads", 1, ("turned",), (), reads)]
     build(index, str(docs), stages)
     assert open_current(Layout(index)).stages["reads"]["sum"].tolist() == [3, 12]
@@ -231,17 +231,17 @@ def test_inputs_in_memory_are_as_from_a_file(paths: Paths, monkeypatch: pytest.M
 def test_a_disk_that_is_full_behind_the_next_stage(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     index, docs = paths
     monkeypatch.setattr(runner, "_SMALL", 0)
-    real = runner.write_arrays
+    real = behind.write_arrays
 
     def full(*args: Any) -> Any:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(runner, "write_arrays", full)
+    monkeypatch.setattr(behind, "write_arrays", full)
     with pytest.raises(StorageFull):
         build(index, str(docs), STAGES)
     assert not any(path.name.startswith("gen-") for path in index.iterdir())
     assert list((index / "work").iterdir()) == []
-    monkeypatch.setattr(runner, "write_arrays", real)
+    monkeypatch.setattr(behind, "write_arrays", real)
     assert how(build(index, str(docs), STAGES)) == {"words": "ran", "histogram": "ran"}
 
 
