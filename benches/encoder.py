@@ -216,6 +216,24 @@ def parts(encoder: Encoder) -> list[str]:
     return [f"{took:.3f}" for took in times]
 
 
+def alone(encoder: Encoder) -> list[list[str]]:
+    """Rows: one text at a time by the clock, on one core and on all; the least of many, since other work only adds."""
+    long = " ".join([QUESTION] * 13)
+    rows = []
+    for name, text in (("question of 20 tokens", QUESTION), ("text of 250 tokens", long)):
+        least = []
+        for threads in (1, 0):
+            encoder.encode([text], threads=threads)
+            least.append(
+                min(timed(lambda t=text, n=threads: encoder.encode([t], threads=n)) for _ in range(200))
+            )
+        tokens = int(encoder.lengths([text])[0])
+        rows.append(
+            [name, str(tokens), *(f"{1000 * took:.2f}" for took in least), f"{least[0] / least[1]:.2f}"]
+        )
+    return rows
+
+
 def wheel() -> str:
     """The size of the wheel, built anew."""
     with tempfile.TemporaryDirectory() as folder:
@@ -281,6 +299,7 @@ def main() -> None:
         "same top 10",
     ]
     table(names, forced(args.folder, passages[: args.texts // 2], args.repeat))
+    table(["one text", "tokens", "one core, ms", "all cores, ms", "times faster"], alone(encoder))
     row = [*parts(encoder), f"{1000 * start(args.folder, 5):.0f} ms"]
     names = [
         "one question of 20 tokens, 1 core, ms",

@@ -5,6 +5,7 @@
 //! `graph`; `generation` views an opened index, `channels` find what it holds for a question, `assemble`
 //! makes contexts of what they find, and `py` is last. A lower layer never names an upper one.
 
+pub(crate) mod cpu;
 pub mod error;
 pub mod guard;
 pub mod memory;

@@ -25,11 +25,10 @@ fn ask() -> Tiles {
     use std::arch::x86_64::{__cpuid, __cpuid_count};
     const BF16: u32 = 1 << 22;
     const TILE: u32 = 1 << 24;
-    let lanes = is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512dq")
-        && is_x86_feature_detected!("avx512vl")
-        && is_x86_feature_detected!("avx512bf16");
+    let lanes = crate::cpu::has!("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512bf16");
+    if crate::cpu::hidden("amx") {
+        return Tiles::Absent;
+    }
     // SAFETY: every processor of 64 bits has CPUID; leaves beyond the last are not looked at.
     let (last, first, seventh) = unsafe { (__cpuid(0).eax, __cpuid(1), __cpuid_count(7, 0)) };
     let saves = first.ecx >> 27 & 1 == 1;

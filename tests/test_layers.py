@@ -85,7 +85,7 @@ PARTS: dict[str, set[str]] = {
 STRANGERS = {"stages", "systems"}
 COMMON = ("stages.rows.", "stages.published.", "stages.proposals.")
 
-R0 = {"error", "guard", "ids", "memory", "progress", "parallel", "tiles", "wide"}
+R0 = {"cpu", "error", "guard", "ids", "memory", "progress", "parallel", "tiles", "wide"}
 R1 = R0 | {"text", "sparse"}
 RUST_PARTS: dict[str, set[str]] = {
     "error": set(),
@@ -95,8 +95,9 @@ RUST_PARTS: dict[str, set[str]] = {
     "reserve": {"error"},
     "progress": {"error", "reserve"},
     "parallel": {"error", "progress"},
-    "tiles": set(),
-    "wide": set(),
+    "cpu": set(),
+    "tiles": {"cpu"},
+    "wide": {"cpu"},
     "text": R1,
     "sparse": R0,
     # Ranking never knows the builders of graphs; they may lay out what it reads, and use vectors.

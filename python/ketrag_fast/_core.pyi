@@ -53,6 +53,7 @@ __all__ = [
     "fuse_ranks",
     "hash_file",
     "keyword_means",
+    "keyword_means_by_words",
     "keyword_pool",
     "kmeans",
     "knn_graph",
@@ -516,6 +517,16 @@ def keyword_means(
     threads: int = 0,
     report: _Report = None,
 ) -> _F32: ...
+def keyword_means_by_words(
+    basis: _F32,
+    sent_words: _Csr,
+    word_sents: _Csr,
+    *,
+    unit: bool = False,
+    room: int = ...,
+    threads: int = 0,
+    report: _Report = None,
+) -> _F32: ...
 def fit_embedder(
     indptr: _U64,
     indices: _U32,
@@ -658,7 +669,9 @@ class Encoder:
 @final
 class Classifier:
     @staticmethod
-    def open(folder: str | PathLike[str], *, precision: str = "auto", threads: int = 0) -> Classifier: ...
+    def open(
+        folder: str | PathLike[str], *, precision: str = "auto", kernel: str = "auto", threads: int = 0
+    ) -> Classifier: ...
     def scores(
         self, question: str, texts: _U8, offsets: _U64, *, threads: int = 0, seconds: float | None = None
     ) -> _F32: ...
@@ -666,6 +679,8 @@ class Classifier:
     def precision(self) -> str: ...
     @property
     def kernel(self) -> str: ...
+    @property
+    def timings(self) -> list[tuple[str, str, float]]: ...
 
 def encoder_kernels() -> list[str]: ...
 def encoder_refusal(folder: str | PathLike[str]) -> str | None: ...

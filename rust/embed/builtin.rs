@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::memory::{collected, filled, room, zeros};
 use crate::parallel::fill_rows;
 use crate::progress::Progress;
-use crate::search::vectors::normalise;
+use crate::search::vectors::{normalise, normalise_rows};
 use crate::sparse::CsrView;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -135,7 +135,7 @@ pub fn embed_rows(
     let values = collected(repeats.iter().map(|&count| saturated(count)), TEXTS)?;
     let mut vectors = multiply(Sparse { pattern: counts, values: &values }, basis, dims, threads, progress)?;
     fill_rows(&mut vectors, dims, 256, threads, &Progress::none(), |_, part| {
-        part.chunks_exact_mut(dims).for_each(normalise);
+        normalise_rows(part, dims);
         Ok(())
     })?;
     Ok(vectors)

@@ -9,16 +9,24 @@ use crate::progress::Progress;
 use crate::sparse::{prefetch_lines, CsrView};
 use crate::wide::wide;
 
+/// Some columns of a dense matrix: of each of its rows of `width` values those from `first` on.
+#[derive(Clone, Copy)]
+pub struct Columns<'a> {
+    pub values: &'a [f32],
+    pub width: usize,
+    pub first: usize,
+}
+
 /// Values of a row that stay in registers while the rows to be added pass by.
 const LANES: usize = 64;
 /// Rows that are asked for before they are added: they lie anywhere in memory.
 const AHEAD: usize = 6;
 
-/// `sum += weights[i] * dense[ids[i]]` for rows of `sum.len()` values, one after the other. `next` are the
+/// `sum += weights[i] * dense[ids[i]]` for `sum.len()` columns, one row after the other. `next` are the
 /// ids that follow after [`AHEAD`] more, those of later rows too.
 #[inline(always)]
-fn gather_body(ids: &[u32], weights: &[f32], next: &[u32], dense: &[f32], sum: &mut [f32]) {
-    let d = sum.len();
+fn gather_body(ids: &[u32], weights: &[f32], next: &[u32], dense: Columns, sum: &mut [f32]) {
+    let (d, Columns { values: dense, width, first }) = (sum.len(), dense);
     let mut parts = sum.chunks_exact_mut(LANES);
     let mut start = 0;
     for part in &mut parts {
@@ -26,9 +34,9 @@ fn gather_body(ids: &[u32], weights: &[f32], next: &[u32], dense: &[f32], sum: &
         lanes.copy_from_slice(part);
         for (at, (&id, &weight)) in ids.iter().zip(weights).enumerate() {
             if let (0, Some(&later)) = (start, next.get(at)) {
-                prefetch_lines(dense, later as usize * d, d);
+                prefetch_lines(dense, later as usize * width + first, d);
             }
-            let row = &dense[id as usize * d + start..][..LANES];
+            let row = &dense[id as usize * width + first + start..][..LANES];
             for k in 0..LANES {
                 lanes[k] += weight * row[k];
             }
@@ -41,13 +49,21 @@ fn gather_body(ids: &[u32], weights: &[f32], next: &[u32], dense: &[f32], sum: &
         return;
     }
     for (&id, &weight) in ids.iter().zip(weights) {
-        let row = &dense[id as usize * d + start..(id as usize + 1) * d];
+        let row = &dense[id as usize * width + first + start..][..rest.len()];
         for (sum, &x) in rest.iter_mut().zip(row) {
             *sum += weight * x;
         }
     }
 }
-wide!(gather, gather_body, (ids: &[u32], weights: &[f32], next: &[u32], dense: &[f32], sum: &mut [f32]));
+wide!(gather, gather_body, (ids: &[u32], weights: &[f32], next: &[u32], dense: Columns, sum: &mut [f32]));
+
+/// As [`gather`] for a row of the columns of `dense`, whose values count once each.
+pub fn gather_once(ids: &[u32], next: &[u32], dense: Columns, sum: &mut [f32]) {
+    const ONES: [f32; 256] = [1.0; 256];
+    for (at, ids) in ids.chunks(ONES.len()).enumerate() {
+        gather(ids, &ONES[..ids.len()], next.get(at * ONES.len()..).unwrap_or(&[]), dense, sum);
+    }
+}
 
 /// A sparse matrix: a pattern and its values.
 #[derive(Clone, Copy)]
@@ -69,7 +85,8 @@ pub fn multiply(
     Ok(out)
 }
 
-/// As [`multiply`], into memory that is there already: fresh pages cost as much as the products.
+/// As [`multiply`], into memory that is there already: fresh pages cost as much as the products. (A few columns
+/// at a time, so that they stay in the second cache, were slower: rows are short, and each is begun anew.)
 pub fn multiply_into(
     out: &mut [f32],
     sparse: Sparse,
@@ -78,6 +95,7 @@ pub fn multiply_into(
     threads: usize,
     progress: &Progress,
 ) -> Result<()> {
+    let dense = Columns { values: dense, width: d, first: 0 };
     fill_rows(out, d, 256, threads, progress, |rows, part| {
         part.fill(0.0);
         for (row, sum) in rows.zip(part.chunks_exact_mut(d)) {
@@ -214,6 +232,7 @@ pub fn times(
     progress: &Progress,
 ) -> Result<Vec<f32>> {
     let ids: Vec<u32> = (0..d as u32).collect();
+    let b = Columns { values: b, width: e, first: 0 };
     let mut out = zeros::<f32>(a.len() / d * e, "a product of matrices")?;
     fill_rows(&mut out, e, 64, threads, progress, |rows, part| {
         for (row, sum) in rows.zip(part.chunks_exact_mut(e)) {
@@ -256,7 +275,10 @@ mod tests {
         let dense: Vec<f32> = (0..3 * d).map(|i| ((i * 31) % 97) as f32 / 9.0 - 4.0).collect();
         let mut sum = vec![0.25f32; d];
         let mut plain = sum.clone();
-        gather(&ids, &weights, &[1, 0], &dense, &mut sum);
+        gather(&ids, &weights, &[1, 0], Columns { values: &dense, width: d, first: 0 }, &mut sum);
+        let mut some = vec![0.25f32; d - 9];
+        gather(&ids, &weights, &[], Columns { values: &dense, width: d, first: 5 }, &mut some);
+        assert_eq!(some, sum[5..d - 4]);
         for (&id, &weight) in ids.iter().zip(&weights) {
             plain.iter_mut().zip(&dense[id as usize * d..]).for_each(|(s, &x)| *s += weight * x);
         }
@@ -268,8 +290,9 @@ mod tests {
         let dense: Vec<f32> = (0..300).map(|i| ((i * 37) % 101) as f32 / 7.0 - 5.0).collect();
         let (ids, weights) = ([3u32, 0, 9, 2], [0.1f32, -7.3, 1e-3, 2.2]);
         let (mut a, mut b) = (vec![0.3f32; 30], vec![0.3f32; 30]);
-        gather(&ids, &weights, &[1, 0], &dense, &mut a);
-        gather_body(&ids, &weights, &[], &dense, &mut b);
+        let columns = Columns { values: &dense, width: 30, first: 0 };
+        gather(&ids, &weights, &[1, 0], columns, &mut a);
+        gather_body(&ids, &weights, &[], columns, &mut b);
         assert_eq!(a, b);
         let (mut a, mut b) = (vec![0f64; 900], vec![0f64; 900]);
         gram_rows(&dense, &dense, 30, &mut a);

@@ -2,4 +2,5 @@
 
 pub mod builtin;
 mod dense;
+pub mod keyword_means;
 mod symmetric;

@@ -1,9 +1,9 @@
 //! Attention of one sequence: per head, scores of a block of queries against all keys, softmax,
 //! and the weighted sum of the values.
 
+use super::block::{row_blocks, Blocks, Next, ROWS, WIDEST};
 use super::buffer::Buffer;
-use super::machine::Machine;
-use super::product::{row_blocks, Layout, Next, ROWS, WIDEST};
+use super::layout::Layout;
 use super::simd::math::exp2;
 
 /// Queries at a time: their scores stay in the second cache at any length.
@@ -73,7 +73,7 @@ impl Distances {
 /// # Panics
 /// Where a slice is too short or a head is not whole vectors.
 #[inline(always)]
-pub unsafe fn attend<S: Machine, const LOW: bool>(
+pub unsafe fn attend<S: Blocks, const LOW: bool>(
     heads: Heads,
     length: usize,
     projected: &[f32],
@@ -149,7 +149,7 @@ pub unsafe fn attend<S: Machine, const LOW: bool>(
 /// Rows of values as pairs: word `c` of pair `j` is value `c` of rows `2 j` and `2 j + 1` (zero
 /// beyond the last).
 #[inline(always)]
-unsafe fn pairs<S: Machine>(width: usize, length: usize, values: *const f32, stride: usize, out: &mut [f32]) {
+unsafe fn pairs<S: Blocks>(width: usize, length: usize, values: *const f32, stride: usize, out: &mut [f32]) {
     let zeros = [0u16; WIDEST];
     for pair in 0..length.div_ceil(2) {
         for c in (0..width).step_by(S::N) {
@@ -169,7 +169,7 @@ unsafe fn pairs<S: Machine>(width: usize, length: usize, values: *const f32, str
 
 /// `out[r][j] = query r . key j` for all (padded) keys.
 #[inline(always)]
-unsafe fn scores<S: Machine, const LOW: bool>(
+unsafe fn scores<S: Blocks, const LOW: bool>(
     count: usize,
     width: usize,
     padded: usize,
@@ -209,7 +209,7 @@ unsafe fn scores<S: Machine, const LOW: bool>(
 /// `2^(score - highest)` in place of the scores (as bf16 in `shares` with `LOW`), zero beyond
 /// `length`; returns their sum.
 #[inline(always)]
-unsafe fn softmax<S: Machine, const LOW: bool>(
+unsafe fn softmax<S: Blocks, const LOW: bool>(
     row: *mut f32,
     length: usize,
     bias: Option<&[f32]>,
@@ -251,7 +251,7 @@ unsafe fn softmax<S: Machine, const LOW: bool>(
 /// `c[r] = inverse[r] * sum over j of a[r][j] * b[j]`, as operands.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-unsafe fn mix<S: Machine, const LOW: bool>(
+unsafe fn mix<S: Blocks, const LOW: bool>(
     width: usize,
     count: usize,
     inner: usize,

@@ -4,9 +4,9 @@
 //! on one processor with it, at half on another.
 
 use super::body::Scratch;
-use super::encoder::Precision;
+use super::kernel::{Form, Kernel};
 use super::load::Weights;
-use super::machine::{Form, Kernel};
+use super::precision::Precision;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use std::time::{Duration, Instant};
@@ -101,6 +101,12 @@ fn time(weights: &Weights, way: Way, threads: usize, progress: &Progress) -> Res
         runs += 1;
     }
     Ok(least.as_secs_f64() * 1e6 / (TEXTS * length) as f64)
+}
+
+/// The widest kernel in f32.
+pub fn exact_way() -> Way {
+    let kernel = Kernel::all().into_iter().rev().find(|kernel| kernel.serves(Form::F32));
+    Way { kernel: kernel.unwrap_or(Kernel::Portable), form: Form::F32 }
 }
 
 #[cfg(test)]

@@ -1,20 +1,27 @@
 //! A cross-encoder: a transformer that reads question and passage together and says in one number how well
 //! they go together (`BertForSequenceClassification` with one label, as the ms-marco-MiniLM models are).
 
-use super::body::{Body, SECOND};
+use super::choice::{exact_way, measure, ways, Timing, Way};
 use super::config::{unsupported, Config, Family};
 use super::folder::Folder;
+use super::kernel::{Form, Kernel};
 use super::load::Weights;
-use super::machine::{Form, Kernel};
+use super::model::{Body, SECOND};
+use super::precision::Precision;
 use super::spare::Spares;
 use super::tensors::Tensors;
 use super::tokens::{Pairs, Tokens};
-use super::Precision;
+use super::verify;
 use crate::error::{Error, Result};
 use crate::parallel::{map_ranges, map_ranges_with};
 use crate::progress::Progress;
-use crate::text::strings::Strings;
+use crate::text::strings::{Strings, StringsBuf};
 use std::path::Path;
+
+/// Built-in pairs on which bf16 is compared with f32, and how far apart two numbers may be, as a part of the
+/// range of all.
+const TRIED: usize = 12;
+const APART: f32 = 0.05;
 
 /// Tokens that go through the layers together, at least one pair.
 const TOGETHER: usize = 512;
@@ -25,13 +32,22 @@ pub struct Classifier {
     pairs: Pairs,
     pooler: (Vec<f32>, Vec<f32>),
     classifier: (Vec<f32>, f32),
+    timings: Vec<Timing>,
     spare: Spares,
 }
 
 impl Classifier {
-    /// Loads a folder. [`Precision::Auto`] is bf16 where the processor has matrix tiles, else f32.
-    /// Errors: another architecture, or more than one label.
-    pub fn open(path: &Path, precision: Precision, threads: usize, progress: &Progress) -> Result<Self> {
+    /// Loads a folder. `kernel` is a kernel's name, or auto: then those that serve the precision are timed on
+    /// the model's own shapes, and the fastest is taken; with [`Precision::Auto`] bf16 only where its numbers
+    /// for built-in pairs are those of f32 but for a small part of their range. int8 was not measured for pairs:
+    /// f32 stands for it. Errors: another architecture, more than one label, a kernel of int8 alone.
+    pub fn open(
+        path: &Path,
+        precision: Precision,
+        kernel: &str,
+        threads: usize,
+        progress: &Progress,
+    ) -> Result<Self> {
         let folder = Folder::read(path)?;
         let config = Config::read(&folder.transformer)?;
         if config.family != Family::Bert || config.types < 2 {
@@ -57,23 +73,55 @@ impl Classifier {
             read("bert.pooler.dense.weight", &[hidden, hidden])?,
             read("bert.pooler.dense.bias", &[hidden])?,
         );
-        let form = match precision {
-            Precision::Auto if !Kernel::Amx.here() => Form::F32,
-            Precision::Auto | Precision::Bf16 => Form::Bf16,
-            // Scores of pairs in bytes were not measured: f32 stands for them.
-            Precision::F32 | Precision::Int8 => Form::F32,
-        };
-        let mut kernels = Kernel::all().into_iter().rev();
-        let kernel = kernels.find(|k| k.serves(form) && *k != Kernel::Avx512Bf16);
-        let body = weights.pack(kernel.unwrap_or(Kernel::Portable), form, &[], threads, progress)?;
-        let bias = bias.first().copied().unwrap_or(0.0);
-        Ok(Self {
-            body,
+        let precision = if precision == Precision::Int8 { Precision::F32 } else { precision };
+        // `vdpbf16ps` adds in an order of its own: the tiles' bits are those of every other kernel.
+        let fits =
+            |way: &Way| way.form != Form::Int8 && (way.kernel != Kernel::Avx512Bf16 || kernel != "auto");
+        let ways: Vec<Way> = ways(precision, kernel)?.into_iter().filter(fits).collect();
+        if ways.is_empty() {
+            return Err(Error::input(format!(
+                "kernel {kernel} computes in int8 alone, and pairs in f32 or bf16"
+            )));
+        }
+        let mut timings = measure(&weights, &ways, threads, progress)?;
+        let pack = |way: Way| weights.pack(way.kernel, way.form, &[], threads, progress);
+        let first = timings[0].way;
+        let mut made = Self {
+            body: pack(first)?,
             pairs: tokens.pairs()?,
             pooler,
-            classifier: (labels, bias),
+            classifier: (labels, bias.first().copied().unwrap_or(0.0)),
+            timings: Vec::new(),
             spare: Spares::default(),
-        })
+        };
+        if precision == Precision::Auto && timings.len() > 1 && first.form != Form::F32 {
+            let own = made.trial(threads)?;
+            let fast = std::mem::replace(&mut made.body, pack(exact_way())?);
+            if apart(&own, &made.trial(threads)?) <= APART {
+                made.body = fast;
+            } else if let Some(exact) = timings.iter().find(|timing| timing.way.form == Form::F32) {
+                if exact.way != exact_way() {
+                    made.body = pack(exact.way)?;
+                }
+            }
+        }
+        timings.retain(|timing| !timing.microseconds.is_nan());
+        made.timings = timings;
+        Ok(made)
+    }
+
+    /// Its numbers for built-in pairs.
+    fn trial(&self, threads: usize) -> Result<Vec<f32>> {
+        let texts: StringsBuf = verify::texts().view().iter().take(TRIED + 1).collect();
+        let texts = texts.view();
+        let silent = Progress::none();
+        let rest: StringsBuf = texts.iter().skip(1).collect();
+        self.scores(texts.get(0), &rest.view(), threads, &silent)
+    }
+
+    /// What each way that was measured took, the fastest first; empty where there was no choice.
+    pub fn timings(&self) -> &[Timing] {
+        &self.timings
     }
 
     pub fn kernel(&self) -> &'static str {
@@ -166,5 +214,29 @@ impl Classifier {
             .collect();
         let (weights, bias) = &self.classifier;
         (f64::from(*bias) + dot(weights, &pooled)) as f32
+    }
+}
+
+/// The largest difference between two numbers for the same pair, as a part of the range of `exact`.
+fn apart(own: &[f32], exact: &[f32]) -> f32 {
+    let most = exact.iter().fold(f32::NEG_INFINITY, |most, &x| most.max(x));
+    let least = exact.iter().fold(f32::INFINITY, |least, &x| least.min(x));
+    let largest = own.iter().zip(exact).fold(0f32, |largest, (a, b)| largest.max((a - b).abs()));
+    if largest > 0.0 {
+        largest / (most - least)
+    } else {
+        0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::apart;
+
+    #[test]
+    fn differences_count_as_a_part_of_the_range() {
+        assert_eq!(apart(&[1.0, 3.5], &[1.0, 3.0]), 0.25);
+        assert_eq!(apart(&[2.0], &[2.0]), 0.0);
+        assert_eq!(apart(&[2.5], &[2.0]), f32::INFINITY);
     }
 }

@@ -1,20 +1,21 @@
 //! A folder of sentence-transformers as a function from texts to vectors.
 
 use super::batch::{batches, pieces, Piece, BY_ROWS, BY_TILES};
-use super::body::{Body, Scratch};
-use super::choice::{measure, ways, Timing, Way};
+use super::body::Scratch;
+use super::choice::{exact_way, measure, ways, Timing, Way};
 use super::config::Config;
 use super::folder::Folder;
+use super::kernel::Form;
 use super::load::Weights;
-use super::machine::{Form, Kernel};
+use super::model::Body;
 use super::pool::{normalise, Head};
+use super::precision::Precision;
 use super::spare::Spares;
 use super::tokens::{Lead, Tokens, Windows};
 use super::verify;
 use crate::error::{Error, Result};
 use crate::parallel::{map_ranges, map_ranges_with};
 use crate::progress::Progress;
-use crate::store::file_digest;
 use crate::text::strings::Strings;
 use crate::tiles::{tiles, Tiles};
 use std::path::{Path, PathBuf};
@@ -22,46 +23,6 @@ use std::sync::OnceLock;
 
 /// Texts that a thread tokenises at a time.
 const TEXTS: usize = 32;
-/// What changes whenever the same folder would give other vectors.
-const VERSION: &str = "native encoder 1";
-
-/// How numbers are multiplied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Precision {
-    /// The fastest that was measured: another than f32 only where the model's vectors keep their direction.
-    Auto,
-    F32,
-    /// Emulated, and slower than f32, where the processor lacks it.
-    Bf16,
-    /// Linear layers on bytes.
-    Int8,
-}
-
-impl Precision {
-    pub fn named(name: &str) -> Result<Self> {
-        Ok(match name {
-            "auto" => Self::Auto,
-            "f32" => Self::F32,
-            "bf16" => Self::Bf16,
-            "int8" => Self::Int8,
-            _ => {
-                let names = "auto, f32, bf16, int8";
-                return Err(Error::input(format!("precision must be one of {names}, not {name:?}")));
-            }
-        })
-    }
-
-    /// The one form that it allows, or None for any.
-    pub fn form(self) -> Option<Form> {
-        match self {
-            Self::Auto => None,
-            Self::F32 => Some(Form::F32),
-            Self::Bf16 => Some(Form::Bf16),
-            Self::Int8 => Some(Form::Int8),
-        }
-    }
-}
-
 /// A loaded model. Encoding shares it between threads.
 pub struct Encoder {
     body: Body,
@@ -103,7 +64,7 @@ impl Encoder {
         let mut head = Head::open(&folder.pooling, folder.pool_prompt, &folder.steps, hidden)?;
         head.cut(folder.cut);
         let mut timings = measure(&weights, &ways(precision, kernel)?, threads, progress)?;
-        let sample = sample(&tokens)?;
+        let sample = verify::sample(&tokens)?;
         let sample: Vec<&[u32]> = sample.iter().map(Vec::as_slice).collect();
         let pack = |way: Way| weights.pack(way.kernel, way.form, &sample, threads, progress);
         let first = timings.first().ok_or_else(|| Error::Internal("no kernel".into()))?.way;
@@ -224,26 +185,7 @@ impl Encoder {
 
     /// A digest of all files that the vectors depend on, with the precision. Reads them whole.
     pub fn fingerprint(&self, progress: &Progress) -> Result<String> {
-        let transformer = &self.folder.transformer;
-        let mut files = self.folder.files.clone();
-        files.extend(
-            ["config.json", "tokenizer.json", "model.safetensors"].map(|name| transformer.join(name)),
-        );
-        for step in &self.folder.steps {
-            if let super::folder::Step::Dense(folder) = step {
-                files.extend(["config.json", "model.safetensors"].map(|name| folder.join(name)));
-            }
-        }
-        files.sort();
-        files.dedup();
-        let mut all = blake3::Hasher::new();
-        all.update(format!("{VERSION}\n{}\n", self.precision()).as_bytes());
-        for file in files {
-            let digest = file_digest(&file, progress)?;
-            let name = file.strip_prefix(&self.path).unwrap_or(&file);
-            all.update(format!("{}\n{digest}\n", name.display()).as_bytes());
-        }
-        Ok(all.finalize().to_hex().to_string())
+        self.folder.digest(&self.path, self.precision(), progress)
     }
 
     /// The tokens that each text takes, in all its windows, special tokens and prompt included.
@@ -373,23 +315,6 @@ impl Encoder {
     }
 }
 
-/// The widest kernel in f32.
-fn exact_way() -> Way {
-    let kernel = Kernel::all().into_iter().rev().find(|kernel| kernel.serves(Form::F32));
-    Way { kernel: kernel.unwrap_or(Kernel::Portable), form: Form::F32 }
-}
-
-/// The tokens of the built-in texts.
-fn sample(tokens: &Tokens) -> Result<Vec<Vec<u32>>> {
-    let (texts, lead) = (verify::texts(), tokens.lead("")?);
-    let mut found = Vec::new();
-    for text in texts.view().iter() {
-        let windows = tokens.windows(text, &lead)?;
-        found.extend(windows.lengths.first().map(|&length| windows.ids[..length].to_vec()));
-    }
-    Ok(found)
-}
-
 /// What is to be said where the processor has tiles that cannot be used.
 fn refused() -> Option<String> {
     let text = "the processor has tiles (amx), which the system does not grant this process";
@@ -404,15 +329,4 @@ pub struct Encoded {
     pub tokens: u64,
     /// Windows beyond one for each text.
     pub more: u64,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_precisions() {
-        assert_eq!(Precision::named("bf16"), Ok(Precision::Bf16));
-        assert!(Precision::named("int4").is_err());
-    }
 }

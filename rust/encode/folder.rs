@@ -2,8 +2,13 @@
 
 use super::config::{settings, unsupported};
 use crate::error::{Error, Result};
+use crate::progress::Progress;
+use crate::store::file_digest;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+
+/// What changes whenever the same folder would give other vectors.
+const VERSION: &str = "native encoder 1";
 
 /// How token vectors become one vector. Several make a longer vector, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -197,6 +202,30 @@ fn pooling(config: &Value) -> Result<(Vec<Pooling>, bool)> {
     modes.sort_unstable();
     modes.dedup();
     Ok((modes, config.get("include_prompt").and_then(Value::as_bool).unwrap_or(true)))
+}
+
+impl Folder {
+    /// A digest of all files that vectors depend on, read whole, with the precision. `path` is the folder.
+    pub fn digest(&self, path: &Path, precision: &str, progress: &Progress) -> Result<String> {
+        let mut files = self.files.clone();
+        let parts = ["config.json", "tokenizer.json", "model.safetensors"];
+        files.extend(parts.map(|name| self.transformer.join(name)));
+        for step in &self.steps {
+            if let Step::Dense(folder) = step {
+                files.extend(["config.json", "model.safetensors"].map(|name| folder.join(name)));
+            }
+        }
+        files.sort();
+        files.dedup();
+        let mut all = blake3::Hasher::new();
+        all.update(format!("{VERSION}\n{precision}\n").as_bytes());
+        for file in files {
+            let digest = file_digest(&file, progress)?;
+            let name = file.strip_prefix(path).unwrap_or(&file);
+            all.update(format!("{}\n{digest}\n", name.display()).as_bytes());
+        }
+        Ok(all.finalize().to_hex().to_string())
+    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! From a folder's tensors to a packed [`Body`].
 
 use super::attention::{Distances, Heads};
-use super::body::{Body, Layer, Layers};
 use super::buffer::Buffer;
 use super::bytes::product::Linear as ByteLinear;
 use super::config::{unsupported, Config, Family};
-use super::machine::{Form, Kernel};
+use super::kernel::{Form, Kernel};
+use super::layout::Layout;
+use super::model::{Body, Layer, Layers};
 use super::norm::Norm;
-use super::product::{Layout, Linear};
+use super::product::Linear;
 use super::tensors::Tensors;
 use super::tiles::product::Linear as TileLinear;
 use crate::error::Result;
@@ -186,7 +187,7 @@ impl Weights {
             distances: self.distances(room)?,
         };
         if form == Form::Int8 {
-            let found = body.watch(sample, progress)?;
+            let found = body.watch(sample, threads, progress)?;
             let bytes = |range: Range<usize>| {
                 let found = &found[range.start];
                 let mut place = 0;

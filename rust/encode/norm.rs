@@ -1,7 +1,7 @@
 //! Layer normalisation: `(x - mean) / sqrt(variance + eps) * weight + bias`, per row.
 
 use super::buffer::Buffer;
-use super::product::Layout;
+use super::layout::Layout;
 use super::simd::Lanes;
 
 /// The weights, padded with zeros, so that padding stays zero.

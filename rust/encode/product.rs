@@ -4,211 +4,11 @@
 //! result runs over the inner dimension in order, alone, whatever block it falls in: so a row's
 //! result does not depend on the rows beside it.
 
+use super::block::{row_blocks, Blocks, Next, LINE, ROWS, WIDEST, WORDS};
 use super::buffer::Buffer;
-use super::machine::Machine;
+use super::layout::Layout;
+use super::simd;
 use super::simd::math::{activate, Activation};
-use super::simd::{self, Lanes};
-
-/// The most rows of a register block: 8 x 3 (AVX-512) or 6 x 2 (AVX2) sums, the columns and one spread word fit
-/// the registers. 14 x 2 was slower: no register is left for what four words at a time need.
-pub const ROWS: usize = 8;
-/// Inner words between two looks at what is to be asked for ahead.
-const WORDS: usize = 4;
-
-/// Lines of memory that will be needed next: `lines` of them at every [`WORDS`] inner words.
-///
-/// With it the weights of the next panel come from the third cache while this one is multiplied. Spread over
-/// all blocks of rows that takes the product from .65 to .87 of the peak (AVX-512, 112 rows; AVX2 .75 to
-/// .9); the same lines within the panel's first blocks, or some words ahead in this panel, give half of it.
-#[derive(Clone, Copy)]
-pub struct Next {
-    pub at: *const f32,
-    pub lines: usize,
-}
-
-impl Next {
-    /// Nothing.
-    pub const NONE: Self = Self { at: std::ptr::null(), lines: 0 };
-}
-
-/// The blocks of rows, (first, how many), at most [`ROWS`] each and nearly equal: a last block of one or
-/// two rows would wait for its own sums.
-pub fn row_blocks<S: Lanes>(rows: usize) -> impl Iterator<Item = (usize, usize)> {
-    let count = rows.div_ceil(S::ROWS);
-    (0..count).map(move |block| {
-        let (first, end) = (block * rows / count, (block + 1) * rows / count);
-        (first, end - first)
-    })
-}
-
-/// The widest panel: 4 vectors of 16 lanes.
-pub const WIDEST: usize = 64;
-
-/// Words of a line of memory.
-const LINE: usize = 16;
-
-/// `c[r][v] = sum over k of a[r][k] * b[k][v]`, for `R` rows and `NV` vectors.
-///
-/// # Safety
-/// The instructions of `S`; `k` words in each of `R` rows of `a` (stride `lda`), vectors at
-/// `b + i * ks + v * vs` for `i < k`, and room for `R` rows (stride `ldc`) at `c`.
-#[inline(always)]
-#[allow(clippy::too_many_arguments)]
-unsafe fn tile<S: Lanes, const LOW: bool, const R: usize, const NV: usize>(
-    k: usize,
-    mut a: *const f32,
-    lda: usize,
-    mut b: *const f32,
-    vs: usize,
-    ks: usize,
-    c: *mut f32,
-    ldc: usize,
-    mut next: Next,
-) {
-    // SAFETY: the caller's promise covers each pointer below; asking needs nothing to be there.
-    unsafe {
-        let mut sums = [[S::splat(0.0); NV]; R];
-        for _ in 0..k / WORDS {
-            for i in 0..WORDS {
-                word::<S, LOW, R, NV>(&mut sums, a.wrapping_add(i), lda, b.wrapping_add(i * ks), vs);
-            }
-            for _ in 0..next.lines {
-                S::prefetch(next.at);
-                next.at = next.at.wrapping_add(LINE);
-            }
-            a = a.wrapping_add(WORDS);
-            b = b.wrapping_add(WORDS * ks);
-        }
-        for _ in 0..k % WORDS {
-            word::<S, LOW, R, NV>(&mut sums, a, lda, b, vs);
-            a = a.wrapping_add(1);
-            b = b.wrapping_add(ks);
-        }
-        for r in 0..R {
-            for v in 0..NV {
-                S::store(c.add(r * ldc + v * S::N), sums[r][v]);
-            }
-        }
-    }
-}
-
-/// One inner word of [`tile`].
-///
-/// # Safety
-/// As [`tile`].
-#[inline(always)]
-unsafe fn word<S: Lanes, const LOW: bool, const R: usize, const NV: usize>(
-    sums: &mut [[S::V; NV]; R],
-    a: *const f32,
-    lda: usize,
-    b: *const f32,
-    vs: usize,
-) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let mut column = [S::splat(0.0); NV];
-        for v in 0..NV {
-            column[v] = S::load(b.add(v * vs));
-        }
-        for r in 0..R {
-            let x = S::spread(a.add(r * lda));
-            for v in 0..NV {
-                sums[r][v] =
-                    if LOW { S::dot2(sums[r][v], x, column[v]) } else { S::fma(x, column[v], sums[r][v]) };
-            }
-        }
-    }
-}
-
-/// [`tile`] for 1 to [`ROWS`] rows and 1 to `S::NV` vectors, known at run time. Compiled once for each
-/// machine, as [`Machine::block`].
-///
-/// # Safety
-/// As [`tile`].
-#[inline(always)]
-#[allow(clippy::too_many_arguments)]
-pub unsafe fn any_tile<S: Lanes, const LOW: bool>(
-    rows: usize,
-    vectors: usize,
-    k: usize,
-    a: *const f32,
-    lda: usize,
-    b: *const f32,
-    vs: usize,
-    ks: usize,
-    c: *mut f32,
-    ldc: usize,
-    next: Next,
-) {
-    macro_rules! go {
-        ($r:literal, $v:literal) => {
-            // SAFETY: the caller's promise.
-            unsafe { tile::<S, LOW, $r, $v>(k, a, lda, b, vs, ks, c, ldc, next) }
-        };
-    }
-    macro_rules! rows {
-        ($v:literal) => {
-            match rows {
-                1 => go!(1, $v),
-                2 => go!(2, $v),
-                3 => go!(3, $v),
-                4 => go!(4, $v),
-                5 => go!(5, $v),
-                6 => go!(6, $v),
-                // Not compiled for a machine with smaller blocks.
-                7 if S::ROWS > 6 => go!(7, $v),
-                8 if S::ROWS > 6 => go!(8, $v),
-                _ => unreachable!("a block has at most S::ROWS rows"),
-            }
-        };
-    }
-    if vectors == 1 || S::NV == 1 {
-        rows!(1)
-    } else if vectors == 2 || S::NV == 2 {
-        rows!(2)
-    } else if vectors == 3 || S::NV == 3 {
-        rows!(3)
-    } else {
-        rows!(4)
-    }
-}
-
-/// How a machine wants its operands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Layout {
-    pub lanes: usize,
-    /// Vectors of a whole panel.
-    pub vectors: usize,
-    /// Pairs of bf16 instead of f32.
-    pub low: bool,
-    /// Panels of 32 columns (`encode::tiles`) instead of rows.
-    pub tiles: bool,
-}
-
-impl Layout {
-    pub fn of<S: Lanes>(low: bool) -> Self {
-        Self { lanes: S::N, vectors: S::NV, low, tiles: false }
-    }
-
-    /// For the kernels of `encode::tiles`.
-    pub fn tiles() -> Self {
-        Self { lanes: super::tiles::PANEL, vectors: 1, low: true, tiles: true }
-    }
-
-    /// `n` elements as whole vectors.
-    pub fn pad(&self, n: usize) -> usize {
-        n.next_multiple_of(self.lanes)
-    }
-
-    /// Words of `n` (padded) elements.
-    pub fn words(&self, n: usize) -> usize {
-        if self.low {
-            n / 2
-        } else {
-            n
-        }
-    }
-}
 
 /// A linear layer `y = W x + b`, packed: panels of columns (outputs), in each all inner words in
 /// order, in each of those the panel's columns.
@@ -283,7 +83,7 @@ impl Linear {
     /// # Panics
     /// Where `S` and `LOW` are not the layout's, or a slice is too short.
     #[inline(always)]
-    pub unsafe fn run<S: Machine, const LOW: bool>(&self, rows: usize, input: &[f32], then: Then<'_>) {
+    pub unsafe fn run<S: Blocks, const LOW: bool>(&self, rows: usize, input: &[f32], then: Then<'_>) {
         assert!(self.layout == Layout::of::<S>(LOW));
         assert!(input.len() >= rows * self.inner);
         let (kind, out) = match then {
@@ -331,7 +131,7 @@ impl Linear {
     /// # Safety
     /// The instructions of `S`.
     #[inline(always)]
-    unsafe fn added<S: Machine, const LOW: bool>(&self, rows: usize, input: &[f32], out: &mut [f32]) {
+    unsafe fn added<S: Blocks, const LOW: bool>(&self, rows: usize, input: &[f32], out: &mut [f32]) {
         assert!(out.len() >= rows * self.outputs);
         let mut sums = Tile([0.0; ROWS * WIDEST]);
         let panel = S::N * S::NV;
@@ -360,7 +160,7 @@ impl Linear {
     /// The instructions of `S`; the rows and the panel exist.
     #[inline(always)]
     #[allow(clippy::too_many_arguments)]
-    unsafe fn sums<S: Machine, const LOW: bool>(
+    unsafe fn sums<S: Blocks, const LOW: bool>(
         &self,
         rows: usize,
         row: usize,

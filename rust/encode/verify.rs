@@ -1,5 +1,7 @@
 //! Whether bf16 keeps the direction of a model's vectors: texts to compare it with f32 on.
 
+use super::tokens::Tokens;
+use crate::error::Result;
 use crate::text::strings::StringsBuf;
 
 /// The lowest cosine between the two vectors of a text at which bf16 is used.
@@ -23,6 +25,17 @@ pub fn lowest_cosine(a: &[f32], b: &[f32], d: usize) -> f64 {
 /// The texts.
 pub fn texts() -> StringsBuf {
     TEXTS.into_iter().collect()
+}
+
+/// The tokens of the texts' first windows.
+pub fn sample(tokens: &Tokens) -> Result<Vec<Vec<u32>>> {
+    let (texts, lead) = (texts(), tokens.lead("")?);
+    let mut found = Vec::new();
+    for text in texts.view().iter() {
+        let windows = tokens.windows(text, &lead)?;
+        found.extend(windows.lengths.first().map(|&length| windows.ids[..length].to_vec()));
+    }
+    Ok(found)
 }
 
 const TEXTS: [&str; 32] = [

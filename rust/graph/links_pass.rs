@@ -92,6 +92,8 @@ pub(crate) fn read(
         lexer.append("\n");
         lexer.append(input.texts.get(unit));
         row.clear();
+        let words = 0..lexer.words.len();
+        part.keywords.strings.ask_for(words.clone(), |k| lexer.lower(k).as_bytes());
         lexer.keywords(|word| row.push(part.keywords.strings.add(word)));
         row.sort_unstable();
         for same in row.chunk_by(|a, b| a == b) {
@@ -108,6 +110,7 @@ pub(crate) fn read(
         }
         part.unit_names.push_set(&mut row);
 
+        known.tree.ask_for(&lexer, words);
         known.tree.mentions(&lexer, |id| row.push(id));
         let mut both = row.clone();
         both.extend(Some(known.of_unit[unit]).filter(|&about| about != NONE));
@@ -139,6 +142,7 @@ fn read_sentences(part: &mut Part, input: &Texts<'_>, unit: usize, known: &Subje
     part.subject_name.push(subject_name);
     for sentence in input.first_sentence[unit]..input.first_sentence[unit + 1] {
         lexer.read(input.sentences.get(sentence as usize));
+        keywords.ask_for(0..lexer.words.len(), |k| lexer.lower(k).as_bytes());
         lexer.keywords(|word| part.sentence_keywords.values.push(keywords.add(word)));
         part.sentence_keywords.close();
         name_spans(lexer, 0, |name| part.sentence_names.values.push(names.add(name)));

@@ -4,7 +4,6 @@ pub mod bipartite;
 pub mod concepts;
 pub mod cooccurrence;
 pub mod cosine_knn;
-pub mod keyword_means;
 pub mod kmeans;
 pub mod knn_graph;
 pub mod links;

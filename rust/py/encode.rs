@@ -125,8 +125,7 @@ impl Encoder {
     /// (kernel, precision, microseconds of a token in one layer) of all that were measured.
     #[getter]
     fn timings(&self) -> Vec<(&'static str, &'static str, f64)> {
-        let one = |t: &Timing| (t.way.kernel.name(), t.way.form.name(), t.microseconds);
-        self.core.timings().iter().map(one).collect()
+        self.core.timings().iter().map(told).collect()
     }
 
     #[getter]
@@ -161,10 +160,17 @@ struct Classifier {
 impl Classifier {
     /// Loads a folder of a classifier with one label.
     #[staticmethod]
-    #[pyo3(signature = (folder, *, precision="auto", threads=0))]
-    fn open(py: Python<'_>, folder: PathBuf, precision: &str, threads: usize) -> PyResult<Self> {
-        let core =
-            long(py, None, |progress| Pairs::open(&folder, Precision::named(precision)?, threads, progress))?;
+    #[pyo3(signature = (folder, *, precision="auto", kernel="auto", threads=0))]
+    fn open(
+        py: Python<'_>,
+        folder: PathBuf,
+        precision: &str,
+        kernel: &str,
+        threads: usize,
+    ) -> PyResult<Self> {
+        let core = long(py, None, |progress| {
+            Pairs::open(&folder, Precision::named(precision)?, kernel, threads, progress)
+        })?;
         Ok(Self { core })
     }
 
@@ -195,6 +201,16 @@ impl Classifier {
     fn kernel(&self) -> &'static str {
         self.core.kernel()
     }
+
+    /// As those of `Encoder`.
+    #[getter]
+    fn timings(&self) -> Vec<(&'static str, &'static str, f64)> {
+        self.core.timings().iter().map(told).collect()
+    }
+}
+
+fn told(timing: &Timing) -> (&'static str, &'static str, f64) {
+    (timing.way.kernel.name(), timing.way.form.name(), timing.microseconds)
 }
 
 /// The kernels that this machine can run, the plainest first.

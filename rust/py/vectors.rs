@@ -3,8 +3,9 @@
 use super::arrays::{matrix, matrix_out, slice};
 use super::door::{long, quick, wrong};
 use crate::embed::builtin::{self, Options};
+use crate::embed::keyword_means as means;
 use crate::error::Result;
-use crate::graph::{cosine_knn as knn, keyword_means as means};
+use crate::graph::cosine_knn as knn;
 use crate::search::keyword::{KeywordChannel, PoolScratch};
 use crate::search::knng;
 use crate::search::quantised::{Quantised, QuantisedView};
@@ -85,7 +86,7 @@ fn normalise_vectors<'py>(py: Python<'py>, vectors: Matrix<'py, f32>) -> PyResul
     let done = quick(py, || {
         Vectors::new(values, d)?;
         let mut done = values.to_vec();
-        done.chunks_exact_mut(d).for_each(search::normalise);
+        search::normalise_rows(&mut done, d);
         Ok(done)
     })?;
     use numpy::PyArrayMethods;
@@ -152,6 +153,31 @@ fn keyword_means<'py>(
         means::keyword_means(words, &Vectors::new(values, d)?, unit, threads, progress)
     })?;
     matrix_out(py, made, [words, d])
+}
+
+/// As `keyword_means` of the vectors that `embed_rows` gives to sentences by their words, each once.
+#[pyfunction]
+#[pyo3(signature = (basis, sent_words, word_sents, *, unit=false, room=means::ROOM, threads=0, report=None))]
+#[allow(clippy::too_many_arguments)]
+fn keyword_means_by_words<'py>(
+    py: Python<'py>,
+    basis: Matrix<'py, f32>,
+    sent_words: Rows<'py>,
+    word_sents: Rows<'py>,
+    unit: bool,
+    room: usize,
+    threads: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Out2<'py, f32>> {
+    let (values, words, d) = matrix(&basis, "basis")?;
+    let (ends, ids) = (slice(&sent_words.0, "sent_words")?, slice(&sent_words.1, "sent_words")?);
+    let (turned, places) = (slice(&word_sents.0, "word_sents")?, slice(&word_sents.1, "word_sents")?);
+    let made = long(py, report, |progress| {
+        let sentences = CsrView::new(ends, ids, words)?;
+        let keywords = CsrView::new(turned, places, sentences.rows())?;
+        means::keyword_means_by_words(values, d, sentences, keywords, unit, room, threads, progress)
+    })?;
+    matrix_out(py, made, [turned.len().saturating_sub(1), d])
 }
 
 #[pyfunction]
@@ -294,6 +320,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(quantise_vectors, m)?)?;
     m.add_function(wrap_pyfunction!(cosine_knn, m)?)?;
     m.add_function(wrap_pyfunction!(keyword_means, m)?)?;
+    m.add_function(wrap_pyfunction!(keyword_means_by_words, m)?)?;
     m.add_function(wrap_pyfunction!(fit_embedder, m)?)?;
     m.add_function(wrap_pyfunction!(embed_rows, m)?)?;
     m.add_function(wrap_pyfunction!(keyword_pool, m)?)?;

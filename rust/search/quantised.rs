@@ -8,9 +8,17 @@ use super::simd::Level;
 use super::vectors::reference_dot;
 use super::vectors::Vectors;
 use crate::error::{Error, Result};
+use crate::memory::zeros;
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
+use crate::wide::wide;
 use std::ops::Range;
+use std::sync::Mutex;
+
+/// Rows that a thread codes at a time.
+const GRAIN: usize = 1024;
+/// What memory is asked for, in errors.
+const CODES: &str = "byte codes of vectors";
 
 /// The largest dimension whose integer sums fit 32 bits with a query coded well enough.
 pub(crate) const MAX_DIM: usize = 1 << 16;
@@ -32,41 +40,66 @@ impl Quantised {
         let d = vectors.dim();
         check_dim(d)?;
         progress.expect(vectors.len() as u64);
-        let parts = map_ranges(vectors.len(), 1024, threads, progress, |rows| {
-            let mut part = Self::default();
-            for id in rows {
-                part.add(vectors.row(id));
-            }
-            Ok(part)
+        let mut all = Self {
+            codes: zeros(vectors.len() * d, CODES)?,
+            scale: zeros(vectors.len(), CODES)?,
+            residual: zeros(vectors.len(), CODES)?,
+        };
+        let parts: Vec<_> = all
+            .codes
+            .chunks_mut(GRAIN * d)
+            .zip(all.scale.chunks_mut(GRAIN).zip(all.residual.chunks_mut(GRAIN)))
+            .map(Mutex::new)
+            .collect();
+        map_ranges(vectors.len(), GRAIN, threads, progress, |rows| {
+            let mut part = parts[rows.start / GRAIN].lock().unwrap_or_else(|e| e.into_inner());
+            let (codes, (scale, residual)) = &mut *part;
+            code(vectors.rows(rows), d, codes, scale, residual);
+            Ok(())
         })?;
-        let mut all = Self::default();
-        for part in parts {
-            all.codes.extend(part.codes);
-            all.scale.extend(part.scale);
-            all.residual.extend(part.residual);
-        }
+        drop(parts);
         Ok(all)
-    }
-
-    fn add(&mut self, row: &[f32]) {
-        let largest = row.iter().fold(0f32, |m, x| m.max(x.abs()));
-        let scale = largest / 127.0;
-        let inverse = if scale > 0.0 { 1.0 / f64::from(scale) } else { 0.0 };
-        let mut square = 0f64;
-        for &x in row {
-            let code = nearest(f64::from(x) * inverse).clamp(-127.0, 127.0);
-            let error = f64::from(x) - f64::from(scale) * code;
-            square += error * error;
-            self.codes.push(code as i8);
-        }
-        self.scale.push(scale);
-        self.residual.push(((square.sqrt() * (1.0 + 1e-9)) as f32).next_up());
     }
 
     pub fn view(&self) -> QuantisedView<'_> {
         QuantisedView { codes: &self.codes, scale: &self.scale, residual: &self.residual }
     }
 }
+
+/// Codes rows of `d` values. The errors' squares are summed in their order, those of several rows side by
+/// side: a sum waits for each of its steps.
+#[inline(always)]
+fn code_body(values: &[f32], d: usize, codes: &mut [i8], scales: &mut [f32], residuals: &mut [f32]) {
+    const SIDE: usize = 8;
+    let mut errors = vec![0f64; SIDE * d];
+    let rows = values.chunks(SIDE * d).zip(codes.chunks_mut(SIDE * d));
+    let bounds = scales.chunks_mut(SIDE).zip(residuals.chunks_mut(SIDE));
+    for ((values, codes), (scales, residuals)) in rows.zip(bounds) {
+        let rows = values.chunks_exact(d).zip(codes.chunks_exact_mut(d));
+        for ((row, codes), (scale, errors)) in rows.zip(scales.iter_mut().zip(errors.chunks_exact_mut(d))) {
+            let largest = row.iter().fold(0f32, |m, x| m.max(x.abs()));
+            *scale = largest / 127.0;
+            let by = f64::from(*scale);
+            let inverse = if *scale > 0.0 { 1.0 / by } else { 0.0 };
+            for ((&x, code), error) in row.iter().zip(codes).zip(errors) {
+                let x = f64::from(x);
+                let near = nearest(x * inverse).clamp(-127.0, 127.0);
+                *error = x - by * near;
+                *code = near as i8;
+            }
+        }
+        let mut squares = [0f64; SIDE];
+        for k in 0..d {
+            for row in 0..SIDE {
+                squares[row] += errors[row * d + k] * errors[row * d + k];
+            }
+        }
+        for (residual, square) in residuals.iter_mut().zip(squares) {
+            *residual = ((square.sqrt() * (1.0 + 1e-9)) as f32).next_up();
+        }
+    }
+}
+wide!(code, code_body, (values: &[f32], d: usize, codes: &mut [i8], scales: &mut [f32], residuals: &mut [f32]));
 
 /// `round_ties_even` of a number far below 2^51, without a call of the system's mathematics.
 #[inline]

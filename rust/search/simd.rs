@@ -50,15 +50,15 @@ impl Level {
     pub fn here(self) -> bool {
         #[cfg(target_arch = "x86_64")]
         {
-            let avx2 = || is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
-            let avx512 =
-                || avx2() && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
+            use crate::cpu::has;
+            let avx2 = || has!("avx2", "fma");
+            let avx512 = || avx2() && has!("avx512f", "avx512bw");
             match self {
                 Self::Portable => true,
                 Self::Avx2 => avx2(),
-                Self::Avx2Vnni => avx2() && is_x86_feature_detected!("avxvnni"),
+                Self::Avx2Vnni => avx2() && has!("avxvnni"),
                 Self::Avx512 => avx512(),
-                Self::Avx512Vnni => avx512() && is_x86_feature_detected!("avx512vnni"),
+                Self::Avx512Vnni => avx512() && has!("avx512vnni"),
                 Self::Amx => Self::Avx512Vnni.here() && crate::tiles::byte_tiles(),
             }
         }

@@ -11,6 +11,7 @@ use crate::guard::Guard;
 use crate::parallel::map_ranges_with;
 use crate::progress::Progress;
 use crate::sparse::{self, Scored};
+use crate::wide::wide;
 use std::ops::Range;
 
 /// Rows per call of the fast product: its scores stay in the first cache.
@@ -26,11 +27,64 @@ pub fn reference_dot(a: &[f32], b: &[f32]) -> f64 {
 
 /// Scales a vector to length 1, in place; one shorter than 1e-12 becomes zero (specs 0.2).
 pub fn normalise(vector: &mut [f32]) {
-    let norm = reference_dot(vector, vector).sqrt();
+    divide(vector, reference_dot(vector, vector).sqrt());
+}
+
+/// [`normalise`] of every row.
+pub fn normalise_rows(values: &mut [f32], d: usize) {
+    let mut squares = vec![0f64; values.len() / d.max(1)];
+    reference_dots(values, d, &mut squares);
+    divide_rows(values, d, &squares);
+}
+
+/// [`reference_dot`] of every row with itself. A sum in one fixed order waits for each of its steps: those of
+/// several rows are made side by side.
+pub fn reference_dots(values: &[f32], d: usize, squares: &mut [f64]) {
+    squares_of(values, d.max(1), squares);
+}
+
+#[inline(always)]
+fn squares_body(values: &[f32], d: usize, squares: &mut [f64]) {
+    const SIDE: usize = 8;
+    for (rows, squares) in values.chunks(SIDE * d).zip(squares.chunks_mut(SIDE)) {
+        if rows.len() < SIDE * d {
+            for (row, square) in rows.chunks_exact(d).zip(squares) {
+                *square = reference_dot(row, row);
+            }
+            continue;
+        }
+        let mut sums = [0f64; SIDE];
+        for k in 0..d {
+            for row in 0..SIDE {
+                let x = f64::from(rows[row * d + k]);
+                sums[row] += x * x;
+            }
+        }
+        squares.copy_from_slice(&sums);
+    }
+}
+wide!(squares_of, squares_body, (values: &[f32], d: usize, squares: &mut [f64]));
+
+#[inline(always)]
+fn divide_body(values: &mut [f32], d: usize, squares: &[f64]) {
+    for (row, square) in values.chunks_exact_mut(d).zip(squares) {
+        divide(row, square.sqrt());
+    }
+}
+wide!(divide_wide, divide_body, (values: &mut [f32], d: usize, squares: &[f64]));
+
+/// Every row to length 1, `squares` being the squares of their lengths.
+pub fn divide_rows(values: &mut [f32], d: usize, squares: &[f64]) {
+    divide_wide(values, d.max(1), squares);
+}
+
+/// A vector of the length `norm` to length 1.
+#[inline(always)]
+fn divide(row: &mut [f32], norm: f64) {
     if norm >= 1e-12 {
-        vector.iter_mut().for_each(|x| *x = (f64::from(*x) / norm) as f32);
+        row.iter_mut().for_each(|x| *x = (f64::from(*x) / norm) as f32);
     } else {
-        vector.fill(0.0);
+        row.fill(0.0);
     }
 }
 

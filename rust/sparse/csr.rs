@@ -185,6 +185,18 @@ impl<'a> CsrView<'a> {
     /// Columns become rows. The ids of each new row ascend. The second value maps each new
     /// position to the old one, to carry values along.
     pub fn transpose_with_positions(&self) -> Result<(Csr, Vec<u64>)> {
+        let mut positions: Vec<u64> = zeros(self.nnz(), ROWS)?;
+        let turned = self.turned(|new, old| positions[new] = old as u64)?;
+        Ok((turned, positions))
+    }
+
+    pub fn transpose(&self) -> Result<Csr> {
+        self.turned(|_, _| ())
+    }
+
+    /// `carry` is called with the new and the old position of each value.
+    #[inline(always)]
+    fn turned(&self, mut carry: impl FnMut(usize, usize)) -> Result<Csr> {
         let mut indptr: Vec<u64> = zeros(self.columns + 1, ROWS)?;
         for &column in self.indices {
             indptr[column as usize + 1] += 1;
@@ -195,20 +207,15 @@ impl<'a> CsrView<'a> {
         let mut next = room(indptr.len(), ROWS)?;
         next.extend_from_slice(&indptr);
         let mut indices: Vec<u32> = zeros(self.nnz(), ROWS)?;
-        let mut positions: Vec<u64> = zeros(self.nnz(), ROWS)?;
         for row in 0..self.rows() {
             for old in self.range(row) {
                 let slot = &mut next[self.indices[old] as usize];
                 indices[*slot as usize] = row as u32;
-                positions[*slot as usize] = old as u64;
+                carry(*slot as usize, old);
                 *slot += 1;
             }
         }
-        Ok((Csr { indptr, indices, columns: self.rows() }, positions))
-    }
-
-    pub fn transpose(&self) -> Result<Csr> {
-        Ok(self.transpose_with_positions()?.0)
+        Ok(Csr { indptr, indices, columns: self.rows() })
     }
 }
 

@@ -2,6 +2,10 @@
 
 use crate::sparse::prefetch;
 use crate::text::strings::{Strings, StringsBuf};
+use std::ops::Range;
+
+/// Strings whose places are asked for together.
+const AT_ONCE: usize = 32;
 
 /// A hash of bytes that depends on nothing but the bytes (same on every machine and run).
 pub fn hash(bytes: &[u8]) -> u64 {
@@ -80,29 +84,38 @@ impl Interner {
     /// Adds the first `count` strings of another interner; their numbers here. A large table lies in no
     /// cache: the places of some strings are asked for at once.
     pub(crate) fn add_first(&mut self, other: &Self, count: usize) -> Vec<u32> {
-        const AT_ONCE: usize = 32;
         let mut numbers = Vec::with_capacity(count);
         for start in (0..count).step_by(AT_ONCE) {
             let some = start..(start + AT_ONCE).min(count);
-            let mask = self.table.len().wrapping_sub(1);
-            let mut slots = [0usize; AT_ONCE];
-            for (slot, i) in slots.iter_mut().zip(some.clone()) {
-                *slot = hash(other.bytes(i)) as usize & mask;
+            self.ask_for(some.clone(), |i| other.bytes(i));
+            numbers.extend(some.map(|i| self.add_bytes(other.bytes(i))));
+        }
+        numbers
+    }
+
+    /// Has the memory ready where some strings are, or belong: a lookup waits for three places after one
+    /// another, and those of many strings are waited for together.
+    pub(crate) fn ask_for<'a>(&self, some: Range<usize>, text: impl Fn(usize) -> &'a [u8]) {
+        let mask = self.table.len().wrapping_sub(1);
+        let mut slots = [0usize; AT_ONCE];
+        for start in some.clone().step_by(AT_ONCE) {
+            let some = start..(start + AT_ONCE).min(some.end);
+            let slots = &mut slots[..some.len()];
+            for (slot, i) in slots.iter_mut().zip(some) {
+                *slot = hash(text(i)) as usize & mask;
                 prefetch(&self.table, *slot);
             }
-            for &slot in &slots[..some.len()] {
+            for &slot in &*slots {
                 let number = self.table.get(slot).map_or(0, |&(_, number)| number) as usize;
                 prefetch(&self.strings.offsets, number.wrapping_sub(1));
             }
-            for &slot in &slots[..some.len()] {
+            for &slot in &*slots {
                 let number = self.table.get(slot).map_or(0, |&(_, number)| number) as usize;
                 if let Some(&start) = self.strings.offsets.get(number.wrapping_sub(1)) {
                     prefetch(&self.strings.blob, start as usize);
                 }
             }
-            numbers.extend(some.map(|i| self.add_bytes(other.bytes(i))));
         }
-        numbers
     }
 
     fn find(&self, text: &[u8]) -> Option<u32> {

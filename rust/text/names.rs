@@ -4,6 +4,7 @@
 use crate::text::interner::Interner;
 use crate::text::lexical::{fold_into, openers, stop_words, Lexer, WordSet};
 use crate::text::strings::Strings;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 /// Longest phrase that is looked for, in words.
@@ -267,6 +268,11 @@ impl SubjectTree {
                 length
             });
         }
+    }
+
+    /// Has ready what `mentions` looks up of some words.
+    pub fn ask_for(&self, text: &Lexer, words: Range<usize>) {
+        self.words.ask_for(words, |k| text.lower(k).as_bytes());
     }
 
     fn step(&self, node: u32, word: u32) -> Option<u32> {

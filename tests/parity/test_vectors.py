@@ -92,6 +92,21 @@ def test_keyword_means(seed: int, words: int, d: int) -> None:
 
 
 @settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6), words=st.integers(1, 30), d=st.integers(1, 70), room=st.integers(0, 9999))
+def test_keyword_means_by_words(seed: int, words: int, d: int, room: int) -> None:
+    """Sentences made on the way, however many columns at a time, are those of two steps."""
+    basis = awkward(seed, words, d)
+    rows = some_rows(seed, 25, words, 6)
+    turned = [[s for s, row in enumerate(rows) if word in row] for word in range(words)]
+    own = csr(rows)
+    vectors = kernels.embed_rows(basis, own, np.ones(len(own[1]), np.uint32))
+    wanted = reference.keyword_means(turned, vectors)
+    for unit, threads in ((False, 1), (True, 2)):
+        made = _core.keyword_means_by_words(basis, own, csr(turned), unit=unit, room=room, threads=threads)
+        assert np.array_equal(made, kernels.normalise(wanted) if unit else wanted)
+
+
+@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10**6), words=st.integers(0, 120), m=st.integers(1, 25), limit=st.integers(0, 500))
 def test_keyword_pool(seed: int, words: int, m: int, limit: int) -> None:
     keywords, units = awkward(seed, words, 6), awkward(seed + 1, m, 6)

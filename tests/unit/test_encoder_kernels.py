@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ketrag_fast.errors import InputError
+from ketrag_fast.errors import IndexDamaged, InputError
 from ketrag_fast.kernels.encoder import KERNEL_VARIABLE, Encoder, kernels
 from tests import small_model
 from tests.process import environment
@@ -100,6 +100,33 @@ def run(code: str, *argv: str) -> str:
     return done.stdout
 
 
+@pytest.mark.parametrize("name", ["attention.self.query.weight", "intermediate.dense.weight"])
+def test_overflow_in_softmax_and_gelu(tmp_path: Path, name: str) -> None:
+    """Scores so far apart that one key has all of the attention, and inputs of GELU far beyond its curve.
+
+    With every kernel a vector is one, or the weights are named; never NaN.
+    """
+    sizes = small_model.config(max_position_embeddings=64)
+    for power in (3, 8, 20, 36):
+        weights = small_model.tensors(sizes)
+        weights = {key: x * np.float32(10.0**power) if name in key else x for key, x in weights.items()}
+        folder = small_model.save(tmp_path / f"{name}{power}", sizes)
+        small_model.write_safetensors(folder / "model.safetensors", weights)
+        exact = []
+        for kernel in kernels():
+            for precision in sorted(serves(kernel)):
+                try:
+                    vectors = Encoder.open(folder, precision=precision, kernel=kernel).encode(TEXTS)
+                except IndexDamaged as error:
+                    assert "not finite" in error.message and power > 8
+                    continue
+                assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-4), (kernel, precision)
+                if precision == "f32":
+                    exact.append(vectors)
+        if power == 3:  # beyond, a rounding decides which key is the first
+            assert len(exact) > 1 and all((x * exact[0]).sum(1).min() > 0.99 for x in exact)
+
+
 @needs_tiles
 def test_a_system_that_refuses_the_tiles(folder: Path) -> None:
     """Linux refuses them to a process with a stack for signals that is too small to save them on."""
@@ -112,7 +139,7 @@ stack = Stack(ctypes.addressof(room), 0, 4096)
 libc = ctypes.CDLL(None, use_errno=True)
 if libc.sigaltstack(ctypes.byref(stack), None) != 0:
     sys.exit("no such small stack")
-from ketrag_fast.errors import InputError
+from ketrag_fast.errors import IndexDamaged, InputError
 from ketrag_fast.kernels.encoder import Encoder, kernels
 assert "amx" not in kernels(), kernels()
 encoder = Encoder.open(sys.argv[1])

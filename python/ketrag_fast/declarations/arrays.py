@@ -47,6 +47,7 @@ class ArraySpec:
     over: str | None = None
 
 
+_PART = 1 << 17
 Arrays = Mapping[str, ArraySpec]
 Sizes = dict[str, int]
 
@@ -158,8 +159,12 @@ def _check_values(where: str, spec: ArraySpec, made: NDArray[Any], sizes: Sizes)
 
     if not made.size:
         return
-    if made.dtype.kind == "f" and not bool(np.isfinite(made).all()):
-        raise StageError(f"{where} holds a number that is not finite")
+    if made.dtype.kind == "f":
+        flat = made.reshape(-1)
+        # Part by part: the answers about a large array would need fresh memory of their own.
+        parts = range(0, len(flat), _PART)
+        if not all(bool(np.isfinite(flat[at : at + _PART]).all()) for at in parts):
+            raise StageError(f"{where} holds a number that is not finite")
     if spec.below is not None:
         limit = _limit(where, spec.below, sizes)
         least, most = made.min(), made.max()

@@ -34,10 +34,14 @@ DOCUMENTS: Final = "documents"
 
 
 class Documents:
-    """The documents of this build, in their order; read from the tables when asked for."""
+    """The documents of this build, in their order; read from the tables when asked for.
+
+    Several stages ask for the same columns: they are kept until `forget`.
+    """
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
+        self._packed: dict[str, tuple[NDArray[np.uint8], NDArray[np.uint64]]] = {}
 
     def __len__(self) -> int:
         return self._tables.count()
@@ -49,10 +53,17 @@ class Documents:
         """One of `id`, `title`, `text`, `metadata` (JSON) as (blob, offsets): UTF-8, n + 1 offsets."""
         import numpy as np
 
-        parts = list(self._tables.column(column))
-        offsets = np.zeros(len(parts) + 1, np.uint64)
-        np.cumsum([len(part) for part in parts], out=offsets[1:])
-        return np.frombuffer(b"".join(parts), np.uint8), offsets
+        if column not in self._packed:
+            parts = list(self._tables.column(column))
+            offsets = np.zeros(len(parts) + 1, np.uint64)
+            np.cumsum([len(part) for part in parts], out=offsets[1:])
+            offsets.flags.writeable = False
+            self._packed[column] = np.frombuffer(b"".join(parts), np.uint8), offsets
+        return self._packed[column]
+
+    def forget(self) -> None:
+        """Nobody needs them any more."""
+        self._packed.clear()
 
 
 class StageInputs(Mapping[str, Outputs]):

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,8 @@ from ketrag_fast.declarations.stage import (
     check_order,
     fingerprint_of,
 )
-from ketrag_fast.errors import Cancelled, ConfigError, IndexDamaged, ModelMismatch, StageError
+from ketrag_fast.errors import Cancelled, ConfigError, ModelMismatch, StageError
+from ketrag_fast.pipeline.behind import Kept, Outputs, Writer, finished, sound, write_stage
 from ketrag_fast.pipeline.foreign import blamed
 from ketrag_fast.pipeline.ingest import Ingested, Sources, ingest
 from ketrag_fast.pipeline.known import settings_of, to_build_on
@@ -39,13 +41,11 @@ from ketrag_fast.pipeline.planning import Planner
 from ketrag_fast.pipeline.reading import Plan, failures, identity, opened, plan, warnings
 from ketrag_fast.pipeline.usage import usage_of, without_graphs
 from ketrag_fast.progress import Callback, Limited, Meter
-from ketrag_fast.storage.arrays import Arrays, RawFile, write_arrays
+from ketrag_fast.storage.arrays import RawFile
 from ketrag_fast.storage.checksum import text_digest
-from ketrag_fast.storage.durable import discard_folder, move_folder, remove_folder, sync_folder, write_json
-from ketrag_fast.storage.faults import writing
+from ketrag_fast.storage.durable import discard_folder
 from ketrag_fast.storage.generation import (
     Generation,
-    check_stage,
     current_number,
     make_current,
     newest_whole,
@@ -54,17 +54,20 @@ from ketrag_fast.storage.generation import (
 )
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
-from ketrag_fast.storage.manifest import STAGE_SCHEMA, StageRecord, content_digest, read_json
+from ketrag_fast.storage.manifest import StageRecord, content_digest
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.types import BuildReport, StageReport
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ketrag_fast.backends.embedders.fingerprint import Identity
     from ketrag_fast.backends.embedders.source import VectorSource
     from ketrag_fast.extraction.run import Reading
 
-_STAGE_FILE = "stage.json"
+_SMALL = 32 << 20
+"""A stage of fewer bytes is on the disk before the next one begins: then a crash loses none of it."""
 SERVES = "the old generation serves until then"
 
 
@@ -147,13 +150,43 @@ class Build:
     def run(self, stages: Sequence[Stage], read: Ingested) -> BuildReport:
         """Runs what is new and publishes a generation, unless nothing is."""
         settings = self.resolved.settings
+        with Writer() as writer:
+            kept = self._run(stages, read, writer)
+            done = {stage.name: (stage.folder, stage.record()) for stage in kept}
+        made = ((stage.how, stage.record()) for stage in kept)
+        self.reports.extend(StageReport(r.name, how, r.seconds, r.bytes) for how, r in made)
+        self._list_failures(read)
+        base = self.base
+        about = {"count": read.documents, "fingerprint": read.fingerprint}
+        built = build_settings(settings)
+        reused = [report.name for report in self.reports if report.how == "reused"]
+        if base is not None and reused == list(done) == list(base.stages):
+            stored = base.manifest
+            same = (dict(stored.settings), dict(stored.documents)) == (built, about)
+            if same and stored.models.get("llm") == self._models().get("llm"):
+                self._empty_work()  # a build that was killed after its publication leaves it filled
+                return self._report(stored.generation, stored.digest, read, done, changed=False)
+        manifest = publish(
+            self.layout,
+            done.values(),
+            settings=built,
+            documents=about,
+            version=_package_version(),
+            models=self._models(),
+        )
+        self._empty_work()
+        return self._report(manifest.generation, manifest.digest, read, done, changed=True)
+
+    def _run(self, stages: Sequence[Stage], read: Ingested, writer: Writer) -> list[Kept]:
+        """Every stage in its order; what was made may still be on its way to the disk."""
+        settings = self.resolved.settings
         model = self.source.fingerprint if self.source is not None else None
         found = {DOCUMENTS: read.fingerprint}
         documents = Documents(self.tables)
-        done: dict[str, tuple[Path, StageRecord]] = {}
-        outputs: dict[str, Arrays] = {}
+        done: list[Kept] = []
+        outputs: dict[str, Outputs] = {}
         sizes: Sizes = {}
-        for stage in stages:
+        for number, stage in enumerate(stages):
             meter = Meter(stage.name, self.callback, stage.unit)
             context = StageContext(meter, settings.threads, self.source, self.reading, self.layout.work)
             needs = stage.needed(settings)
@@ -167,36 +200,18 @@ class Build:
             more = [looked] if looked is not None else []
             if more or variant:
                 own = text_digest([own, *more, *([variant] if variant else [])])
-            folder, record = self._stage(stage, own, inputs, context, begin, sizes)
-            if stage.arrays is not None:
-                shapes = {name: file.shape for name, file in record.files.items()}
+            kept, made = self._stage(stage, own, inputs, context, begin, sizes, writer)
+            if stage.arrays is not None and kept.how != "ran":
+                shapes = {name: file.shape for name, file in kept.record().files.items()}
                 measured(stage.arrays, shapes, sizes, stage.name)
-            found[stage.slot] = own if looked is None else content_digest([record])
-            done[stage.name] = folder, record
-            outputs[stage.slot] = Arrays(folder, record.files)
-            if self.reports[-1].how == "ran" and meter.finish() is False:
+            found[stage.slot] = own if looked is None else content_digest([kept.record()])
+            done.append(kept)
+            if not any(DOCUMENTS in later.needed(settings) for later in stages[number + 1 :]):
+                documents.forget()
+            outputs[stage.slot] = Outputs(kept, made)
+            if kept.how == "ran" and meter.finish() is False:
                 raise Cancelled(f"stopped after the stage {stage.name}")
-        self._list_failures(read)
-        base = self.base
-        about = {"count": read.documents, "fingerprint": read.fingerprint}
-        kept = build_settings(settings)
-        reused = [report.name for report in self.reports if report.how == "reused"]
-        if base is not None and reused == list(done) == list(base.stages):
-            stored = base.manifest
-            same = (dict(stored.settings), dict(stored.documents)) == (kept, about)
-            if same and stored.models.get("llm") == self._models().get("llm"):
-                self._empty_work()  # a build that was killed after its publication leaves it filled
-                return self._report(stored.generation, stored.digest, read, done, changed=False)
-        manifest = publish(
-            self.layout,
-            done.values(),
-            settings=kept,
-            documents=about,
-            version=_package_version(),
-            models=self._models(),
-        )
-        self._empty_work()
-        return self._report(manifest.generation, manifest.digest, read, done, changed=True)
+        return done
 
     def _empty_work(self) -> None:
         for leftover in self.layout.work.iterdir():
@@ -229,37 +244,29 @@ class Build:
         context: StageContext,
         begin: float,
         sizes: Sizes,
-    ) -> tuple[Path, StageRecord]:
+        writer: Writer,
+    ) -> tuple[Kept, Mapping[str, NDArray[Any]] | None]:
+        """A stage, and its arrays where they are still in memory."""
         reused = None if stage.name in self.anew else self._from_base(stage, fingerprint)
         if reused is not None:
-            return self._done("reused", *reused)
+            return Kept(stage.name, "reused", *reused), None
         folder = self.layout.work / f"{stage.name}-{fingerprint[:24]}"
-        resumed = _finished(folder, stage, fingerprint)
+        resumed = finished(folder, stage, fingerprint)
         if resumed is not None:
-            return self._done("resumed", folder, resumed)
+            return Kept(stage.name, "resumed", folder, resumed), None
         with blamed(stage):
             outputs = stage.make(inputs, self.resolved.settings, context)
             context.check()
             if not isinstance(outputs, Mapping):
                 raise StageError(f"{stage.name} made a {type(outputs).__name__}, not arrays by name")
+            arrays = {name: made for name, made in outputs.items() if not isinstance(made, RawFile)}
             if stage.arrays is not None:
-                arrays = {name: made for name, made in outputs.items() if not isinstance(made, RawFile)}
                 check(stage.arrays, arrays, sizes, stage.name)
-        aside = folder.with_name(f"{folder.name}.tmp")
-        with writing(self.layout.root):
-            remove_folder(aside)
-            aside.mkdir(mode=0o700)
-            try:
-                files = write_arrays(aside, outputs)
-                seconds = time.monotonic() - begin
-                record = StageRecord(stage.name, stage.version, fingerprint, seconds, files)
-                write_json(aside / _STAGE_FILE, {"schema": STAGE_SCHEMA, **record.to_json()})
-                sync_folder(aside)
-                move_folder(aside, folder)
-            except BaseException:
-                discard_folder(aside)
-                raise
-        return self._done("ran", folder, record)
+        took = time.monotonic() - begin
+        write = partial(write_stage, stage, fingerprint, folder, outputs, took)
+        if len(arrays) < len(outputs) or sum(array.nbytes for array in arrays.values()) < _SMALL:
+            return Kept(stage.name, "ran", folder, write()), None
+        return Kept(stage.name, "ran", folder, writer.write(write)), arrays
 
     def _from_base(self, stage: Stage, fingerprint: str) -> tuple[Path, StageRecord] | None:
         record = self.base.manifest.stages.get(stage.name) if self.base else None
@@ -267,11 +274,7 @@ class Build:
             return None
         folder = self.base.folder / stage.name
         full = self.resolved.settings.verify != "sizes"  # what is damaged is made anew, not published again
-        return (folder, record) if _sound(folder, record, full=full) else None
-
-    def _done(self, how: str, folder: Path, record: StageRecord) -> tuple[Path, StageRecord]:
-        self.reports.append(StageReport(record.name, how, record.seconds, record.bytes))
-        return folder, record
+        return (folder, record) if sound(folder, record, full=full) else None
 
     def _report(
         self,
@@ -373,26 +376,6 @@ def settings_for(base: Generation | None, settings: Settings, rebuild: bool) -> 
     if "embedder" in heavy:
         raise ModelMismatch(f"the index was built with another embedder: {lines}", hint=hint)
     raise ConfigError(f"the index was built with other units: {lines}", hint=hint)
-
-
-def _finished(folder: Path, stage: Stage, fingerprint: str) -> StageRecord | None:
-    """The record of a stage that an earlier build finished, if all of it is still right."""
-    if not folder.is_dir():
-        return None
-    try:
-        record = StageRecord.from_json(read_json(folder / _STAGE_FILE))
-    except (IndexDamaged, KeyError, TypeError, ValueError, AttributeError):
-        return None
-    same = (record.name, record.version, record.fingerprint) == (stage.name, stage.version, fingerprint)
-    return record if same and _sound(folder, record) else None
-
-
-def _sound(folder: Path, record: StageRecord, *, full: bool = True) -> bool:
-    try:
-        check_stage(folder, record, full=full)
-    except IndexDamaged:
-        return False
-    return True
 
 
 def remember(tables: Tables, report: BuildReport) -> None:

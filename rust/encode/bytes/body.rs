@@ -5,9 +5,9 @@ use super::machine::Bytes;
 use super::product::Linear;
 use super::rows::Rows;
 use crate::encode::attention::Scratch as AttentionScratch;
-use crate::encode::body::{Body, Layer};
 use crate::encode::buffer::Buffer;
 use crate::encode::machine::Machine;
+use crate::encode::model::{Body, Layer};
 use crate::encode::product::{Linear as Exact, Then};
 use crate::error::Result;
 use crate::progress::Progress;
@@ -141,6 +141,16 @@ pub unsafe fn watch<B: Bytes>(
         unsafe { through::<B::Lanes, _, _>(body, layers, one, &mut watched, &mut scratch, progress)? };
     }
     Ok(watched.most)
+}
+
+/// The larger of each two magnitudes.
+pub fn widen(mut all: Vec<Most>, part: Vec<Most>) -> Vec<Most> {
+    for (all, part) in all.iter_mut().zip(part) {
+        for (all, part) in all.iter_mut().zip(part) {
+            all.iter_mut().zip(part).for_each(|(most, x)| *most = most.max(x));
+        }
+    }
+    all
 }
 
 impl<L: Linears> Linears for &mut L {

@@ -80,7 +80,7 @@ macro_rules! on_bytes {
     ($kernel:expr, $call:ident, $($arg:expr),*) => {{
         #[allow(unused_imports)]
         use $crate::encode::bytes::machine::*;
-        use $crate::encode::machine::Kernel;
+        use $crate::encode::kernel::Kernel;
         match $kernel {
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx2 => $call::<Avx2Bytes>($($arg),*),

@@ -4,8 +4,8 @@ use super::attention::Scratch as AttentionScratch;
 use super::machine::Machine;
 use super::product::{Linear, Part, Then};
 use super::{panel_stride, Panels, PanelsMut, PANEL, ROW};
-use crate::encode::body::{Body, Layer};
 use crate::encode::buffer::Buffer;
+use crate::encode::model::{Body, Layer};
 use crate::error::Result;
 use crate::progress::Progress;
 

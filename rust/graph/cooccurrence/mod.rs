@@ -49,10 +49,10 @@ impl Kernel {
         let mut all = vec![];
         #[cfg(target_arch = "x86_64")]
         {
-            if std::arch::is_x86_feature_detected!("avx512f") {
+            if crate::cpu::has!("avx512f") {
                 all.push(Self::Avx512);
             }
-            if std::arch::is_x86_feature_detected!("avx2") {
+            if crate::cpu::has!("avx2") {
                 all.push(Self::Avx2);
             }
         }

@@ -115,6 +115,7 @@ def test_environment() -> None:
         "KETRAG_OFFLINE": "yes",
         "KETRAG_INDEX": "x",
         "KETRAG_ENCODER_KERNEL": "portable",
+        "KETRAG_CPU_WITHOUT": "amx",
         "PATH": "/",
     }
     assert from_environment(environ) == {"knn_k": 0, "max_df_ratio": None, "offline": True}

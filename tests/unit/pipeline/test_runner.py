@@ -1,19 +1,29 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from ketrag_fast.config import Settings
-from ketrag_fast.declarations.stage import Stage, check_order, fingerprint_of
+from ketrag_fast.declarations.stage import (
+    Outputs,
+    Stage,
+    StageContext,
+    StageInputs,
+    check_order,
+    fingerprint_of,
+)
 from ketrag_fast.errors import (
     Cancelled,
     ConfigError,
@@ -22,7 +32,9 @@ from ketrag_fast.errors import (
     IndexIncompatible,
     IndexLocked,
     ModelMismatch,
+    StorageFull,
 )
+from ketrag_fast.pipeline import behind, runner
 from ketrag_fast.pipeline.known import stored_settings
 from ketrag_fast.pipeline.runner import build
 from ketrag_fast.progress import Event
@@ -171,6 +183,66 @@ def test_killed_in_a_stage_then_resumed(paths: Paths, stage: str) -> None:
     assert report.digest == whole.digest
     expected = {"words": "ran" if stage == "words" else "resumed", "histogram": "ran"}
     assert how(report) == expected
+
+
+def test_stages_written_behind_the_next_are_the_same(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large stages are written while the next ones run; here the smallest count as large."""
+    index, docs = paths
+    plain = build(index, str(docs), STAGES)
+    monkeypatch.setattr(runner, "_SMALL", 0)
+    other = index.with_name("other")
+    made = build(other, str(docs), STAGES)
+    assert (made.digest, how(made)) == (plain.digest, how(plain))
+    assert [stage.bytes for stage in made.stages] == [stage.bytes for stage in plain.stages]
+    assert not build(other, str(docs), STAGES).changed
+    # What was made before a stop is kept.
+    (docs / "c.txt").write_text("More words.")
+    with pytest.raises(Cancelled):
+        build(other, str(docs), STAGES, progress=lambda event: event.stage != "histogram")
+    assert how(build(other, str(docs), STAGES)) == {"words": "resumed", "histogram": "resumed"}
+
+
+def test_inputs_in_memory_are_as_from_a_file(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+    index, docs = paths
+    monkeypatch.setattr(runner, "_SMALL", 0)
+    writing = threading.Event()
+    real = behind.write_arrays
+
+    def late(*args: Any) -> Any:
+        assert writing.wait(60)
+        return real(*args)
+
+    def turned(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+        return {"table": np.arange(6, dtype=">u4").reshape(2, 3).T}
+
+    def reads(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+        table = inputs["turned"]["table"]
+        assert table.dtype == np.dtype("<u4") and table.flags.c_contiguous and not table.flags.writeable
+        assert list(inputs["turned"]) == ["table"] and "other" not in inputs["turned"]
+        writing.set()
+        return {"sum": table.sum(0)}
+
+    monkeypatch.setattr(behind, "write_arrays", late)
+    stages = [Stage("turned", 1, (), (), turned), Stage("reads", 1, ("turned",), (), reads)]
+    build(index, str(docs), stages)
+    assert open_current(Layout(index)).stages["reads"]["sum"].tolist() == [3, 12]
+
+
+def test_a_disk_that_is_full_behind_the_next_stage(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+    index, docs = paths
+    monkeypatch.setattr(runner, "_SMALL", 0)
+    real = behind.write_arrays
+
+    def full(*args: Any) -> Any:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(behind, "write_arrays", full)
+    with pytest.raises(StorageFull):
+        build(index, str(docs), STAGES)
+    assert not any(path.name.startswith("gen-") for path in index.iterdir())
+    assert list((index / "work").iterdir()) == []
+    monkeypatch.setattr(behind, "write_arrays", real)
+    assert how(build(index, str(docs), STAGES)) == {"words": "ran", "histogram": "ran"}
 
 
 def test_killed_build_leaves_the_published_generation(paths: Paths) -> None:

@@ -14,30 +14,26 @@ from ketrag_fast.systems.ket_rag.settings import KetRagSettings
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """Sentence vectors of the fitted space are cheap and only needed here, so they are not kept."""
+    """Sentence vectors of the fitted space are only needed here: the kernel makes them on its way."""
     words, vectors = inputs["words"], inputs["vectors"]
+    unit = settings.of(KetRagSettings).keyword_norm == "unit"
+    threads, report = context.threads, context.report
     if settings.words == "published":
         rows, sentences = _published(inputs, settings, context)
+        means = _core.keyword_means(*rows, sentences, unit=unit, threads=threads, report=report)
+        del rows, sentences  # the largest of the build: gone before the codes are made
     else:
-        indptr, indices = csr(words, "sent_words")
+        own = csr(words, "sent_words")
+        turned = _core.transpose(*own, len(words["vocabulary_offsets"]) - 1, threads=threads)
         if "basis" in vectors:
-            once = np.ones(len(indices), np.uint32)
-            sentences = _core.embed_rows(vectors["basis"], indptr, indices, once, threads=context.threads)
+            means = _core.keyword_means_by_words(
+                vectors["basis"], own, turned, unit=unit, threads=threads, report=report
+            )
         else:
-            own = inputs["sentence_vectors"]
-            sentences = np.concatenate([own["walk_sentence_vectors"], own["title_sentence_vectors"]])
-        if len(sentences) != len(indptr) - 1:
-            raise InternalError(f"{len(sentences)} sentence vectors for {len(indptr) - 1} sentences")
-        count = len(words["vocabulary_offsets"]) - 1
-        rows = _core.transpose(indptr, indices, count, threads=context.threads)
-    means = _core.keyword_means(
-        *rows,
-        sentences,
-        unit=settings.of(KetRagSettings).keyword_norm == "unit",
-        threads=context.threads,
-        report=context.report,
-    )
-    del rows, sentences  # the largest of the build: gone before the codes are made
+            means = _core.keyword_means(
+                *turned, _of_sentences(inputs), unit=unit, threads=threads, report=report
+            )
+        del turned
     codes, scale, residual = _core.quantise_vectors(means, threads=context.threads)
     return {
         "vectors": means,
@@ -45,6 +41,16 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         "keyword_scale": scale,
         "keyword_residual": residual,
     }
+
+
+def _of_sentences(inputs: StageInputs) -> NDArray[np.float32]:
+    """A model's vectors of the sentences, in the order of `sent_words`."""
+    own = inputs["sentence_vectors"]
+    sentences = np.concatenate([own["walk_sentence_vectors"], own["title_sentence_vectors"]])
+    count = len(inputs["words"]["sent_words_indptr"]) - 1
+    if len(sentences) != count:
+        raise InternalError(f"{len(sentences)} sentence vectors for {count} sentences")
+    return sentences
 
 
 def _published(
