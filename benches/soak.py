@@ -1,6 +1,6 @@
 """The attack on a small index (tests/soak): what was done, how often, and how it ended.
 
-python benches/soak.py [--seed N] [--scale X] [--log FILE] | --logs FILE,FILE
+python benches/soak.py [--seed N] [--scale X] [--log FILE] | --logs FILE,FILE [--note TEXT]
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--log", type=Path, help="keeps one line for each attempt")
     parser.add_argument("--logs", help="makes the section of such files, comma-separated, and runs nothing")
+    parser.add_argument("--note", action="append", default=[], help="a line above the table")
     args = parser.parse_args()
     header(
         "An index under attack",
@@ -32,11 +33,14 @@ def main() -> None:
             "An index of the polar articles with every graph that needs no model, each attempt in a process of its own.",
             "A fault is an untyped error, a signal, more than 10 s, another answer under `full` or `blocks`, or a next "
             "build that does not end with the digest of the undisturbed one.",
+            *args.note,
         ],
     )
     if args.logs:
         lines = [line for name in args.logs.split(",") for line in Path(name).read_text("utf-8").splitlines()]
-        outcomes = [Outcome(Job(*job), what, said) for job, what, said in map(json.loads, lines)]
+        # An attempt that was repeated counts once, as it ended last.
+        last = {Job(*job): Outcome(Job(*job), what, said) for job, what, said in map(json.loads, lines)}
+        outcomes = list(last.values())
         missing: list[str] = []
     else:
         outcomes, missing = drive.all_of(list(drive.PARTS), args.seed, args.scale, args.processes, args.log)

@@ -137,7 +137,7 @@ mod tests {
             }
         }
         std::fs::remove_file(&path).unwrap();
-        assert!(matches!(file_digest(&path, &none), Err(Error::Io(_))));
+        assert!(matches!(file_digest(&path, &none), Err(Error::Damaged(_))));
         assert_eq!(root(&[], 0), None);
     }
 }

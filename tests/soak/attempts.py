@@ -18,7 +18,7 @@ from typing import Any
 from ketrag_fast.errors import KetragError
 
 HANG = 10.0
-"""Seconds after which an attempt counts as hanging and is killed."""
+"""Seconds after which an attempt counts as hanging and is killed, on a machine with nothing else to do."""
 RIGHT = "right"
 FAULT = "FAULT"
 """What begins the line of an attempt that went as none may go."""
@@ -40,6 +40,8 @@ def attempt(
 
     With `kill_after` the process is killed after as many seconds, which ends as "killed".
     """
+    # Where the machine has more to do than it can, all takes as many times longer.
+    seconds *= max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
     read, write = os.pipe()
     sys.stdout.flush()
     with tempfile.TemporaryFile() as said:
