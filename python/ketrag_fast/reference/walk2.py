@@ -29,7 +29,7 @@ from ketrag_fast.reference.walk import (
     z,
 )
 
-CHAINS, MAX_TERMS, FIRST = 10, 64, 2
+CHAINS, MAX_TERMS = 10, 64
 Vectors = tuple[Array, Array, Array]
 
 
@@ -47,8 +47,9 @@ class Sizes:
     rest_steps: int = 3
     least_rarity: float = 0.0
     """Keywords less rare than this (idf / ln n) join nothing."""
+    first: int = 2
     first_stage1: float = 0.3
-    """What the direct match weighs in the first two places."""
+    """The first places, and what the direct match weighs there."""
 
 
 SKETCH = Sizes()
@@ -229,11 +230,11 @@ def walk2(
     scores += (-0.4 if vectors else -0.5) * lengths[rows] + (0.5 if vectors else 0.8) * chain
     if vectors and n > 1:
         scores = move_question(corpus.first, rows, scores, vectors)
-    head = [int(at) for at in best_first(scores + (sizes.first_stage1 - 0.1) * first[rows])[:FIRST]]
+    head = [int(at) for at in best_first(scores + (sizes.first_stage1 - 0.1) * first[rows])[: sizes.first]]
     places = list(dict.fromkeys([*head, *map(int, best_first(scores))]))
     ranked = [rows[at] for at in places]
     inside = set(ranked)
     shown = scores[places]
-    for at in reversed(range(1, min(FIRST + 1, len(shown)))):
+    for at in reversed(range(1, min(sizes.first + 1, len(shown)))):
         shown[at - 1] = max(shown[at - 1], np.nextafter(shown[at], np.inf))
     return [*ranked, *(u for u in order if u not in inside)], shown
