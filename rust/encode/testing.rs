@@ -14,7 +14,7 @@ macro_rules! on_each_machine {
         $f::<Plain<16, 4>, true>($($arg),*);
         #[cfg(target_arch = "x86_64")]
         {
-            use $crate::encode::machine::Kernel;
+            use $crate::encode::kernel::Kernel;
             use $crate::encode::simd::{avx2::Avx2, avx512::{Avx512, Avx512Bf16}};
             let all = Kernel::all();
             if all.contains(&Kernel::Avx2) {
@@ -42,7 +42,7 @@ macro_rules! on_each_tiles {
         let mut all = vec![("portable", $f::<PortableWide>($($arg),*))];
         #[cfg(target_arch = "x86_64")]
         {
-            use $crate::encode::machine::Kernel;
+            use $crate::encode::kernel::Kernel;
             use $crate::encode::simd::{avx2::Avx2, avx512::Avx512, pair::Pair};
             use $crate::encode::tiles::amx::Amx;
             if Kernel::Avx2.here() {

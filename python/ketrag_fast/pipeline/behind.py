@@ -40,6 +40,13 @@ class Kept:
         """Whether it lies on the disk; True also where writing failed."""
         return isinstance(self._record, StageRecord) or self._record.done()
 
+    def when_written(self, call: Callable[[], None]) -> None:
+        """Has `call` called once it is written, by the thread that writes; at once where it is."""
+        if isinstance(self._record, StageRecord):
+            call()
+        else:
+            self._record.add_done_callback(lambda _: call())
+
     def record(self) -> StageRecord:
         """Waits until it is written. Raises what went wrong there."""
         if not isinstance(self._record, StageRecord):
@@ -54,13 +61,17 @@ class Outputs(Mapping[str, NDArray[Any]]):
         self._kept = kept
         self._memory = None if arrays is None else {name: _frozen(made) for name, made in arrays.items()}
         self._files: Arrays | None = None
+        kept.when_written(self._let_go)
+
+    def _let_go(self) -> None:
+        self._memory = None
 
     def _now(self) -> Mapping[str, NDArray[Any]]:
-        if self._memory is not None and not self._kept.written:
-            return self._memory
+        memory = self._memory
+        if memory is not None and not self._kept.written:
+            return memory
         if self._files is None:
             self._files = Arrays(self._kept.folder, self._kept.record().files)
-        self._memory = None
         return self._files
 
     def __getitem__(self, name: str) -> NDArray[Any]:

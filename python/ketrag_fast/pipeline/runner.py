@@ -209,6 +209,7 @@ class Build:
             if not any(DOCUMENTS in later.needed(settings) for later in stages[number + 1 :]):
                 documents.forget()
             outputs[stage.slot] = Outputs(kept, made)
+            del made  # else the arrays would stay through the next stage
             if kept.how == "ran" and meter.finish() is False:
                 raise Cancelled(f"stopped after the stage {stage.name}")
         return done

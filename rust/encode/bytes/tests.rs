@@ -4,7 +4,7 @@ use super::machine::*;
 use super::product::Linear;
 use super::rows::Rows;
 use super::STEP;
-use crate::encode::machine::Kernel;
+use crate::encode::kernel::Kernel;
 use crate::encode::product::Then;
 use crate::encode::simd::math::Activation;
 use crate::encode::testing::{numbers, same_bits, Walled};
@@ -15,7 +15,7 @@ macro_rules! on_each {
     ($f:ident, $($arg:expr),*) => {{
         let mut all = Vec::new();
         for kernel in Kernel::all() {
-            if kernel.forms().contains(&crate::encode::machine::Form::Int8) {
+            if kernel.forms().contains(&crate::encode::kernel::Form::Int8) {
                 all.push((kernel.name(), on_bytes!(kernel, $f, $($arg),*)));
             }
         }

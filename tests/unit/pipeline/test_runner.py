@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -226,6 +227,27 @@ def test_inputs_in_memory_are_as_from_a_file(paths: Paths, monkeypatch: pytest.M
     stages = [Stage("turned", 1, (), (), turned), Stage("reads", 1, ("turned",), (), reads)]
     build(index, str(docs), stages)
     assert open_current(Layout(index)).stages["reads"]["sum"].tolist() == [3, 12]
+
+
+def test_arrays_go_as_soon_as_they_are_written(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+    index, docs = paths
+    monkeypatch.setattr(runner, "_SMALL", 0)
+    made: list[weakref.ref[np.ndarray]] = []
+
+    def large(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+        array = np.arange(1000)
+        made.append(weakref.ref(array))
+        return {"numbers": array}
+
+    def waits(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+        end = time.monotonic() + 60
+        while made[0]() is not None and time.monotonic() < end:
+            time.sleep(0.01)
+        assert made[0]() is None, "nobody asks for it, and it is still in memory"
+        return {"none": np.zeros(1, np.uint32)}
+
+    stages = [Stage("large", 1, (), (), large), Stage("waits", 1, ("large",), (), waits)]
+    build(index, str(docs), stages)
 
 
 def test_a_disk_that_is_full_behind_the_next_stage(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
