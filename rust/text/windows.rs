@@ -53,15 +53,19 @@ pub(crate) fn truncate_with(counter: &mut Counter, text: &str, tokens: usize) ->
     let mut reach = tokens.saturating_mul(8).saturating_add(64);
     loop {
         let part = &text[..char_floor(text, reach)];
-        let Some(end) = token_end(counter, part, tokens) else {
+        let Some((from, end)) = token_end(counter, part, tokens) else {
             if part.len() == text.len() {
                 return text.len();
             }
             reach = reach.saturating_mul(2);
             continue;
         };
+        let floor = grapheme_floor(text, end, 0);
+        if floor == end && one_piece(counter.encoding(), &text[..end], from) {
+            return end;
+        }
         // A cut inside a piece may need more tokens than the tokens that were cut; step back then.
-        let mut end = grapheme_floor(text, end, 0);
+        let mut end = floor;
         while end > 0 && counter.count(&text[..end]) > tokens {
             end = grapheme_floor(text, end - 1, 0);
         }
@@ -69,8 +73,15 @@ pub(crate) fn truncate_with(counter: &mut Counter, text: &str, tokens: usize) ->
     }
 }
 
-/// The end of the first `tokens` tokens, `None` where there are no more than that.
-fn token_end(counter: &mut Counter, text: &str, tokens: usize) -> Option<usize> {
+/// Whether the end of `text`, which was cut between two tokens of the piece that begins at `from`, is still
+/// one piece. Then it needs the tokens before the cut and no others, for no pair was joined across the cut
+/// (or a single one, where they are a token of their own); pieces before it did not look as far.
+fn one_piece(encoding: Encoding, text: &str, from: usize) -> bool {
+    from < text.len() && encoding.pieces(text, from).next() == Some(text.len())
+}
+
+/// The end of the first `tokens` tokens and where its piece begins, `None` where there are no more than that.
+fn token_end(counter: &mut Counter, text: &str, tokens: usize) -> Option<(usize, usize)> {
     let bpe = counter.encoding().merges();
     let (mut seen, mut from) = (0, 0);
     for piece_end in counter.encoding().pieces(text, 0) {
@@ -78,7 +89,7 @@ fn token_end(counter: &mut Counter, text: &str, tokens: usize) -> Option<usize> 
         let inside = counter.piece(piece);
         if seen + inside > tokens {
             let kept = bpe.encode(piece).into_iter().take(tokens - seen);
-            return Some(from + kept.map(|token| bpe.token_len(token)).sum::<usize>());
+            return Some((from, from + kept.map(|token| bpe.token_len(token)).sum::<usize>()));
         }
         seen += inside;
         from = piece_end;

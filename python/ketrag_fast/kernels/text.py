@@ -174,7 +174,7 @@ def corpus(
         checked(cut, "cut"),
         count(tokens, "tokens"),
         count(overlap, "overlap"),
-        count(splits, "splits"),
+        count(splits, "splits", 2**32 - 1),
         checked(encoding, "encoding"),
         checked(splitter, "splitter"),
         count(threads, "threads"),

@@ -2,10 +2,14 @@
 
 use super::{Options, Tuning};
 use crate::error::{Error, Result};
+use crate::memory::{filled, zeros};
 use crate::parallel::{map_ranges, threads};
 use crate::progress::Progress;
 use crate::sparse::CsrView;
 use std::ops::Range;
+
+/// What memory is asked for, in errors.
+const WORDS: &str = "the counts of words";
 
 /// How many texts pass between two looks at the progress.
 const GLANCE: usize = 1024;
@@ -47,8 +51,10 @@ impl Ragged {
 const NOWHERE: u32 = u32::MAX;
 
 impl Plan {
-    pub fn new(words: CsrView<'_>, options: &Options, progress: &Progress) -> Result<Self> {
+    pub fn new(mut words: CsrView<'_>, options: &Options, progress: &Progress) -> Result<Self> {
         let texts = words.rows();
+        // Words behind the last that any text has need no place.
+        words.columns = words.indices.iter().max().map_or(0, |&last| last as usize + 1);
         let df = frequencies(words, options.threads, progress)?;
         let most = options.max_df_ratio.map_or(f64::INFINITY, |ratio| ratio * texts as f64);
         let kept = |df: u32| df >= 2 && f64::from(df) <= most;
@@ -59,7 +65,7 @@ impl Plan {
         frequent.sort_by_key(|&w| std::cmp::Reverse(df[w as usize]));
         // Places of frequent words lie below `slots`, those of rare ones from there on.
         let slots = frequent.len();
-        let mut place = vec![NOWHERE; words.columns];
+        let mut place = filled(NOWHERE, words.columns, WORDS)?;
         for (slot, &word) in frequent.iter().enumerate() {
             place[word as usize] = slot as u32;
         }
@@ -119,7 +125,7 @@ fn in_parts<T: Send>(
 /// In how many texts each word is found. Checks the order of the ids on the way.
 fn frequencies(words: CsrView<'_>, asked: usize, progress: &Progress) -> Result<Vec<u32>> {
     let parts = in_parts(words.rows(), threads(asked), asked, |part| {
-        let mut df = vec![0u32; words.columns];
+        let mut df: Vec<u32> = zeros(words.columns, WORDS)?;
         for text in part {
             if text % GLANCE == 0 {
                 progress.check()?;
@@ -135,7 +141,8 @@ fn frequencies(words: CsrView<'_>, asked: usize, progress: &Progress) -> Result<
         Ok(df)
     })?;
     let mut parts = parts.into_iter();
-    let mut df = parts.next().unwrap_or_else(|| vec![0; words.columns]);
+    // Without texts there is no word, hence no column.
+    let mut df = parts.next().unwrap_or_default();
     for part in parts {
         df.iter_mut().zip(part).for_each(|(sum, more)| *sum += more);
     }
