@@ -81,8 +81,7 @@ impl Channel for NodeRag {
         let how = |&budget: &u64| {
             let room = (budget, room.units, query.policy);
             let units_of = |chunk: usize| chunks.units(chunk);
-            let made =
-                print(query.printers.encoding(), blocks, &nodes.texts, units, units_of, &found, room)?;
+            let made = print(query.printers.encoding(), blocks, &nodes.texts, units, units_of, &found, room)?;
             let section = |s: &crate::search::nodes::print::Section| Section {
                 name: s.name,
                 channel: self.name().to_owned(),

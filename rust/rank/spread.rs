@@ -104,7 +104,8 @@ impl Spread {
             }
         }
         let sum: f64 = entries.iter().map(|entry| entry.1).sum();
-        if !entries.is_empty() && !(sum > 0.0 && sum.is_finite()) {
+        let good = sum > 0.0 && sum.is_finite();
+        if !entries.is_empty() && !good {
             return Err(Error::input(format!("entry_weights sum to {sum}: they need some mass")));
         }
         entries.iter().for_each(|&(id, weight)| self.mass.add(id, weight / sum));

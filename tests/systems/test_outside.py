@@ -214,7 +214,14 @@ def test_two_packages_with_one_name(install: Install, tmp_path: Path) -> None:
     """The first in the order of the packages' names is taken."""
     install("")
     registry = install("PARTS['name'] = 'mine'", name="second")
-    assert [system.name for system in registry.systems] == ["plain", "walk", "ket-rag", "g2cons", "noderag", "mine"]
+    assert [system.name for system in registry.systems] == [
+        "plain",
+        "walk",
+        "ket-rag",
+        "g2cons",
+        "noderag",
+        "mine",
+    ]
     assert registry.broken == {"mine": "ketrag-second: the system mine is there already"}
     with Index.build(DOCUMENTS, tmp_path / "ix", settings=Settings(system="mine")) as index:
         assert index.retrieve("Ada").mode == "backwards"

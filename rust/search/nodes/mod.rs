@@ -168,12 +168,7 @@ impl NodeIndex<'_> {
         found
     }
 
-    fn retrieved(
-        &self,
-        near: &[Scored],
-        walked: &Spread,
-        options: &Options,
-    ) -> Vec<Scored> {
+    fn retrieved(&self, near: &[Scored], walked: &Spread, options: &Options) -> Vec<Scored> {
         let score = |id: u32| walked.score(id);
         let mut taken: Vec<u32> = near.iter().map(|s| s.id).collect();
         taken.sort_unstable();

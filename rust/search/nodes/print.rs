@@ -212,8 +212,13 @@ mod tests {
     #[test]
     fn rows_go_into_sections_and_the_best_come_first() {
         let strings = |texts: &[&str]| texts.iter().collect::<StringsBuf>();
-        let (chunks, said, about, high, joined) =
-            (strings(&["chunk one", "chunk two"]), strings(&["unit"]), strings(&["portrait"]), strings(&["high"]), strings(&["a b c"]));
+        let (chunks, said, about, high, joined) = (
+            strings(&["chunk one", "chunk two"]),
+            strings(&["unit"]),
+            strings(&["portrait"]),
+            strings(&["high"]),
+            strings(&["a b c"]),
+        );
         let blocks = Blocks::new([2, 1, 1, 1, 1, 1, 1]);
         let tokens = [9u32, 9];
         let units = Units::new(chunks.view(), None, &tokens).unwrap();
@@ -234,7 +239,10 @@ mod tests {
         };
         let whole = with(10_000).unwrap();
         assert_eq!(whole.context.tokens, whole.context.text.chars().count() as u64);
-        assert!(whole.context.text.starts_with("------------high_level_element-------------\n1. high\n\n---"));
+        assert!(whole
+            .context
+            .text
+            .starts_with("------------high_level_element-------------\n1. high\n\n---"));
         assert!(whole.context.text.ends_with("text-------------\n1. chunk two\n2. chunk one\n"));
         // The entity (5) is never printed.
         assert_eq!(whole.nodes, [NO_NODE, 2, 3, 4, 7, NO_NODE]);
