@@ -27,6 +27,7 @@ RUNS = (
     ("walk_growth.py",),
     ("walk_forms.py",),
     ("concepts.py",),
+    ("noderag.py",),
     ("cooccurrence.py",),
     ("pagerank.py",),
     ("graph_kernels.py",),
