@@ -152,6 +152,21 @@ def test_pipes_and_devices_in_the_place_of_files(index: Path, tmp_path: Path) ->
     assert ConfigError.code == "config"
 
 
+@pytest.mark.parametrize("there", [False, True])
+def test_a_link_in_the_place_of_the_tables_is_not_followed(index: Path, tmp_path: Path, there: bool) -> None:
+    """SQLite would make the file that it leads to, or write into it."""
+    other = tmp_path / "elsewhere"
+    if there:
+        other.write_bytes(b"")
+    (index / "index.sqlite").unlink()
+    (index / "index.sqlite").symlink_to(other)
+    with pytest.raises(IndexDamaged, match="not a regular file"):
+        Index.build([Document("x", "The Fram.")], index).close()
+    assert other.exists() == there and (not there or other.read_bytes() == b"")
+    with Index.open(index) as opened:
+        assert opened.retrieve("Fram").passages
+
+
 def test_an_unchanged_build_empties_the_work_folder(index: Path) -> None:
     (index / "work" / "units-0123").mkdir()
     (index / "work" / "units-0123" / "x.npy").write_bytes(b"x")

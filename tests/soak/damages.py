@@ -170,7 +170,13 @@ def replace(subject: Subject, chance: Random) -> str:
         with socket.socket(socket.AF_UNIX) as made:
             made.bind(str(path))
     else:
-        to = {"loop": path, "nowhere": "/nowhere", "other": other, "device": "/dev/zero", "up": subject.index}
+        to = {
+            "loop": path,
+            "nowhere": subject.index.parent / "nowhere" / "at" / "all",
+            "other": other,
+            "device": "/dev/zero",
+            "up": subject.index,
+        }
         path.symlink_to(to[kind])
     return f"{path.name} replaced by {kind}"
 

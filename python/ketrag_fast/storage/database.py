@@ -70,12 +70,19 @@ class Connection(sqlite3.Connection):
         return self.cursor(Cursor).executemany(sql, rows)
 
 
+def require_own_file(path: Path) -> None:
+    """IndexDamaged for a pipe or a device, which would be waited for, and for a link: SQLite would make and
+    write the file that it leads to, wherever that is.
+    """
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise damaged(path, "not a regular file")
+
+
 def connect(path: Path, synchronous: Literal["NORMAL", "FULL"] | None) -> sqlite3.Connection:
     """An open file with a write-ahead log. FULL keeps the last change through a power cut; NORMAL may undo
     it, and never tears one. None is for those who only read: nothing is written, not even a log.
     """
-    if path.exists() and not path.is_file():  # a pipe or a device would be waited for
-        raise damaged(path, "not a regular file")
+    require_own_file(path)
     if synchronous is None:
         log = path.with_name(f"{path.name}-wal")
         # A log that is there must be read. Where there is none, SQLite would make one but for this word.

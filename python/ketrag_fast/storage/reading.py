@@ -10,6 +10,7 @@ from contextlib import closing
 from typing import Any
 
 from ketrag_fast.errors import IndexDamaged
+from ketrag_fast.storage.database import require_own_file
 from ketrag_fast.storage.faults import writing
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.types import Failure
@@ -54,6 +55,7 @@ def last_estimate(layout: Layout) -> str | None:
 
 def keep_estimate(layout: Layout, estimate: str) -> None:
     """Keeps one estimate (JSON) in the tables. For the one who holds the builder's lock."""
+    require_own_file(layout.tables)
     with writing(layout.tables), closing(sqlite3.connect(layout.tables)) as db, db:
         db.execute(
             "CREATE TABLE IF NOT EXISTS estimates (number INTEGER PRIMARY KEY, estimate TEXT NOT NULL) STRICT"
