@@ -107,11 +107,13 @@ def main() -> None:
     )
     parser.add_argument("--part", default="build,question")
     parser.add_argument("--sets", default="musique-train100,2wiki-dev", help="for scored")
+    parser.add_argument("--llm", help="for scored: who reads, such as replay:FILE; else rules")
     parser.add_argument("--embedder", help="for scored: a model, beside the built-in vectors")
     parser.add_argument("--work", help="folder of the indexes, kept; else a temporary one")
     args = parser.parse_args()
     wanted = args.part.split(",")
-    header("NodeRAG", ["Decompositions, attributes and elements by rules; no language model."])
+    reader = "from a recording" if args.llm else "by rules"
+    header("NodeRAG", [f"Decompositions {reader}, attributes and elements by rules; no language model."])
     with tempfile.TemporaryDirectory() as temporary:
         work = Path(args.work or temporary)
         if {"build", "question"} & set(wanted):
@@ -123,7 +125,7 @@ def main() -> None:
             told = [
                 scored(
                     f"{name}, {label}",
-                    parts(None),
+                    parts(args.llm),
                     load_dataset(require_data(name)),
                     spec,
                     work / name,

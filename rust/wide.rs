@@ -12,7 +12,9 @@ macro_rules! wide {
                 fn wider($($arg: $kind),*) {
                     $body($($arg),*)
                 }
-                if $crate::cpu::has!("avx2") {
+                // Asked once: short rows call this millions of times.
+                static WIDER: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+                if *WIDER.get_or_init(|| $crate::cpu::has!("avx2")) {
                     // SAFETY: the processor has AVX2; the body itself is safe code.
                     return unsafe { wider($($arg),*) };
                 }
