@@ -215,7 +215,7 @@ class Index:
         found = next((node for one in inspectors if (node := one.find(name)) is not None), None)
         if found is not None:
             return found
-        near = [other for one in inspectors for other in one.near(name)]
+        near = dict.fromkeys(other for one in inspectors for other in one.near(name))
         what = " or ".join(one.WHAT for one in inspectors)
         hint = f"did you mean {', '.join(near)}?" if near else "and none has a name that is near"
         raise InputError(f"there is no {what} {name!r}", hint=hint)

@@ -78,10 +78,12 @@ impl Channel for NodeRag {
             let (kind, number) = blocks.place(s.id);
             kind != crate::search::nodes::Kind::Chunk || room.without.is_empty() || !printed_already(number)
         });
-        let how = |&budget: &u64| {
-            let room = (budget, room.units, query.policy);
+        let print_within = |&budget: &u64| {
+            let room = (budget, room.units);
+            let how = (query.policy, query.oversize);
             let units_of = |chunk: usize| chunks.units(chunk);
-            let made = print(query.printers.encoding(), blocks, &nodes.texts, units, units_of, &found, room)?;
+            let made =
+                print(query.printers.encoding(), blocks, &nodes.texts, units, units_of, &found, room, how)?;
             let section = |s: &crate::search::nodes::print::Section| Section {
                 name: s.name,
                 channel: self.name().to_owned(),
@@ -97,6 +99,6 @@ impl Channel for NodeRag {
                 no_match: false,
             })
         };
-        room.budgets.iter().map(how).collect()
+        room.budgets.iter().map(print_within).collect()
     }
 }

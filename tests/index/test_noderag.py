@@ -92,6 +92,31 @@ def test_a_smaller_budget_has_the_first_rows(path: Path) -> None:
         assert len(part.passages) < len(rows)
 
 
+def test_a_budget_that_holds_no_row_has_the_beginning_of_the_first(path: Path) -> None:
+    texts = texts_of(path)
+    with Index.open(path) as index:
+        whole = index.retrieve(QUESTION, mode="noderag", budget=4000).passages[0]
+        part = index.retrieve(QUESTION, mode="noderag", budget=40)
+        assert part.tokens <= 40 and len(part.passages) == 1
+        sources_hold(part.passages[0], texts)
+        assert part.passages[0].said and whole.said.startswith(part.passages[0].said)
+        assert index.retrieve(QUESTION, mode="noderag", budget=3).reason == "budget_too_small"
+    with Index.open(path, settings=Settings(oversize_policy="drop")) as index:
+        assert index.retrieve(QUESTION, mode="noderag", budget=40).text == ""
+
+
+def test_what_an_index_lacks_comes_with_the_command_that_adds_it(tmp_path: Path) -> None:
+    index = str(tmp_path / "ix")
+    assert ketrag("index", str(POLAR / "articles"), "-i", index, cwd=tmp_path).code == 0
+    done = ketrag("retrieve", QUESTION, "-i", index, "--mode", "noderag", cwd=tmp_path)
+    assert done.code == 4 and f"`ketrag index -i {index} --llm SPEC --modes auto,noderag`" in done.err
+    added = ("--llm", "heuristic", "--modes", "auto,noderag")
+    assert ketrag("index", "-i", index, *added, cwd=tmp_path).code == 0
+    assert ketrag("retrieve", QUESTION, "-i", index, "--mode", "noderag", cwd=tmp_path).code == 0
+    done = ketrag("graph", "Framm", "-i", index, cwd=tmp_path)
+    assert done.err.count("FRAM,") == 1  # two graphs have the name
+
+
 def test_threads_and_additions_make_the_same_bytes(tmp_path: Path) -> None:
     there = [Document(p.name, p.read_text("utf-8")) for p in sorted((POLAR / "articles").iterdir())[:24]]
     with built(tmp_path / "one", there, threads=1) as index:

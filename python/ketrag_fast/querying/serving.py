@@ -45,8 +45,9 @@ def how_to_add(opened: Opened, mode: str, path: Path) -> str:
     """The command that adds a mode to an index, and about how long it takes."""
     found, settings, manifest = registry(), opened.settings, opened.generation.manifest
     if _reads(mode, settings) and "llm" not in manifest.models:
+        more = "" if found.recipes[mode].usual else f" --modes {modes_of(manifest)},{mode}"
         return (
-            f"`ketrag index -i {path} --llm SPEC` has the core chunks read (heuristic needs no model); "
+            f"`ketrag index -i {path} --llm SPEC{more}` has the core chunks read (heuristic needs no model); "
             "`ketrag estimate` says what a model takes"
         )
     modes = [name.strip() for name in modes_of(manifest).split(",")]

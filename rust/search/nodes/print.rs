@@ -3,7 +3,7 @@
 
 use super::{Blocks, Kind};
 use crate::error::Result;
-use crate::search::fill::{Count, FillPolicy};
+use crate::search::fill::{Count, FillPolicy, OversizePolicy};
 use crate::search::render::{Context, Row, Units};
 use crate::sparse::Scored;
 use crate::text::strings::Strings;
@@ -73,6 +73,8 @@ struct Item {
     tokens: u64,
     /// Its number within its section.
     number: usize,
+    /// The bytes of its text that are printed, title included, where it was cut.
+    cut: Option<usize>,
 }
 
 /// Prints `found`, the best first, within `budget` tokens. `units_of` are the units of a chunk; at most `most`
@@ -84,9 +86,11 @@ pub fn print<C: Count>(
     units: &Units<'_>,
     units_of: impl Fn(usize) -> Range<u32>,
     found: &[Scored],
-    (budget, most, policy): (u64, usize, FillPolicy),
+    (budget, most): (u64, usize),
+    (policy, oversize): (FillPolicy, OversizePolicy),
 ) -> Result<Printed> {
     let rows = candidates(blocks, units_of, found);
+    let first = rows.first().copied();
     let mut numbers = [0usize; SECTIONS.len()];
     let (mut used, mut printed) = (0u64, 0usize);
     let mut taken: Vec<Item> = Vec::new();
@@ -108,7 +112,32 @@ pub fn print<C: Count>(
             break;
         }
     }
+    if let (true, Some(row), OversizePolicy::Truncate) = (taken.is_empty(), first, oversize) {
+        if let Some(row) = cut(count, texts, blocks, units, row, budget) {
+            used = row.tokens + opening(count, row.section, true);
+            taken.push(row);
+        }
+    }
     Ok(written(count, blocks, texts, units, taken, used))
+}
+
+/// The first row with as much of its text as `budget` holds; `None` where it holds nothing of it.
+fn cut<C: Count>(
+    count: &C,
+    texts: &Texts<'_>,
+    blocks: Blocks,
+    units: &Units<'_>,
+    row: Item,
+    budget: u64,
+) -> Option<Item> {
+    let around = opening(count, row.section, true) + (count.count(&mark(1)) + count.count(END)) as u64;
+    let room = budget.checked_sub(around)?;
+    let mut body = String::new();
+    push_body(&mut body, texts, blocks, units, &row);
+    let bytes = count.cut(&body, usize::try_from(room).unwrap_or(usize::MAX));
+    let own = count.count(&body[..bytes]) as u64;
+    let tokens = own + around - opening(count, row.section, true);
+    (bytes > 0 && own <= room).then_some(Item { tokens, number: 1, cut: Some(bytes), ..row })
 }
 
 /// What the line of a section costs, and the empty line before it; the first section printed has none, but
@@ -128,7 +157,15 @@ fn candidates(blocks: Blocks, units_of: impl Fn(usize) -> Range<u32>, found: &[S
     for node in found {
         let (kind, number) = blocks.place(node.id);
         let Some(section) = SECTIONS.iter().position(|s| s.0 == kind) else { continue };
-        let item = Item { section, node: node.id, unit: NO_UNIT, score: node.score, tokens: 0, number: 0 };
+        let item = Item {
+            section,
+            node: node.id,
+            unit: NO_UNIT,
+            score: node.score,
+            tokens: 0,
+            number: 0,
+            cut: None,
+        };
         match kind {
             Kind::Chunk => rows.extend(units_of(number).map(|unit| Item { node: NO_NODE, unit, ..item })),
             _ => rows.push(item),
@@ -171,8 +208,10 @@ fn written<C: Count>(
         for at in own {
             let row = &taken[at];
             text.push_str(&mark(row.number));
+            let row_start = text.len();
             let begin = push_body(text, texts, blocks, units, row);
-            places[at] = (begin, text.len());
+            text.truncate(row.cut.map_or(text.len(), |bytes| row_start + bytes));
+            places[at] = (begin.min(text.len()), text.len());
             text.push_str(END);
             tokens += row.tokens;
         }
@@ -235,7 +274,8 @@ mod tests {
             .collect();
         let with = |budget| {
             let one = |chunk: usize| chunk as u32..chunk as u32 + 1;
-            print(&count, blocks, &texts, &units, one, &found, (budget, 9, FillPolicy::FirstOverflowStops))
+            let how = (FillPolicy::FirstOverflowStops, OversizePolicy::Drop);
+            print(&count, blocks, &texts, &units, one, &found, (budget, 9), how)
         };
         let whole = with(10_000).unwrap();
         assert_eq!(whole.context.tokens, whole.context.text.chars().count() as u64);
@@ -249,6 +289,17 @@ mod tests {
         for (row, node) in whole.context.rows.iter().zip(&whole.nodes) {
             let text = &whole.context.text[row.start..row.end];
             assert_eq!(text.starts_with("chunk"), *node == NO_NODE);
+        }
+        let one = |chunk: usize| chunk as u32..chunk as u32 + 1;
+        let how = (FillPolicy::FirstOverflowStops, OversizePolicy::Truncate);
+        for budget in 0..40 {
+            let part = print(&count, blocks, &texts, &units, one, &found, (budget, 9), how).unwrap();
+            let kept = (budget as usize).saturating_sub(34).min(9);
+            assert!(part.context.tokens <= budget && part.context.rows.len() == usize::from(kept > 0));
+            assert_eq!(part.context.tokens, part.context.text.chars().count() as u64);
+            for row in &part.context.rows {
+                assert_eq!(part.context.text[row.start..row.end], "chunk two"[..kept]);
+            }
         }
         for budget in 0..400 {
             let part = with(budget).unwrap();
