@@ -10,7 +10,7 @@ use crate::generation::Parts;
 use crate::progress::Progress;
 use crate::rank::pagerank::Walk;
 use crate::rank::spread::Settings;
-use crate::search::nodes::print::print;
+use crate::search::nodes::print::{print, Room as Limits};
 use crate::search::nodes::{Buffers, Options as Search};
 
 pub struct NodeRag;
@@ -79,11 +79,10 @@ impl Channel for NodeRag {
             kind != crate::search::nodes::Kind::Chunk || room.without.is_empty() || !printed_already(number)
         });
         let print_within = |&budget: &u64| {
-            let room = (budget, room.units);
-            let how = (query.policy, query.oversize);
+            let (policy, oversize) = (query.policy, query.oversize);
+            let room = Limits { budget, most: room.units, policy, oversize };
             let units_of = |chunk: usize| chunks.units(chunk);
-            let made =
-                print(query.printers.encoding(), blocks, &nodes.texts, units, units_of, &found, room, how)?;
+            let made = print(query.printers.encoding(), blocks, &nodes.texts, units, units_of, &found, room)?;
             let section = |s: &crate::search::nodes::print::Section| Section {
                 name: s.name,
                 channel: self.name().to_owned(),

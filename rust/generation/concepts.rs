@@ -1,7 +1,7 @@
 //! The concepts as a question reads them.
 
 use super::arrays::{damaged, Arrays};
-use super::parts::{codes, vectors};
+use super::vectors::{codes, vectors};
 use crate::error::{Error, Result};
 use crate::search::concepts::ConceptIndex;
 use crate::search::quantised::QuantisedView;

@@ -6,6 +6,7 @@ mod noderag;
 mod parts;
 mod skeleton;
 mod space;
+mod vectors;
 
 pub use arrays::Arrays;
 pub use parts::{Chunks, Parts, Place};

@@ -1,7 +1,7 @@
 //! NodeRAG's graph as a question reads it.
 
 use super::arrays::{damaged, Arrays};
-use super::parts::{codes, vectors};
+use super::vectors::{codes, vectors};
 use crate::error::Result;
 use crate::search::nodes::print::Texts;
 use crate::search::nodes::{Blocks, NodeIndex};

@@ -1,7 +1,7 @@
 //! The skeleton as a question reads it.
 
 use super::arrays::{damaged, Arrays};
-use super::parts::{codes, vectors};
+use super::vectors::{codes, vectors};
 use crate::error::Result;
 use crate::search::local::graph::{EntityGraph, SkeletonArrays};
 use crate::search::quantised::QuantisedView;

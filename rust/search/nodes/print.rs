@@ -41,6 +41,15 @@ impl<'a> Texts<'a> {
     }
 }
 
+/// What may be printed: tokens, units, and what happens to a row that does not fit.
+#[derive(Debug, Clone, Copy)]
+pub struct Room {
+    pub budget: u64,
+    pub most: usize,
+    pub policy: FillPolicy,
+    pub oversize: OversizePolicy,
+}
+
 /// A printed table: its bytes in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Section {
@@ -77,8 +86,7 @@ struct Item {
     cut: Option<usize>,
 }
 
-/// Prints `found`, the best first, within `budget` tokens. `units_of` are the units of a chunk; at most `most`
-/// units are printed.
+/// Prints `found`, the best first. `units_of` are the units of a chunk.
 pub fn print<C: Count>(
     count: &C,
     blocks: Blocks,
@@ -86,9 +94,9 @@ pub fn print<C: Count>(
     units: &Units<'_>,
     units_of: impl Fn(usize) -> Range<u32>,
     found: &[Scored],
-    (budget, most): (u64, usize),
-    (policy, oversize): (FillPolicy, OversizePolicy),
+    room: Room,
 ) -> Result<Printed> {
+    let Room { budget, most, policy, oversize } = room;
     let rows = candidates(blocks, units_of, found);
     let first = rows.first().copied();
     let mut numbers = [0usize; SECTIONS.len()];
@@ -274,8 +282,13 @@ mod tests {
             .collect();
         let with = |budget| {
             let one = |chunk: usize| chunk as u32..chunk as u32 + 1;
-            let how = (FillPolicy::FirstOverflowStops, OversizePolicy::Drop);
-            print(&count, blocks, &texts, &units, one, &found, (budget, 9), how)
+            let room = Room {
+                budget,
+                most: 9,
+                policy: FillPolicy::FirstOverflowStops,
+                oversize: OversizePolicy::Drop,
+            };
+            print(&count, blocks, &texts, &units, one, &found, room)
         };
         let whole = with(10_000).unwrap();
         assert_eq!(whole.context.tokens, whole.context.text.chars().count() as u64);
@@ -291,9 +304,14 @@ mod tests {
             assert_eq!(text.starts_with("chunk"), *node == NO_NODE);
         }
         let one = |chunk: usize| chunk as u32..chunk as u32 + 1;
-        let how = (FillPolicy::FirstOverflowStops, OversizePolicy::Truncate);
         for budget in 0..40 {
-            let part = print(&count, blocks, &texts, &units, one, &found, (budget, 9), how).unwrap();
+            let room = Room {
+                budget,
+                most: 9,
+                policy: FillPolicy::FirstOverflowStops,
+                oversize: OversizePolicy::Truncate,
+            };
+            let part = print(&count, blocks, &texts, &units, one, &found, room).unwrap();
             let kept = (budget as usize).saturating_sub(34).min(9);
             assert!(part.context.tokens <= budget && part.context.rows.len() == usize::from(kept > 0));
             assert_eq!(part.context.tokens, part.context.text.chars().count() as u64);
