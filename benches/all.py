@@ -42,6 +42,7 @@ WITH_MODEL = (
     ("encoder.py", "{model}"),
     ("encoder_peers.py", "{model}"),
     ("encoder_build.py", "{model}"),
+    ("encoder_build.py", "{model}", "--short"),
     ("embedding.py", "--model", "{model}"),
     ("rebuild.py", "--embedder", "sentence-transformers:{model}"),
     ("ann.py", "--products"),
