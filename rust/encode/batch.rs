@@ -1,4 +1,8 @@
 //! The windows of texts, end to end, in batches.
+//!
+//! One window is the work of one thread. Its tokens shared out to two cores, which meet once a layer, were measured:
+//! nothing for a question of 20 tokens (.96 to 1.1 times as fast, f32 to tiles), 1.5 to 1.9 times as fast from 65
+//! tokens on without tiles, slower with them; and up to twice as slow wherever another process wants a core.
 
 use super::tokens::Windows;
 
