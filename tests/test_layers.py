@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 PYTHON = ROOT / "python" / "ketrag_fast"
 RUST = ROOT / "rust"
 
-P0 = {"keys", "errors", "memory", "types", "progress", "regular", "config"}
+P0 = {"keys", "errors", "memory", "locations", "types", "progress", "regular", "config"}
 P1 = {"storage", "backends", "tasks", "extraction"}
 P2 = {"stages", "channels"}
 KERNELS = {"_core", "kernels"}
@@ -24,7 +24,9 @@ PARTS: dict[str, set[str]] = {
     "keys": set(),
     "errors": {"keys"},
     "memory": {"errors"},
-    "types": {"errors"},
+    # Where passages stand in their sources: plain values.
+    "locations": set(),
+    "types": {"errors", "locations"},
     "progress": {"errors", "types"},
     # Reads a small file that may be a pipe or a device.
     "regular": set(),

@@ -6,17 +6,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Generic, TypeVar, overload
 
+from ketrag_fast.locations import Location, Locator
+
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One text to be indexed. Offsets everywhere are code points into `text`; the title is apart."""
+    """One text to be indexed. Offsets everywhere are code points into `text`; the title is apart.
+
+    `locators` say where stretches of the text stand in its source (pages, headings, ...).
+    """
 
     id: str
     text: str
     title: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    locators: tuple[Locator, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,8 @@ class Cited:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """One ranked unit: `document.text[start:end] == text`, offsets in code points.
+    """One ranked unit: `document.text[start:end] == text`, offsets in code points. `location` is where that
+    stands in its source: `{"page": 12, "heading": ["3 Results", "3.2 Risks"]}`.
 
     A node of a graph that a system printed (`kind` is then none of chunk and subchunk) is a passage as well:
     `printed` is what stands in the context, `text` the first text that it was made from, and `sources` are
@@ -84,6 +91,7 @@ class Passage:
     why: Sequence[Any] = ()
     printed: str | None = None
     sources: tuple[Span, ...] = ()
+    location: Location = field(default_factory=dict)
 
     @property
     def said(self) -> str:
@@ -100,6 +108,7 @@ class Passage:
             "document": self.document,
             "title": self.title,
             "page": self.page,
+            "location": dict(self.location),
             "start": self.start,
             "end": self.end,
             "score": self.score,
@@ -280,6 +289,7 @@ class Citation:
             "document": passage.document,
             "title": passage.title,
             "page": passage.page,
+            "location": dict(passage.location),
             "start": passage.start,
             "end": passage.end,
             "unit": {"kind": passage.kind, "id": passage.unit},

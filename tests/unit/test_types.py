@@ -27,6 +27,7 @@ def test_context_as_json_has_the_published_shape() -> None:
         "document": "docs/a.md",
         "title": "T",
         "page": None,
+        "location": {},
         "start": 1200,
         "end": 1874,
         "score": 3.21,

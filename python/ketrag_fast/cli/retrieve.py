@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 from ketrag_fast.cli import options, output
 from ketrag_fast.cli.visible import inline, quoted
 from ketrag_fast.errors import ConfigError, DocumentError, EmptyQuery, KetragError
+from ketrag_fast.locations import described
 
 if TYPE_CHECKING:
     from ketrag_fast.index import Index
@@ -100,10 +101,9 @@ def for_people(context: Context, explain: bool = False) -> str:
 
 
 def place_of(passage: Passage) -> str:
-    """Where a passage stands: document, page if there are pages, span, title."""
-    page = "" if passage.page is None else f" p. {passage.page}"
-    title = f"  {inline(passage.title)}" if passage.title else ""
-    return f"{inline(passage.document)}{page}:{passage.start}-{passage.end}{title}"
+    """Where a passage stands: document, span, page and heading where they are known, title."""
+    parts = [f"{passage.document}:{passage.start}-{passage.end}", described(passage.location), passage.title]
+    return "  ".join(inline(part) for part in parts if part)
 
 
 def reasons(passage: Passage) -> list[str]:

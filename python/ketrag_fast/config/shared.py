@@ -80,6 +80,17 @@ class SharedSettings:
         None, "folder of NLTK's data; none looks in its usual places", concerns="run", topic="build"
     )
     fallback_encoding: str = setting("cp1252", "for files that are not UTF-8", concerns="read")
+    read_seconds: float | None = setting(
+        300.0,
+        "seconds that reading one PDF, page, archive ... may take; none is no limit",
+        concerns="run",
+        low=0.1,
+        high=LONGEST_SECONDS,
+        topic="build",
+    )
+    read_memory: int = setting(
+        1500, "MB that reading one of them may take", concerns="run", low=200, high=1_000_000, topic="build"
+    )
     follow_links: bool = setting(
         False, "follow links that lead out of a source folder", concerns="run", topic="build"
     )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ketrag_fast.backends.embedders.source import VectorSource
     from ketrag_fast.extraction.run import Reading
+    from ketrag_fast.locations import Locator
     from ketrag_fast.progress import Meter
     from ketrag_fast.storage.arrays import RawFile
     from ketrag_fast.storage.tables import Tables
@@ -48,6 +49,10 @@ class Documents:
 
     def __iter__(self) -> Iterator[Document]:
         return self._tables.documents()
+
+    def located(self) -> Iterator[tuple[int, tuple[Locator, ...]]]:
+        """(number, locators) of the documents that have any."""
+        return self._tables.located()
 
     def packed(self, column: str) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
         """One of `id`, `title`, `text`, `metadata` (JSON) as (blob, offsets): UTF-8, n + 1 offsets."""

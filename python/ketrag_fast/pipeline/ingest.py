@@ -5,14 +5,16 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ketrag_fast.backends.readers import Item, SourceFile, find, is_glob, reader_for
+from ketrag_fast.backends.readers import Found, Item, SourceFile, find, is_glob, known_kind
+from ketrag_fast.backends.readers.apart import Apart, Asked
 from ketrag_fast.backends.readers.files import missing
 from ketrag_fast.config import Settings
 from ketrag_fast.errors import Cancelled, DocumentError
+from ketrag_fast.locations import problem_of
 from ketrag_fast.progress import Meter
 from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.tables import Known, SourceRow, Tables, content_of
@@ -24,6 +26,7 @@ Sources = Source | Iterable[Source]
 
 _LARGEST = 1_000_000_000  # SQLite's limit for one text
 _FEW = 5
+_MOST_PROCESSES = 16
 
 
 @dataclass(slots=True)
@@ -48,6 +51,7 @@ class _State:
     done: Ingested
     seen: set[str] = field(default_factory=set)
     read: dict[str, int] = field(default_factory=dict)
+    bytes: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
 
 
@@ -92,13 +96,14 @@ def ingest(
                 known[name] = dataclasses.replace(known[name], content="")
         state = _State(tables, known, settings, meter, Ingested())
         dropped = []
-        for source in tables.sources():
-            if replace and (source.kind, source.spec) not in wanted:
-                dropped.append(source.number)
-            elif source.kind == "documents":
-                _read_documents(state, source, documents, replace)
-            else:
-                _read_files(state, source)
+        with _apart(settings) as apart:
+            for source in tables.sources():
+                if replace and (source.kind, source.spec) not in wanted:
+                    dropped.append(source.number)
+                elif source.kind == "documents":
+                    _read_documents(state, source, documents, replace)
+                else:
+                    _read_files(state, source, apart)
         gone = [known.key for name, known in state.known.items() if name not in state.seen]
         tables.remove(gone)
         for number in dropped:
@@ -123,17 +128,21 @@ def read_only(sources: Sources, settings: Settings) -> Iterator[Item]:
             raise missing(path)
     seen: set[str] = set()
     read: set[str] = set()
-    for path in paths:
-        found = find(_absolute(path), follow=settings.follow_links)
-        yield from found.failures
-        for name, place in found.files:
-            reader = reader_for(place.suffix)
-            real = os.path.realpath(place)
-            if reader is None or real in read:
-                continue
-            read.add(real)
-            file = SourceFile(place, name, settings.fallback_encoding)
-            yield from (_usable(item, seen) for item in _guarded(file, reader(file)))
+
+    def again(real: str) -> bool:
+        known = real in read
+        read.add(real)
+        return known
+
+    with _apart(settings) as apart:
+        for path in paths:
+            found = find(_absolute(path), follow=settings.follow_links)
+            yield from found.failures
+            others: list[Failure] = []
+            asked = _asked(found, settings, again, others, Counter())
+            for _, items in apart.read(asked):
+                yield from (_usable(item, seen) for item in items)
+            yield from others
     yield from (_usable(item, seen) for item in documents or ())
 
 
@@ -171,46 +180,80 @@ def _absolute(spec: str) -> str:
     return os.path.abspath(spec)  # noqa: PTH100 - links stay as they are, and a glob is no path
 
 
-def _read_files(state: _State, source: SourceRow) -> None:
+def _read_files(state: _State, source: SourceRow, apart: Apart) -> None:
     found = find(source.spec, follow=state.settings.follow_links)
     if found.missing:
         state.done.warnings.append(f"the source {source.label} is gone, and its documents with it")
     for failure in found.failures:
         _fail(state, failure)
     place = 0
-    named = len(found.files) == 1 and not Path(source.spec).is_dir()
-    for name, path in found.files:
-        reader = reader_for(path.suffix)
-        if reader is None:
-            if named:
-                kind = path.suffix or "without a suffix"
-                _fail(state, Failure(name, "document", f"no reader for a file {kind}"))
-            else:
-                state.skipped[path.suffix.lower()] += 1
-            continue
-        # A file that an earlier source has already (a folder and a file in it) is one document.
-        if state.read.setdefault(os.path.realpath(path), source.number) != source.number:
-            continue
-        file = SourceFile(path, name, state.settings.fallback_encoding)
-        for item in _guarded(file, reader(file)):
+    named = found.files[0][0] if len(found.files) == 1 and not Path(source.spec).is_dir() else None
+
+    def again(real: str) -> bool:
+        """A file that an earlier source has already (a folder and a file in it) is one document."""
+        return state.read.setdefault(real, source.number) != source.number
+
+    def waiting() -> None:
+        if state.meter(len(state.seen)) is False:
+            raise Cancelled("stopped while reading the sources")
+
+    others: list[Failure] = []
+    asked = _asked(found, state.settings, again, others, state.skipped, named)
+    for file, items in apart.read(asked, waiting):
+        for item in items:
             place = _take(state, source, place, item)
+        state.bytes += _size(file)
+        state.meter.note = _megabytes(state.bytes)
+    for failure in others:
+        _fail(state, failure)
 
 
-def _guarded(file: SourceFile, items: Iterator[Item]) -> Iterator[Item]:
-    """One bad file never ends a build: what its reader raises becomes a failure of that file."""
+def _asked(
+    found: Found,
+    settings: Settings,
+    again: Callable[[str], object],
+    others: list[Failure],
+    skipped: Counter[str],
+    named: str | None = None,
+) -> Iterator[Asked]:
+    """The files that a reader knows, with their kinds. Of the others, those that are damaged or that the
+    source names alone are failures.
+    """
+    for name, path in found.files:
+        file = SourceFile(path, name, settings.fallback_encoding)
+        try:
+            kind = known_kind(file)
+        except DocumentError as error:
+            others.append(file.failure(str(error)))
+            continue
+        except OSError as error:
+            others.append(file.failure(f"cannot be read: {error.strerror or error}"))
+            continue
+        if kind is None:
+            if name == named:
+                suffix = path.suffix or "without a suffix"
+                others.append(file.failure(f"no reader for a file {suffix}"))
+            else:
+                skipped[path.suffix.lower()] += 1
+        elif not again(os.path.realpath(path)):
+            yield file, kind
+
+
+def _apart(settings: Settings) -> Apart:
+    """The processes in which foreign formats are read."""
+    cores = settings.threads or os.cpu_count() or 1
+    return Apart(min(cores, _MOST_PROCESSES), settings.read_seconds, settings.read_memory, _LARGEST)
+
+
+def _size(file: SourceFile) -> int:
     try:
-        if file.path.stat().st_size > _LARGEST and file.path.suffix.lower() not in (".jsonl", ".ndjson"):
-            yield file.failure(f"the file is larger than {_LARGEST:,} bytes")
-            return
-        yield from items
-    except DocumentError as error:
-        yield file.failure(str(error) if error.hint is None else f"{error} ({error.hint})")
-    except OSError as error:
-        yield file.failure(f"cannot be read: {error.strerror or error}")
-    except (ValueError, RecursionError) as error:
-        yield file.failure(f"cannot be used: {error}")
-    except MemoryError:
-        yield file.failure("too large for this machine's memory")
+        return file.size()
+    except OSError:
+        return 0
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB"
 
 
 def _read_documents(
@@ -274,6 +317,9 @@ def _checked(document: Document) -> tuple[str, str | None]:
         return "", "the text is empty"
     if len(document.text) > _LARGEST // 4 and len(document.text.encode("utf-8", "replace")) > _LARGEST:
         return "", f"the text is larger than {_LARGEST:,} bytes"
+    problem = problem_of(document.locators, len(document.text))
+    if problem is not None:
+        return "", problem
     try:
         return content_of(document), None
     except UnicodeEncodeError as error:

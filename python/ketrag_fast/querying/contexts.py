@@ -100,11 +100,15 @@ def _passages(opened: Opened, mode: str, printed: _core.Printed) -> list[Passage
                 about["channel"] = mode
             about |= {"kind": kind, "unit": units[row], "chunk": chunk, "document": document, "title": title}
             about |= {"start": start, "end": end, "text": text}
+            about["location"] = opened.places.of_unit(units[row], start, end)
         else:
             node = cited[row]
             about |= {"kind": node.kind, "unit": node.unit, "chunk": node.chunk, "sources": node.sources}
             about |= asdict(node.sources[0])
             about["printed"] = whole[begin:stop].decode()
+            first = node.sources[0]
+            about["location"] = opened.places.of_document(first.document, first.start, first.end)
+        about["page"] = about["location"].get("page")
         passages.append(Passage(**about))
     return passages
 

@@ -17,6 +17,7 @@ from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError
 from ketrag_fast.hyde import Hyde, writer_of
 from ketrag_fast.pipeline.known import reading_settings
 from ketrag_fast.querying.missing import missing_of
+from ketrag_fast.querying.places import Places
 from ketrag_fast.storage.generation import Generation, open_current
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.registry import registry
@@ -78,6 +79,11 @@ class Opened:
 
         precision, threads = self.settings.precision, self.settings.threads
         return CrossEncoder(self.settings.rerank, precision=precision, threads=threads)
+
+    @cached_property
+    def places(self) -> Places:
+        """Where passages stand in their sources."""
+        return Places(self.generation.stages["units"])
 
     @cached_property
     def missing(self) -> dict[str, str | None]:

@@ -40,6 +40,11 @@ UNITS = Stage(
         "sent_unit": array("u32", "text_sentences", below="units"),
         "sent_bytes": array("u32", "text_sentences", 2),
         "sent_title": array("u8", "text_sentences"),
+        # Where stretches of the documents stand in their sources; only where readers say so.
+        "location_indptr": array("u64", "documents+1", rising=True, optional=True, over="location_span"),
+        "location_span": array("u32", "locations", 2, optional=True),
+        "location_label": array("u32", "locations", below="location_labels", optional=True),
+        **strings("location_labels", "location_labels", optional=True),
     },
     counts={"chunks": "chunks", "subchunks": "units"},
     seconds=lambda size: 2e-5 * size.get("units", 0),

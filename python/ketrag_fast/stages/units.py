@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.config import Settings
 from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
+from ketrag_fast.kernels.text import pack
+from ketrag_fast.locations import Locator
 from ketrag_fast.stages.rows import offsets_of, strings_out
 
 
@@ -45,4 +52,29 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         "sent_unit": cut["sent_unit"],
         "sent_bytes": cut["sent_span"],
         "sent_title": cut["sent_title"].astype(np.uint8),
+        **located(documents.located(), len(documents)),
+    }
+
+
+def located(rows: Iterable[tuple[int, Sequence[Locator]]], documents: int) -> dict[str, NDArray[Any]]:
+    """The locators of all documents: for each its stretch and the number of its label, `["page",12]`. None
+    where no document has any, so that indexes of plain texts stay as they were.
+    """
+    counts = np.zeros(documents + 1, np.uint64)
+    number: dict[str, int] = {}
+    spans: list[tuple[int, int]] = []
+    labels: list[int] = []
+    for document, locators in rows:
+        counts[document + 1] = len(locators)
+        for one in locators:
+            label = json.dumps([one.kind, one.value], ensure_ascii=False, separators=(",", ":"))
+            labels.append(number.setdefault(label, len(number)))
+            spans.append((one.start, one.end))
+    if not labels:
+        return {}
+    return {
+        "location_indptr": np.cumsum(counts, dtype=np.uint64),
+        "location_span": np.array(spans, np.uint32),
+        "location_label": np.array(labels, np.uint32),
+        **strings_out("location_labels", pack(list(number))),
     }

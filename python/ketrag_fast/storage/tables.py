@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ketrag_fast.errors import IndexDamaged, IndexIncompatible
+from ketrag_fast.locations import Locator, from_rows, to_text
 from ketrag_fast.storage.checksum import bytes_digest, text_digest
 from ketrag_fast.storage.database import Database
 from ketrag_fast.storage.faults import damaged, json_of
@@ -33,7 +34,7 @@ CREATE TABLE documents (
   id       TEXT NOT NULL UNIQUE,
   source   INTEGER NOT NULL REFERENCES sources (number),
   place    INTEGER NOT NULL,             -- order within the source
-  content  TEXT NOT NULL,                -- hash of id, title, text and metadata
+  content  TEXT NOT NULL,                -- hash of id, title, text, metadata, and locators if there are any
   title    TEXT NOT NULL,
   text     TEXT NOT NULL,
   metadata TEXT NOT NULL,                -- JSON
@@ -46,6 +47,13 @@ CREATE TABLE runs (
   number INTEGER PRIMARY KEY, started TEXT NOT NULL, seconds REAL NOT NULL,
   generation INTEGER NOT NULL, changed INTEGER NOT NULL, report TEXT NOT NULL
 ) STRICT;
+"""
+# Apart from the documents, so that an index of an earlier version gains it when it is next written.
+_LOCATORS = """
+CREATE TABLE IF NOT EXISTS locators (
+  document INTEGER PRIMARY KEY REFERENCES documents (key) ON DELETE CASCADE,
+  data     TEXT NOT NULL                 -- JSON: [[start, end, kind, value], ...]
+) STRICT
 """
 
 
@@ -81,6 +89,8 @@ def _prepare(path: Path, read_only: bool, db: sqlite3.Connection) -> None:
     db.execute("PRAGMA foreign_keys = ON")
     if found == 0:
         db.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA user_version = {FORMAT};COMMIT;")
+    if not read_only:
+        db.execute(_LOCATORS)
 
 
 class Tables(Database):
@@ -129,12 +139,23 @@ class Tables(Database):
 
     def altered(self) -> dict[int, str]:
         """The documents (key to id) whose stored payload does not give their stored hash."""
+        located, joined = "NULL", ""
+        if self._has_locators():
+            located, joined = "CAST(data AS BLOB)", " LEFT JOIN locators ON document = key"
         query = (
-            "SELECT key, id, CAST(content AS BLOB), CAST(id AS BLOB), CAST(title AS BLOB), "
-            " CAST(text AS BLOB), CAST(metadata AS BLOB) FROM documents ORDER BY source, place"
+            "SELECT key, id, CAST(content AS BLOB), CAST(id AS BLOB), CAST(title AS BLOB), "  # noqa: S608 - ours
+            f" CAST(text AS BLOB), CAST(metadata AS BLOB), {located} FROM documents{joined}"
+            " ORDER BY source, place"
         )
-        rows = self._db.execute(query)
-        return {key: name for key, name, content, *parts in rows if bytes_digest(parts).encode() != content}
+        return {
+            key: name
+            for key, name, content, *parts in self._db.execute(query)
+            if bytes_digest(part for part in parts if part is not None).encode() != content
+        }
+
+    def _has_locators(self) -> bool:
+        """Not in an index that an earlier version wrote and this one only reads."""
+        return "locators" in self.tables()
 
     def check(self, which: str = "3") -> None:
         """IndexDamaged where SQLite finds that pages, rows or indexes of the file do not fit together.
@@ -174,6 +195,12 @@ class Tables(Database):
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (document.id, source, place, content, *_payload(document)),
         )
+        self._set_locators("(SELECT key FROM documents WHERE id = ?)", document.id, document)
+
+    def _set_locators(self, which: str, value: Any, document: Document) -> None:
+        if data := to_text(document.locators):
+            query = f"INSERT OR REPLACE INTO locators (document, data) VALUES ({which}, ?)"  # noqa: S608 - ours
+            self._db.execute(query, (value, data))
 
     def update(self, key: int, document: Document, source: int, place: int, content: str) -> None:
         """A document whose content changed."""
@@ -182,6 +209,8 @@ class Tables(Database):
             " title = ?, text = ?, metadata = ?, chars = ? WHERE key = ?",
             (source, place, content, *_payload(document), key),
         )
+        self._db.execute("DELETE FROM locators WHERE document = ?", (key,))
+        self._set_locators("?", key, document)
 
     def move(self, key: int, source: int, place: int) -> None:
         """A document that only changed its place."""
@@ -245,13 +274,29 @@ class Tables(Database):
         """All documents, in order. IndexDamaged where one is not as it was read."""
         self.verify()
         rows = self._db.execute("SELECT id, text, title, metadata FROM documents ORDER BY source, place")
-        for name, text, title, metadata in rows:
-            yield Document(name, text, title, json_of(metadata, self.path, f"the metadata of {name!r}"))
+        located = dict(self.located()) if self._has_locators() else {}
+        for place, (name, text, title, metadata) in enumerate(rows):
+            about = json_of(metadata, self.path, f"the metadata of {name!r}")
+            yield Document(name, text, title, about, located.get(place, ()))
+
+    def located(self) -> Iterator[tuple[int, tuple[Locator, ...]]]:
+        """(number in document order, locators) of the documents that have any."""
+        if not self._has_locators() or not self._db.execute("SELECT 1 FROM locators LIMIT 1").fetchone():
+            return
+        query = "SELECT data FROM documents LEFT JOIN locators ON document = key ORDER BY source, place"
+        for place, (data,) in enumerate(self._db.execute(query)):
+            if data is None:
+                continue
+            try:
+                yield place, from_rows(json_of(data, self.path, "the locators of a document"))
+            except (TypeError, ValueError) as error:
+                raise damaged(self.path, f"the locators of document {place} make no sense") from error
 
 
 def content_of(document: Document) -> str:
     """The hash by which a changed document is known."""
-    return text_digest((document.id, document.title, document.text, _metadata(document)))
+    parts = (document.id, document.title, document.text, _metadata(document))
+    return text_digest((*parts, to_text(document.locators)) if document.locators else parts)
 
 
 def _metadata(document: Document) -> str:

@@ -86,7 +86,7 @@ def test_named_fallback(read: Read) -> None:
         ("a.jsonl", b"", "the file is empty"),
         ("a.csv", b"", "the file is empty"),
         ("a.csv", b"\n\n", "the table is empty"),
-        ("a.pdf", b"%PDF", "no reader for a file .pdf"),
+        ("a.exe", b"MZ", "no reader for a file .exe"),
         ("README", b"text", "no reader for a file without a suffix"),
     ],
 )

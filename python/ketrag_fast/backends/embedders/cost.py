@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from ketrag_fast.backends.embedders.fingerprint import closeness
 from ketrag_fast.backends.embedders.protocol import Embedder, Vectors
-from ketrag_fast.backends.readers import SourceFile, find, reader_for
+from ketrag_fast.backends.readers import SourceFile, find, items_of, known_kind
 from ketrag_fast.errors import InputError
 from ketrag_fast.types import Document
 
@@ -72,10 +71,9 @@ def texts_of(source: str) -> list[str]:
         raise InputError(f"{source}: there is no such file or folder")
     passages: list[str] = []
     for name, path in found.files:
-        reader = reader_for(Path(name).suffix)
-        if reader is None:
-            continue
-        for item in reader(SourceFile(path, name)):
+        file = SourceFile(path, name)
+        kind = known_kind(file)
+        for item in items_of(file, kind) if kind is not None else ():
             if isinstance(item, Document):
                 passages.extend(_passages(item.text))
     kept = [passages[i * len(passages) // MOST] for i in range(MOST)] if len(passages) > MOST else passages

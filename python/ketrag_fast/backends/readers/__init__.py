@@ -1,30 +1,117 @@
-"""Readers: a file becomes documents. `reader_for` is the registry; a new format is one more row."""
+"""Readers: a file becomes documents. `reader_of` is the registry; a new format is one more row."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Final, NamedTuple
 
 from ketrag_fast.backends.readers.base import Item, Reader, SourceFile
 from ketrag_fast.backends.readers.files import Found, find, is_glob
-from ketrag_fast.backends.readers.jsonl import read_jsonl
-from ketrag_fast.backends.readers.table import read_table
-from ketrag_fast.backends.readers.text import read_markdown, read_plain, read_rst
+from ketrag_fast.backends.readers.kinds import BY_SUFFIX, LANGUAGES, kind_of
+from ketrag_fast.errors import DocumentError, KetragError
 
-READERS: Mapping[str, Reader] = {
-    ".txt": read_plain,
-    ".md": read_markdown,
-    ".markdown": read_markdown,
-    ".rst": read_rst,
-    ".csv": read_table,
-    ".tsv": read_table,
-    ".jsonl": read_jsonl,
-    ".ndjson": read_jsonl,
+_HERE = __name__
+
+
+class Format(NamedTuple):
+    """A reader as "module:function", loaded when a file needs it. `apart`: it takes foreign formats to
+    pieces, and so runs in a process of its own that may be slow, greedy or die.
+    """
+
+    reader: str
+    apart: bool = True
+
+
+FORMATS: Final[Mapping[str, Format]] = {
+    "text": Format("text:read_plain", False),
+    "markdown": Format("text:read_markdown", False),
+    "rst": Format("text:read_rst", False),
+    "table": Format("table:read_table", False),
+    "jsonl": Format("jsonl:read_jsonl", False),
+    "html": Format("html:read_html"),
+    "pdf": Format("pdf.reader:read_pdf"),
+    "docx": Format("office.word:read_docx"),
+    "pptx": Format("office.slides:read_pptx"),
+    "xlsx": Format("office.sheets:read_xlsx"),
+    "odt": Format("office.odt:read_odt"),
+    "epub": Format("office.epub:read_epub"),
+    "mail": Format("mail:read_mail"),
+    "mbox": Format("mail:read_mbox"),
+    "json": Format("data:read_json"),
+    "xml": Format("data:read_xml"),
+    "gzip": Format("archives:read_gzip"),
+    "zip": Format("archives:read_zip"),
+    "old office": Format("old:read_old"),
+    **dict.fromkeys((*LANGUAGES, "code"), Format("code:read_code")),
 }
+"""By the kinds of `kinds.py`."""
 
 
-def reader_for(suffix: str) -> Callable[[SourceFile], Iterator[Item]] | None:
-    """The reader of files that end so (`.txt`), in any case; None if there is none."""
-    return READERS.get(suffix.lower())
+def reader_of(kind: str) -> Reader:
+    """The reader of a kind. Raises DocumentError where there is none."""
+    found = FORMATS.get(kind)
+    if found is None:
+        raise DocumentError(f"no reader for {kind} files")
+    module, _, function = found.reader.partition(":")
+    reader: Reader = getattr(import_module(f"{_HERE}.{module}"), function)
+    return reader
 
 
-__all__ = ["READERS", "Found", "Item", "Reader", "SourceFile", "find", "is_glob", "reader_for"]
+def reader_for(suffix: str) -> Reader | None:
+    """The reader of files whose names end so (`.txt`), in any case; None if there is none."""
+    kind = BY_SUFFIX.get(suffix.lower())
+    return reader_of(kind) if kind is not None and kind in FORMATS else None
+
+
+def known_kind(file: SourceFile) -> str | None:
+    """The kind of a file, if there is a reader for it. Raises OSError, DocumentError."""
+    kind = kind_of(file)
+    return kind if kind in FORMATS else None
+
+
+def items_of(file: SourceFile, kind: str, largest: int | None = None) -> Iterator[Item]:
+    """What a reader makes of a file. One bad file never ends a build: what its reader raises becomes a
+    failure of that file, and so does its being written while it is read.
+    """
+    try:
+        before = _stamp(file)
+        if largest is not None and file.size() > largest and kind != "jsonl":
+            yield file.failure(f"the file is larger than {largest:,} bytes")
+            return
+        yield from reader_of(kind)(file)
+        if _stamp(file) != before:
+            yield file.failure("it changed while it was read: index again when nobody writes it")
+    except DocumentError as error:
+        yield file.failure(str(error) if error.hint is None else f"{error} ({error.hint})")
+    except MemoryError:
+        yield file.failure("too large for this machine's memory")
+    except KetragError as error:
+        yield file.failure(str(error) if error.hint is None else f"{error} ({error.hint})")
+    except OSError as error:
+        yield file.failure(f"cannot be read: {error.strerror or error}")
+    except (ValueError, RecursionError) as error:
+        yield file.failure(f"cannot be used: {error}")
+
+
+def _stamp(file: SourceFile) -> tuple[int, int]:
+    if file.data is not None:
+        return 0, 0
+    status = file.path.stat()
+    return status.st_mtime_ns, status.st_size
+
+
+__all__ = [
+    "FORMATS",
+    "Format",
+    "Found",
+    "Item",
+    "Reader",
+    "SourceFile",
+    "find",
+    "is_glob",
+    "items_of",
+    "known_kind",
+    "reader_for",
+    "reader_of",
+]

@@ -12,7 +12,7 @@ from ketrag_fast.errors import DocumentError
 
 def read_jsonl(file: SourceFile) -> Iterator[Item]:
     """{_id, title, text, metadata} on each line; blank lines are passed over."""
-    with file.path.open("rb") as stream:
+    with file.open() as stream:
         length, encoding = mark_of(stream.read(4))
         stream.seek(0)
         if encoding not in (None, "utf-8"):  # lines of UTF-16 cannot be cut at a byte

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec, module_from_spec
 from itertools import zip_longest
@@ -38,7 +38,7 @@ def read_table(file: SourceFile) -> Iterator[Item]:
 
     Without a column `text`, the text is all columns but id and title, as lines of `name: value`.
     """
-    data = file.path.read_bytes()
+    data = file.read_bytes()
     if not data:
         yield file.failure("the file is empty")
         return
@@ -57,14 +57,20 @@ def read_table(file: SourceFile) -> Iterator[Item]:
         if not any(cell.strip() for cell in row):
             continue
         if header is None:
-            header = [_column(cell, place) for place, cell in enumerate(row, 1)]
+            header = header_of(row)
             continue
-        yield _document(file, rows.line_num, header, row)
+        yield row_document(file, rows.line_num, header, row)
     if header is None:
         yield file.failure("the table is empty")
 
 
-def _document(file: SourceFile, line: int, header: list[str], row: list[str]) -> Item:
+def header_of(row: Sequence[str]) -> list[str]:
+    """The columns' names."""
+    return [_column(cell, place) for place, cell in enumerate(row, 1)]
+
+
+def row_document(file: SourceFile, line: int, header: list[str], row: list[str]) -> Item:
+    """One row as a document."""
     if any(cell.strip() for cell in row[len(header) :]):
         return file.failure(f"line {line}: {len(row)} cells where the header has {len(header)}", line)
     cells = dict(zip_longest(header, row[: len(header)], fillvalue=""))
@@ -85,7 +91,7 @@ def _column(cell: str, place: int) -> str:
 
 
 def _delimiter(file: SourceFile, text: str) -> str:
-    if file.path.suffix.lower() == ".tsv":
+    if file.suffix == ".tsv":
         return "\t"
     header = text.lstrip().split("\n", 1)[0]
     counts = [(header.count(mark), -place) for place, mark in enumerate(_DELIMITERS)]

@@ -1,0 +1,83 @@
+"""The front matter of a text: a block of `name: value` lines between `---`, or of TOML between `+++`.
+
+Of YAML this reads what front matter is made of: plain and quoted texts, numbers, true and false, lists on one
+line or below. What is more than that stays a text; nothing of it is an error.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import tomllib
+from typing import Any
+
+_NAME = re.compile(r"([A-Za-z_][\w .-]{0,60}?)[ \t]*:(?:[ \t]+(.*)|[ \t]*)")
+_ITEM = re.compile(r"[ \t]*-[ \t]+(.*)")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,15})(?:\.\d{1,15})?")
+_MOST = 20_000
+_PLAIN = {"true": True, "false": False, "null": None, "~": None, "": None}
+
+
+def front_matter(text: str) -> tuple[dict[str, Any], int]:
+    """What it says, and where the text behind it begins; ({}, 0) without one."""
+    mark = text[:3]
+    if mark not in ("---", "+++") or text[3:].split("\n", 1)[0].strip():
+        return {}, 0
+    lines = text[:_MOST].splitlines(keepends=True)
+    ends = ("---", "...") if mark == "---" else ("+++",)
+    for number, line in enumerate(lines[1:], 1):
+        if line.rstrip() in ends:
+            body = lines[1:number]
+            end = sum(map(len, lines[: number + 1]))
+            return (_toml("".join(body)) if mark == "+++" else _yaml(body)), end
+    return {}, 0
+
+
+def _toml(body: str) -> dict[str, Any]:
+    try:
+        return {name: _json(value) for name, value in tomllib.loads(body).items()}
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return {}
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _json(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_json(inner) for inner in value]
+    if isinstance(value, float) and value != value:
+        return None
+    return value.isoformat() if isinstance(value, (dt.date, dt.time)) else value
+
+
+def _yaml(lines: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    name = ""
+    for line in lines:
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        item = _ITEM.fullmatch(line.rstrip())
+        if item is not None and name:
+            held = found[name]
+            found[name] = [*(held if isinstance(held, list) else []), _value(item[1])]
+            continue
+        entry = _NAME.fullmatch(line.rstrip())
+        if entry is not None and not line[0].isspace():
+            name = entry[1]
+            found[name] = _value(entry[2] or "")
+        elif name and isinstance(found[name], str):  # a text goes on below
+            found[name] = f"{found[name]} {line.strip()}".strip()
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _value(text: str) -> Any:
+    plain = text.strip()
+    if len(plain) >= 2 and plain[0] == plain[-1] and plain[0] in "\"'":
+        return plain[1:-1].strip()
+    if plain.startswith("[") and plain.endswith("]"):
+        return [_value(part) for part in plain[1:-1].split(",") if part.strip()]
+    if plain.lower() in _PLAIN:
+        return _PLAIN[plain.lower()]
+    if _NUMBER.fullmatch(plain):
+        return float(plain) if "." in plain else int(plain)
+    return "" if plain in ("|", ">", "|-", ">-") else plain

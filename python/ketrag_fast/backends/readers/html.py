@@ -1,0 +1,263 @@
+"""Web pages: the main text without navigation, headings laid over it, table rows as lines, links as metadata.
+
+resiliparse chooses what is main text; what it gives is HTML of few elements, of which this makes text.
+"""
+
+from __future__ import annotations
+
+import codecs
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ketrag_fast.backends.readers.base import Item, SourceFile
+from ketrag_fast.backends.readers.decode import mark_of
+from ketrag_fast.backends.readers.headings import Heading, sections
+from ketrag_fast.backends.readers.missing import need
+from ketrag_fast.errors import DocumentError
+from ketrag_fast.locations import Locator
+from ketrag_fast.types import Document
+
+LARGEST: Final = 64_000_000
+"""Bytes of one page: a page is held several times over while it is taken apart."""
+_MOST_LINKS: Final = 1_000
+_LEAST: Final = 250
+"""Characters of a main text below which the whole page is looked at too."""
+_SHARE: Final = 0.3
+_DECLARED = re.compile(rb"<meta[^>]{0,300}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{2,40})", re.I)
+_XML_DECLARED = re.compile(rb"<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([A-Za-z0-9_.:-]{2,40})")
+_SEVEN_BITS: Final = ("iso-2022", "hz", "utf-7")
+_TAG = re.compile(r"<(/?)(h[1-6]|p|ul|ol|li|pre|br|a)\b([^<>]*)>")
+_HREF = re.compile(r'href="([^"]*)"')
+_CELLS = re.compile(r"[ \t]*\t[ \t]*")
+_BLANK = re.compile(r"[ \xa0]+")
+_NAMES: Final = {
+    "author": "author",
+    "description": "description",
+    "date": "date",
+    "article:published_time": "date",
+    "dc.date": "date",
+    "keywords": "keywords",
+}
+
+
+def read_html(file: SourceFile) -> Iterator[Item]:
+    """One page."""
+    if file.size() > LARGEST:
+        yield file.failure(f"the page is larger than {LARGEST:,} bytes")
+        return
+    data = file.read_bytes()
+    if not data.strip():
+        yield file.failure("the file is empty")
+        return
+    page = page_of(data, file.fallback_encoding)
+    if not page.text:
+        yield file.failure("the page has no text")
+        return
+    yield Document(file.id, page.text, page.title, page.metadata, tuple(page.locators))
+
+
+@dataclass(slots=True)
+class Page:
+    """A page as text."""
+
+    text: str
+    title: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    locators: list[Locator] = field(default_factory=list)
+    headings: list[Heading] = field(default_factory=list)
+
+
+def page_of(data: bytes | str, fallback: str = "cp1252", *, whole: bool = False) -> Page:
+    """A page as text; `whole` takes all of it, not its main text alone."""
+    tree_of = need("resiliparse.parse.html", "a web page").HTMLTree.parse
+    markup = decode_html(data, fallback) if isinstance(data, bytes) else data
+    try:
+        tree = tree_of(markup)
+    except ValueError as error:
+        raise DocumentError(f"not usable as HTML: {error}") from None
+    metadata, title = _about(tree)
+    text, headings, links = _text(_minimal(tree, main=not whole))
+    if not whole and len(text) < _LEAST:
+        other = _text(_minimal(tree, main=False))
+        if len(text) < _SHARE * len(other[0]):
+            text, headings, links = other
+    if headings and (not title or _same_beginning(title, headings[0].name)):
+        title = headings[0].name
+    if links:
+        metadata["links"] = links
+    return Page(text, title, metadata, sections(headings, len(text), title), headings)
+
+
+def decode_html(data: bytes, fallback: str) -> str:
+    """The encoding is that of the byte order mark, else the declared one, else UTF-8, else a good guess."""
+    length, marked = mark_of(data)
+    if marked is not None:
+        return data[length:].decode(marked, "replace")
+    head = data[:4096]
+    declared = _DECLARED.search(head) or _XML_DECLARED.search(head)
+    name = declared[1].decode("ascii") if declared is not None else ""
+    if not name.lower().startswith(_SEVEN_BITS):
+        try:
+            return data.decode("utf-8")  # what is valid as UTF-8 is nothing else, whatever it says of itself
+        except UnicodeDecodeError:
+            pass
+    try:
+        known = codecs.lookup(name).name if name else ""
+        known = {"iso8859-1": "cp1252", "ascii": "cp1252"}.get(known, known)
+        if known and not known.startswith(("utf-16", "utf-32")):  # those could not be read in the text itself
+            return _decoded(data, known)
+    except (LookupError, UnicodeError, ValueError):
+        pass
+    guess = need("resiliparse.parse.encoding", "a web page").detect_encoding(data[: 1 << 16])
+    for name in (guess, fallback, "cp1252"):
+        try:
+            return data.decode(name or fallback, "replace")
+        except LookupError:
+            continue
+    return data.decode("latin-1")
+
+
+def _decoded(data: bytes, encoding: str) -> str:
+    """Text of a declared encoding: single wrong bytes are replaced, but a wrong name is not believed."""
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError:
+        text = data.decode(encoding, "replace")
+        if text.count("\ufffd") > 10 + len(text) // 200:
+            raise
+        return text
+
+
+def _minimal(tree: Any, *, main: bool) -> str:
+    extract = need("resiliparse.extract.html2text", "a web page").extract_plain_text
+    made: str = extract(
+        tree,
+        preserve_formatting="minimal_html",
+        main_content=main,
+        links=True,
+        alt_texts=False,
+        comments=False,
+    )
+    return made
+
+
+def _about(tree: Any) -> tuple[dict[str, Any], str]:
+    metadata: dict[str, Any] = {}
+    title = " ".join((tree.title or "").split())
+    head = tree.head
+    for meta in (head.query_selector_all("meta") if head is not None else ()) or ():
+        name = (meta.getattr("name", "") or meta.getattr("property", "") or "").lower()
+        value = " ".join((meta.getattr("content", "") or "").split())[:1000]
+        if name in _NAMES and value:
+            metadata.setdefault(_NAMES[name], value)
+    root = tree.document.query_selector("html") if tree.document is not None else None
+    language = root.getattr("lang", "") if root is not None else ""
+    if language:
+        metadata["lang"] = language[:40]
+    return metadata, title
+
+
+def _same_beginning(title: str, heading: str) -> bool:
+    """`Title - Site` and `Title`."""
+    plain = " ".join(heading.split())
+    return bool(plain) and title.lower().startswith(plain.lower())
+
+
+def _text(markup: str) -> tuple[str, list[Heading], list[str]]:
+    """Text of the few elements that the extraction leaves, with its headings and links."""
+    out = _Writer()
+    links: dict[str, None] = {}
+    headings: list[Heading] = []
+    begun: int | None = None
+    verbatim = False
+    at = 0
+    for tag in _TAG.finditer(markup):
+        out.add(html.unescape(markup[at : tag.start()]), verbatim)
+        at = tag.end()
+        closing, name = tag[1] == "/", tag[2]
+        if name == "a":
+            found = None if closing else _HREF.search(tag[3])
+            if found is not None and len(links) < _MOST_LINKS:
+                links[html.unescape(found[1])[:2000]] = None
+        elif name == "br" or name == "li":
+            out.line()
+        elif name == "pre":
+            out.paragraph()
+            verbatim = not closing
+        elif name[0] == "h":
+            out.paragraph()
+            if closing and begun is not None:
+                heading = out.since(begun).strip()
+                if heading:
+                    headings.append(Heading(begun, int(name[1]), heading))
+                begun = None
+            elif not closing:
+                begun = out.settle()
+        else:
+            out.paragraph()
+    out.add(html.unescape(markup[at:]), verbatim)
+    text = out.text()
+    kept = [heading for heading in headings if heading.start < len(text)]
+    return text, kept, [link for link in links if link and not link.startswith(("#", "javascript:"))]
+
+
+class _Writer:
+    """Text in lines and paragraphs; blanks run together but in verbatim text."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._length = 0
+        self._breaks = 0
+
+    def add(self, text: str, verbatim: bool) -> None:
+        for number, line in enumerate(text.split("\n")):
+            if number:
+                self.line() if not verbatim else self._raise()
+            plain = line.rstrip() if verbatim else _BLANK.sub(" ", _CELLS.sub("\t", line)).strip(" \t")
+            if plain:
+                lead = not verbatim and not self._breaks and line[:1].isspace()
+                trail = not verbatim and line[-1:].isspace()
+                self.settle()
+                last = self._parts[-1][-1:] if self._parts else "\n"
+                self._put((" " if lead and not last.isspace() else "") + plain + (" " if trail else ""))
+            elif line and not verbatim and not self._breaks and self._parts and self._parts[-1][-1:] != " ":
+                self._put(" ")
+
+    def _put(self, text: str) -> None:
+        self._parts.append(text)
+        self._length += len(text)
+
+    def _raise(self) -> None:
+        self._breaks = min(self._breaks + 1, 2)
+
+    def line(self) -> None:
+        self._breaks = max(self._breaks, 1)
+
+    def paragraph(self) -> None:
+        self._breaks = 2
+
+    def settle(self) -> int:
+        """Writes the breaks that are due; where the next text begins."""
+        if self._breaks and self._parts:
+            if self._parts[-1].endswith(" "):
+                self._length -= len(self._parts[-1]) - len(self._parts[-1].rstrip(" "))
+                self._parts[-1] = self._parts[-1].rstrip(" ")
+            self._put("\n" * self._breaks)
+        self._breaks = 0
+        return self._length
+
+    def since(self, start: int) -> str:
+        """What was written from there on."""
+        found, length = [], self._length
+        for part in reversed(self._parts):
+            if length <= start:
+                break
+            found.append(part)
+            length -= len(part)
+        return "".join(reversed(found))
+
+    def text(self) -> str:
+        return "".join(self._parts).rstrip()

@@ -1,0 +1,19 @@
+"""What is said where an optional package is not installed."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+from ketrag_fast.errors import BackendMissing
+
+
+def need(module: str, what: str, extra: str = "documents") -> ModuleType:
+    """A module of an optional package. BackendMissing names the extra that brings it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise BackendMissing(
+            f"{what} cannot be read: {module.partition('.')[0]} is not installed ({error})",
+            hint=f"pip install 'ketrag-fast[{extra}]'",
+        ) from None

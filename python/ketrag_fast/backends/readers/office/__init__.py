@@ -1,0 +1,1 @@
+"""Office files and books: archives of XML."""

@@ -1,0 +1,1 @@
+"""PDF: text in reading order with pages and boxes, by PDFium (pypdfium2)."""

@@ -1,0 +1,134 @@
+"""Where a piece of a text stands in its source: pages, headings, cells, lines, laid over the text's offsets.
+
+A locator never changes the text: it names a stretch of it. A location is what is known of one passage: the
+innermost locator of each kind at its beginning, and the last number where pages, slides or lines are counted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+Location = Mapping[str, Any]
+"""`{"page": 12, "heading": ["3 Results", "3.2 Risks"]}`; empty where nothing is known."""
+
+KINDS: Final = ("part", "sheet", "slide", "page", "cell", "heading", "symbol", "path", "line", "box")
+"""In the order in which a location tells them; kinds of other readers follow."""
+
+_COUNTED: Final = {"page": "pages", "slide": "slides", "line": "lines"}
+_DEEPEST: Final = 6
+_LONGEST: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Locator:
+    """`document.text[start:end]` stands at `value`: a number for a page, slide or line, a list of names for
+    a heading, a symbol, a list of four numbers (left, top, right, bottom, in points) for a box, else a text.
+    """
+
+    start: int
+    end: int
+    kind: str
+    value: Any
+
+
+def ordered(locators: Iterable[Locator]) -> tuple[Locator, ...]:
+    """In the one order in which they are stored: by beginning, the wider first, then by kind."""
+    return tuple(sorted(locators, key=lambda one: (one.start, -one.end, _rank(one.kind), one.kind)))
+
+
+def problem_of(locators: Sequence[Locator], length: int) -> str | None:
+    """What is wrong with the locators of a text of that many code points."""
+    for one in locators:
+        whole = type(one.start) is int and type(one.end) is int
+        if not whole or not 0 <= one.start <= one.end <= length:
+            return f"a locator ({one.kind}) is outside the text: {one.start}-{one.end} of {length}"
+        if not isinstance(one.kind, str) or not one.kind.isidentifier():
+            return f"a locator's kind is no name: {one.kind!r:.80}"
+    return None
+
+
+def to_text(locators: Sequence[Locator]) -> str:
+    """As they are stored; "" for none. Raises ValueError, TypeError where a value is no JSON."""
+    if not locators:
+        return ""
+    rows = [[one.start, one.end, one.kind, one.value] for one in ordered(locators)]
+    return json.dumps(rows, ensure_ascii=False, separators=(",", ":"), sort_keys=True, allow_nan=False)
+
+
+def from_rows(rows: Any) -> tuple[Locator, ...]:
+    """The inverse, of parsed JSON. Raises ValueError, TypeError where it makes no sense."""
+    found = tuple(Locator(*row) for row in rows)
+    if not all(
+        type(one.start) is int and type(one.end) is int and isinstance(one.kind, str) for one in found
+    ):
+        raise ValueError("a locator makes no sense")
+    return found
+
+
+def location_of(locators: Iterable[Locator], start: int, end: int) -> dict[str, Any]:
+    """What the locators say about one stretch of their text."""
+    by_kind: dict[str, list[Locator]] = {}
+    for one in locators:
+        if one.start < max(end, start + 1) and (one.end > start or one.start == start):
+            by_kind.setdefault(one.kind, []).append(one)
+    found: dict[str, Any] = {}
+    for kind in sorted(by_kind, key=lambda kind: (_rank(kind), kind)):
+        own = by_kind[kind]
+        around = [one for one in own if one.start <= start]
+        inner = min(around or own[:1], key=lambda one: (one.end - one.start, -one.start))
+        if kind == "box":
+            found[kind] = _around([one.value for one in own if _same_page(one, inner, by_kind)])
+            continue
+        found[kind] = inner.value
+        if kind in _COUNTED:
+            last = max((one.value for one in own if isinstance(one.value, int)), default=inner.value)
+            if isinstance(inner.value, int) and last > inner.value:
+                found[_COUNTED[kind]] = [inner.value, last]
+    return found
+
+
+def _same_page(one: Locator, first: Locator, by_kind: Mapping[str, Sequence[Locator]]) -> bool:
+    """A box is of one page: pieces on the next one are not in it."""
+    ends = [page.end for page in by_kind.get("page", ()) if page.start <= first.start]
+    return not ends or one.start < max(ends)
+
+
+def _around(boxes: Sequence[Sequence[float]]) -> list[float]:
+    left, top, right, bottom = zip(*boxes, strict=True)
+    return [min(left), min(top), max(right), max(bottom)]
+
+
+def _rank(kind: str) -> int:
+    return KINDS.index(kind) if kind in KINDS else len(KINDS)
+
+
+def described(location: Location) -> str:
+    """`p. 12, § 3 Results › 3.2 Risks`: a location in words; a box is for programs."""
+    parts = []
+    for kind, value in location.items():
+        if kind in ("box", *_COUNTED.values()):
+            continue
+        many = location.get(_COUNTED.get(kind, ""))
+        if kind == "page":
+            parts.append(f"pp. {many[0]}-{many[1]}" if many else f"p. {value}")
+        elif kind in _COUNTED:
+            parts.append(f"{kind}s {many[0]}-{many[1]}" if many else f"{kind} {value}")
+        elif kind == "heading":
+            parts.append("§ " + path_text(value))
+        elif kind == "symbol":
+            parts.append(path_text(value, "."))
+        elif kind in ("cell", "path", "part"):
+            parts.append(str(value))
+        else:
+            parts.append(f"{kind} {value}")
+    return ", ".join(parts)
+
+
+def path_text(path: Any, between: str = " › ") -> str:
+    """A path of names on one line, its beginning and long names cut."""
+    names = [str(name) for name in path] if isinstance(path, (list, tuple)) else [str(path)]
+    cut = [name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…" for name in names]
+    return between.join(["…", *cut[-_DEEPEST:]] if len(cut) > _DEEPEST else cut)

@@ -1,0 +1,119 @@
+"""Web pages, Markdown and reStructuredText: main text, headings, metadata, encodings."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.parts import part
+from tests.support.reading import at, read_all, read_one
+
+ARTICLE = "".join(f"<p>Sentence number {n} of the main text is long enough to be one.</p>" for n in range(8))
+PAGE = f"""<!doctype html><html lang="en"><head><title>The Voyage - Site</title>
+<meta name="author" content="A. B."></head><body>
+<nav><ul><li><a href="/">Home</a></li><li><a href="/news">News of today</a></li></ul></nav>
+<main><article><h1>The Voyage</h1>{ARTICLE}<h2>Costs &amp; <i>sums</i></h2>
+<table><tr><th>Name</th><th>Sum</th></tr><tr><td>Ann</td><td>5</td></tr></table>
+<pre>def f():
+    return 1 &lt; 2</pre><p>See <a href="http://x.org/a?b=1&amp;c=2">there</a>.</p></article></main>
+<footer>Copyright of the site</footer></body></html>"""
+
+
+def test_html() -> None:
+    part("resiliparse", "documents")
+    found = read_one("a.html", PAGE.encode())
+    assert found.title == "The Voyage"
+    assert found.metadata == {"author": "A. B.", "lang": "en", "links": ["http://x.org/a?b=1&c=2"]}
+    assert "News of today" not in found.text
+    assert "Copyright" not in found.text
+    assert "Name\tSum\nAnn\t5" in found.text
+    assert "def f():\n    return 1 < 2" in found.text
+    assert "See there." in found.text
+    (heading,) = at(found, "heading")
+    assert heading[0] == ["Costs & sums"]
+    assert heading[1].startswith("Costs & sums\n\nName")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "declared"),
+    [
+        ("utf-8", ""),
+        ("utf-16", ""),
+        ("cp1252", '<meta charset="iso-8859-1">'),
+        ("cp1251", '<meta http-equiv="Content-Type" content="text/html; charset=windows-1251">'),
+        ("koi8-r", "<meta charset=koi8-r>"),
+        ("shift_jis", '<meta charset="shift_jis">'),
+    ],
+)
+def test_encodings_of_pages(encoding: str, declared: str) -> None:
+    part("resiliparse", "documents")
+    words = {"cp1252": "Größe “x” ", "shift_jis": "日本語の文章 "}.get(encoding, "Привет мир ") * 20
+    page = f"<!doctype html><html><head>{declared}<title>t</title></head><body><p>{words}</p></body></html>"
+    assert words.strip() in read_one("a.html", page.encode(encoding)).text
+
+
+def test_a_wrong_declaration_is_not_believed() -> None:
+    part("resiliparse", "documents")
+    page = f"<html><head><meta charset=ascii></head><body><p>{'Größe naïve ' * 30}</p></body></html>"
+    assert "Größe naïve" in read_one("a.html", page.encode()).text
+
+
+def test_pages_without_text_and_very_long_ones() -> None:
+    part("resiliparse", "documents")
+    assert "no text" in read_all("a.html", b"<html><body><img src=x></body></html>")[1][0]
+    assert "larger than" in read_all("a.html", b"<html>" + b"x" * 65_000_000)[1][0]
+    assert "deep" in read_one("a.html", b"<html><body>" + b"<div>" * 20_000 + b"deep text</body></html>").text
+
+
+MARKDOWN = """---
+title: "The Ship"
+tags: [ice, 1901]
+draft: false
+people:
+  - Ann
+  - Bob
+---
+# The Ship
+
+Text.
+
+## Crew
+
+```sh
+# no heading
+```
+
+Officers
+--------
+
+### Cooks ###
+
+More.
+"""
+
+
+def test_markdown_keeps_its_text_and_gains_headings() -> None:
+    found = read_one("a.md", MARKDOWN.encode())
+    assert found.text == MARKDOWN
+    assert found.title == "The Ship"
+    assert found.metadata == {"tags": ["ice", 1901], "draft": False, "people": ["Ann", "Bob"]}
+    paths = [value for value, _ in at(found, "heading")]
+    assert paths == [["Crew"], ["Officers"], ["Officers", "Cooks"]]
+    assert at(found, "heading")[0][1].startswith("## Crew\n")
+    assert read_one("a.md", b"# Only a title\n\ntext").locators == ()
+    assert read_one("a.txt", b"# Only a text").locators == ()
+
+
+def test_toml_front_matter_and_what_is_none() -> None:
+    found = read_one("a.md", b'+++\ntitle = "T"\nyear = 1901\nday = 2024-05-06\n+++\ntext')
+    assert (found.title, found.metadata) == ("T", {"year": 1901, "day": "2024-05-06"})
+    found = read_one("a.md", b"---\n\ntext after a rule\n\n---\n")
+    assert found.metadata == {}
+    found = read_one("a.md", b"+++\nnot = toml = at all\n+++\ntext")
+    assert found.metadata == {}
+
+
+def test_rst() -> None:
+    text = "=====\nTitle\n=====\n:Author: Ann\n\nIntro\n\nOne\n===\n\nx\n\nDeep\n----\n\ny\n\nTwo\n===\n\nz\n"
+    found = read_one("a.rst", text.encode())
+    assert (found.text, found.title, found.metadata) == (text, "Title", {"author": "Ann"})
+    assert [value for value, _ in at(found, "heading")] == [["One"], ["One", "Deep"], ["Two"]]
