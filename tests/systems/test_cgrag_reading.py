@@ -112,7 +112,8 @@ def test_links_of_markdown_and_wikis() -> None:
         "See [one](other.md#part), [two]( <a b.md> 'title'), ![pic](x.png), [web](https://example.org/x),\n"
         "[[Note]] and [[Other note#Head|said so]], [r][ref].\n\n[ref]: sub/third.md\n[^1]: no link\n"
         '<a class="x" href="fourth.html">4</a> [mail](mailto:a@b.c) [paren](p_(q).md)\n'
-        "```\n[code](code.md) [[code]]\n```\n`[[code]]` and ``[code](code.md)``, in `docs/modes.md` it is said\n"
+        "```\n[code](code.md) [[code]]\n```\n`[[code]]` and ``[code](code.md)``,\n"
+        "in `docs/modes.md` it is said\n"
     )
     got = found("x.md", text)
     assert ("path", "other.md", "part") in got
@@ -129,7 +130,8 @@ def test_links_of_markdown_and_wikis() -> None:
 
 def test_links_of_restructuredtext_and_keys_of_a_bibliography() -> None:
     text = (
-        ".. _Start here:\n\nTitle\n=====\nSee :doc:`the guide <guide/start>`, :ref:`label` and `x <y.rst>`_.\n"
+        ".. _Start here:\n\nTitle\n=====\n"
+        "See :doc:`the guide <guide/start>`, :ref:`label` and `x <y.rst>`_.\n"
         ".. _outside: https://doi.org/10.1/abc\n"
     )
     got = found("x.rst", text)
@@ -241,7 +243,7 @@ def test_bibliographies(tmp_path: Path) -> None:
         bib.write_text(broken)
         assert all(entry.title != "x" or not entry.key for entry in entries(str(bib)))
     bib.write_bytes(b"\xff\xfe\x00@@@{{{")
-    with pytest.raises(DocumentError, match="refs.bib: marked as"):
+    with pytest.raises(DocumentError, match=r"refs\.bib: marked as"):
         entries(str(bib))
 
 
@@ -258,7 +260,7 @@ def test_bibliographies_that_are_none(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(DocumentError, match="no list"):
         entries(str(tmp_path / "refs.json"))
     (tmp_path / "refs.bib").write_text("@misc{x, title = {y}}")
-    monkeypatch.setitem(sys.modules, "bibtexparser", None)
+    monkeypatch.setitem(sys.modules, "bibtexparser.entrypoint", None)
     with pytest.raises(BackendMissing) as caught:
         entries(str(tmp_path / "refs.bib"))
     assert "ketrag-fast[bib]" in (caught.value.hint or "")
