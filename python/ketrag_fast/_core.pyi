@@ -266,6 +266,7 @@ def pass_messages(
     *,
     layers: int = 2,
     wanted: int = 255,
+    share: float | None = None,
     residual: float = 0.0,
     report: _Report = None,
 ) -> _F64: ...

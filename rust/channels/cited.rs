@@ -7,7 +7,7 @@ use super::scratch::Scratch;
 use crate::error::Result;
 use crate::generation::Parts;
 use crate::progress::Progress;
-use crate::rank::messages::{Settings, ADJACENT, CITED, CITING, REFERENCE};
+use crate::rank::messages::{Aggregate, Settings, ADJACENT, CITED, CITING, REFERENCE};
 use crate::rank::walk_explain::{Bridge, Kind, Reason, Step};
 use crate::search::cited::{Buffers, CitedIndex, Options as Search};
 use crate::sparse::Scored;
@@ -25,9 +25,14 @@ impl Cited {
             "both" => CITED | CITING,
             _ => 0,
         };
+        let aggregate = match options.choice(name, "lesegr_aggregate", &["added", "mean"])? {
+            "mean" => Aggregate::Mean,
+            _ => Aggregate::Added(options.real(name, "lesegr_share")?),
+        };
         Ok(Search {
             epsilon: options.real(name, "lesegr_epsilon")?,
             messages: Settings {
+                aggregate,
                 layers: options.count(name, "lesegr_layers")?,
                 kinds: ADJACENT | REFERENCE | between,
                 residual: options.real(name, "lesegr_residual")?,

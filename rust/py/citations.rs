@@ -3,7 +3,7 @@
 use super::arrays::{csr_out, matrix, slice, CsrArrays};
 use super::door::{long, wrong};
 use crate::graph::citations::{self as graph, Texts};
-use crate::rank::messages::{pass, Buffers, Graph, Settings};
+use crate::rank::messages::{pass, Aggregate, Buffers, Graph, Settings};
 use crate::search::vectors::Vectors;
 use crate::sparse::CsrView;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
@@ -67,7 +67,7 @@ fn edge_alphas<'py>(
 
 /// What each text has after its neighbours' messages of `layers` rounds.
 #[pyfunction]
-#[pyo3(signature = (edges, kinds, alphas, weights, values, *, layers=2, wanted=255, residual=0.0, report=None))]
+#[pyo3(signature = (edges, kinds, alphas, weights, values, *, layers=2, wanted=255, share=None, residual=0.0, report=None))]
 #[allow(clippy::too_many_arguments)]
 fn pass_messages<'py>(
     py: Python<'py>,
@@ -78,6 +78,7 @@ fn pass_messages<'py>(
     values: PyReadonlyArray1<'py, f64>,
     layers: usize,
     wanted: u8,
+    share: Option<f64>,
     residual: f64,
     report: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<F64s<'py>> {
@@ -94,7 +95,8 @@ fn pass_messages<'py>(
             return Err(wrong(format!("{name}[{at}] is no finite number")));
         }
     }
-    let settings = Settings { layers, kinds: wanted, residual };
+    let aggregate = share.map_or(Aggregate::Mean, Aggregate::Added);
+    let settings = Settings { aggregate, layers, kinds: wanted, residual };
     let state = long(py, report, move |progress| {
         let edges = CsrView::new(indptr, indices, indptr.len().saturating_sub(1))?;
         let graph = Graph::new(edges, kinds, alphas)?;

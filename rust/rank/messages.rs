@@ -1,9 +1,10 @@
-//! Messages between the texts of a citation graph (LeSeGR without training): with mean aggregation the
-//! passing of whole vectors is linear in them, so the question's similarity to what a text would hold after
-//! K layers is passed along itself, as one number a text.
+//! Messages between the texts of a citation graph (LeSeGR without training): the passing of whole vectors is
+//! linear in them, so the question's similarity to what a text would hold after K layers is passed along
+//! itself, as one number a text.
 //!
-//! `x'[i] = (m[i] + sum of alpha[i, j] m[j]) / (|N(i)| + 1)` with `m[j] = weight[j] x[j]`, over the
-//! in-neighbours j of i. Each row is summed in the order of its edges.
+//! Mean: `x'[i] = (m[i] + sum of alpha[i, j] m[j]) / (|N(i)| + 1)` with `m[j] = weight[j] x[j]`, over the
+//! in-neighbours j of i. Added: `x'[i] = m[i] + share (sum of alpha[i, j] x[j]) / |N(i)|`, where m is made once
+//! of what each text began with, and is what x is at first. Each row is summed in the order of its edges.
 
 use crate::error::{Error, Result};
 use crate::progress::Progress;
@@ -70,8 +71,17 @@ impl<'a> Graph<'a> {
     }
 }
 
+/// How a text puts together its own message and those of its neighbours.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Aggregate {
+    Mean,
+    /// Its own, and this share of the mean of the others.
+    Added(f64),
+}
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
+    pub aggregate: Aggregate,
     pub layers: usize,
     /// The edges that carry messages: those that have one of these kinds.
     pub kinds: u8,
@@ -83,6 +93,7 @@ pub struct Settings {
 #[derive(Debug, Default)]
 pub struct Buffers {
     message: Vec<f64>,
+    own: Vec<f64>,
     start: Vec<f64>,
 }
 
@@ -107,42 +118,72 @@ pub fn pass(
     if !(0.0..=1.0).contains(&settings.residual) {
         return Err(Error::input(format!("residual must lie in [0, 1], not {}", settings.residual)));
     }
-    let Buffers { message, start } = buffers;
+    let start = &mut buffers.start;
+    if let Aggregate::Added(share) = settings.aggregate {
+        if !(0.0..=1.0).contains(&share) {
+            return Err(Error::input(format!("share must lie in [0, 1], not {share}")));
+        }
+    }
     start.clear();
     if settings.residual > 0.0 {
         start.extend_from_slice(state);
     }
+    let Buffers { message, own, .. } = buffers;
+    if settings.layers > 0 && settings.aggregate != Aggregate::Mean {
+        own.clear();
+        own.extend(state.iter().zip(weights).map(|(x, w)| x * w));
+        state.copy_from_slice(own);
+    }
     for _ in 0..settings.layers {
         message.clear();
-        message.extend(state.iter().zip(weights).map(|(x, w)| x * w));
+        match settings.aggregate {
+            Aggregate::Mean => message.extend(state.iter().zip(weights).map(|(x, w)| x * w)),
+            Aggregate::Added(_) => message.extend_from_slice(state),
+        }
         for first in (0..n).step_by(ROWS) {
             progress.check()?;
             let rows = first..(first + ROWS).min(n);
-            layer(graph, message, settings.kinds, rows, state);
+            match settings.aggregate {
+                Aggregate::Mean => layer(graph, message, settings.kinds, rows, |row, sum, count| {
+                    state[row] = (message[row] + sum) / f64::from(count + 1);
+                }),
+                Aggregate::Added(share) => layer(graph, message, settings.kinds, rows, |row, sum, count| {
+                    state[row] = own[row] + share * sum / f64::from(count.max(1));
+                }),
+            }
         }
     }
+    let start = &buffers.start;
     let share = settings.residual;
     state.iter_mut().zip(start.iter()).for_each(|(x, x0)| *x = (1.0 - share) * *x + share * x0);
     Ok(())
 }
 
-fn layer(graph: Graph<'_>, message: &[f64], wanted: u8, rows: std::ops::Range<usize>, state: &mut [f64]) {
+/// Hands over the sum of the messages into each row, and their number.
+fn layer(
+    graph: Graph<'_>,
+    message: &[f64],
+    wanted: u8,
+    rows: std::ops::Range<usize>,
+    mut put: impl FnMut(usize, f64, u32),
+) {
     for row in rows {
         let range = graph.edges.range(row);
         let ids = &graph.edges.indices[range.clone()];
         let (kinds, alphas) = (&graph.kinds[range.clone()], &graph.alphas[range]);
-        let (mut sum, mut count) = (message[row], 1u32);
+        let (mut sum, mut count) = (0.0, 0u32);
         for ((&id, &kind), &alpha) in ids.iter().zip(kinds).zip(alphas) {
             let carried = kind & wanted != 0;
             count += u32::from(carried);
             sum += if carried { f64::from(alpha) * message[id as usize] } else { 0.0 };
         }
-        state[row] = sum / f64::from(count);
+        put(row, sum, count);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::Aggregate::{Added, Mean};
     use super::*;
     use crate::sparse::Csr;
     use proptest::prelude::*;
@@ -160,7 +201,7 @@ mod tests {
     #[test]
     fn without_layers_nothing_moves_and_one_layer_without_edges_multiplies() {
         let rows = vec![vec![], vec![]];
-        let still = Settings { layers: 0, kinds: ALL, residual: 0.0 };
+        let still = Settings { aggregate: Mean, layers: 0, kinds: ALL, residual: 0.0 };
         assert_eq!(run(&rows, &[], &[], &[0.5, -1.0], &[0.5, 0.25], still), [0.5, -1.0]);
         let once = Settings { layers: 1, ..still };
         assert_eq!(run(&rows, &[], &[], &[0.5, -1.0], &[0.5, 0.25], once), [0.25, -0.25]);
@@ -174,14 +215,18 @@ mod tests {
         let rows = vec![vec![1u32, 2], vec![], vec![]];
         let (kinds, alphas) = ([CITED, ADJACENT], [0.5f32, 1.0]);
         let (x, w) = ([0.0, 1.0, 3.0], [1.0; 3]);
-        let with = |kinds_wanted| {
-            let settings = Settings { layers: 1, kinds: kinds_wanted, residual: 0.0 };
+        let run_with = |aggregate, kinds_wanted| {
+            let settings = Settings { aggregate, layers: 1, kinds: kinds_wanted, residual: 0.0 };
             run(&rows, &kinds, &alphas, &x, &w, settings)[0]
         };
+        let with = |kinds_wanted| run_with(Mean, kinds_wanted);
         assert_eq!(with(ALL), 3.5 / 3.0);
         assert_eq!(with(CITED), 0.25);
         assert_eq!(with(ADJACENT), 1.5);
         assert_eq!(with(CITING), 0.0);
+        assert_eq!(run_with(Added(0.5), ALL), 0.5 * 3.5 / 2.0);
+        assert_eq!(run_with(Added(1.0), CITED), 0.5);
+        assert_eq!(run_with(Added(1.0), 0), 0.0);
     }
 
     #[test]
@@ -192,13 +237,15 @@ mod tests {
         let wide = Csr::from_rows(&[[1u32]], 2).unwrap();
         assert!(Graph::new(wide.view(), &[1], &[1.0]).unwrap_err().to_string().contains("square"));
         let graph = Graph::new(csr.view(), &[1, 1], &[1.0, 1.0]).unwrap();
-        let settings = Settings { layers: 1, kinds: ALL, residual: 0.0 };
+        let settings = Settings { aggregate: Mean, layers: 1, kinds: ALL, residual: 0.0 };
         let go = |x: usize, w: usize, settings: &Settings, progress: &Progress| {
             let (mut state, weights) = (vec![1.0; x], vec![1.0; w]);
             pass(graph, &weights, &mut state, settings, &mut Buffers::default(), progress)
         };
         assert!(go(2, 1, &settings, &Progress::none()).unwrap_err().to_string().contains("1 weights"));
         assert!(go(1, 2, &settings, &Progress::none()).is_err());
+        let bad = Settings { aggregate: Added(2.0), ..settings };
+        assert!(go(2, 2, &bad, &Progress::none()).unwrap_err().to_string().contains("share"));
         let bad = Settings { residual: 1.5, ..settings };
         assert!(go(2, 2, &bad, &Progress::none()).unwrap_err().to_string().contains("residual"));
         let progress = Progress::none();
@@ -217,7 +264,9 @@ mod tests {
             alpha in prop::collection::vec(0.0f32..=1.0, 64),
             layers in 0usize..4,
             residual in 0.0f64..=1.0,
+            share in prop::option::of(0.0f64..=1.0),
         ) {
+            let aggregate = share.map_or(Mean, Added);
             let n = rows.len();
             let rows: Vec<Vec<u32>> = rows
                 .iter()
@@ -229,21 +278,34 @@ mod tests {
             let dot = |h: &[f64]| h.iter().zip(&question).map(|(a, b)| a * b).sum::<f64>();
             let mut h: Vec<Vec<f64>> = values.chunks(3).take(n).map(<[f64]>::to_vec).collect();
             let start: Vec<f64> = h.iter().map(|h| dot(h)).collect();
+            let own: Vec<Vec<f64>> =
+                h.iter().zip(&weights).map(|(h, w)| h.iter().map(|x| w * x).collect()).collect();
+            if share.is_some() && layers > 0 {
+                h = own.clone();
+            }
             for _ in 0..layers {
                 let mut at = 0;
                 let mut next = Vec::new();
                 for (i, row) in rows.iter().enumerate() {
-                    let mut sum: Vec<f64> = h[i].iter().map(|x| weights[i] * x).collect();
+                    let (self_by, by, all) = match share {
+                        None => (weights[i] / (row.len() + 1) as f64, 1.0, (row.len() + 1) as f64),
+                        Some(share) => (0.0, share, row.len().max(1) as f64),
+                    };
+                    let mut sum: Vec<f64> = h[i].iter().map(|x| self_by * x).collect();
+                    if share.is_some() {
+                        sum = own[i].clone();
+                    }
                     for &j in row {
-                        let by = weights[j as usize] * f64::from(alphas[at]);
+                        let w = if share.is_some() { 1.0 } else { weights[j as usize] };
+                        let by = by * w * f64::from(alphas[at]) / all;
                         sum.iter_mut().zip(&h[j as usize]).for_each(|(s, x)| *s += by * x);
                         at += 1;
                     }
-                    next.push(sum.iter().map(|s| s / (row.len() + 1) as f64).collect());
+                    next.push(sum);
                 }
                 h = next;
             }
-            let settings = Settings { layers, kinds: ALL, residual };
+            let settings = Settings { aggregate, layers, kinds: ALL, residual };
             let got = run(&rows, &vec![CITED; edges], alphas, &start, &weights[..n], settings);
             for ((h, x0), got) in h.iter().zip(&start).zip(got) {
                 let want = (1.0 - residual) * dot(h) + residual * x0;

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
 use crate::rank::matches::Matches;
-use crate::rank::messages::{self, pass, Graph};
+use crate::rank::messages::{self, pass, Aggregate, Graph};
 use crate::sparse::{Leaders, Scored};
 use crate::text::lexical::Lexer;
 use std::collections::BTreeMap;
@@ -180,11 +180,19 @@ impl<'a> CitedIndex<'a> {
             messages::Settings { layers: options.messages.layers - 1, residual: 0.0, ..options.messages };
         pass(self.graph, weights, state, &before, messages, progress)?;
         let wanted = options.messages.kinds;
+        // What is added was weighted before it was passed on, and is always passed on.
+        if let (Aggregate::Added(_), 0) = (options.messages.aggregate, before.layers) {
+            state.iter_mut().zip(weights.iter()).for_each(|(x, w)| *x *= w);
+        }
+        let weight = |id: u32| match options.messages.aggregate {
+            Aggregate::Mean => weights[id as usize],
+            Aggregate::Added(_) => 1.0,
+        };
         let of = |&text: &u32| {
             let edges = self.graph.into_text(text as usize).filter(|edge| edge.1 & wanted != 0);
             let mut sent: Vec<(u8, Scored)> = edges
                 .map(|(id, kind, alpha)| {
-                    let score = alpha * weights[id as usize] * state[id as usize];
+                    let score = alpha * weight(id) * state[id as usize];
                     (kind & wanted, Scored { id, score })
                 })
                 .collect();

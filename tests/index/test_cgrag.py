@@ -68,12 +68,21 @@ def test_citations_of_the_metadata_become_edges(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("direction", ["cited_to_citing", "citing_to_cited", "both", "none"])
 @pytest.mark.parametrize("layers", [1, 2, 3])
-def test_the_ranking_is_that_of_the_slow_form(direction: str, layers: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("aggregate", ["added", "mean"])
+def test_the_ranking_is_that_of_the_slow_form(
+    direction: str, layers: int, aggregate: str, tmp_path: Path
+) -> None:
     wanted = {"cited_to_citing": CITED, "citing_to_cited": CITING, "both": CITED | CITING, "none": 0}
     question = "Which ship did Colin Archer build for the ice of the sea?"
     with built(tmp_path / "ix", documents()):
         pass
-    settings = Settings(citation_direction=direction, lesegr_layers=layers, lesegr_residual=0.25)
+    settings = Settings(
+        citation_direction=direction,
+        lesegr_layers=layers,
+        lesegr_residual=0.25,
+        lesegr_aggregate=aggregate,
+        lesegr_share=0.5,
+    )
     with Index.open(tmp_path / "ix", settings=settings) as index:
         arrays = index.arrays()
         own, vectors = graph(index), arrays["vectors"]["unit_vectors"]
@@ -93,6 +102,7 @@ def test_the_ranking_is_that_of_the_slow_form(direction: str, layers: int, tmp_p
             layers=layers,
             wanted=wanted[direction] | ADJACENT | REFERENCE,
             residual=0.25,
+            share=0.5 if aggregate == "added" else None,
         )
         found = {p.unit: p.score for p in index.retrieve(question, mode="cg-rag").passages}
         # The similarity comes from the vectors' codes of eight bits.

@@ -44,9 +44,10 @@ def drawn(seed: int) -> tuple[Rng, list[list[int]], list[list[int]], NDArray[np.
     epsilon=st.sampled_from([0.0, 0.1, 1.0]),
     residual=st.sampled_from([0.0, 0.3, 1.0]),
     wanted=st.sampled_from([0, 1, 3, 7, 11, 15]),
+    share=st.sampled_from([None, 0.0, 0.5, 1.0]),
 )
 def test_one_number_a_text_is_as_good_as_a_vector(
-    seed: int, layers: int, epsilon: float, residual: float, wanted: int
+    seed: int, layers: int, epsilon: float, residual: float, wanted: int, share: float | None
 ) -> None:
     rng, rows, kinds, vectors = drawn(seed)
     question = rng.normal(size=8)
@@ -54,7 +55,7 @@ def test_one_number_a_text_is_as_good_as_a_vector(
     weight = cgrag.weights(matches, epsilon)
     alpha = cgrag.alphas(rows, vectors)
     start = [float(np.asarray(vector, np.float64) @ question) for vector in vectors]
-    more = {"layers": layers, "residual": residual, "wanted": wanted}
+    more = {"layers": layers, "residual": residual, "wanted": wanted, "share": share}
     closed = cgrag.messages(rows, kinds, alpha, weight, start, **more)
     whole = cgrag.passed_vectors(rows, kinds, alpha, weight, vectors.astype(np.float64), question, **more)
     assert np.allclose(closed, whole, atol=1e-12)
@@ -116,6 +117,8 @@ def test_bad_arrays_are_refused() -> None:
         pass_messages(edges, [1, 1], ones, [1, 1], [1, np.nan], **good)
     with pytest.raises(InputError, match="residual"):
         pass_messages(edges, [1, 1], ones, [1, 1], [1, 1], residual=2)
+    with pytest.raises(InputError, match="share"):
+        pass_messages(edges, [1, 1], ones, [1, 1], [1, 1], share=2)
     with pytest.raises(InputError, match="layers"):
         pass_messages(edges, [1, 1], ones, [1, 1], [1, 1], layers=10**9)
     with pytest.raises(InputError, match="not below"):

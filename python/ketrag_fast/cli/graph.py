@@ -22,8 +22,8 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--document",
         metavar="ID",
-        help="a document of the graph of citations, by its id or title: what it cites, what cites it, and which "
-        "units are tied (the same as ID --kind document)",
+        help="a document of the graph of citations, by its id or title: what it cites, what cites it, and "
+        "which units are tied (the same as ID --kind document)",
     )
     parser.add_argument(
         "--kind",

@@ -77,14 +77,17 @@ def pass_messages(
     *,
     layers: int = 2,
     wanted: int = 255,
+    share: float | None = None,
     residual: float = 0.0,
     report: Report = None,
 ) -> F64:
     """x'[i] = (m[i] + sum of alpha m[j] over the in-neighbours j) / (their number + 1), with m = weights x.
 
+    With a `share` of 0 to 1 the others' messages are added to what a text has itself, instead of a mean over
+    all: x'[i] = weights[i] values[i] + share (mean of alpha x[j]), x being weights values at first.
     `edges` are the in-neighbours of each text; `kinds` and `alphas` lie beside their ids, and edges of none
     of the `wanted` kinds (bits) are passed over. `residual` is the share of `values` in what comes out.
-    Source: CG-RAG with mean aggregation and without training, in the form that needs one number a text.
+    Source: CG-RAG without training, in the form that needs one number a text.
     """
     return _core.pass_messages(
         arrays.rows(edges, "edges"),
@@ -94,6 +97,7 @@ def pass_messages(
         real(values, "values"),
         layers=counted(layers, "layers", 64),
         wanted=counted(wanted, "wanted", 255),
+        share=None if share is None else number(share, "share"),
         residual=number(residual, "residual"),
         report=callback(report),
     )

@@ -69,17 +69,13 @@ def messages(
     *,
     layers: int,
     wanted: int = 255,
+    share: float | None = None,
     residual: float = 0.0,
 ) -> list[float]:
-    """The closed form: one number a text."""
-    x = list(values)
-    for _ in range(layers):
-        message = [w * v for w, v in zip(weight, x, strict=True)]
-        x = [
-            (message[text] + sum(a * message[other] for other, a in carried)) / (len(carried) + 1)
-            for text, carried in enumerate(_carried(edges, kinds, alpha, wanted))
-        ]
-    return [(1 - residual) * now + residual * before for now, before in zip(x, values, strict=True)]
+    """The closed form: one number a text. It is the passing of vectors of one dimension."""
+    one = np.asarray(values, np.float64).reshape(-1, 1)
+    more = {"layers": layers, "wanted": wanted, "share": share, "residual": residual}
+    return passed_vectors(edges, kinds, alpha, weight, one, np.ones(1), **more)  # type: ignore[arg-type]
 
 
 def passed_vectors(
@@ -92,23 +88,33 @@ def passed_vectors(
     *,
     layers: int,
     wanted: int = 255,
+    share: float | None = None,
     residual: float = 0.0,
 ) -> list[float]:
-    """The form of the paper: whole vectors are passed, and multiplied with the question's at the end."""
-    h = np.array(vectors, np.float64)
+    """The form of the paper: whole vectors are passed, and multiplied with the question's at the end.
+
+    Without a `share` a text takes the mean of its own message and the others'; with one it adds this share of
+    the mean of the others to its own.
+    """
+    start = np.array(vectors, np.float64)
+    own = start * np.asarray(weight, np.float64).reshape(-1, 1)
+    carried = _carried(edges, kinds, alpha, wanted)
+    h = own if share is not None and layers else start
     for _ in range(layers):
-        h = np.array(
-            [
-                (
-                    weight[text] * h[text]
-                    + sum((a * weight[other] * h[other] for other, a in carried), np.zeros(h.shape[1]))
-                )
-                / (len(carried) + 1)
-                for text, carried in enumerate(_carried(edges, kinds, alpha, wanted))
-            ]
-        ).reshape(h.shape)
-    scores = (1 - residual) * (h @ question) + residual * (np.asarray(vectors, np.float64) @ question)
+        message = h if share is not None else h * np.asarray(weight, np.float64).reshape(-1, 1)
+        h = np.array([_taken(own, message, text, row, share) for text, row in enumerate(carried)])
+        h = h.reshape(start.shape)
+    scores = (1 - residual) * (h @ question) + residual * (start @ question)
     return [float(score) for score in scores]
+
+
+def _taken(
+    own: Values, message: Values, text: int, row: list[tuple[int, float]], share: float | None
+) -> Values:
+    others = sum((a * message[other] for other, a in row), np.zeros(own.shape[1]))
+    if share is None:
+        return np.asarray((message[text] + others) / (len(row) + 1))
+    return np.asarray(own[text] + share * others / max(len(row), 1))
 
 
 def _carried(

@@ -57,7 +57,10 @@ CHANNELS = (
         needs=("units", "links", "vectors", "citations", "citation_graph"),
         help="similarity by vectors, weighted by words and passed along citations",
         vector="yes",
-        settings=("citation_direction", "lesegr_layers", "lesegr_epsilon", "lesegr_residual"),
+        settings=(
+            *("citation_direction", "lesegr_layers", "lesegr_aggregate", "lesegr_share"),
+            *("lesegr_epsilon", "lesegr_residual"),
+        ),
         caution=f"{_HERE}.inspection:caution",
     ),
 )
@@ -95,7 +98,7 @@ SYSTEM = System(
     stages=(UNITS, WORDS, LINKS, VECTORS, CITATIONS, CITATION_GRAPH),
     channels=CHANNELS,
     recipes=RECIPES,
-    presets={"cg-rag": _FREE},
+    presets={"cg-rag": _FREE, "cg-rag-mean": {**_FREE, "lesegr_aggregate": "mean"}},
     describe=describe,
     details=f"{_HERE}.inspection:details",
     inspect=f"{_HERE}.inspection:CitationGraph",

@@ -34,6 +34,15 @@ class CgRagSettings:
     lesegr_layers: int = setting(
         2, "how often messages are passed; 0 is `text`", concerns="query", low=0, high=16
     )
+    lesegr_aggregate: Literal["added", "mean"] = setting(
+        "added",
+        "a text adds a share of the mean of its neighbours' messages to its own, or takes the mean of all,"
+        " its own among them",
+        concerns="query",
+    )
+    lesegr_share: float = setting(
+        0.75, "the neighbours' share where it is added", concerns="query", low=0.0, high=1.0
+    )
     lesegr_epsilon: float = setting(
         0.1,
         "the share of its message that a text sends which has none of the question's words",
