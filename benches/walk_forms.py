@@ -47,8 +47,8 @@ class Corpus:
     lengths: NDArray[np.float64]
 
     @classmethod
-    def of(cls, titles: list[str], texts: list[str]) -> Corpus:
-        """Runs the stages units and links alone."""
+    def of(cls, titles: list[str], texts: list[str], *, every: bool = True) -> Corpus:
+        """Runs the stages units and links alone; without `every`, a title stands with the document's first unit alone."""
         s, packed, named = Settings(), pack(texts), pack(titles)
         cut = _core.corpus(named, packed, s.cut, s.chunk_tokens, s.overlap, s.split_level, s.encoding)
         document = cut["chunk_doc"][cut["unit_chunk"]]
@@ -58,6 +58,10 @@ class Corpus:
         sentences = _core.slice_strings(packed, document[owner], cut["sent_span"][own])
         first = offsets_of(owner, len(document))
         own_titles = _core.take_strings(named, document)
+        if not every:
+            again = np.flatnonzero(document[1:] == document[:-1]) + 1
+            held = dict.fromkeys(again.tolist(), "")
+            own_titles = pack([held.get(at, title) for at, title in enumerate(unpack(*own_titles))])
         links = _core.links_build(*own_titles, *units, *sentences, first)
         strings = [
             f"{title}\n{text}" if title else text

@@ -33,6 +33,7 @@ __all__ = [
     "__version__",
     "betweenness",
     "bipartite",
+    "citation_links",
     "concept_graph",
     "concept_search",
     "concepts",
@@ -43,6 +44,7 @@ __all__ = [
     "corpus",
     "cosine_knn",
     "count_tokens",
+    "edge_alphas",
     "embed_rows",
     "encode_tokens",
     "encoder_kernels",
@@ -65,6 +67,7 @@ __all__ = [
     "merge_hashes",
     "normalise_vectors",
     "pagerank",
+    "pass_messages",
     "quantise_vectors",
     "render",
     "renumber",
@@ -241,6 +244,32 @@ def cooccurrence_kernels() -> list[str]: ...
 def knn_graph(lexical: _U32, semantic: _U32) -> _Csr: ...
 
 # Concepts, their graph, and the chunks that they choose (rust/py/concepts.rs).
+def citation_links(
+    first_text: _U64,
+    vectors: _F32,
+    words: _Csr,
+    word_count: int,
+    word_weights: _F64,
+    senders: _Csr,
+    most: int,
+    *,
+    threads: int = 0,
+    report: _Report = None,
+) -> tuple[_Csr, _F64]: ...
+def edge_alphas(edges: _Csr, vectors: _F32, *, threads: int = 0, report: _Report = None) -> _F32: ...
+def pass_messages(
+    edges: _Csr,
+    kinds: _U8,
+    alphas: _F32,
+    weights: _F64,
+    values: _F64,
+    *,
+    layers: int = 2,
+    wanted: int = 255,
+    share: float | None = None,
+    residual: float = 0.0,
+    report: _Report = None,
+) -> _F64: ...
 def concepts(
     indptr: _U64,
     indices: _U32,

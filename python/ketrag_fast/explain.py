@@ -85,10 +85,22 @@ def _named(place: dict[str, Any]) -> str:
     return f"[{place['rank']}] {title}" if place["rank"] is not None else f"{title} (not printed)"
 
 
+_EDGES = {
+    "cites": "cites it",
+    "cited": "is cited by it",
+    "refers": "refers to it",
+    "follows": "follows it",
+}
+"""Bridges that are edges of a graph of citations."""
+
+
 def _told(bridges: Sequence[dict[str, Any]], units: int) -> str:
     """`shares *Fort Ross*, rare (in 3 of 9,329 passages); not in the question`."""
     if not bridges:
         return "together they hold more of the question; nothing else joins them"
+    edges = [_EDGES[bridge["kind"]] for bridge in bridges if bridge["kind"] in _EDGES]
+    if edges:
+        return " and ".join(edges)
     told = []
     for bridge in bridges[:SAID]:
         rare = ", rare" if bridge["rarity"] >= RARE else ""

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ketrag_fast.declarations.arrays import Sizes
+from ketrag_fast.declarations.reference import resolved
 from ketrag_fast.declarations.system import System
+from ketrag_fast.errors import KetragError
 from ketrag_fast.pipeline.planning import sizes_of
 from ketrag_fast.storage import reading
 from ketrag_fast.storage.generation import Generation
@@ -55,7 +57,9 @@ def statistics(generation: Generation, path: Path, modes: Sequence[str]) -> dict
             stage.proposes[0]: _search(generation, stage.name) for stage in found.stages if stage.proposes
         },
         "extraction": _extraction(generation, path, sizes),
-        "systems": {system.name: rows for system in found.systems if (rows := _described(system, sizes))},
+        "systems": {
+            system.name: rows for system in found.systems if (rows := _described(system, sizes, generation))
+        },
         "models": {
             name: {key: value for key, value in identity.items() if isinstance(value, (str, int, float))}
             for name, identity in manifest.models.items()
@@ -64,10 +68,14 @@ def statistics(generation: Generation, path: Path, modes: Sequence[str]) -> dict
     }
 
 
-def _described(system: System, sizes: Sizes) -> dict[str, Any]:
+def _described(system: System, sizes: Sizes, generation: Generation) -> dict[str, Any]:
     """What a system reports. One that fails says so in its own place, and the rest stands."""
     try:
-        return {} if system.describe is None else dict(system.describe(sizes))
+        rows = {} if system.describe is None else dict(system.describe(sizes))
+        more = {} if system.details is None else resolved(system.details)(generation.stages)
+        return {**rows, **more}
+    except KetragError:
+        raise
     except Exception as error:  # noqa: BLE001 - whatever another package's function raises
         return {"error": f"{type(error).__name__}: {error}"}
 

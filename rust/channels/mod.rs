@@ -3,6 +3,7 @@
 
 mod bm25;
 mod channel;
+mod cited;
 mod concepts;
 mod core_graph;
 mod given;
@@ -37,6 +38,7 @@ pub static CHANNELS: &[&dyn Channel] = &[
     &concepts::Concepts,
     &core_graph::CoreGraph,
     &noderag::NodeRag,
+    &cited::Cited,
 ];
 
 /// The channel of this name; others are those of given rankings.

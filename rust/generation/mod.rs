@@ -1,6 +1,7 @@
 //! One opened generation: its arrays by name, and typed views of them, made when first needed.
 
 mod arrays;
+mod citations;
 mod concepts;
 mod noderag;
 mod parts;

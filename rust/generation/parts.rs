@@ -2,6 +2,7 @@
 //! the arrays name them alike.
 
 use super::arrays::{damaged, Arrays};
+use super::citations;
 use super::concepts::Concepts;
 use super::noderag::Nodes;
 use super::skeleton::Skeleton;
@@ -9,6 +10,7 @@ use super::space::Space;
 use super::vectors::{codes, vectors};
 use crate::error::{Error, Result};
 use crate::rank::links_view::{LinksView, Slice, Source};
+use crate::rank::messages::Graph;
 use crate::search::keyword::KeywordChannel;
 use crate::search::quantised::QuantisedView;
 use crate::search::render::Units;
@@ -50,6 +52,7 @@ pub struct Parts<'a> {
     skeleton: OnceLock<Skeleton<'a>>,
     concepts: OnceLock<Concepts<'a>>,
     nodes: OnceLock<Nodes<'a>>,
+    citations: OnceLock<Graph<'a>>,
 }
 
 /// The chunk, document and span of each unit.
@@ -120,6 +123,7 @@ impl<'a> Parts<'a> {
             skeleton: OnceLock::new(),
             concepts: OnceLock::new(),
             nodes: OnceLock::new(),
+            citations: OnceLock::new(),
         })
     }
 
@@ -158,6 +162,10 @@ impl<'a> Parts<'a> {
 
     pub fn has_nodes(&self) -> bool {
         Nodes::in_index(self.arrays)
+    }
+
+    pub fn has_citations(&self) -> bool {
+        citations::in_index(self.arrays)
     }
 
     pub fn has_skeleton(&self) -> bool {
@@ -324,6 +332,12 @@ impl<'a> Parts<'a> {
     /// NodeRAG's graph.
     pub fn nodes(&self) -> Result<Option<&Nodes<'a>>> {
         part(self.has_nodes(), &self.nodes, || Nodes::new(self.arrays, self.chunks()?.len()))
+    }
+
+    /// The graph of citations, references and neighbours.
+    pub fn citations(&self) -> Result<Option<Graph<'a>>> {
+        let made = part(self.has_citations(), &self.citations, || citations::graph(self.arrays, self.len));
+        made.map(Option::<&_>::copied)
     }
 
     fn places(&self) -> Result<&Places<'a>> {

@@ -1,6 +1,7 @@
 //! One file for each builder of a graph.
 
 pub mod bipartite;
+pub mod citations;
 pub mod concepts;
 pub mod cooccurrence;
 pub mod cosine_knn;

@@ -3,6 +3,7 @@
 
 mod arrays;
 mod centrality;
+mod citations;
 mod concepts;
 mod cooccurrence;
 mod door;
@@ -27,6 +28,7 @@ use pyo3::prelude::*;
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     centrality::register(m)?;
+    citations::register(m)?;
     concepts::register(m)?;
     cooccurrence::register(m)?;
     encode::register(m)?;

@@ -5,6 +5,7 @@ pub mod bm25;
 pub mod core_numbers;
 pub mod links_view;
 pub mod matches;
+pub mod messages;
 pub mod pagerank;
 pub mod question;
 pub mod select;

@@ -28,6 +28,14 @@ pub enum Kind {
     Name,
     /// Both have a keyword.
     Keyword,
+    /// The unit's document cites the other's.
+    Cites,
+    /// The other's document cites the unit's.
+    Cited,
+    /// The unit refers to the other by a label.
+    Refers,
+    /// The unit comes after the other.
+    Follows,
 }
 
 impl Kind {
@@ -37,6 +45,10 @@ impl Kind {
             Self::Mentioned => "mentioned",
             Self::Name => "name",
             Self::Keyword => "keyword",
+            Self::Cites => "cites",
+            Self::Cited => "cited",
+            Self::Refers => "refers",
+            Self::Follows => "follows",
         }
     }
 }

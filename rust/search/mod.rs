@@ -2,6 +2,7 @@
 
 pub(crate) mod best;
 mod bytes;
+pub mod cited;
 pub mod concepts;
 mod encoding;
 pub mod fill;

@@ -25,6 +25,12 @@ pub fn reference_dot(a: &[f32], b: &[f32]) -> f64 {
     a.iter().zip(b).fold(0.0, |sum, (&x, &y)| sum + f64::from(x) * f64::from(y))
 }
 
+/// [`reference_dot`] of a query with every row.
+pub(crate) fn reference_dots_with(rows: &[f32], query: &[f32], out: &mut [f64]) {
+    let rows = rows.chunks_exact(query.len().max(1));
+    out.iter_mut().zip(rows).for_each(|(out, row)| *out = reference_dot(row, query));
+}
+
 /// Scales a vector to length 1, in place; one shorter than 1e-12 becomes zero (specs 0.2).
 pub fn normalise(vector: &mut [f32]) {
     divide(vector, reference_dot(vector, vector).sqrt());

@@ -169,7 +169,14 @@ def test_declarations_that_do_not_hold_together(
     reason = next(iter(registry.broken.values()))
     assert said in reason
     assert "ketrag-mine" in reason
-    assert [system.name for system in registry.systems] == ["plain", "walk", "ket-rag", "g2cons", "noderag"]
+    assert [system.name for system in registry.systems] == [
+        "plain",
+        "walk",
+        "ket-rag",
+        "g2cons",
+        "noderag",
+        "cg-rag",
+    ]
     unharmed(tmp_path / "ix")
 
 
@@ -220,6 +227,7 @@ def test_two_packages_with_one_name(install: Install, tmp_path: Path) -> None:
         "ket-rag",
         "g2cons",
         "noderag",
+        "cg-rag",
         "mine",
     ]
     assert registry.broken == {"mine": "ketrag-second: the system mine is there already"}
@@ -233,7 +241,14 @@ def test_none_are_loaded_where_they_are_switched_off(
     monkeypatch.setenv("KETRAG_EXTENSIONS", "none")
     registry = install("raise RuntimeError", whole=True)
     assert registry.broken == {}
-    assert [system.name for system in registry.systems] == ["plain", "walk", "ket-rag", "g2cons", "noderag"]
+    assert [system.name for system in registry.systems] == [
+        "plain",
+        "walk",
+        "ket-rag",
+        "g2cons",
+        "noderag",
+        "cg-rag",
+    ]
 
 
 def test_the_command_says_what_is_wrong(install: Install, tmp_path: Path) -> None:

@@ -44,7 +44,14 @@ def test_the_systems_of_this_package_keep_the_rules() -> None:
         if registry().origins[system.name] == OWN:
             check_system(before, system, outside=False)
             before = Registry((*before.systems, system))
-    assert [system.name for system in before.systems] == ["plain", "walk", "ket-rag", "g2cons", "noderag"]
+    assert [system.name for system in before.systems] == [
+        "plain",
+        "walk",
+        "ket-rag",
+        "g2cons",
+        "noderag",
+        "cg-rag",
+    ]
     assert registry().broken == {}
 
 
@@ -142,7 +149,7 @@ def test_lists_of_modes(modes: str | list[str], tmp_path: Path) -> None:
 
 def test_auto_is_the_usual_modes_and_the_preset_s(tmp_path: Path) -> None:
     usual = {mode for mode in PLAIN if registry().recipes[mode].usual}
-    assert usual == set(PLAIN) - {"knng", "concepts", "g2cons"}
+    assert usual == set(PLAIN) - {"knng", "concepts", "g2cons", "cg-rag"}
     with built(tmp_path / "auto", "auto") as index:
         assert set(ran(index)) == stages_of(*usual)
         assert "knn" not in ran(index)

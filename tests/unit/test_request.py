@@ -108,7 +108,18 @@ def test_options_of_other_channels_are_passed_over(searcher: _core.Searcher) -> 
 
 def test_the_channels_say_what_they_lack(searcher: _core.Searcher) -> None:
     missing = searcher.missing()
-    known = {"bm25", "text", "knng", "keyword", "walk", "skeleton", "concepts", "core-graph", "noderag"}
+    known = {
+        "bm25",
+        "text",
+        "knng",
+        "keyword",
+        "walk",
+        "skeleton",
+        "concepts",
+        "core-graph",
+        "noderag",
+        "cg-rag",
+    }
     assert set(missing) == known
     assert missing["bm25"] is None
     assert missing["skeleton"] == "an entity skeleton (index with --llm)"

@@ -7,6 +7,7 @@ from typing import Any
 
 from ketrag_fast.cli import options, output
 from ketrag_fast.cli.visible import inline
+from ketrag_fast.errors import ConfigError
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -17,7 +18,13 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         description="Shows what the index's graphs know under a name. Case does not matter; names that are "
         "near a wrong one are listed.",
     )
-    parser.add_argument("name", metavar="NAME", help="of an entity, or of what else a graph names")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="of an entity, or of what else a graph names")
+    parser.add_argument(
+        "--document",
+        metavar="ID",
+        help="a document of the graph of citations, by its id or title: what it cites, what cites it, and "
+        "which units are tied (the same as ID --kind document)",
+    )
     parser.add_argument(
         "--kind",
         metavar="KIND",
@@ -28,11 +35,18 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
+    name, kind = args.name, args.kind
+    if args.document is not None:
+        if name is not None or kind not in (None, "document"):
+            raise ConfigError("--document ID names what is shown", hint="leave out NAME and --kind")
+        name, kind = args.document, "document"
+    if name is None:
+        raise ConfigError("nothing is named", hint="ketrag graph NAME, or ketrag graph --document ID")
     path, _ = options.index_path(args)
     from ketrag_fast.index import Index
 
     with Index.open(path, settings=options.query_settings_of(args)) as index:
-        found = index.node(args.name, args.kind)
+        found = index.node(name, kind)
     if args.json:
         output.write_json(found.to_json())
     else:

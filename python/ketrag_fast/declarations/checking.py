@@ -22,9 +22,9 @@ LISTS: Final = ("auto", "all")
 """What the setting `modes` takes beside names of modes."""
 _WORDS: Final = (
     " answer_seconds answer_tokens answer_with answers apart bertscore build builds calls compare"
-    " concatenate config documents explain grid help html index json judge keep kind output prices progress"
-    " publish_partial queries quiet rebuild replace sample save shared spend substring systems texts vary"
-    " verbose version"
+    " concatenate config document documents explain grid help html index json judge keep kind output prices"
+    " progress publish_partial queries quiet rebuild replace sample save shared spend substring systems texts"
+    " vary verbose version"
 )
 OPTIONS: Final = frozenset(_WORDS.split())
 """Options of the command that are no settings: a setting cannot have their names."""

@@ -52,7 +52,8 @@ class Channel:
     (units, keywords, entities): where these are very many, hnswlib proposes. `settings` are the settings of
     a question that it reads. `cite` ("module:function") is for a channel of the core that prints nodes
     of a graph beside units: from the index's arrays and the ids of nodes it makes what they cite
-    (`types.Cited`).
+    (`types.Cited`). `caution` ("module:function") is for one that may have to do without what it is about:
+    from the index's arrays it says so in a sentence, which contexts have as a warning, or returns None.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Channel:
     searches: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
     cite: str | None = None
+    caution: str | None = None
 
     def needed(self, settings: Settings) -> tuple[str, ...]:
         """What it needs under these settings."""
@@ -138,8 +140,8 @@ class System:
     `settings` is a frozen dataclass of `setting(...)` fields. `choices` adds values to settings that are open
     for it (`core_selection`). `presets` are rows of settings under the names that `--system` takes. `check`
     raises ConfigError where settings do not go together. `describe` gives rows for `ketrag stats` from the
-    sizes of the arrays. `inspect` ("module:class") is made from an opened generation and answers
-    `ketrag graph NAME` (see `Inspector`).
+    sizes of the arrays, `details` ("module:function") further ones from the arrays themselves. `inspect`
+    ("module:class") is made from an opened generation and answers `ketrag graph NAME` (see `Inspector`).
     """
 
     name: str
@@ -153,4 +155,5 @@ class System:
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     check: Callable[[Settings], None] | None = None
     describe: Callable[[Sizes], Mapping[str, Any]] | None = None
+    details: str | None = None
     inspect: str | None = None

@@ -12,6 +12,7 @@
 | vectors | `normalise` `quantise` `top_k` `fit_embedder` `embed_rows` `fuse_ranks` |
 | channels | `keyword_means` `keyword_pool` `knng_order` `build_links` `bm25` `walk` |
 | the skeleton | `fold_skeleton` `local_search` |
+| citations | `citation_links` `edge_alphas` `pass_messages` |
 | concepts | `concepts` `concept_graph` `select_by_concepts` `concept_search` |
 | the context | `split_budget` `fill` `render` |
 | parity with published code | `PublishedTokenizer` |
@@ -25,6 +26,7 @@ is called with (done, total) and stops the work by returning False. Compressed r
 from __future__ import annotations
 
 from ketrag_fast.kernels.centrality import Reached, betweenness, core_numbers, spread
+from ketrag_fast.kernels.citations import CitationLinks, citation_links, edge_alphas, pass_messages
 from ketrag_fast.kernels.clusters import Clusters, kmeans
 from ketrag_fast.kernels.context import FilledContext, fill, render, split_budget
 from ketrag_fast.kernels.cooccurrence import (
@@ -94,6 +96,7 @@ from ketrag_fast.kernels.vectors import (
 __all__ = [
     "NOBODY",
     "Bipartite",
+    "CitationLinks",
     "Clusters",
     "Codes",
     "ConceptGraph",
@@ -114,6 +117,7 @@ __all__ = [
     "bipartite",
     "bm25",
     "build_links",
+    "citation_links",
     "code_points",
     "concept_graph",
     "concept_search",
@@ -125,6 +129,7 @@ __all__ = [
     "corpus",
     "cosine_knn",
     "count_tokens",
+    "edge_alphas",
     "embed_rows",
     "encode_tokens",
     "fill",
@@ -140,6 +145,7 @@ __all__ = [
     "normalise",
     "pack",
     "pagerank",
+    "pass_messages",
     "personalised_pagerank",
     "quantise",
     "render",

@@ -34,7 +34,8 @@ def contexts_of(
     empty = (
         f"the {name} is empty: its share of the budget went to the texts" for name in reply.empty_channels
     )
-    warnings = (*prepared.warnings, *empty)
+    cautions = (opened.cautions.get(name) for name in registry().recipe(mode).channels)
+    warnings = (*prepared.warnings, *empty, *(said for said in cautions if said is not None))
     contexts = []
     for budget, printed in zip(budgets, reply.contexts, strict=True):
 

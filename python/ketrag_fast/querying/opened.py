@@ -86,6 +86,19 @@ class Opened:
         return Places(self.generation.stages["units"])
 
     @cached_property
+    def cautions(self) -> dict[str, str]:
+        """By channel, what a user should know of it in this generation."""
+        found = {}
+        stages = self.generation.stages
+        for name, channel in registry().channels.items():
+            if channel.caution is None or not set(channel.needed(self.settings)) <= stages.keys():
+                continue
+            said = resolved(channel.caution)(stages)
+            if said is not None:
+                found[name] = str(said)
+        return found
+
+    @cached_property
     def missing(self) -> dict[str, str | None]:
         """Each mode, and the part that it lacks here; None where the mode is served."""
         core = self.searcher.missing()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from ketrag_fast.config import Settings
 
-BUILT_IN: Final = ("plain", "walk", "ket_rag", "g2cons", "noderag")
+BUILT_IN: Final = ("plain", "walk", "ket_rag", "g2cons", "noderag", "cgrag")
 """Modules of this package, in the order in which modes and settings are listed."""
 GROUP: Final = "ketrag_fast.systems"
 OWN: Final = "ketrag-fast"

@@ -12,6 +12,7 @@ from ketrag_fast.types import Failure
 
 _DATA_SET = ("corpus.jsonl", "queries.jsonl")
 _INDEX_MARK = "index.sqlite"
+_CITATIONS = "citations.tsv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +81,12 @@ def _folder(folder: Path, prefix: str, walk: _Walk, root: Path | None) -> None:
         except OSError as error:
             walk.failures.append(Failure(start.rstrip("/") or str(here), "document", _why(error)))
             continue
-        if any(entry.name == _INDEX_MARK for entry in entries):
+        names = {entry.name for entry in entries}
+        if _INDEX_MARK in names:
             continue
+        beside = {_CITATIONS} if _DATA_SET[0] in names else set()  # is read with the corpus
         for entry in entries:
-            if entry.name.startswith("."):
+            if entry.name.startswith(".") or entry.name in beside:
                 continue
             name = start + _name(entry.name)
             path = Path(entry.path)

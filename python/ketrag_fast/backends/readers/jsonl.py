@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ketrag_fast.backends.readers.base import Item, SourceFile
+from ketrag_fast.backends.readers.citations import with_citations
 from ketrag_fast.backends.readers.decode import decode, mark_of
 from ketrag_fast.backends.readers.record import parse_line
 from ketrag_fast.errors import DocumentError
 
 
 def read_jsonl(file: SourceFile) -> Iterator[Item]:
-    """{_id, title, text, metadata} on each line; blank lines are passed over."""
+    """{_id, title, text, metadata} on each line; blank lines are passed over. Citations that stand in a
+    table beside a corpus are added.
+    """
+    return with_citations(file, _lines(file))
+
+
+def _lines(file: SourceFile) -> Iterator[Item]:
     with file.open() as stream:
         length, encoding = mark_of(stream.read(4))
         stream.seek(0)

@@ -1,0 +1,105 @@
+"""CG-RAG: citations, references and neighbours join the texts; a question's similarity passes along them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ketrag_fast.declarations.arrays import Sizes, array, graph, strings
+from ketrag_fast.declarations.stage import DOCUMENTS, Stage
+from ketrag_fast.declarations.system import Channel, Recipe, Share, System
+from ketrag_fast.stages import LINKS, UNITS, VECTORS, WORDS
+from ketrag_fast.systems.cgrag.settings import CgRagSettings
+
+_HERE = "ketrag_fast.systems.cgrag"
+
+CITATIONS = Stage(
+    "citations",
+    version=1,
+    needs=(DOCUMENTS, "units"),
+    settings=("text_links",),
+    run=f"{_HERE}.citations:run",
+    unit="documents",
+    look=f"{_HERE}.citations:look",
+    arrays={
+        **graph("cites", "documents", "documents"),
+        "cite_source": array("u8", "citations"),
+        **strings("unresolved", "unresolved_citations"),
+        "unresolved_document": array("u32", "unresolved_citations", below="documents", rising=True),
+        **graph("references", "units", "units"),
+        "duplicate": array("u32", "duplicate_documents", below="documents", rising=True),
+        "counts": array("u64", 3),
+    },
+    counts={"citations": "citations"},
+    seconds=lambda size: 5e-5 * size.get("documents", 0),
+)
+
+CITATION_GRAPH = Stage(
+    "citation_graph",
+    version=1,
+    needs=("units", "links", "vectors", "citations"),
+    settings=("inter_top_n", "max_in_degree"),
+    run=f"{_HERE}.graph:run",
+    unit="documents",
+    arrays={
+        **graph("edges", "units", "units"),
+        "edge_kind": array("u8", "citation_edges"),
+        "edge_alpha": array("f32", "citation_edges"),
+        "edge_relevance": array("f64", "citation_edges"),
+    },
+    edges={"citation_graph": ("edges_indices", 1)},
+    seconds=lambda size: 2e-5 * size.get("units", 0),
+)
+
+CHANNELS = (
+    Channel(
+        "cg-rag",
+        needs=("units", "links", "vectors", "citations", "citation_graph"),
+        help="similarity by vectors, weighted by words and passed along citations",
+        vector="yes",
+        settings=(
+            *("citation_direction", "lesegr_layers", "lesegr_aggregate", "lesegr_share"),
+            *("lesegr_epsilon", "lesegr_residual"),
+        ),
+        caution=f"{_HERE}.inspection:caution",
+    ),
+)
+
+RECIPES = {
+    "cg-rag": Recipe(
+        (Share("cg-rag"),),
+        "similarity by vectors, weighted by the words that a unit shares with the question, and passed along "
+        "citations, references and from unit to unit",
+    ),
+}
+
+_FREE: Mapping[str, Any] = {
+    "chunk_tokens": 512,
+    "overlap": 0,
+    "split_level": 0,
+    "cut": "windows",
+    "mode": "cg-rag",
+    "modes": "bm25,text,fused,walk,cg-rag",
+}
+"""Chunks of 512 tokens, which models of MiniLM's kind can read; the paper's 8,192 are for longer ones."""
+
+
+def describe(sizes: Sizes) -> Mapping[str, Any]:
+    """Rows of `ketrag stats`."""
+    names = ("citations", "unresolved_citations", "duplicate_documents")
+    return {name: sizes.get(name, 0) for name in names} if "unresolved_citations" in sizes else {}
+
+
+SYSTEM = System(
+    name="cg-rag",
+    source="CG-RAG: contextual citation graph and LeSeGR; with the decisions of docs/cgrag.md",
+    help="citations, links and references join the texts, and what fits a question is passed along them",
+    settings=CgRagSettings,
+    stages=(UNITS, WORDS, LINKS, VECTORS, CITATIONS, CITATION_GRAPH),
+    channels=CHANNELS,
+    recipes=RECIPES,
+    presets={"cg-rag": _FREE, "cg-rag-mean": {**_FREE, "lesegr_aggregate": "mean"}},
+    describe=describe,
+    details=f"{_HERE}.inspection:details",
+    inspect=f"{_HERE}.inspection:CitationGraph",
+)

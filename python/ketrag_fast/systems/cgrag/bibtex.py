@@ -1,0 +1,27 @@
+"""BibTeX by way of bibtexparser (extra `bib`): loaded when a bibliography is in it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+
+from ketrag_fast.errors import BackendMissing
+
+
+def parse(text: str) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """(key, fields) of each entry that can be read; broken ones are passed over, and the rest goes on."""
+    try:
+        from bibtexparser.entrypoint import parse_string
+    except ImportError as error:
+        raise BackendMissing(
+            f"a bibliography in BibTeX needs bibtexparser: {error}",
+            hint="pip install 'ketrag-fast[bib]', or give the bibliography as CSL-JSON",
+        ) from error
+    logger = logging.getLogger("bibtexparser")
+    if not logger.handlers:  # it tells of broken entries there; without a handler Python prints that
+        logger.addHandler(logging.NullHandler())
+    seen = set()
+    for entry in parse_string(text).entries:
+        if entry.key not in seen:  # the first of a key counts
+            seen.add(entry.key)
+            yield entry.key, {field.key: str(field.value) for field in entry.fields}

@@ -1,0 +1,119 @@
+"""The contextual citation graph (specs 40, 4.2): which texts send messages to which, how near they are."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast import _core
+from ketrag_fast.config import Settings
+from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
+from ketrag_fast.kernels.citations import ADJACENT, CITED, CITING, REFERENCE
+from ketrag_fast.stages.rows import U64, Arrays, csr, csr_out, lengths, offsets_of
+from ketrag_fast.systems.cgrag.settings import CgRagSettings
+
+Ids = NDArray[np.int64]
+Edges = tuple[Ids, Ids, int, NDArray[np.float64]]
+"""(receiver, sender, kind, relevance)."""
+_BOTH: Final = ((CITED, False), (CITING, True))
+
+
+def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+    """Edges of one pair of texts become one, with all their kinds and the largest relevance."""
+    own = settings.of(CgRagSettings)
+    units, vectors = inputs["units"], inputs["vectors"]["unit_vectors"]
+    count = len(units["unit_tokens"])
+    cites = csr(inputs["citations"], "cites")
+    first = offsets_of(units["unit_document"], len(cites[0]) - 1)
+    parts = [_adjacent(units), _references(inputs["citations"])]
+    words, weights, vocabulary = _words(inputs["links"])
+    for kind, turned in _BOTH:
+        senders = cites
+        if turned:
+            senders = _core.transpose(*cites, len(cites[0]) - 1, threads=context.threads)
+        edges, relevance = _core.citation_links(
+            first,
+            vectors,
+            words,
+            vocabulary,
+            weights,
+            senders,
+            own.inter_top_n,
+            threads=context.threads,
+            report=context.report,
+        )
+        receivers = np.repeat(np.arange(count), lengths(edges[0]))
+        parts.append((receivers, edges[1].astype(np.int64), kind, relevance))
+    receiver, sender, kinds, relevance = _merged(parts, count)
+    rows = offsets_of(receiver.astype(np.uint32), count)
+    alphas = _core.edge_alphas((rows, sender.astype(np.uint32)), vectors, threads=context.threads)
+    if own.max_in_degree is not None:
+        kept = _strongest(receiver, sender, kinds, alphas, own.max_in_degree)
+        receiver, sender, kinds = receiver[kept], sender[kept], kinds[kept]
+        relevance, alphas = relevance[kept], alphas[kept]
+        # What is left of an edge are the kinds that were not too many.
+        rows = offsets_of(receiver.astype(np.uint32), count)
+    return {
+        **csr_out("edges", (rows, sender.astype(np.uint32))),
+        "edge_kind": kinds,
+        "edge_alpha": np.ascontiguousarray(alphas),
+        "edge_relevance": relevance,
+    }
+
+
+def _adjacent(units: Arrays) -> Edges:
+    """Each text of a document hears from the one before it."""
+    document = units["unit_document"]
+    later = np.flatnonzero(document[1:] == document[:-1]) + 1
+    return later, later - 1, ADJACENT, np.ones(len(later))
+
+
+def _references(citations: Arrays) -> Edges:
+    indptr, indices = csr(citations, "references")
+    receivers = np.repeat(np.arange(len(indptr) - 1), lengths(indptr))
+    return receivers, indices.astype(np.int64), REFERENCE, np.ones(len(receivers))
+
+
+def _words(links: Arrays) -> tuple[tuple[U64, Any], NDArray[np.float64], int]:
+    """The keywords of each text with their BM25 weights, scaled to length 1."""
+    indptr, indices = csr(links, "unit_keywords")
+    counts = links["unit_keywords_tf"].astype(np.float64)
+    owner = np.repeat(np.arange(len(indptr) - 1), lengths(indptr))
+    weights = links["keyword_idf"][indices] * counts / (counts + links["unit_norm"][owner])
+    size = np.sqrt(np.bincount(owner, weights**2, len(indptr) - 1))
+    scaled = weights / np.where(size > 0, size, 1.0)[owner]
+    return (indptr, indices), scaled, len(links["keyword_idf"])
+
+
+def _merged(parts: list[Edges], count: int) -> tuple[Ids, Ids, NDArray[np.uint8], NDArray[np.float64]]:
+    """By receiver, then sender; no text sends to itself."""
+    receiver = np.concatenate([part[0] for part in parts])
+    sender = np.concatenate([part[1] for part in parts])
+    kinds = np.concatenate([np.full(len(part[0]), part[2], np.uint8) for part in parts])
+    relevance = np.concatenate([part[3] for part in parts])
+    apart = receiver != sender
+    keys = receiver[apart] * max(count, 1) + sender[apart]
+    unique, place = np.unique(keys, return_inverse=True)
+    merged = np.zeros(len(unique), np.uint8)
+    np.bitwise_or.at(merged, place, kinds[apart])
+    largest = np.full(len(unique), -np.inf)
+    np.maximum.at(largest, place, relevance[apart])
+    return unique // max(count, 1), unique % max(count, 1), merged, largest
+
+
+def _strongest(
+    receiver: Ids, sender: Ids, kinds: NDArray[np.uint8], alphas: NDArray[np.float32], most: int
+) -> NDArray[np.bool_]:
+    """The edges that stay where at most so many of each direction of citations lead into a text.
+
+    A kind that an edge loses is taken from `kinds`; an edge without any is dropped.
+    """
+    for kind, _ in _BOTH:
+        own = np.flatnonzero(kinds & kind)
+        order = own[np.lexsort((sender[own], -alphas[own].astype(np.float64), receiver[own]))]
+        begins = np.searchsorted(receiver[order], receiver[order])
+        kinds[order[np.arange(len(order)) - begins >= most]] &= np.uint8(255 - kind)
+    kept: NDArray[np.bool_] = kinds != 0
+    return kept

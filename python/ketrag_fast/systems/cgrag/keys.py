@@ -1,0 +1,69 @@
+"""Names of documents as citations write them: DOIs, arXiv and PubMed ids, and plain ids."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import unquote
+
+_DOI: Final = re.compile(
+    r"(?:https?://)?(?:(?:dx\.|www\.)?doi\.org/|doi:\s*)?(10\.\d{4,9}/\S+)", re.IGNORECASE
+)
+_ARXIV: Final = re.compile(
+    r"(?:(?:https?://)?(?:www\.|export\.)?arxiv\.org/(?:abs|pdf|html)/|arxiv:\s*)?"
+    r"(\d{4}\.\d{4,5}|[a-z-]+(?:\.[a-z]{2})?/\d{7})(?:v\d+)?(?:\.pdf)?",
+    re.IGNORECASE,
+)
+_PUBMED: Final = re.compile(
+    r"(?:(?:https?://)?(?:www\.)?(?:pubmed\.ncbi\.nlm\.nih\.gov|ncbi\.nlm\.nih\.gov/pubmed)/|(?:pmid|pubmed):?\s*)"
+    r"(\d{1,9})/?",
+    re.IGNORECASE,
+)
+_PMC: Final = re.compile(
+    r"(?:(?:https?://)?(?:www\.)?(?:pmc\.ncbi\.nlm\.nih\.gov|ncbi\.nlm\.nih\.gov/pmc)/articles/|pmcid:\s*)?"
+    r"(PMC\d{1,9})/?",
+    re.IGNORECASE,
+)
+_ARXIV_DOI: Final = "10.48550/arxiv."
+_LONGEST = 2000  # a longer text is no name of a document
+KINDS: Final = ("doi", "arxiv", "pubmed", "pmc")
+
+
+def outer_key(text: str) -> str | None:
+    """`doi:10.1145/1327452`, `arxiv:2005.11401`, `pubmed:12345`, `pmc:pmc123`, or None.
+
+    Prefixes, addresses, case, versions of arXiv and a full stop at the end make no difference.
+    """
+    plain = text.strip().rstrip(".,;").strip()
+    if not plain or len(plain) > _LONGEST:
+        return None
+    if found := _DOI.fullmatch(plain):
+        doi = unquote(found[1]).rstrip("/").lower()
+        return f"arxiv:{_bare(doi[len(_ARXIV_DOI) :])}" if doi.startswith(_ARXIV_DOI) else f"doi:{doi}"
+    if found := _ARXIV.fullmatch(plain):
+        return f"arxiv:{found[1].lower()}"
+    if found := _PUBMED.fullmatch(plain):
+        return f"pubmed:{found[1]}"
+    if found := _PMC.fullmatch(plain):
+        return f"pmc:{found[1].lower()}"
+    return None
+
+
+def key_of_kind(kind: str, text: str) -> str | None:
+    """The key of what stands in a field of that name (`doi`, `arxiv`, `pubmed`, `pmc`)."""
+    plain = text.strip()
+    if kind == "pubmed" and plain.isdecimal():
+        return f"pubmed:{plain}"
+    found = outer_key(plain)
+    if found is not None:
+        return found
+    return f"{kind}:{plain.lower()}" if plain else None
+
+
+def folded(text: str) -> str:
+    """For a comparison of titles and names: small letters, letters and digits alone."""
+    return " ".join(re.findall(r"\w+", text.casefold()))
+
+
+def _bare(arxiv: str) -> str:
+    return re.sub(r"v\d+$", "", arxiv)

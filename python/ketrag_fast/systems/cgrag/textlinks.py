@@ -1,0 +1,158 @@
+"""Links that texts have to other documents and to places of their own: found here, resolved elsewhere.
+
+Markdown (inline, by reference, wiki), HTML anchors, reStructuredText, paths of files, DOIs and arXiv ids.
+What stands in fenced code is no link. Every pattern takes time in proportion to the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from posixpath import dirname, join, normpath, splitext
+from typing import Final, Literal
+from urllib.parse import unquote
+
+Kind = Literal["path", "wiki", "doc", "ref", "outer", "mention", "key"]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One link: what it names, the place inside that document (after `#`), and where it stands."""
+
+    kind: Kind
+    target: str
+    fragment: str
+    at: int
+
+
+MARKDOWN: Final = (".md", ".markdown", ".mdown")
+RST: Final = (".rst",)
+HTML: Final = (".html", ".htm")
+_SUFFIXES: Final = (".md", ".markdown", ".rst", ".txt", ".html", ".htm")
+_INDEXES: Final = ("README.md", "index.md", "index.rst", "index.html", "_index.md")
+_NO_DOCUMENT: Final = re.compile(
+    r"\.(?:png|jpe?g|gif|svg|webp|ico|pdf|zip|gz|css|js|json|ya?ml|toml|py|rs|c|h|sh|ipynb|mp4|bin)$", re.I
+)
+_SCHEME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{1,20}:")
+_FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})")
+_SPAN: Final = re.compile(r"(?<!`)(`{1,3})(?!`)[^`\n]{1,1000}\1(?!`)")
+_INLINE: Final = re.compile(
+    r"\]\(\s*(<[^<>\n]{0,2000}>|[^()\s]{1,2000}(?:\([^()\s]{0,200}\)[^()\s]{0,200})*)"
+)
+_DEFINED: Final = re.compile(
+    r"^ {0,3}\[[^\[\]^][^\[\]\n]{0,200}\]:[ \t]+(<[^<>\n]{0,2000}>|\S{1,2000})", re.M
+)
+_WIKI: Final = re.compile(r"\[\[([^\[\]|#\n]{0,300})(?:#([^\[\]|\n]{0,300}))?(?:\|[^\[\]\n]{0,300})?\]\]")
+_ANCHOR: Final = re.compile(
+    r"<a\s[^<>]{0,2000}?href\s*=\s*(?:\"([^\"]{0,2000})\"|'([^']{0,2000})'|([^\s>\"']{1,2000}))", re.I
+)
+_RST_LINK: Final = re.compile(r"`[^`<>]{0,500}<([^`<>\n]{1,1000})>`_")
+_RST_ROLE: Final = re.compile(r":(doc|ref|numref):`(?:[^`<>]{0,500}<)?([^`<>]{1,500})>?`")
+_RST_TARGET: Final = re.compile(r"^\.\. _[^:\n]{1,200}:[ \t]+(\S{1,2000})[ \t]*$", re.M)
+_PATH: Final = re.compile(
+    r"(?<![\w/.:#(-])(?:\.{1,2}/){0,8}(?:[\w.-]{1,200}/){0,20}[\w.-]{1,200}\.(?:md|markdown|rst|txt|html?)\b(?!/)"
+)
+_OUTER: Final = re.compile(
+    r"\b(?:https?://)?(?:(?:dx\.)?doi\.org/|doi:\s?)10\.\d{4,9}/[^\s<>\"'\])}]{1,300}"
+    r"|\b(?:https?://)?(?:www\.)?arxiv\.org/(?:abs|pdf)/[\w./-]{5,60}"
+    r"|\barxiv:\s?\d{4}\.\d{4,5}(?:v\d+)?|\bPMID:?\s?\d{1,9}",
+    re.I,
+)
+_WEB: Final = re.compile(r"https?://[^\s<>\"'\])}]{1,500}", re.I)
+_CITE: Final = re.compile(r"\\[cC]ite[a-zA-Z]{0,12}\*?(?:\[[^\[\]]{0,200}\]){0,2}\{([^{}]{1,2000})\}")
+_PANDOC: Final = re.compile(r"(?<![\w.])-?@(\{[^{}\s]{1,200}\}|[A-Za-z0-9_][\w:.#$%&+?<>~/-]{0,200})")
+
+
+def links(name: str, text: str, *, keys: bool = False) -> Iterator[Link]:
+    """The links of a document, by its id and text. `keys` also gives keys of a bibliography."""
+    suffix = splitext(name)[1].lower()
+    plain = without_code(text) if "```" in text or "~~~" in text else text
+    if suffix in MARKDOWN and "`" in plain:
+        plain = _SPAN.sub(lambda found: " " * len(found[0]), plain)
+    if "](" in plain:
+        yield from _targets(_INLINE.finditer(plain))
+    if "]:" in plain:
+        yield from _targets(_DEFINED.finditer(plain))
+    if "[[" in plain:
+        for found in _WIKI.finditer(plain):
+            yield Link("wiki", found[1].strip(), (found[2] or "").strip(), found.start())
+    if "href" in plain or "HREF" in plain:
+        yield from _targets(_ANCHOR.finditer(plain))
+    if suffix in RST or ":`" in plain:
+        for found in _RST_ROLE.finditer(plain):
+            target = found[2].strip()
+            yield Link("doc" if found[1] == "doc" else "ref", target, "", found.start())
+    if suffix in RST:
+        yield from _targets(_RST_LINK.finditer(plain))
+        yield from _targets(_RST_TARGET.finditer(plain))
+    small = plain.lower()
+    for pattern, marks in ((_OUTER, ("doi", "arxiv", "pmid")), (_WEB, ("http",))):
+        if any(mark in small for mark in marks):
+            yield from (Link("outer", f[0].rstrip(".,;:"), "", f.start()) for f in pattern.finditer(plain))
+    if any(end in text for end in (".md", ".rst", ".txt", ".htm", ".markdown")):
+        yield from (Link("mention", found[0], "", found.start()) for found in _PATH.finditer(text))
+    if keys:
+        yield from _keys(plain)
+
+
+def _targets(matches: Iterator[re.Match[str]]) -> Iterator[Link]:
+    for found in matches:
+        target = next(group for group in found.groups() if group is not None).strip("<>").strip()
+        path, _, fragment = target.partition("#")
+        if _SCHEME.match(path):
+            if path.lower().startswith("http"):
+                yield Link("outer", target, fragment, found.start())
+        else:
+            yield Link("path", unquote(path.partition("?")[0]), unquote(fragment), found.start())
+
+
+def _keys(text: str) -> Iterator[Link]:
+    for found in _CITE.finditer(text):
+        for key in found[1].split(","):
+            if key.strip() and key.strip() != "*":
+                yield Link("key", key.strip(), "", found.start())
+    if "@" in text:
+        for found in _PANDOC.finditer(text):
+            yield Link("key", found[1].strip("{}").rstrip(".,;:"), "", found.start())
+
+
+def without_code(text: str) -> str:
+    """The same length, with spaces in the place of fenced code."""
+    out, fence = [], ""
+    for line in text.splitlines(keepends=True):
+        mark = _FENCE.match(line)
+        if mark and (not fence or (mark[1].startswith(fence) and not line.strip(" \r\n`~"))):
+            fence = "" if fence else mark[1]
+            out.append(" " * (len(line) - 1) + line[-1])
+        elif fence:
+            out.append(" " * (len(line) - 1) + line[-1])
+        else:
+            out.append(line)
+    return "".join(out)
+
+
+def paths(name: str, target: str) -> list[str] | None:
+    """The ids that a relative path may mean, seen from a document; None where it leaves the source."""
+    base = "" if target.startswith("/") else dirname(name)
+    path = normpath(join(base, target.lstrip("/") if not base else target))
+    if path == ".." or path.startswith("../"):
+        return None
+    stem, suffix = splitext(path)
+    found = [path]
+    if suffix.lower() in HTML:  # as it is published; the source is indexed
+        found += [stem + other for other in _SUFFIXES if other != suffix]
+    elif suffix.lower() not in _SUFFIXES:
+        found += [path + other for other in _SUFFIXES]
+        found += [join(path, other) if path != "." else other for other in _INDEXES]
+    return found
+
+
+def is_document(target: str) -> bool:
+    """Whether a path may lead to a document: pictures and code are none."""
+    return _NO_DOCUMENT.search(target) is None
+
+
+def counts_unresolved(name: str) -> bool:
+    """Whether what looks like a link in this document is one: in a plain text it may be a formula."""
+    return splitext(name)[1].lower() in (*MARKDOWN, *RST, *HTML)

@@ -1,0 +1,27 @@
+//! The graph of citations as a question reads it.
+
+use super::arrays::{damaged, Arrays};
+use crate::error::{Error, Result};
+use crate::rank::messages::Graph;
+use crate::sparse::CsrView;
+
+pub(super) fn in_index(arrays: &Arrays) -> bool {
+    arrays.has("citation_graph.edges_indptr")
+}
+
+/// All of it is read for each question: it is verified whole.
+pub(super) fn graph(arrays: &Arrays, units: usize) -> Result<Graph<'_>> {
+    let indptr = arrays.exactly::<u64>("citation_graph.edges_indptr", units + 1)?;
+    let indices = arrays.values::<u32>("citation_graph.edges_indices")?;
+    let edges = match arrays.by_blocks() {
+        true => CsrView::stored(indptr, (indices, None), units),
+        false => CsrView::new(indptr, indices, units),
+    };
+    let edges = edges.map_err(|e| damaged("citation_graph.edges", e))?;
+    let kinds = arrays.exactly::<u8>("citation_graph.edge_kind", indices.len())?;
+    let alphas = arrays.exactly::<f32>("citation_graph.edge_alpha", indices.len())?;
+    if !arrays.by_blocks() && alphas.iter().any(|alpha| !(0.0..=1.0).contains(alpha)) {
+        return Err(Error::damaged("citation_graph.edge_alpha does not lie between 0 and 1"));
+    }
+    Graph::new(edges, kinds, alphas).map_err(|e| damaged("citation_graph", e))
+}

@@ -1,0 +1,316 @@
+//! Messages between the texts of a citation graph (LeSeGR without training): the passing of whole vectors is
+//! linear in them, so the question's similarity to what a text would hold after K layers is passed along
+//! itself, as one number a text.
+//!
+//! Mean: `x'[i] = (m[i] + sum of alpha[i, j] m[j]) / (|N(i)| + 1)` with `m[j] = weight[j] x[j]`, over the
+//! in-neighbours j of i. Added: `x'[i] = m[i] + share (sum of alpha[i, j] x[j]) / |N(i)|`, where m is made once
+//! of what each text began with, and is what x is at first. Each row is summed in the order of its edges.
+
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+use crate::sparse::CsrView;
+
+/// Rows between two looks at the clock.
+const ROWS: usize = 1 << 13;
+
+/// Kinds of edges, one bit each: an edge that is there for several reasons has several.
+pub const ADJACENT: u8 = 1;
+pub const REFERENCE: u8 = 2;
+/// From what is cited to what cites it.
+pub const CITED: u8 = 4;
+/// From what cites to what it cites.
+pub const CITING: u8 = 8;
+
+/// In-neighbours of each text, with the kinds of the edges and their alphas beside the ids.
+#[derive(Debug, Clone, Copy)]
+pub struct Graph<'a> {
+    edges: CsrView<'a>,
+    kinds: &'a [u8],
+    alphas: &'a [f32],
+}
+
+impl<'a> Graph<'a> {
+    /// Checks the shapes. Alphas are checked by who makes or stores them: finite, from 0 to 1.
+    pub fn new(edges: CsrView<'a>, kinds: &'a [u8], alphas: &'a [f32]) -> Result<Self> {
+        if edges.columns != edges.rows() {
+            return Err(Error::input(format!(
+                "the graph has {} rows but {} columns: messages need a square one",
+                edges.rows(),
+                edges.columns
+            )));
+        }
+        if kinds.len() != edges.indices.len() || alphas.len() != edges.indices.len() {
+            return Err(Error::input(format!(
+                "{} edges have {} kinds and {} alphas",
+                edges.indices.len(),
+                kinds.len(),
+                alphas.len()
+            )));
+        }
+        Ok(Self { edges, kinds, alphas })
+    }
+
+    pub fn len(&self) -> usize {
+        self.edges.rows()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether there is any edge at all.
+    pub fn has_edges(&self) -> bool {
+        !self.kinds.is_empty()
+    }
+
+    /// (in-neighbour, kinds, alpha) of each edge into `text`.
+    pub fn into_text(&self, text: usize) -> impl Iterator<Item = (u32, u8, f64)> + 'a {
+        let range = self.edges.range(text);
+        let Self { edges, kinds, alphas } = *self;
+        range.map(move |at| (edges.indices[at], kinds[at], f64::from(alphas[at])))
+    }
+}
+
+/// How a text puts together its own message and those of its neighbours.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Aggregate {
+    Mean,
+    /// Its own, and this share of the mean of the others.
+    Added(f64),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    pub aggregate: Aggregate,
+    pub layers: usize,
+    /// The edges that carry messages: those that have one of these kinds.
+    pub kinds: u8,
+    /// The share of what each text began with in the result.
+    pub residual: f64,
+}
+
+/// Buffers of one thread.
+#[derive(Debug, Default)]
+pub struct Buffers {
+    message: Vec<f64>,
+    own: Vec<f64>,
+    start: Vec<f64>,
+}
+
+/// Passes messages: `state` holds x of each text before, and after. `weights` are what the messages of each
+/// text are multiplied by.
+pub fn pass(
+    graph: Graph<'_>,
+    weights: &[f64],
+    state: &mut Vec<f64>,
+    settings: &Settings,
+    buffers: &mut Buffers,
+    progress: &Progress,
+) -> Result<()> {
+    let n = graph.len();
+    if weights.len() != n || state.len() != n {
+        return Err(Error::input(format!(
+            "{n} texts have {} weights and {} values",
+            weights.len(),
+            state.len()
+        )));
+    }
+    if !(0.0..=1.0).contains(&settings.residual) {
+        return Err(Error::input(format!("residual must lie in [0, 1], not {}", settings.residual)));
+    }
+    let start = &mut buffers.start;
+    if let Aggregate::Added(share) = settings.aggregate {
+        if !(0.0..=1.0).contains(&share) {
+            return Err(Error::input(format!("share must lie in [0, 1], not {share}")));
+        }
+    }
+    start.clear();
+    if settings.residual > 0.0 {
+        start.extend_from_slice(state);
+    }
+    let Buffers { message, own, .. } = buffers;
+    if settings.layers > 0 && settings.aggregate != Aggregate::Mean {
+        own.clear();
+        own.extend(state.iter().zip(weights).map(|(x, w)| x * w));
+        state.copy_from_slice(own);
+    }
+    for _ in 0..settings.layers {
+        message.clear();
+        match settings.aggregate {
+            Aggregate::Mean => message.extend(state.iter().zip(weights).map(|(x, w)| x * w)),
+            Aggregate::Added(_) => message.extend_from_slice(state),
+        }
+        for first in (0..n).step_by(ROWS) {
+            progress.check()?;
+            let rows = first..(first + ROWS).min(n);
+            match settings.aggregate {
+                Aggregate::Mean => layer(graph, message, settings.kinds, rows, |row, sum, count| {
+                    state[row] = (message[row] + sum) / f64::from(count + 1);
+                }),
+                Aggregate::Added(share) => layer(graph, message, settings.kinds, rows, |row, sum, count| {
+                    state[row] = own[row] + share * sum / f64::from(count.max(1));
+                }),
+            }
+        }
+    }
+    let start = &buffers.start;
+    let share = settings.residual;
+    state.iter_mut().zip(start.iter()).for_each(|(x, x0)| *x = (1.0 - share) * *x + share * x0);
+    Ok(())
+}
+
+/// Hands over the sum of the messages into each row, and their number.
+fn layer(
+    graph: Graph<'_>,
+    message: &[f64],
+    wanted: u8,
+    rows: std::ops::Range<usize>,
+    mut put: impl FnMut(usize, f64, u32),
+) {
+    for row in rows {
+        let range = graph.edges.range(row);
+        let ids = &graph.edges.indices[range.clone()];
+        let (kinds, alphas) = (&graph.kinds[range.clone()], &graph.alphas[range]);
+        let (mut sum, mut count) = (0.0, 0u32);
+        for ((&id, &kind), &alpha) in ids.iter().zip(kinds).zip(alphas) {
+            let carried = kind & wanted != 0;
+            count += u32::from(carried);
+            sum += if carried { f64::from(alpha) * message[id as usize] } else { 0.0 };
+        }
+        put(row, sum, count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Aggregate::{Added, Mean};
+    use super::*;
+    use crate::sparse::Csr;
+    use proptest::prelude::*;
+
+    const ALL: u8 = ADJACENT | REFERENCE | CITED | CITING;
+
+    fn run(rows: &[Vec<u32>], kinds: &[u8], alphas: &[f32], x: &[f64], w: &[f64], s: Settings) -> Vec<f64> {
+        let csr = Csr::from_rows(rows, rows.len()).unwrap();
+        let graph = Graph::new(csr.view(), kinds, alphas).unwrap();
+        let mut state = x.to_vec();
+        pass(graph, w, &mut state, &s, &mut Buffers::default(), &Progress::none()).unwrap();
+        state
+    }
+
+    #[test]
+    fn without_layers_nothing_moves_and_one_layer_without_edges_multiplies() {
+        let rows = vec![vec![], vec![]];
+        let still = Settings { aggregate: Mean, layers: 0, kinds: ALL, residual: 0.0 };
+        assert_eq!(run(&rows, &[], &[], &[0.5, -1.0], &[0.5, 0.25], still), [0.5, -1.0]);
+        let once = Settings { layers: 1, ..still };
+        assert_eq!(run(&rows, &[], &[], &[0.5, -1.0], &[0.5, 0.25], once), [0.25, -0.25]);
+        let half = Settings { residual: 0.5, ..once };
+        assert_eq!(run(&rows, &[], &[], &[0.5, -1.0], &[0.5, 0.25], half), [0.375, -0.625]);
+    }
+
+    #[test]
+    fn only_the_wanted_kinds_carry_and_count() {
+        // 0 <- 1 (cited), 0 <- 2 (adjacent)
+        let rows = vec![vec![1u32, 2], vec![], vec![]];
+        let (kinds, alphas) = ([CITED, ADJACENT], [0.5f32, 1.0]);
+        let (x, w) = ([0.0, 1.0, 3.0], [1.0; 3]);
+        let run_with = |aggregate, kinds_wanted| {
+            let settings = Settings { aggregate, layers: 1, kinds: kinds_wanted, residual: 0.0 };
+            run(&rows, &kinds, &alphas, &x, &w, settings)[0]
+        };
+        let with = |kinds_wanted| run_with(Mean, kinds_wanted);
+        assert_eq!(with(ALL), 3.5 / 3.0);
+        assert_eq!(with(CITED), 0.25);
+        assert_eq!(with(ADJACENT), 1.5);
+        assert_eq!(with(CITING), 0.0);
+        assert_eq!(run_with(Added(0.5), ALL), 0.5 * 3.5 / 2.0);
+        assert_eq!(run_with(Added(1.0), CITED), 0.5);
+        assert_eq!(run_with(Added(1.0), 0), 0.0);
+    }
+
+    #[test]
+    fn bad_shapes_and_a_stop() {
+        let csr = Csr::from_rows(&[[1u32], [0]], 2).unwrap();
+        assert!(Graph::new(csr.view(), &[1], &[1.0, 1.0]).is_err());
+        assert!(Graph::new(csr.view(), &[1, 1], &[1.0]).is_err());
+        let wide = Csr::from_rows(&[[1u32]], 2).unwrap();
+        assert!(Graph::new(wide.view(), &[1], &[1.0]).unwrap_err().to_string().contains("square"));
+        let graph = Graph::new(csr.view(), &[1, 1], &[1.0, 1.0]).unwrap();
+        let settings = Settings { aggregate: Mean, layers: 1, kinds: ALL, residual: 0.0 };
+        let go = |x: usize, w: usize, settings: &Settings, progress: &Progress| {
+            let (mut state, weights) = (vec![1.0; x], vec![1.0; w]);
+            pass(graph, &weights, &mut state, settings, &mut Buffers::default(), progress)
+        };
+        assert!(go(2, 1, &settings, &Progress::none()).unwrap_err().to_string().contains("1 weights"));
+        assert!(go(1, 2, &settings, &Progress::none()).is_err());
+        let bad = Settings { aggregate: Added(2.0), ..settings };
+        assert!(go(2, 2, &bad, &Progress::none()).unwrap_err().to_string().contains("share"));
+        let bad = Settings { residual: 1.5, ..settings };
+        assert!(go(2, 2, &bad, &Progress::none()).unwrap_err().to_string().contains("residual"));
+        let progress = Progress::none();
+        progress.stop();
+        assert_eq!(go(2, 2, &settings, &progress), Err(Error::Cancelled));
+    }
+
+    proptest! {
+        /// The passing of whole vectors, and their product with the question's at the end.
+        #[test]
+        fn equals_the_passing_of_vectors(
+            rows in (1usize..8).prop_flat_map(|n| prop::collection::vec(prop::collection::btree_set(0..n as u32, 0..4), n)),
+            values in prop::collection::vec(-1.0f64..1.0, 8 * 3),
+            weights in prop::collection::vec(0.0f64..=1.0, 8),
+            question in prop::collection::vec(-1.0f64..1.0, 3),
+            alpha in prop::collection::vec(0.0f32..=1.0, 64),
+            layers in 0usize..4,
+            residual in 0.0f64..=1.0,
+            share in prop::option::of(0.0f64..=1.0),
+        ) {
+            let aggregate = share.map_or(Mean, Added);
+            let n = rows.len();
+            let rows: Vec<Vec<u32>> = rows
+                .iter()
+                .enumerate()
+                .map(|(i, row)| row.iter().copied().filter(|&j| j as usize != i).collect())
+                .collect();
+            let edges: usize = rows.iter().map(Vec::len).sum();
+            let alphas = &alpha[..edges];
+            let dot = |h: &[f64]| h.iter().zip(&question).map(|(a, b)| a * b).sum::<f64>();
+            let mut h: Vec<Vec<f64>> = values.chunks(3).take(n).map(<[f64]>::to_vec).collect();
+            let start: Vec<f64> = h.iter().map(|h| dot(h)).collect();
+            let own: Vec<Vec<f64>> =
+                h.iter().zip(&weights).map(|(h, w)| h.iter().map(|x| w * x).collect()).collect();
+            if share.is_some() && layers > 0 {
+                h = own.clone();
+            }
+            for _ in 0..layers {
+                let mut at = 0;
+                let mut next = Vec::new();
+                for (i, row) in rows.iter().enumerate() {
+                    let (self_by, by, all) = match share {
+                        None => (weights[i] / (row.len() + 1) as f64, 1.0, (row.len() + 1) as f64),
+                        Some(share) => (0.0, share, row.len().max(1) as f64),
+                    };
+                    let mut sum: Vec<f64> = h[i].iter().map(|x| self_by * x).collect();
+                    if share.is_some() {
+                        sum = own[i].clone();
+                    }
+                    for &j in row {
+                        let w = if share.is_some() { 1.0 } else { weights[j as usize] };
+                        let by = by * w * f64::from(alphas[at]) / all;
+                        sum.iter_mut().zip(&h[j as usize]).for_each(|(s, x)| *s += by * x);
+                        at += 1;
+                    }
+                    next.push(sum);
+                }
+                h = next;
+            }
+            let settings = Settings { aggregate, layers, kinds: ALL, residual };
+            let got = run(&rows, &vec![CITED; edges], alphas, &start, &weights[..n], settings);
+            for ((h, x0), got) in h.iter().zip(&start).zip(got) {
+                let want = (1.0 - residual) * dot(h) + residual * x0;
+                prop_assert!((want - got).abs() < 1e-12, "{want} {got}");
+            }
+        }
+    }
+}
