@@ -279,6 +279,11 @@ class Index:
 
         return tokens(self._opened, texts)
 
+    @property
+    def has_model(self) -> bool:
+        """Whether an embedding model makes the vectors of questions."""
+        return self._opened.questions is not None
+
     @enough_memory()
     def warm(self) -> None:
         """Loads the model of questions now, if there is one, and not with the first question."""

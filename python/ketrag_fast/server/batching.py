@@ -44,7 +44,7 @@ class Batcher(Generic[Key]):
         answer: Answer[Key],
         *,
         threads: int,
-        largest: int,
+        largest: Callable[[Key], int],
         queue: int,
         on_batch: Callable[[int], object] = lambda _: None,
     ) -> None:
@@ -79,7 +79,7 @@ class Batcher(Generic[Key]):
         loop = asyncio.get_running_loop()
         while self._free and self._waiting:
             key, items = next(iter(self._waiting.items()))
-            count = min(self._largest, -(-len(items) // self._free))
+            count = min(self._largest(key), -(-len(items) // self._free))
             taken = [items.popleft() for _ in range(count)]
             self.waiting -= count
             if items:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from ketrag_fast.server.batching import Batcher
 from ketrag_fast.server.kept import Kept
@@ -16,6 +16,9 @@ from ketrag_fast.server.options import ServerOptions
 from ketrag_fast.server.problems import Problem
 from ketrag_fast.server.replies import dumped
 from ketrag_fast.server.served import Indexes, Served
+
+_EMBEDDED: Final = 32
+_PLAIN: Final = 4
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class Service:
         self.batcher: Batcher[Asked] = Batcher(
             _answers,
             threads=options.concurrency,
-            largest=options.batch,
+            largest=self._largest,
             queue=options.queue,
             on_batch=self.metrics.batches.observe,
         )
@@ -53,6 +56,11 @@ class Service:
         """For the answers of language models."""
         self.answers = 0
         """Answers that are made or wait."""
+
+    def _largest(self, asked: Asked) -> int:
+        if self.options.batch is not None:
+            return self.options.batch
+        return _EMBEDDED if asked.served.index.has_model else _PLAIN
 
     async def contexts(self, asked: Asked, questions: Sequence[str], seconds: float) -> list[bytes]:
         """The reply to each question; what is at hand is not made again."""

@@ -17,6 +17,18 @@ let words = [];
 
 class Refused extends Error {}
 
+// What is not seen, or turns the writing direction, is shown as what it is.
+function visible(text) {
+  return text.replace(/\r\n/g, "\n")
+    .replace(/[\x00-\x08\x0b-\x1f]/g, (one) => String.fromCharCode(0x2400 + one.charCodeAt(0)))
+    .replace(/[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb]/g,
+      (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+function data(text) {
+  return JSON.parse(text, (_, value) => (typeof value === "string" ? visible(value) : value));
+}
+
 async function call(path, body, signal) {
   const headers = { "Content-Type": "application/json" };
   const token = sessionStorage.getItem("token");
@@ -53,7 +65,7 @@ function showIndex() {
 
 async function begin() {
   try {
-    indexes = (await (await call("/v1/indexes")).json()).indexes;
+    indexes = data(await (await call("/v1/indexes")).text()).indexes;
   } catch (error) {
     status(error.message, true);
     return;
@@ -130,7 +142,7 @@ async function openReader(passage, width) {
     const index = encodeURIComponent(chosen().name);
     const unit = passage.unit.id;
     const reply = await call(`/v1/passages/${unit}?before=${width}&after=${width}&index=${index}`);
-    const { passages } = await reply.json();
+    const { passages } = data(await reply.text());
     at("reader-title").textContent = passage.title || passage.document;
     at("reader-text").replaceChildren(
       made("p", { class: "place" }, `${passage.document}:${passages[0].start}-${passages.at(-1).end}`),
@@ -176,8 +188,8 @@ async function* events(reply) {
       const lines = held.slice(0, end).split("\n");
       held = held.slice(end + 2);
       const name = (lines.find((line) => line.startsWith("event: ")) || "").slice(7);
-      const data = lines.filter((line) => line.startsWith("data: ")).map((line) => line.slice(6)).join("\n");
-      if (data) yield [name, JSON.parse(data)];
+      const body = lines.filter((line) => line.startsWith("data: ")).map((line) => line.slice(6)).join("\n");
+      if (body) yield [name, data(body)];
     }
   }
 }
@@ -194,24 +206,24 @@ async function ask(question) {
   try {
     if (modes.length) {
       const replies = await Promise.all(modes.map(async (mode) =>
-        (await call("/v1/retrieve", { ...common, mode }, own.signal)).json()));
+        data(await (await call("/v1/retrieve", { ...common, mode }, own.signal)).text())));
       showColumns(replies);
       status("");
       return;
     }
     if (at("mode").value) common.mode = at("mode").value;
     if (!index.answers) {
-      showColumns([await (await call("/v1/retrieve", common, own.signal)).json()]);
+      showColumns([data(await (await call("/v1/retrieve", common, own.signal)).text())]);
       status("Passages alone: this service has no language model");
       return;
     }
     const reply = await call("/v1/ask", { ...common, stream: true }, own.signal);
     let text = "";
-    for await (const [name, data] of events(reply)) {
-      if (name === "context") { showColumns([data]); at("answer-part").hidden = false; showAnswer("", true); status("Answering"); }
-      if (name === "text") { text += data.text; showAnswer(text, true); }
-      if (name === "error") throw new Refused(data.message);
-      if (name === "answer") { showAnswer(data.answer || text, false); status((data.warnings || []).join(" · ")); }
+    for await (const [name, said] of events(reply)) {
+      if (name === "context") { showColumns([said]); at("answer-part").hidden = false; showAnswer("", true); status("Answering"); }
+      if (name === "text") { text += said.text; showAnswer(text, true); }
+      if (name === "error") throw new Refused(said.message);
+      if (name === "answer") { showAnswer(said.answer || text, false); status((said.warnings || []).join(" · ")); }
     }
   } catch (error) {
     at("answer").className = "";
@@ -225,7 +237,7 @@ async function showEntity(name) {
   const view = at("entity-view");
   try {
     const index = encodeURIComponent(chosen().name);
-    const one = await (await call(`/v1/graph/${encodeURIComponent(name)}?index=${index}`)).json();
+    const one = data(await (await call(`/v1/graph/${encodeURIComponent(name)}?index=${index}`)).text());
     const title = one.name || name;
     at("entity").value = title;
     const relations = one.relations || [];
