@@ -73,6 +73,7 @@ PARTS: dict[str, set[str]] = {
         "eval",
         "cost",
         "comparison",
+        "server",
         "systems.registry",
         "pipeline.known",
         "_core.__version__",
@@ -80,7 +81,8 @@ PARTS: dict[str, set[str]] = {
         "extraction.graphrag",
         "storage.health",
     },
-    "server": P0 | {"index"},
+    # The service stands on the index like any user's program; it computes nothing itself.
+    "server": P0 | {"index", "__version__"},
     "__init__": P0 | {"index", "_core", "kernels"},
 }
 # Parts of which no file may import another file of the same part, but for what is no stage or system.

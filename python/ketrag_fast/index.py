@@ -24,14 +24,16 @@ from ketrag_fast.storage.layout import Layout
 from ketrag_fast.types import Context, Entity
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from ketrag_fast.asking.answer import OnText
+    from ketrag_fast.backends.embedders.protocol import Role
     from ketrag_fast.backends.llms.protocol import LanguageModel
     from ketrag_fast.declarations.system import Node
     from ketrag_fast.pipeline.ingest import Sources
     from ketrag_fast.progress import Callback, Event
-    from ketrag_fast.types import Answer, BuildReport
+    from ketrag_fast.types import Answer, BuildReport, Listed, Span
 
 
 _MOST_THREADS = 4096
@@ -232,6 +234,63 @@ class Index:
         """The arrays of each stage, mapped and read-only, for those who look at graphs themselves."""
         return dict(self._opened.generation.stages)
 
+    @enough_memory()
+    def documents(self, first: int = 0, count: int = 1_000_000, containing: str = "") -> list[Listed]:
+        """The documents in the order of the index, from the one numbered `first` on, `count` at most; of
+        those whose id or title contains a text, whatever its case.
+        """
+        from ketrag_fast.querying.looking import documents
+
+        return documents(self._opened, first, count, containing)
+
+    @property
+    def document_count(self) -> int:
+        """How many documents the index holds."""
+        from ketrag_fast.querying.looking import document_count
+
+        return document_count(self._opened)
+
+    @enough_memory()
+    def around(self, unit: int, before: int = 1, after: int = 1) -> list[tuple[int, Span]]:
+        """A unit (`Passage.unit`) and its neighbours in its document, each with its number.
+
+        Raises InputError where there is no such unit.
+        """
+        from ketrag_fast.querying.looking import around
+
+        return around(self._opened, unit, before, after)
+
+    @enough_memory()
+    def vectors(
+        self, texts: Sequence[str], role: Role = "query", *, seconds: float | None = None
+    ) -> NDArray[np.float32]:
+        """The vectors of some texts in the index's own space (its model, or the space fitted on its corpus),
+        as rows of length 1. Raises ModeUnavailable where the index has no vectors, DeadlineExceeded.
+        """
+        from ketrag_fast.querying.looking import vectors
+
+        return vectors(
+            self._opened, [question_text(text, at) for at, text in enumerate(texts)], role, seconds
+        )
+
+    def tokens(self, texts: Sequence[str]) -> int:
+        """How many tokens some texts have together, as this index counts."""
+        from ketrag_fast.querying.looking import tokens
+
+        return tokens(self._opened, texts)
+
+    @property
+    def has_model(self) -> bool:
+        """Whether an embedding model makes the vectors of questions."""
+        return self._opened.questions is not None
+
+    @enough_memory()
+    def warm(self) -> None:
+        """Loads the model of questions now, if there is one, and not with the first question."""
+        questions = self._opened.questions
+        if questions is not None:
+            questions.load()
+
     def writer(self) -> dict[str, Any] | None:
         """Which model writes the passages of mode hyde, with its fingerprint and the hash of the prompt."""
         writer = self._opened.writer
@@ -358,6 +417,7 @@ class Index:
         tokens: int | None = None,
         seconds: float | None = None,
         on_text: OnText | None = None,
+        on_context: Callable[[Context], bool | None] | None = None,
         **retrieval: Any,
     ) -> Answer:
         """A language model's answer from the context of a question, with citations of its passages.
@@ -366,8 +426,9 @@ class Index:
         `writer`. Without one nobody is asked: the answer has a `reason` and the context. `tokens` and
         `seconds` bound the reply, and a `deadline` all of it: retrieval, the model's opening and its answer,
         which is then cut with a warning. `on_text` is given the answer piece by piece, and stops it by
-        returning False. The other options are those of `retrieve`. Raises what `retrieve` does, and
-        BackendMissing, BackendError, NetworkForbidden, ConfigError.
+        returning False; `on_context` is given the context before, and stops likewise. The other options are
+        those of `retrieve`. Raises what `retrieve` does, and BackendMissing, BackendError, NetworkForbidden,
+        ConfigError.
         """
         from ketrag_fast.asking.answer import SECONDS, TOKENS, answer, answer_by, unasked
 
@@ -380,6 +441,8 @@ class Index:
         deadline = retrieval.get("deadline")
         clock = Clock(self._opened.settings.deadline if deadline is None else deadline, 1)
         context = self.retrieve(question, **retrieval)
+        if on_context is not None and on_context(context) is False:
+            return unasked(context, "cancelled")
         chosen = (self._opened.settings.writer or "none") if llm is None else llm
         if not context.passages or chosen == "none":
             return unasked(context, "no_model" if context.passages else None)

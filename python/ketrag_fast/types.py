@@ -54,6 +54,20 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
+class Listed:
+    """A document in a list: its id and title, its first unit and how many it has."""
+
+    document: str
+    title: str
+    unit: int
+    units: int
+
+    def to_json(self) -> dict[str, Any]:
+        """As the service sends it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
 class Cited:
     """What a printed node of a graph stands on: its kind, its first unit and chunk, and the texts that it was
     made from, the first of them first.

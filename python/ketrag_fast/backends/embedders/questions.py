@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from ketrag_fast.backends.embedders.fingerprint import Identity, require_same
-from ketrag_fast.backends.embedders.protocol import Embedder, Vectors
+from ketrag_fast.backends.embedders.protocol import Embedder, Role, Vectors
 from ketrag_fast.backends.embedders.registry import BUILTIN, fingerprint, load
 from ketrag_fast.backends.embedders.settings import options_of
 from ketrag_fast.backends.remembered import Remembered
@@ -97,6 +97,22 @@ class Questions:
                 self._recent.add(made)
                 found |= made
             return found
+        except Cancelled:
+            raise late from None
+        finally:
+            self._lock.release()
+
+    def embed(self, texts: Sequence[str], role: Role, limit: Limited) -> Vectors:
+        """f32[texts, d] of any texts, not remembered. DeadlineExceeded once the limit is reached."""
+        left = limit.left
+        late = DeadlineExceeded(
+            f"{self._spec} did not embed the texts before the deadline",
+            hint="give more seconds or fewer texts",
+        )
+        if not self._lock.acquire(timeout=-1 if left is None else left):
+            raise late
+        try:
+            return self._ready(limit).embed(texts, role, None, lambda: limit.reached)
         except Cancelled:
             raise late from None
         finally:

@@ -1,0 +1,324 @@
+"""What the service can take: requests a second beside the library's own questions in the same run, latency at 70 % of
+that, overload, cold start, memory of several workers. The load comes from wrk on the same machine, which takes its share;
+that at a set rate from a generator of our own, whose limit is shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from common import header, median, require_data, seconds, table
+from ketrag_fast import Index, Settings
+
+HERE = Path(__file__).resolve().parent
+HEAD = "POST /v1/retrieve HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
+SCRIPT = """
+local bodies = {}
+for line in io.lines("%s") do bodies[#bodies + 1] = line end
+math.randomseed(os.time())
+local at = math.random(#bodies)
+request = function()
+  at = at %% #bodies + 1
+  return wrk.format("POST", "/v1/retrieve", {["Content-Type"] = "application/json"}, bodies[at])
+end
+local wrong = 0
+response = function(status) if status ~= 200 then wrong = wrong + 1 end end
+"""
+
+
+@contextmanager
+def served(index: Path, *options: str) -> Iterator[tuple[int, subprocess.Popen[str], float]]:
+    """The command on a free port: the port, the process, and the seconds until it answered a question."""
+    began = time.perf_counter()
+    command = [
+        sys.executable,
+        "-m",
+        "ketrag_fast.cli.main",
+        "serve",
+        "-i",
+        str(index),
+        "--port",
+        "0",
+        *options,
+    ]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    line = ""
+    while " at http://" not in line:
+        line = process.stderr.readline()
+        assert line, "the service ended"
+    port = int(line.strip().rpartition(":")[2])
+    ask(port, {"question": "Who?", "budget": 1500})
+    took = time.perf_counter() - began
+    threading.Thread(target=process.stderr.read, daemon=True).start()
+    try:
+        yield port, process, took
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+
+def ask(port: int, body: dict[str, Any]) -> dict[str, Any]:
+    """One question by urllib."""
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/v1/retrieve",
+        json.dumps(body).encode(),
+        {"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=60) as reply:
+        found: dict[str, Any] = json.loads(reply.read())
+        return found
+
+
+def wrk(port: int, bodies: Path, length: float, connections: int) -> tuple[float, float, int]:
+    """Requests a second, the 99th percentile in ms, and replies that were not 200."""
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
+        script.write(SCRIPT % bodies)
+        script.flush()
+        done = subprocess.run(
+            [
+                "wrk",
+                "-t1",
+                f"-c{connections}",
+                f"-d{length:g}s",
+                "--latency",
+                "-s",
+                script.name,
+                f"http://127.0.0.1:{port}",
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+    rate = re.search(r"Requests/sec:\s+([\d.]+)", done)
+    slow = re.search(r"99%\s+([\d.]+)(us|ms|s)", done)
+    assert rate and slow, done
+    wrong = re.search(r"Non-2xx or 3xx responses: (\d+)", done)
+    unit = {"us": 1e-3, "ms": 1.0, "s": 1e3}[slow[2]]
+    return float(rate[1]), float(slow[1]) * unit, int(wrong[1]) if wrong else 0
+
+
+async def paced(
+    port: int, requests: list[bytes], rate: float, length: float
+) -> tuple[list[float], Counter[str], float]:
+    """Requests at random moments, `rate` a second, each on a connection that is free: the ms from the moment that each
+    was due to its last byte, the replies by status, and the rate that was reached.
+    """
+    free: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+    times: list[float] = []
+    statuses: Counter[str] = Counter()
+    chance = random.Random(7)
+
+    async def one(due: float, content: bytes) -> None:
+        try:
+            reader, writer = free.pop() if free else await asyncio.open_connection("127.0.0.1", port)
+            writer.write(content)
+            head = await reader.readuntil(b"\r\n\r\n")
+            status = head[9:12].decode()
+            found = re.search(rb"content-length: (\d+)", head)
+            await reader.readexactly(int(found[1]) if found else 0)
+            free.append((reader, writer))
+        except (OSError, asyncio.IncompleteReadError) as error:
+            status = type(error).__name__
+        statuses[status] += 1
+        if status == "200":
+            times.append(1000 * (time.perf_counter() - due))
+
+    began = due = time.perf_counter()
+    tasks: set[asyncio.Task[None]] = set()
+    number = 0
+    while due < began + length:
+        wait = due - time.perf_counter()
+        if wait > 0:
+            await asyncio.sleep(wait)
+        task = asyncio.create_task(one(due, requests[number % len(requests)]))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+        number += 1
+        due += chance.expovariate(rate)
+    if tasks:
+        await asyncio.wait(tasks, timeout=60)
+    for _, writer in free:
+        writer.close()
+    return sorted(times), statuses, number / (time.perf_counter() - began)
+
+
+def at(times: list[float], share: float) -> float:
+    """A percentile of sorted times."""
+    return times[min(int(share * len(times)), len(times) - 1)] if times else float("nan")
+
+
+def workers_of(process: int) -> list[int]:
+    """The processes that a service started."""
+    done = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(process)], capture_output=True, text=True, check=False
+    )
+    return [int(one) for one in done.stdout.split()]
+
+
+def memory(processes: list[int], name: str) -> float:
+    """MB of `Rss` or `Pss` (what is shared is divided among those who share it)."""
+    kilobytes = 0
+    for process in processes:
+        for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
+            if line.startswith(f"{name}:"):
+                kilobytes += int(line.split()[1])
+    return kilobytes / 1024
+
+
+def posts(bodies: list[dict[str, Any]]) -> list[bytes]:
+    """Whole requests."""
+    texts = [json.dumps(body).encode() for body in bodies]
+    return [f"{HEAD}{len(text)}\r\n\r\n".encode() + text for text in texts]
+
+
+def capacity(index: Path, questions: list[str], mode: str, length: float, embedder: str | None) -> float:
+    """Prints the table of one mode; the requests a second of the best service."""
+    bodies = [{"question": text, "mode": mode, "budget": 1500} for text in questions]
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+        file.write("\n".join(map(json.dumps, bodies)) + "\n")
+        file.flush()
+        given = Settings() if embedder is None else Settings(embedder=embedder)
+        flags = () if embedder is None else ("--embedder", embedder)
+        with Index.open(index, settings=given) as opened:
+            opened.retrieve_many(questions[:20], mode=mode, budget=1500)
+
+            def library() -> float:
+                return len(questions) / median(
+                    seconds(lambda: opened.retrieve_many(questions, mode=mode, budget=1500), 3)
+                )
+
+            encoder = None
+            if embedder is not None:
+                encoder = len(questions) / median(
+                    seconds(lambda: opened.vectors([f"{q} " for q in questions], "document"), 3)
+                )
+            rows = []
+            best = 0.0
+            inside = library()
+            for workers in (1, 2):
+                with served(index, "--workers", str(workers), "--cache-mb", "0", *flags) as (port, _, _):
+                    wrk(port, Path(file.name), 1, 16)
+                    rate, slow, wrong = wrk(port, Path(file.name), length, 16)
+                    times, _, got = asyncio.run(paced(port, posts(bodies), 0.7 * rate, length))
+                    inside = max(inside, library()) if workers == 2 else inside
+                    about = "" if encoder is None else rate / encoder
+                    name = f"{mode}, {workers} worker{'s' * (workers > 1)}"
+                    row = [name, inside, rate, rate / inside, about, slow]
+                    rows.append([*row, at(times, 0.5), at(times, 0.99), got, wrong])
+                    best = max(best, rate)
+    columns = [
+        "service",
+        "retrieve_many, questions/s",
+        "wrk, requests/s",
+        "of retrieve_many",
+        "of the encoder alone",
+    ]
+    columns += ["p99 ms at full load", "p50 ms at 70 %", "p99 ms at 70 %", "requests/s at 70 %", "not 200"]
+    table(columns, rows)
+    return best
+
+
+def overload(index: Path, questions: list[str], rate: float, length: float) -> None:
+    """Prints what happens at twice the capacity, and after it."""
+    requests = posts([{"question": text, "mode": "walk", "budget": 1500} for text in questions])
+    with served(index, "--cache-mb", "0", "--queue", "256") as (port, process, _):
+        asyncio.run(paced(port, requests, rate / 2, 3))
+        before = memory([process.pid], "Rss")
+        began = time.perf_counter()
+        _, statuses, got = asyncio.run(paced(port, requests, 2 * rate, length))
+        after = memory([process.pid], "Rss")
+        recovered = time.perf_counter()
+        ask(port, {"question": "Who?", "budget": 1500})
+        taken = 1000 * (time.perf_counter() - recovered)
+        row = [f"{recovered - began:.0f} s", got, statuses["200"], statuses["429"]]
+        row += [
+            sum(n for status, n in statuses.items() if status not in ("200", "429")),
+            before,
+            after,
+            taken,
+        ]
+    columns = ["twice the capacity for", "requests/s sent", "200", "429", "others", "MB before", "MB after"]
+    table([*columns, "ms of the next question"], [row])
+
+
+def starts(index: Path) -> None:
+    """Prints the time from nothing to the first answer, and the memory of workers."""
+    first = [0.0] * 3
+    for n in range(3):
+        with served(index) as (_, _, first[n]):
+            pass
+    rows = [["cold start to the first answer, s", median(first)]]
+    with served(index) as (port, process, _):
+        for n in range(200):
+            ask(port, {"question": f"Who wrote the book number {n}?", "budget": 1500})
+        one = memory([process.pid], "Pss")
+    with served(index, "--workers", "4") as (port, process, _):
+        for n in range(800):
+            ask(port, {"question": f"Who wrote the book number {n}?", "budget": 1500})
+        four = memory([*workers_of(process.pid), process.pid], "Pss")
+    rows += [["one worker, MB", one], ["four workers and their parent, MB (shared counted once)", four]]
+    rows += [["four of one", four / one]]
+    size = sum(file.stat().st_size for file in index.rglob("*") if file.is_file()) / 1e6
+    table([f"index of {size:.0f} MB", ""], rows)
+
+
+def main() -> None:
+    """Prints all tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=10, help="of each measurement")
+    parser.add_argument("--overload", type=float, default=30, help="seconds at twice the capacity")
+    parser.add_argument("--model", help="folder of an embedding model: adds its rows, over 2,000 passages")
+    parser.add_argument("--index", type=Path, help="an index of musique-dev that is there already")
+    args = parser.parse_args()
+    if shutil.which("wrk") is None:
+        sys.exit("wrk is not here: install it with the system's package manager")
+    folder = require_data("musique-dev")
+    questions = [json.loads(line)["text"] for line in (folder / "queries.jsonl").open()]
+    with tempfile.TemporaryDirectory() as scratch:
+        index = args.index or Path(scratch) / "index"
+        if not index.exists():
+            Index.build(folder / "corpus.jsonl", index).close()
+        caveats = [
+            "musique-dev: 9,329 passages, 776 questions, contexts of 1,500 tokens; replies are not kept (--cache-mb 0).",
+            "wrk (1 thread, 16 connections) and the generator of 70 % run on the same processors as the service.",
+        ]
+        header("The service", caveats)
+        with served(index) as (port, _, _):
+            plain = [b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"]
+            _, _, limit = asyncio.run(paced(port, plain, 20_000, 3))
+        print(f"The generator at a set rate sends {limit:,.0f} requests a second to /health at most.\n")
+        best = capacity(index, questions, "walk", args.seconds, None)
+        capacity(index, questions, "bm25", args.seconds, None)
+        if args.model:
+            small = Path(scratch) / "model"
+            corpus = Path(scratch) / "corpus.jsonl"
+            lines = (folder / "corpus.jsonl").read_text("utf-8").splitlines()[:2000]
+            corpus.write_text("\n".join(lines) + "\n", "utf-8")
+            Index.build(corpus, small, settings=Settings(embedder=f"native:{args.model}")).close()
+            capacity(small, questions, "text", args.seconds, f"native:{args.model}")
+        overload(index, questions, best, args.overload)
+        starts(index)
+
+
+if __name__ == "__main__":
+    os.environ.pop("KETRAG_TOKEN", None)
+    main()

@@ -1,0 +1,237 @@
+"""Answers of a language model: made on a thread, handed over piece by piece, stopped when nobody listens."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from ketrag_fast.errors import DeadlineExceeded, KetragError
+from ketrag_fast.server.bodies import Field, Shape, read
+from ketrag_fast.server.problems import Problem, busy, log, told
+from ketrag_fast.server.replies import event, json_reply
+from ketrag_fast.server.retrieving import asked_of, question, topics
+from ketrag_fast.server.service import Asked, Service
+from ketrag_fast.types import Answer, Context
+
+_BUSY: Final = 20.0
+"""Seconds after which a full queue of answers may have moved on."""
+STREAM: Final = "text/event-stream"
+_ALIVE: Final = 10.0
+_PIECES: Final = 10_000
+"""Pieces that a client may be behind; then the model waits for nobody and stops."""
+
+
+def shape(service: Service) -> Shape:
+    """Of the body of `/v1/ask`."""
+    return {
+        "question": question(required=True),
+        **topics(service),
+        "stream": Field("boolean", "answer by server-sent events: context, text..., answer"),
+        "answer_tokens": Field("integer", "tokens of the answer, at most", least=1, most=16_384),
+        "answer_seconds": Field(
+            "number",
+            "seconds of the answer, at most",
+            least=0,
+            most=service.options.answer_seconds,
+            above=True,
+        ),
+    }
+
+
+class Answering:
+    """One answer in the making. `pieces` yields its context, its texts and at last the answer."""
+
+    def __init__(self, service: Service, asked: Asked, question: str, options: dict[str, Any]) -> None:
+        self._service = service
+        self._asked = asked
+        self._question = question
+        self._options = options
+        self._gone = threading.Event()
+        self._loop = asyncio.get_running_loop()
+        self._queue: asyncio.Queue[Context | str | Answer | Exception] = asyncio.Queue()
+
+    def stop(self) -> None:
+        """Nobody listens any more: the model stops at its next piece."""
+        self._gone.set()
+
+    async def pieces(self) -> AsyncIterator[Context | str | Answer | None]:
+        """None where nothing came for a while. Raises what the library raises."""
+        self._loop.run_in_executor(self._service.writers, self._run)
+        while True:
+            try:
+                async with asyncio.timeout(_ALIVE):
+                    piece = await self._queue.get()
+            except TimeoutError:
+                yield None
+                continue
+            if isinstance(piece, Exception):
+                raise piece
+            yield piece
+            if isinstance(piece, Answer):
+                return
+
+    def _run(self) -> None:
+        """On a thread."""
+        asked = self._asked
+        try:
+            self._give(
+                asked.served.index.ask(
+                    self._question,
+                    mode=asked.mode,
+                    budget=asked.budget,
+                    top=asked.top,
+                    explain=asked.explain,
+                    on_context=self._give,
+                    on_text=self._give,
+                    **self._options,
+                )
+            )
+        except Exception as error:  # noqa: BLE001 - whoever waits is told
+            self._give(error)
+
+    def _give(self, piece: Context | str | Answer | Exception) -> bool:
+        if isinstance(piece, Context):
+            _ = len(piece.passages)  # made on this thread, and not on the loop's
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._queue.put_nowait, piece)
+        return not self._gone.is_set() and self._queue.qsize() < _PIECES
+
+
+@asynccontextmanager
+async def turn(service: Service, asked: Asked, seconds: float) -> AsyncIterator[None]:
+    """The turn to use the index's language model; 429 where too many wait for theirs, 504 where it takes all
+    the time that the answer has.
+    """
+    if service.answers >= service.options.answers:
+        raise busy(_BUSY)
+    service.answers += 1
+    try:
+        try:
+            async with asyncio.timeout(seconds):
+                await asked.served.answering.acquire()
+        except TimeoutError:
+            raise DeadlineExceeded("the language model was busy with other questions") from None
+        try:
+            yield
+        finally:
+            asked.served.answering.release()
+    finally:
+        service.answers -= 1
+
+
+async def while_listened(request: Request, answering: Answering) -> Answer:
+    """The whole answer. Stops the model where the client goes."""
+    watch = asyncio.create_task(_gone(request, answering))
+    try:
+        async for piece in answering.pieces():
+            if isinstance(piece, Answer):
+                return piece
+    finally:
+        answering.stop()
+        watch.cancel()
+    raise Problem(499, "gone", "the client has gone")
+
+
+async def _gone(request: Request, answering: Answering) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    answering.stop()
+
+
+async def ask(request: Request) -> Response:
+    """`POST /v1/ask`."""
+    service: Service = request.app.state.service
+    body = await read(request, request.app.state.shapes["ask"])
+    asked = asked_of(service, body)
+    if not body["question"].strip():
+        raise Problem(400, "empty_query", "the question is empty")
+    seconds = body.get("answer_seconds", service.options.answer_seconds)
+    options: dict[str, Any] = {"seconds": seconds}
+    if "answer_tokens" in body:
+        options["tokens"] = body["answer_tokens"]
+    if "deadline" in body:
+        options["deadline"] = body["deadline"]
+    answering = Answering(service, asked, body["question"], options)
+    if body.get("stream"):
+        return Streamed(service, asked, seconds, answering, _event)
+    async with turn(service, asked, seconds):
+        return json_reply((await while_listened(request, answering)).to_json())
+
+
+def _event(piece: Context | str | Answer | KetragError) -> bytes:
+    if isinstance(piece, Context):
+        return event(piece.to_json(), "context")
+    if isinstance(piece, Answer):
+        return event(piece.to_json(), "answer")
+    if isinstance(piece, KetragError):
+        return event(told(piece), "error")
+    return event({"text": piece}, "text")
+
+
+class Streamed(StreamingResponse):
+    """An answer as a stream of events. It holds its turn to use the model until its last byte, and what is
+    wrong before its first piece is a reply with a status of its own.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        asked: Asked,
+        seconds: float,
+        answering: Answering,
+        shown: Callable[[Any], bytes],
+        last: bytes = b"",
+    ) -> None:
+        self._turn = turn(service, asked, seconds)
+        self._answering = answering
+        self._pieces = answering.pieces()
+        self._shown = shown
+        self._last = last
+        self._folders = service.indexes.folders
+        super().__init__(self._events(), media_type=STREAM)
+        self._first: Any = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends it."""
+        async with self._turn:
+            try:
+                self._first = await anext(self._pieces)
+                await super().__call__(scope, receive, send)
+            finally:
+                self._answering.stop()
+
+    async def _events(self) -> AsyncIterator[bytes]:
+        piece = self._first
+        try:
+            while True:
+                yield b": alive\n\n" if piece is None else self._shown(piece)
+                piece = await anext(self._pieces)
+        except StopAsyncIteration:
+            pass
+        except KetragError as error:
+            said = told(error, self._folders)
+            yield self._shown(Problem(500, error.code, said["message"], hint=said["hint"]))
+        except Exception:  # noqa: BLE001 - the reply has begun: it ends with an event that says so
+            log.exception("an answer broke off")
+            yield self._shown(Problem(500, "internal", "a defect of the service; its log says more"))
+        if self._last:
+            yield self._last
+
+
+def finish_of(answer: Answer) -> str:
+    """How a reply ended, in OpenAI's words."""
+    return "stop" if answer.finish in (None, "stop") else "length"
+
+
+def now() -> int:
+    """Seconds since 1970, as OpenAI's objects have them."""
+    return int(time.time())

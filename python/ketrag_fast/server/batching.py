@@ -1,0 +1,132 @@
+"""Questions of many requests put to the core together, off the event loop.
+
+A thread that is free takes what waits for the same index and options, so that batches grow with the load and
+nobody waits for company: one question on a quiet server goes at once. An encoder computes a batch together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
+
+from ketrag_fast.errors import DeadlineExceeded, KetragError
+from ketrag_fast.server.problems import busy
+
+Key = TypeVar("Key", bound=Hashable)
+_SMOOTH: Final = 0.05
+_LEAST: Final = 0.001
+
+
+@dataclass(slots=True, eq=False)
+class Waiting:
+    """A question on its way."""
+
+    question: str
+    until: float
+    done: asyncio.Future[bytes] = field(repr=False)
+
+
+Answer = Callable[[Key, Sequence[str], float], Sequence[bytes]]
+"""Finished replies to some questions, within some seconds for each. Runs on a thread."""
+
+
+class Batcher(Generic[Key]):
+    """Used from one event loop; `answer` runs on `threads` threads of its own."""
+
+    def __init__(
+        self,
+        answer: Answer[Key],
+        *,
+        threads: int,
+        largest: Callable[[Key], int],
+        queue: int,
+        on_batch: Callable[[int], object] = lambda _: None,
+    ) -> None:
+        self._answer = answer
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="ketrag-question")
+        self._threads = self._free = threads
+        self._largest = largest
+        self._queue = queue
+        self._on_batch = on_batch
+        self._waiting: OrderedDict[Key, deque[Waiting]] = OrderedDict()
+        self.waiting = 0
+        """Questions that no thread has taken yet."""
+        self._planned = False
+        self._mean = _LEAST
+        """Seconds that a question takes of one thread, smoothed."""
+
+    def submit(self, key: Key, questions: Sequence[str], until: float) -> list[asyncio.Future[bytes]]:
+        """A future for the reply to each question. Raises Problem 429 where the queue has no room for all."""
+        if self.waiting + len(questions) > self._queue and self.waiting:
+            raise busy(self.waiting * self._mean / self._threads)
+        loop = asyncio.get_running_loop()
+        items = [Waiting(question, until, loop.create_future()) for question in questions]
+        self._waiting.setdefault(key, deque()).extend(items)
+        self.waiting += len(items)
+        if self._free and not self._planned:
+            self._planned = True
+            loop.call_soon(self._dispatch)  # whoever else came with this one goes along
+        return [item.done for item in items]
+
+    def _dispatch(self) -> None:
+        self._planned = False
+        loop = asyncio.get_running_loop()
+        while self._free and self._waiting:
+            key, items = next(iter(self._waiting.items()))
+            count = min(self._largest(key), -(-len(items) // self._free))
+            taken = [items.popleft() for _ in range(count)]
+            self.waiting -= count
+            if items:
+                self._waiting.move_to_end(key)  # every kind of question gets its turn
+            else:
+                del self._waiting[key]
+            taken = [item for item in taken if not item.done.done()]  # whoever asked may have gone
+            if not taken:
+                continue
+            self._free -= 1
+            self._on_batch(len(taken))
+            self._pool.submit(self._run, loop, key, taken)
+
+    def _run(self, loop: asyncio.AbstractEventLoop, key: Key, items: list[Waiting]) -> None:
+        """On a thread."""
+        began = time.monotonic()
+        results = self._results(key, items)
+        taken = (time.monotonic() - began) / len(items)
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(self._finish, items, results, taken)
+
+    def _results(self, key: Key, items: list[Waiting]) -> list[bytes | Exception]:
+        left = min(item.until for item in items) - time.monotonic()
+        try:
+            if left <= 0:
+                raise DeadlineExceeded("the deadline passed before the question was looked at")
+            found = self._answer(key, [item.question for item in items], left / len(items))
+            return list(found)
+        except Exception as error:  # noqa: BLE001 - whatever it is, each who waits is told
+            if len(items) == 1 or not isinstance(error, KetragError):
+                return [error] * len(items)
+        # One of them is at fault, or too slow; the others have a right to their answers.
+        return [self._results(key, [item])[0] for item in items]
+
+    def _finish(self, items: list[Waiting], results: Sequence[bytes | Exception], seconds: float) -> None:
+        self._free += 1
+        self._mean += _SMOOTH * (max(seconds, 1e-6) - self._mean)
+        for item, result in zip(items, results, strict=True):
+            if item.done.done():
+                continue
+            if isinstance(result, Exception):
+                item.done.set_exception(result)
+            else:
+                item.done.set_result(result)
+        if self._waiting:
+            self._dispatch()
+
+    def close(self) -> None:
+        """Waits for what runs."""
+        self._pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,81 @@
+"""`POST /v1/retrieve`: the context of one question, or of many."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ketrag_fast.server.bodies import Field, Shape, read
+from ketrag_fast.server.problems import Problem
+from ketrag_fast.server.replies import JSON
+from ketrag_fast.server.service import Asked, Service
+
+LONGEST: Final = 20_000
+"""Characters of a question, at most."""
+
+
+def question(*, required: bool = False) -> Field:
+    """The field of a question."""
+    return Field("string", "the question", required=required, least=1, most=LONGEST)
+
+
+def topics(service: Service) -> Shape:
+    """How passages are found: the fields that every body about a question has."""
+    names = tuple(served.name for served in service.indexes)
+    return {
+        "index": Field("string", f"which index answers; without it {names[0]}", most=64),
+        "mode": Field("string", "how passages are found; without it what the index is set to", most=64),
+        "budget": Field("integer", "tokens of the context, at most", least=0, most=service.options.budget),
+        "top": Field("integer", "passages, at most", least=0, most=10_000),
+        "explain": Field("boolean", "say for each passage why it is there"),
+        "deadline": Field(
+            "number", "seconds that it may take", least=0, most=service.options.deadline, above=True
+        ),
+        "filter": Field("any", "not served yet: a request with one is refused with 422"),
+    }
+
+
+def shape(service: Service) -> Shape:
+    """Of the body."""
+    return {
+        "question": question(),
+        "questions": Field(
+            "array",
+            "many questions, in the place of `question`",
+            least=1,
+            most=service.options.questions,
+            items=question(required=True),
+        ),
+        **topics(service),
+    }
+
+
+def asked_of(service: Service, body: dict[str, Any]) -> Asked:
+    """What a body says of how passages are found."""
+    if "filter" in body:
+        raise Problem(
+            422,
+            "unsupported",
+            "filter: this version does not filter",
+            hint="leave filter out",
+            param="filter",
+        )
+    served = service.indexes.find(body.get("index"))
+    return Asked(served, body.get("mode"), body.get("budget"), body.get("top"), body.get("explain", False))
+
+
+async def retrieve(request: Request) -> Response:
+    """The endpoint."""
+    service: Service = request.app.state.service
+    body = await read(request, request.app.state.shapes["retrieve"])
+    if ("question" in body) == ("questions" in body):
+        raise Problem(422, "bad_request", "give either question or questions")
+    asked = asked_of(service, body)
+    many = body.get("questions")
+    seconds = body.get("deadline", service.options.deadline)
+    found = await service.contexts(asked, [body["question"]] if many is None else many, seconds)
+    if many is None:
+        return Response(found[0], media_type=JSON)
+    return Response(b'{"schema":"ketrag/contexts/1","contexts":[' + b",".join(found) + b"]}", media_type=JSON)

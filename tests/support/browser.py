@@ -1,0 +1,165 @@
+"""Chromium without a window, driven over a pipe by its own protocol: pages are seen as people do."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import itertools
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.support.parts import missing
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--hide-scrollbars",
+    "--remote-debugging-pipe",
+)
+START = """
+import os, sys
+ends = [os.dup(int(end)) for end in sys.argv[1:3]]
+ends = [os.dup(end) if end in (3, 4) else end for end in ends]
+for place, end in zip((3, 4), ends):
+    os.dup2(end, place)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+"""The browser listens at descriptor 3 and speaks at 4."""
+
+
+class Browser:
+    """One page. `problems` are what its console and its policy complain of."""
+
+    def __init__(self, read: int, write: int) -> None:
+        self._read, self._write = read, write
+        self._held = b""
+        self._numbers = itertools.count(1)
+        self.problems: list[str] = []
+        self.requests: list[str] = []
+        target = self._call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = ""
+        self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for part in ("Page", "Runtime", "Log", "Network"):
+            self._call(f"{part}.enable")
+
+    def _call(self, method: str, **params: Any) -> Any:
+        number = next(self._numbers)
+        message = {"id": number, "method": method, "params": params}
+        if getattr(self, "_session", ""):
+            message["sessionId"] = self._session
+        os.write(self._write, json.dumps(message).encode() + b"\0")
+        while True:
+            said = self._next(30)
+            if said.get("id") == number:
+                if "error" in said:
+                    raise AssertionError(f"{method}: {said['error']}")
+                return said["result"]
+
+    def _next(self, seconds: float) -> dict[str, Any]:
+        until = time.monotonic() + seconds
+        while b"\0" not in self._held:
+            left = until - time.monotonic()
+            assert left > 0, "the browser says nothing"
+            if select.select([self._read], [], [], left)[0]:
+                data = os.read(self._read, 1 << 20)
+                assert data, "the browser has ended"
+                self._held += data
+        line, _, self._held = self._held.partition(b"\0")
+        said: dict[str, Any] = json.loads(line)
+        method, about = said.get("method"), said.get("params", {})
+        if method == "Runtime.exceptionThrown":
+            self.problems.append(json.dumps(about["exceptionDetails"])[:500])
+        elif method == "Log.entryAdded" and about["entry"]["level"] in ("error", "warning"):
+            self.problems.append(f"{about['entry']['text']} {about['entry'].get('url', '')}")
+        elif method == "Network.requestWillBeSent":
+            self.requests.append(about["request"]["url"])
+        return said
+
+    def look(self, width: int, height: int, *, dark: bool = False, phone: bool = False) -> None:
+        """The size of the window, and what its owner prefers."""
+        self._call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=phone,
+        )
+        wish = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self._call("Emulation.setEmulatedMedia", features=[wish])
+
+    def go(self, url: str) -> None:
+        """Opens an address."""
+        self._call("Page.navigate", url=url)
+        self.wait("document.readyState === 'complete'")
+
+    def value(self, script: str) -> Any:
+        """What a piece of script gives, from outside the page's own policy."""
+        found = self._call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in found, found
+        return found["result"].get("value")
+
+    def wait(self, script: str, seconds: float = 20) -> None:
+        """Until it is true."""
+        until = time.monotonic() + seconds
+        while not self.value(script):
+            assert time.monotonic() < until, f"{script} did not come true; {self.problems}"
+            time.sleep(0.05)
+
+    def type(self, text: str) -> None:
+        """As a keyboard does."""
+        self._call("Input.insertText", text=text)
+
+    def press(self, key: str, code: int = 0, text: str = "") -> None:
+        """One key."""
+        about = {"key": key, "windowsVirtualKeyCode": code, **({"text": text} if text else {})}
+        self._call("Input.dispatchKeyEvent", type="keyDown", **about)
+        self._call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
+
+    def picture(self, path: Path) -> None:
+        """What is seen, as a file."""
+        path.write_bytes(base64.b64decode(self._call("Page.captureScreenshot", format="png")["data"]))
+
+
+@contextlib.contextmanager
+def browser(folder: Path) -> Iterator[Browser]:
+    """A browser with a profile in a folder, or a skip that says there is none."""
+    found = next((path for name in NAMES if (path := shutil.which(name))), None)
+    if found is None:
+        missing(f"no browser is installed ({', '.join(NAMES)})")
+    in_read, in_write = os.pipe()
+    out_read, out_write = os.pipe()
+    ends = [str(in_read), str(out_write)]
+    process = subprocess.Popen(
+        [sys.executable, "-c", START, *ends, str(found), *FLAGS, f"--user-data-dir={folder}"],
+        pass_fds=(in_read, out_write),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    os.close(in_read)
+    os.close(out_write)
+    try:
+        yield Browser(out_read, in_write)
+    finally:
+        for end in (in_write, out_read):
+            os.close(end)
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
