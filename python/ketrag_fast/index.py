@@ -124,6 +124,33 @@ class Index:
         report = reembed(path, stages_for, asked, progress=progress)
         return cls(Path(path), asked, report)
 
+    @enough_memory()
+    def update(
+        self,
+        *,
+        add: Sources = (),
+        remove: str | Sequence[str] = (),
+        progress: Callback | Callable[[Event], bool | None] | None = None,
+    ) -> BuildReport:
+        """Adds and removes documents, publishes the index without them, and takes it up.
+
+        `add` is what `build` takes; no other source is read again. `remove` are ids, or patterns of them
+        (`*` also passes over `/`). What is removed stays away though its source has it, until `add` names
+        it or its source. Ids that no document has are among the report's failures. No language model is
+        asked. The result is the index that a build over the documents that are there would give, to the
+        byte.
+
+        Raises as `build`, and IndexMissing.
+        """
+        from ketrag_fast.pipeline.planning import stages_for
+        from ketrag_fast.pipeline.runner import build
+
+        Layout(self.path).require()
+        patterns = (remove,) if isinstance(remove, str) else tuple(remove)
+        report = build(self.path, add, stages_for, self._given, progress=progress, only=True, remove=patterns)
+        self.refresh()
+        return report
+
     @classmethod
     @enough_memory()
     def open(cls, path: str | os.PathLike[str], *, settings: Settings | None = None) -> Index:

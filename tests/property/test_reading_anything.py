@@ -14,7 +14,7 @@ from ketrag_fast.backends.readers import READERS
 from ketrag_fast.backends.readers.decode import decode
 from ketrag_fast.config import Settings
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.pipeline.ingest import ingest
+from ketrag_fast.pipeline.ingest import Change, applied
 from ketrag_fast.progress import Meter
 from ketrag_fast.storage.tables import Tables
 
@@ -52,7 +52,7 @@ def test_any_bytes_in_any_format(folder: Path, data: bytes, suffix: str) -> None
     path = folder / f"file{suffix}"
     path.write_bytes(data)
     with Tables(folder / "t.sqlite") as tables:
-        done = ingest(tables, str(path), Settings(), Meter("read", None), replace=True)
+        done = applied(tables, Change(str(path), replace=True), Settings(), Meter("read", None))
         documents = list(tables.documents())
     assert done.documents == len(documents)
     assert len({document.id for document in documents}) == len(documents)
@@ -91,6 +91,6 @@ def test_json_lines_round_trip(folder: Path, rows: list[tuple[str, str, str]]) -
     lines = [json.dumps({"_id": f"{n}{i}", "title": t, "text": x}) for n, (i, t, x) in enumerate(rows)]
     path.write_text("\n".join(lines), "utf-8")
     with Tables(folder / "u.sqlite") as tables:
-        ingest(tables, str(path), Settings(), Meter("read", None), replace=True)
+        applied(tables, Change(str(path), replace=True), Settings(), Meter("read", None))
         found = [(document.id, document.title, document.text) for document in tables.documents()]
     assert found == [(f"{n}{i}", t, x) for n, (i, t, x) in enumerate(rows) if t.strip() or x.strip()]

@@ -15,6 +15,9 @@ from ketrag_fast.errors import KetragError, OutOfMemory
 
 COMMANDS: Final = {
     "index": ("index", "build the index, or bring it up to date with its sources"),
+    "add": ("add", "add documents to an index; no other source is read"),
+    "remove": ("remove", "remove documents from an index"),
+    "documents": ("documents", "list the documents of an index"),
     "reembed": ("reembed", "give the index the vectors of another model"),
     "retrieve": ("retrieve", "print the context for a question"),
     "ask": ("ask", "answer a question, with citations"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import fnmatch
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -38,6 +39,7 @@ class Ingested:
     added: int = 0
     updated: int = 0
     removed: int = 0
+    passed_over: int = 0
     failures: list[Failure] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -49,10 +51,30 @@ class _State:
     settings: Settings
     meter: Meter
     done: Ingested
+    removed: set[str] = field(default_factory=set)
+    back: bool = False
+    """Whether documents that were removed come back with the source that is read."""
+    inside: list[str] = field(default_factory=list)
+    """Of that source only with what lies in these."""
     seen: set[str] = field(default_factory=set)
     read: dict[str, int] = field(default_factory=dict)
     bytes: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a build does to the documents before it runs.
+
+    `sources` are read and registered; with `replace` they are the only ones from now on. With `only` no other
+    source is read again, and what was removed comes back with them. `remove` names documents that go: ids, or
+    patterns of them (`*`, `?`, `[...]`; a `*` passes over `/`).
+    """
+
+    sources: Sources = ()
+    replace: bool = False
+    only: bool = False
+    remove: Sequence[str] = ()
 
 
 def split_sources(sources: Sources) -> tuple[list[str], list[Document] | None]:
@@ -69,48 +91,108 @@ def split_sources(sources: Sources) -> tuple[list[str], list[Document] | None]:
     return paths, documents
 
 
-def ingest(
-    tables: Tables, sources: Sources, settings: Settings, meter: Meter, *, replace: bool, anew: bool = False
+def applied(
+    tables: Tables, change: Change, settings: Settings, meter: Meter, *, anew: bool = False
 ) -> Ingested:
-    """Reads every registered source again, in one transaction: all of it counts, or nothing.
+    """The documents after `change`, in one transaction: all of it counts, or nothing."""
+    with tables.transaction():
+        return change_documents(tables, change, settings, meter, anew=anew)
+
+
+def change_documents(
+    tables: Tables, change: Change, settings: Settings, meter: Meter, *, anew: bool = False
+) -> Ingested:
+    """As `applied`, within a transaction of the caller's."""
+    sources = dataclasses.replace(change, sources=_listed(change.sources))
+    removed, unknown = removal(tables, change.remove)
+    if change.only and not sources.sources:
+        done = as_they_are(tables)
+    else:
+        done = _ingest(tables, sources, settings, meter, anew)
+    done.removed += removed
+    done.failures += unknown
+    return done
+
+
+def _listed(sources: Sources) -> list[Source]:
+    """An iterable may be walked once alone."""
+    return [sources] if isinstance(sources, (str, os.PathLike, Document)) else list(sources)
+
+
+def removal(tables: Tables, patterns: Sequence[str]) -> tuple[int, list[Failure]]:
+    """Removes documents; how many there were, and the ids and patterns that no document has."""
+    known = tables.known() if patterns else {}
+    found: dict[str, Known] = {}
+    unknown = []
+    for pattern in patterns:
+        fits = fnmatch.filter(known, pattern) if is_glob(pattern) else []
+        own = [pattern] if pattern in known else fits
+        found.update((name, known[name]) for name in own)
+        if not own:
+            unknown.append(Failure(pattern, "document", "the index has no such document"))
+    tables.remove(one.key for one in found.values())
+    tables.set_removed(found, removed=True)
+    return len(found), unknown
+
+
+def _ingest(tables: Tables, change: Change, settings: Settings, meter: Meter, anew: bool) -> Ingested:
+    """Reads the registered sources again.
 
     New sources are registered first; one that is not there is an error before anything changes.
     With `replace` the sources given are the only ones. Documents handed over by a program stay until
     then, and one that comes again with the same id takes the old one's place. With `anew` what is stored
     is compared with its own hash, and where it is altered, stored again from its source.
     """
-    paths, documents = split_sources(sources)
+    paths, documents = split_sources(change.sources)
     for path in paths:
         if _is_missing(path):
             raise missing(path)
-    given = [("path", path, _absolute(path)) for path in paths]
+    replace = change.replace
+    given = []
+    inside: dict[str, list[str]] = {}
+    for path in paths:
+        home = _home(tables, _absolute(path)) if change.only else None
+        given.append(("path", path, home or _absolute(path)))
+        if home is not None:
+            inside.setdefault(home, []).append(_absolute(path))
     if documents is not None:
         given.append(("documents", "documents", ""))
-    with tables.transaction():
-        for kind, label, spec in given:
-            tables.add_source(kind, label, spec)
-        wanted = {(kind, spec) for kind, _, spec in given}
-        known = tables.known()
-        if anew:
-            for name in tables.altered().values():
-                known[name] = dataclasses.replace(known[name], content="")
-        state = _State(tables, known, settings, meter, Ingested())
-        dropped = []
-        with _apart(settings) as apart:
-            for source in tables.sources():
-                if replace and (source.kind, source.spec) not in wanted:
-                    dropped.append(source.number)
-                elif source.kind == "documents":
-                    _read_documents(state, source, documents, replace)
-                else:
-                    _read_files(state, source, apart)
-        gone = [known.key for name, known in state.known.items() if name not in state.seen]
-        tables.remove(gone)
-        for number in dropped:
-            tables.remove_source(number)
-        state.done.removed = len(gone)
-        tables.set_failures(state.done.failures)
-        _count(state.done, tables)
+    for kind, label, spec in given:
+        tables.add_source(kind, label, spec)
+    wanted = {(kind, spec) for kind, _, spec in given}
+    known = tables.known()
+    if anew:
+        for name in tables.altered().values():
+            known[name] = dataclasses.replace(known[name], content="")
+    state = _State(tables, known, settings, meter, Ingested(), tables.removed())
+    dropped = []
+    with _apart(settings) as apart:
+        for source in tables.sources():
+            named = (source.kind, source.spec) in wanted
+            state.back = named and (replace or change.only or source.kind == "documents")
+            state.inside = inside.get(source.spec, [])
+            if replace and not named:
+                dropped.append(source.number)
+            elif change.only and not named:
+                state.seen |= {name for name, one in known.items() if one.source == source.number}
+            elif source.kind == "documents":
+                _read_documents(state, source, documents, replace)
+            else:
+                _read_files(state, source, apart)
+    gone = [known.key for name, known in state.known.items() if name not in state.seen]
+    tables.remove(gone)
+    for number in dropped:
+        tables.remove_source(number)
+    state.done.removed = len(gone)
+    new = {failure.document for failure in state.done.failures}
+    old = [one for one in tables.failures() if one.document not in new] if change.only else []
+    tables.set_failures([*old, *state.done.failures])
+    _count(state.done, tables)
+    if state.done.passed_over:
+        state.done.warnings.append(
+            f"passed over {state.done.passed_over:,} documents that were removed before; "
+            "`ketrag add` with their source brings them back"
+        )
     if state.skipped:
         kinds = ", ".join(f"{suffix or 'no suffix'} ({n})" for suffix, n in state.skipped.most_common(_FEW))
         state.done.warnings.append(f"passed over {state.skipped.total()} files of other kinds: {kinds}")
@@ -168,6 +250,13 @@ def _count(found: Ingested, tables: Tables) -> None:
     found.fingerprint = text_digest(part for row in tables.document_hashes() for part in row)
 
 
+def _home(tables: Tables, path: str) -> str | None:
+    """The folder among the sources in which a path lies: its documents have their ids from there."""
+    specs = (source.spec for source in tables.sources() if source.kind == "path")
+    own = Path(path)
+    return next((s for s in specs if s != path and own.is_relative_to(s) and Path(s).is_dir()), None)
+
+
 def _is_missing(spec: str) -> bool:
     """Whether a source that is asked for is not there. A glob without a match is."""
     try:
@@ -199,11 +288,16 @@ def _read_files(state: _State, source: SourceRow, apart: Apart) -> None:
 
     others: list[Failure] = []
     asked = _asked(found, state.settings, again, others, state.skipped, named)
+    back = state.back
     for file, items in apart.read(asked, waiting):
+        if state.inside:
+            own = Path(_absolute(str(file.path)))
+            state.back = any(own.is_relative_to(path) for path in state.inside)
         for item in items:
             place = _take(state, source, place, item)
         state.bytes += _size(file)
         state.meter.note = _megabytes(state.bytes)
+    state.back = back
     for failure in others:
         _fail(state, failure)
 
@@ -294,6 +388,11 @@ def _take(state: _State, source: SourceRow, place: int, item: Item) -> int:
         shown = str(item.id).encode("utf-8", "backslashreplace").decode()
         _fail(state, Failure(shown, "document", problem))
         return place
+    if item.id in state.removed:
+        if not state.back:
+            state.done.passed_over += 1
+            return place
+        state.tables.set_removed([item.id], removed=False)
     old = state.known.get(item.id)
     if old is None:
         state.tables.insert(item, source.number, place, content)

@@ -34,7 +34,7 @@ from ketrag_fast.declarations.stage import (
 from ketrag_fast.errors import Cancelled, ConfigError, ModelMismatch, StageError
 from ketrag_fast.pipeline.behind import Kept, Outputs, Writer, finished, sound, write_stage
 from ketrag_fast.pipeline.foreign import blamed
-from ketrag_fast.pipeline.ingest import Ingested, Sources, ingest
+from ketrag_fast.pipeline.ingest import Change, Ingested, Sources, applied
 from ketrag_fast.pipeline.known import settings_of, to_build_on
 from ketrag_fast.pipeline.notes import note
 from ketrag_fast.pipeline.planning import Planner
@@ -81,13 +81,16 @@ def build(
     replace: bool = False,
     rebuild: bool = False,
     partial: bool = False,
+    only: bool = False,
+    remove: Sequence[str] = (),
 ) -> BuildReport:
     """Builds the index at `path`, or brings it up to date with its sources.
 
     `stages` are those to run, or a function that plans them from the settings (`planning.stages_for`).
     `settings` counts as far as it was given; the rest is what the index has, then the system's, then
     the defaults. `replace` makes `sources` the only ones. `rebuild` runs every stage again and allows
-    another embedder or other units. `partial` asks no language model and publishes what the last one has
+    another embedder or other units. `only` reads no other source again; `remove` are ids, or patterns of ids,
+    of documents that go. `partial` asks no language model and publishes what the last one has
     read so far. Raises Cancelled (or KeyboardInterrupt) when stopped; called
     again it goes on from the last finished stage, and from the last reply that arrived.
     """
@@ -105,7 +108,8 @@ def build(
             with tables.transaction():
                 tables.set_settings(build_settings(resolved.settings))
             meter = Meter("read", callback, "documents")
-            read = ingest(tables, sources, resolved.settings, meter, replace=replace, anew=rebuild)
+            change = Change(sources, replace, only, remove)
+            read = applied(tables, change, resolved.settings, meter, anew=rebuild)
             if meter.finish() is False:
                 raise Cancelled("stopped after reading the sources")
             limit = SpendingLimit(resolved.settings.limit_usd)

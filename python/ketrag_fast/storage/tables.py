@@ -57,6 +57,10 @@ CREATE TABLE IF NOT EXISTS locators (
 """
 
 
+# Likewise: documents that were removed although their source still has them. They are not read again.
+_REMOVED = "CREATE TABLE IF NOT EXISTS removed (id TEXT PRIMARY KEY) STRICT"
+
+
 @dataclass(frozen=True, slots=True)
 class SourceRow:
     """A registered source."""
@@ -91,6 +95,7 @@ def _prepare(path: Path, read_only: bool, db: sqlite3.Connection) -> None:
         db.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA user_version = {FORMAT};COMMIT;")
     if not read_only:
         db.execute(_LOCATORS)
+        db.execute(_REMOVED)
 
 
 class Tables(Database):
@@ -220,6 +225,15 @@ class Tables(Database):
         """Documents that are gone."""
         self._db.executemany("DELETE FROM documents WHERE key = ?", ((key,) for key in keys))
 
+    def removed(self) -> set[str]:
+        """The ids that are passed over where a source has them, because someone removed them."""
+        return {name for (name,) in self._db.execute("SELECT id FROM removed")}
+
+    def set_removed(self, ids: Iterable[str], removed: bool) -> None:
+        """Adds ids to those that are passed over, or takes them out."""
+        query = "INSERT OR IGNORE INTO removed VALUES (?)" if removed else "DELETE FROM removed WHERE id = ?"
+        self._db.executemany(query, ((name,) for name in ids))
+
     def set_failures(self, failures: Iterable[Failure]) -> None:
         """The failures of the last reading of all sources."""
         self._db.execute("DELETE FROM failures")
@@ -260,6 +274,11 @@ class Tables(Database):
     def characters(self) -> int:
         """Code points of all documents' texts."""
         return int(self._db.execute("SELECT coalesce(sum(chars), 0) FROM documents").fetchone()[0])
+
+    def characters_of(self, keys: Iterable[int]) -> int:
+        """Code points of some documents' texts."""
+        query = "SELECT chars FROM documents WHERE key = ?"
+        return sum(int(self._db.execute(query, (key,)).fetchone()[0]) for key in keys)
 
     def column(self, name: str) -> Iterator[bytes]:
         """One text column (`id`, `title`, `text` or `metadata`) as UTF-8, in document order."""

@@ -1,4 +1,4 @@
-"""A signal in the middle of the exact product of many vectors, with every set of instructions of this machine."""
+"""A signal in the middle of the exact product of many vectors, with each set of instructions that is here."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from ketrag_fast.backends.readers.decode import decode
 from ketrag_fast.backends.readers.text import markdown_title, rst_title
 from ketrag_fast.config import Settings
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.pipeline.ingest import Ingested, Sources, ingest
+from ketrag_fast.pipeline.ingest import Change, Ingested, Sources, applied
 from ketrag_fast.progress import Meter
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.types import Document, Failure
@@ -31,7 +31,7 @@ def read(tmp_path: Path) -> Read:
         path = tmp_path / name
         path.write_bytes(data.encode() if isinstance(data, str) else data)
         with Tables(tmp_path / "t.sqlite") as tables:
-            done = ingest(tables, str(path), Settings(**settings), Meter("read", None), replace=True)
+            done = applied(tables, Change(str(path), replace=True), Settings(**settings), Meter("read", None))
             return list(tables.documents()), done.failures
 
     return run
@@ -109,13 +109,13 @@ def test_strange_texts_are_documents(read: Read, text: str) -> None:
 _HUGE = """
 import resource, sys
 from ketrag_fast.config import Settings
-from ketrag_fast.pipeline.ingest import ingest
+from ketrag_fast.pipeline.ingest import Change, applied
 from ketrag_fast.progress import Meter
 from pathlib import Path
 from ketrag_fast.storage.tables import Tables
 with Tables(Path("t.sqlite")) as tables:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    done = ingest(tables, sys.argv[1], Settings(), Meter("read", None), replace=True)
+    done = applied(tables, Change(sys.argv[1], replace=True), Settings(), Meter("read", None))
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(done.documents, len(done.failures), after - before)
 """
@@ -317,7 +317,7 @@ def test_file_names_that_are_not_utf8(tmp_path: Path) -> None:
 
 def load(tmp_path: Path, sources: Sources, **settings: bool) -> tuple[Ingested, list[Document]]:
     with Tables(tmp_path / "t.sqlite") as tables:
-        done = ingest(tables, sources, Settings(**settings), Meter("read", None), replace=False)
+        done = applied(tables, Change(sources), Settings(**settings), Meter("read", None))
         return done, list(tables.documents())
 
 

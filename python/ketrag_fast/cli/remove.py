@@ -1,0 +1,28 @@
+"""`ketrag remove ID...`: documents go, and stay away although their source has them."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ketrag_fast.cli import changes
+
+
+def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Declares the command."""
+    parser = commands.add_parser(
+        "remove",
+        parents=[shared],
+        description="Removes documents from an index. No source is read and no model is asked. They stay "
+        "away although their source has them, until `ketrag add` names it, or the document's own file.",
+        epilog="ids are those that `ketrag documents` lists. In a pattern * stands for any characters, also "
+        "for /; ? for one; [abc] for one of these. Quote it, so that the shell leaves it alone.",
+    )
+    parser.add_argument("ids", nargs="+", metavar="ID|GLOB", help="a document's id, or a pattern of ids")
+    changes.declare(parser)
+    parser.set_defaults(run=run, go_on=changes.GO_ON)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command."""
+    return changes.run(args, remove=args.ids)

@@ -1,0 +1,143 @@
+"""Documents come and go: the index is that of a build from nothing over those that are there."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from ketrag_fast import Document, Index, Settings
+from ketrag_fast.cli.main import main
+from ketrag_fast.errors import IndexMissing
+
+WORDS = (
+    *("river", "stone", "market", "winter", "bridge", "library", "painter", "theory", "harbour", "ship"),
+    *("Amundsen", "Shackleton", "Oslo", "ice"),
+)
+
+
+def text(seed: str) -> str:
+    """Some sentences of their own."""
+    dice = random.Random(seed)
+    return " ".join(" ".join(dice.choices(WORDS, k=9)).capitalize() + "." for _ in range(dice.randint(2, 9)))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Eight documents, two of them below."""
+    base = tmp_path / "notes"
+    (base / "old").mkdir(parents=True)
+    for name in ("a", "b", "c", "d", "e", "f", "old/g", "old/h"):
+        (base / f"{name}.md").write_text(f"# {name}\n\n{text(name)}\n", "utf-8")
+    return base
+
+
+def fresh(tmp_path: Path, sources: object, settings: Settings | None = None) -> str:
+    """The digest of a build from nothing."""
+    place = tmp_path / f"fresh-{len(list(tmp_path.iterdir()))}"
+    with Index.build(sources, place, settings=settings) as index:  # type: ignore[arg-type]
+        return index.digest
+
+
+def ids(index: Index) -> list[str]:
+    return [one.document for one in index.documents()]
+
+
+def test_removed_documents_stay_away_until_they_are_added(folder: Path, tmp_path: Path) -> None:
+    with Index.build(folder, tmp_path / "ix") as index:
+        report = index.update(remove=["b.md", "old/*"])
+        assert (report.removed, report.documents, report.failures) == (3, 5, ())
+        assert ids(index) == ["a.md", "c.md", "d.md", "e.md", "f.md"]
+    # The next build reads the folder again, and passes over them.
+    with Index.build([], tmp_path / "ix") as index:
+        assert index.report is not None and not index.report.changed
+        assert any("passed over 3" in warning for warning in index.report.warnings)
+        back = index.update(add=folder / "old" / "g.md")
+        assert (back.added, ids(index)[-1]) == (1, "old/g.md")
+        assert index.update(add=folder).added == 2
+        assert index.digest == fresh(tmp_path, folder)
+
+
+def test_removal_is_a_build_without_them(folder: Path, tmp_path: Path) -> None:
+    with Index.build(folder, tmp_path / "ix", settings=Settings(llm="heuristic", modes="all")) as index:
+        index.update(remove="c.md")
+        got = index.digest
+    (folder / "c.md").unlink()
+    assert got == fresh(tmp_path, folder, Settings(llm="heuristic", modes="all"))
+
+
+def test_add_reads_no_other_source(folder: Path, tmp_path: Path) -> None:
+    more = tmp_path / "more.md"
+    more.write_text(f"# more\n\n{text('more')}", "utf-8")
+    with Index.build(folder, tmp_path / "ix") as index:
+        (folder / "a.md").unlink()
+        (folder / "b.md").write_text("changed altogether", "utf-8")
+        report = index.update(add=more)
+        assert (report.added, report.updated, report.removed) == (1, 0, 0)
+        assert "a.md" in ids(index)
+    with Index.build([], tmp_path / "ix") as index:
+        assert index.report is not None
+        assert (index.report.updated, index.report.removed) == (1, 1)
+
+
+def test_histories_of_edits_end_in_the_same_bytes(tmp_path: Path) -> None:
+    """Whatever came and went: handed over by a program, in the order of their first coming."""
+    for seed in range(6):
+        dice = random.Random(seed)
+        there: dict[str, Document] = {}
+        place = tmp_path / f"ix{seed}"
+        Index.build([], place).close()
+        with Index.open(place) as index:
+            for step in range(8):
+                if there and dice.random() < 0.4:
+                    gone = dice.sample(sorted(there), k=dice.randint(1, min(3, len(there))))
+                    index.update(remove=gone)
+                    for name in gone:
+                        del there[name]
+                    continue
+                names = [f"d{dice.randrange(12)}" for _ in range(dice.randint(1, 4))]
+                given = {name: Document(name, text(f"{name}{seed}{step}"), name.upper()) for name in names}
+                index.update(add=list(given.values()))
+                there.update(given)
+            assert ids(index) == list(there)
+            assert index.digest == fresh(tmp_path, list(there.values()))
+
+
+def test_what_is_not_there_is_listed(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = str(tmp_path / "ix")
+    assert main(["index", str(folder), "-i", place]) == 0
+    assert main(["remove", "-i", place, "a.md", "nothing.md", "x*"]) == 3
+    out, err = capsys.readouterr()
+    assert "1 removed" in out and "nothing.md" in err and "x*" in err
+    assert main(["remove", "-i", str(tmp_path / "none"), "a.md"]) == 4
+    with pytest.raises(IndexMissing):
+        Index.open(tmp_path / "none")
+
+
+def test_a_dry_run_changes_nothing(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = str(tmp_path / "ix")
+    assert main(["index", str(folder), "-i", place]) == 0
+    with Index.open(place) as index:
+        before = index.digest
+    (folder / "new.md").write_text("A harbour in winter.", "utf-8")
+    capsys.readouterr()
+    assert main(["add", "--dry-run", "-i", place, str(folder)]) == 0
+    assert "9 documents (1 added, 0 changed, 0 removed; 20 characters more" in capsys.readouterr().out
+    assert main(["remove", "--dry-run", "-i", place, "old/*"]) == 0
+    assert "6 documents (0 added, 0 changed, 2 removed" in capsys.readouterr().out
+    with Index.open(place) as index:
+        assert (index.digest, len(ids(index))) == (before, 8)
+    assert main(["documents", "-i", place, "old"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["old/g.md", "old/h.md"]
+
+
+def test_a_removed_index_is_missing(folder: Path, tmp_path: Path) -> None:
+    import shutil
+
+    with Index.build(folder, tmp_path / "ix") as index:
+        shutil.rmtree(tmp_path / "ix")
+        with pytest.raises(IndexMissing):
+            index.update(remove="a.md")
