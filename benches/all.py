@@ -25,6 +25,7 @@ RUNS = (
     ("size.py",),
     ("growth.py",),
     ("walk_growth.py",),
+    ("filters.py",),
     ("walk_forms.py",),
     ("concepts.py",),
     ("noderag.py",),

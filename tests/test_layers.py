@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 PYTHON = ROOT / "python" / "ketrag_fast"
 RUST = ROOT / "rust"
 
-P0 = {"keys", "errors", "memory", "locations", "types", "progress", "regular", "config"}
+P0 = {"keys", "errors", "memory", "locations", "types", "filters", "progress", "regular", "config"}
 P1 = {"storage", "backends", "tasks", "extraction"}
 P2 = {"stages", "channels"}
 KERNELS = {"_core", "kernels"}
@@ -27,6 +27,8 @@ PARTS: dict[str, set[str]] = {
     # Where passages stand in their sources: plain values.
     "locations": set(),
     "types": {"errors", "locations"},
+    # Over metadata as plain values.
+    "filters": {"errors"},
     "progress": {"errors", "types"},
     # Reads a small file that may be a pipe or a device.
     "regular": set(),

@@ -124,6 +124,7 @@ class Request:
         skip: bool = False,
         truncate: bool = True,
         deadline: float | None = None,
+        mask: _U8 | None = None,
     ) -> Request: ...
     @property
     def mode(self) -> str: ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -32,9 +33,12 @@ if TYPE_CHECKING:
     from ketrag_fast.backends.llms.protocol import LanguageModel
     from ketrag_fast.declarations.system import Node
     from ketrag_fast.pipeline.ingest import Sources
+    from ketrag_fast.pipeline.preview import Preview
     from ketrag_fast.progress import Callback, Event
     from ketrag_fast.types import Answer, BuildReport, Listed, Span
 
+
+Filter = str | Mapping[str, Any]
 
 _MOST_THREADS = 4096
 _MOST_TOKENS = 1_000_000
@@ -150,6 +154,23 @@ class Index:
         report = build(self.path, add, stages_for, self._given, progress=progress, only=True, remove=patterns)
         self.refresh()
         return report
+
+    @classmethod
+    @enough_memory()
+    def preview(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        add: Sources = (),
+        remove: str | Sequence[str] = (),
+        settings: Settings | None = None,
+        progress: Callback | Callable[[Event], bool | None] | None = None,
+    ) -> Preview:
+        """What `update` would change, without doing it. Raises as it does."""
+        from ketrag_fast.pipeline.preview import preview
+
+        patterns = (remove,) if isinstance(remove, str) else tuple(remove)
+        return preview(Path(path), add, patterns, settings or Settings(), progress=progress)
 
     @classmethod
     @enough_memory()
@@ -335,16 +356,19 @@ class Index:
         top: int | None = None,
         explain: bool = False,
         deadline: float | None = None,
+        filter: Filter | None = None,  # noqa: A002 - the name that people know
     ) -> Context:
         """The context for one question: the passages that rank best and fit `budget` tokens.
 
-        What is not given comes from the settings. `deadline` is in seconds. Raises EmptyQuery,
-        ModeUnavailable, DeadlineExceeded.
+        What is not given comes from the settings. `deadline` is in seconds. `filter` is over the documents'
+        metadata, in words (`"year>=1990 and lang=en"`) or as a mapping (`{"year": {"$gte": 1990}}`): only
+        passages of documents that fit are returned, and others may lead to them (`ketrag_fast.filters`).
+        Raises EmptyQuery, ModeUnavailable, DeadlineExceeded, and InputError for a filter that makes no sense.
         """
         settings = self._opened.settings
         budgets = [bounded(settings.budget if budget is None else budget)]
         texts = [question_text(question, None)]
-        return self._contexts([question], texts, mode, budgets, top, explain, deadline, None)[0][0]
+        return self._contexts([question], texts, mode, budgets, top, explain, deadline, None, filter)[0][0]
 
     def retrieve_many(
         self,
@@ -355,6 +379,7 @@ class Index:
         top: int | None = None,
         explain: bool = False,
         deadline: float | None = None,
+        filter: Filter | None = None,  # noqa: A002 - the name that people know
         threads: int | None = None,
     ) -> list[Context]:
         """The contexts for many questions, in their order, over `threads` threads."""
@@ -366,6 +391,7 @@ class Index:
             top=top,
             explain=explain,
             deadline=deadline,
+            filter=filter,
             threads=threads,
         )
         return [contexts[0] for contexts in found]
@@ -380,6 +406,7 @@ class Index:
         top: int | None = None,
         explain: bool = False,
         deadline: float | None = None,
+        filter: Filter | None = None,  # noqa: A002 - the name that people know
         threads: int | None = None,
     ) -> list[list[Context]]:
         """For each question a context for each budget; the passages are ranked once for all of them.
@@ -396,7 +423,7 @@ class Index:
         workers = self._opened.settings.threads if threads is None else threads
         if not 0 <= whole("threads", workers) <= _MOST_THREADS:
             raise InputError(f"threads must be from 0 to {_MOST_THREADS}")
-        return self._contexts(questions, texts, mode, sizes, top, explain, deadline, workers)
+        return self._contexts(questions, texts, mode, sizes, top, explain, deadline, workers, filter)
 
     def _contexts(
         self,
@@ -408,6 +435,7 @@ class Index:
         explain: bool,
         deadline: float | None,
         threads: int | None,
+        chosen_filter: Filter | None = None,
     ) -> list[list[Context]]:
         """`threads` is None for one question on this thread."""
         opened = self._opened
@@ -416,12 +444,17 @@ class Index:
         most = settings.top if top is None else top
         clock = Clock(settings.deadline if deadline is None else deadline, len(texts))
         automatic = (settings.mode if mode is None else mode) == "auto"
+        filtered = opened.filtered(settings.filter if chosen_filter is None else chosen_filter)
         request_of(settings, chosen, budgets, top=most)  # bad options are refused before a model is asked
         prepared = prepare(
             opened, texts, chosen, budgets, clock, top=most, automatic=automatic, threads=threads or 0
         )
+        prepared = replace(prepared, filtered=filtered)
         replies = replies_of(opened, questions, chosen, budgets, prepared, clock, top=most, threads=threads)
-        request = request_of(settings, chosen, budgets, top=most, deadline=clock.each()) if explain else None
+        request = None
+        if explain:
+            each = clock.each()
+            request = request_of(settings, chosen, budgets, top=most, deadline=each, mask=prepared.mask)
         found = []
         for at, (question, reply) in enumerate(zip(questions, replies, strict=True)):
             vector = None if prepared.vectors is None else prepared.vectors[at]

@@ -253,7 +253,7 @@ class Context:
 
     `tokens` is the sum of the rows' counts, never above `budget`. `reason` says why there is
     nothing (`empty_index`, `no_match`, ...), else None. `mode` names what ran. `warnings` says what
-    `auto` had to do without.
+    `auto` had to do without. `fitting` is the number of passages that a filter left to choose from.
     """
 
     question: str
@@ -268,6 +268,7 @@ class Context:
     generation: int = 0
     query_id: str | None = None
     warnings: tuple[str, ...] = ()
+    fitting: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As the command prints it (85-interface)."""
@@ -285,6 +286,7 @@ class Context:
             "timings_ms": dict(self.timings_ms),
             "generation": self.generation,
             "warnings": list(self.warnings),
+            "fitting": self.fitting,
         }
 
 

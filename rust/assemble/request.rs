@@ -8,6 +8,7 @@ use super::vote::Vote;
 use crate::channels::{find, Options};
 use crate::error::{Error, Result};
 use crate::search::fill::{FillPolicy, OversizePolicy};
+use crate::sparse::Mask;
 
 /// All joins. A new one is a file with a [`Join`] and an entry here.
 static JOINS: &[&dyn Join] = &[&Shares, &Fuse, &Vote];
@@ -20,6 +21,8 @@ pub struct Request {
     /// At most so many units.
     pub(super) top: Option<usize>,
     pub(super) policy: (FillPolicy, OversizePolicy),
+    /// Only these units may be printed.
+    pub(super) mask: Option<Mask>,
 }
 
 impl Request {
@@ -32,13 +35,14 @@ impl Request {
         options: Options,
         top: Option<usize>,
         policy: (FillPolicy, OversizePolicy),
+        mask: Option<Mask>,
     ) -> Result<Self> {
         let join = by_name(join)?;
         let recipe = Recipe::new(mode, shares, Rollover::by_name(rollover)?)?;
         for channel in recipe.shares().iter().filter_map(|share| find(&share.channel)) {
             join.check(&recipe, channel, &options)?;
         }
-        Ok(Self { recipe, join, budgets, options, top, policy })
+        Ok(Self { recipe, join, budgets, options, top, policy, mask })
     }
 
     pub fn mode(&self) -> &str {

@@ -94,8 +94,19 @@ impl Searcher {
         }
         let recipe = &request.recipe;
         let channels = chosen_channels(parts, request, &given)?;
-        let query =
-            Query::new(recipe.name(), question, parts, &self.printers, &request.options, request.policy);
+        let mask = request.mask.as_ref();
+        if let Some(mask) = mask {
+            mask.check(parts.len())?;
+            if let Some(channel) = channels.iter().find(|channel| !channel.filters()) {
+                return Err(Error::input(format!(
+                    "mode {} cannot be filtered: its channel {} ranks all documents together",
+                    recipe.name(),
+                    channel.name()
+                )));
+            }
+        }
+        let (options, policy) = (&request.options, request.policy);
+        let query = Query::new(recipe.name(), question, parts, &self.printers, options, policy, mask);
         let task = Task {
             query: &query,
             recipe,
@@ -133,7 +144,8 @@ impl Searcher {
                 return Ok(Vec::new());
             };
             let name = request.recipe.name();
-            let query = Query::new(name, question, parts, &self.printers, &request.options, request.policy);
+            let (options, policy, mask) = (&request.options, request.policy, request.mask.as_ref());
+            let query = Query::new(name, question, parts, &self.printers, options, policy, mask);
             channel.explain(&query, units, progress)
         })
     }

@@ -86,7 +86,7 @@ fn request(
     let share = |&(channel, part): &(&str, f64)| Share { channel: channel.to_owned(), part };
     let shares = shares.iter().map(share).collect();
     let policy = (FillPolicy::default(), OversizePolicy::default());
-    Request::new("mine".into(), shares, (join, rollover), budgets.to_vec(), options(), top, policy)
+    Request::new("mine".into(), shares, (join, rollover), budgets.to_vec(), options(), top, policy, None)
 }
 
 fn answer(searcher: &Searcher, request: &Request, lists: &[(&str, &[u32])]) -> Result<Vec<Printed>> {

@@ -20,6 +20,10 @@ impl Channel for Bm25 {
         (!parts.has_links()).then_some("the word index (stage links)")
     }
 
+    fn filters(&self) -> bool {
+        true
+    }
+
     fn rank(
         &self,
         query: &Query<'_, '_>,
@@ -29,6 +33,6 @@ impl Channel for Bm25 {
         progress: &Progress,
     ) -> Result<Vec<Scored>> {
         let links = need(query.parts.links()?)?;
-        bm25::rank(links, query.question.text, wanted, scratch.of(), progress)
+        bm25::rank(links, query.question.text, wanted, query.mask, scratch.of(), progress)
     }
 }

@@ -29,6 +29,11 @@ pub trait Channel: Sync {
         false
     }
 
+    /// Whether it ranks the units of [`Query::mask`] alone, as many as there are.
+    fn filters(&self) -> bool {
+        false
+    }
+
     /// Refuses options that the channel could not go by.
     fn check(&self, options: &Options, alone: bool) -> Result<()> {
         self.style(options, alone).map(drop)

@@ -88,7 +88,8 @@ fn one_ranking(
     let renderer = query.printers.rows(list.style)?;
     let units = parts.units()?;
     let largest = budgets.iter().copied().max().unwrap_or(0);
-    let most = room.units.min(parts.len().saturating_sub(room.without.len()));
+    let there = query.mask.map_or(parts.len(), |mask| mask.count());
+    let most = room.units.min(there.saturating_sub(room.without.len()));
     let mut wanted = (largest / USUAL_TOKENS).max(LEAST_RANKED).min(most as u64) as usize;
     loop {
         progress.check()?;

@@ -6,6 +6,7 @@ use crate::generation::Parts;
 use crate::search::fill::{FillPolicy, OversizePolicy};
 use crate::search::local::Tables;
 use crate::search::render::{Renderer, Style};
+use crate::sparse::Mask;
 use crate::text::bpe::Encoding;
 use std::cell::OnceCell;
 
@@ -88,6 +89,8 @@ pub struct Query<'a, 'p> {
     pub options: &'a Options,
     pub policy: FillPolicy,
     pub oversize: OversizePolicy,
+    /// Only these units may be printed; others may lead to them.
+    pub mask: Option<&'a Mask>,
     fitted: OnceCell<Vec<f32>>,
 }
 
@@ -99,8 +102,9 @@ impl<'a, 'p> Query<'a, 'p> {
         printers: &'a Printers,
         options: &'a Options,
         (policy, oversize): (FillPolicy, OversizePolicy),
+        mask: Option<&'a Mask>,
     ) -> Self {
-        Self { mode, question, parts, printers, options, policy, oversize, fitted: OnceCell::new() }
+        Self { mode, question, parts, printers, options, policy, oversize, mask, fitted: OnceCell::new() }
     }
 
     /// The question's vector: the caller's, or that of the space fitted on the corpus.

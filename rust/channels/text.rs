@@ -35,6 +35,10 @@ impl Channel for Text {
         })
     }
 
+    fn filters(&self) -> bool {
+        true
+    }
+
     fn rank(
         &self,
         query: &Query<'_, '_>,
@@ -47,6 +51,10 @@ impl Channel for Text {
         let vector = query.vector()?;
         if silent(vector) {
             return Ok(Vec::new());
+        }
+        if let Some(mask) = query.mask {
+            let left = Filter::Bits(mask.bits());
+            return vectors::top_k(&units, codes, vector, wanted, left, Level::best(), scratch.of());
         }
         if let Some(near) = query.near(LIST).filter(|near| near.len() >= wanted) {
             units.check_query(vector)?;

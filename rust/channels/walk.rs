@@ -11,7 +11,7 @@ use crate::rank::question::Question;
 use crate::rank::walk_explain::{explain, Reason};
 use crate::rank::walk_trace::Trace;
 use crate::rank::{walk, walk2};
-use crate::sparse::Scored;
+use crate::sparse::{leaves, Scored};
 
 pub struct Walk;
 
@@ -47,6 +47,10 @@ impl Channel for Walk {
         self.style(options, alone).map(drop)
     }
 
+    fn filters(&self) -> bool {
+        true
+    }
+
     fn rank(
         &self,
         query: &Query<'_, '_>,
@@ -61,9 +65,16 @@ impl Channel for Walk {
         if second(query.options)? {
             let lengths = Some(query.parts.unit_lengths()?);
             let plan = walk2::Plan::new(false);
-            return walk2::rank(links, lengths, dense, text, wanted, &plan, scratch.of(), progress);
+            let mask = query.mask;
+            return walk2::rank(links, lengths, dense, text, wanted, mask, &plan, scratch.of(), progress);
         }
-        walk::rank(links, dense, text, wanted, walk::Options::default(), scratch.of(), progress)
+        // Nothing was ever left out of the first form: all of its ranking, and of that what is left.
+        let most = if query.mask.is_some() { links.units() } else { wanted };
+        let mut found =
+            walk::rank(links, dense, text, most, walk::Options::default(), scratch.of(), progress)?;
+        found.retain(|one| leaves(query.mask, one.id));
+        found.truncate(wanted);
+        Ok(found)
     }
 
     fn explain(&self, query: &Query<'_, '_>, units: &[u32], progress: &Progress) -> Result<Vec<Reason>> {

@@ -4,6 +4,8 @@ use super::door::{to_python, wrong};
 use crate::assemble::{Request, Share};
 use crate::channels::{Options, Value};
 use crate::search::fill::{FillPolicy, OversizePolicy};
+use crate::sparse::Mask;
+use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
 use std::collections::BTreeMap;
@@ -23,9 +25,10 @@ pub struct PyRequest {
 impl PyRequest {
     /// `shares` are (channel, part of the budget) in the order of their sections. `join`: "shares" or "fuse";
     /// `rollover`: what is left goes to "none", the "last" or the "first" share. `options` are those of the
-    /// channels; `deadline` is in seconds from the call.
+    /// channels; `deadline` is in seconds from the call; `mask` has a byte for each
+    /// unit, 0 where it must not be printed.
     #[new]
-    #[pyo3(signature = (mode, shares, budgets, *, join="shares", rollover="none", options=None, top=None, skip=false, truncate=true, deadline=None))]
+    #[pyo3(signature = (mode, shares, budgets, *, join="shares", rollover="none", options=None, top=None, skip=false, truncate=true, deadline=None, mask=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         mode: String,
@@ -38,6 +41,7 @@ impl PyRequest {
         skip: bool,
         truncate: bool,
         deadline: Option<f64>,
+        mask: Option<PyReadonlyArray1<'_, u8>>,
     ) -> PyResult<Self> {
         let deadline = match deadline {
             None => AGES,
@@ -57,6 +61,7 @@ impl PyRequest {
             Options::new(options),
             top,
             (policy, oversize),
+            mask.map(|mask| Mask::of(&mask.as_array().to_vec())),
         );
         Ok(Self { inner: inner.map_err(to_python)?, deadline: deadline.min(AGES) })
     }

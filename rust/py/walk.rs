@@ -155,7 +155,7 @@ fn links_bm25<'py>(
         let view = view(&slices)?;
         let questions = Strings::new(questions.0, questions.1)?;
         each_question(questions.len(), threads, progress, bm25::Scratch::default, |own, q| {
-            bm25::rank(&view, questions.get(q), top, own, progress)
+            bm25::rank(&view, questions.get(q), top, None, own, progress)
         })
     })?;
     Ok(rows_out(py, rows))
@@ -230,7 +230,7 @@ fn walk_rank<'py>(
             match form {
                 Form::First => walk::rank(&view, dense, question, top, options, &mut own.0, progress),
                 Form::Second => {
-                    walk2::rank(&view, lengths, dense, question, top, &plan, &mut own.1, progress)
+                    walk2::rank(&view, lengths, dense, question, top, None, &plan, &mut own.1, progress)
                 }
             }
         })

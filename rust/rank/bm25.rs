@@ -9,7 +9,7 @@ use super::matches::Matches;
 use super::question::Question;
 use crate::error::Result;
 use crate::progress::Progress;
-use crate::sparse::{Leaders, Scored};
+use crate::sparse::{leaves, Leaders, Mask, Scored};
 
 /// Buffers of one thread.
 #[derive(Debug, Default)]
@@ -18,12 +18,13 @@ pub struct Scratch {
     matches: Matches,
 }
 
-/// The best `top` units: score descending, id ascending. Units without any keyword of the question
+/// The best `top` units, of those that a filter leaves where there is one: score descending, id ascending. Units without any keyword of the question
 /// are never returned: an unknown question gives an empty list (`no_match`).
 pub fn rank(
     links: &LinksView<'_>,
     question: &str,
     top: usize,
+    mask: Option<&Mask>,
     scratch: &mut Scratch,
     progress: &Progress,
 ) -> Result<Vec<Scored>> {
@@ -31,7 +32,8 @@ pub fn rank(
     known.read(links, question);
     matches.find(links, &known.keywords, None, progress)?;
     let mut best = Leaders::new(top);
-    for (&id, &score) in matches.units().iter().zip(matches.scores()) {
+    let found = matches.units().iter().zip(matches.scores());
+    for (&id, &score) in found.filter(|(&id, _)| leaves(mask, id)) {
         best.push(Scored { id, score });
     }
     Ok(best.finish())

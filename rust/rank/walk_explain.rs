@@ -250,7 +250,7 @@ mod tests {
         question.read(&links, QUESTION);
         let mut scratch = walk2::Scratch::default();
         let rank = |scratch: &mut walk2::Scratch| {
-            walk2::rank(&links, None, None, QUESTION, 3, &Plan::new(false), scratch, &Progress::none())
+            walk2::rank(&links, None, None, QUESTION, 3, None, &Plan::new(false), scratch, &Progress::none())
                 .unwrap()
         };
         let plain = rank(&mut scratch);

@@ -8,7 +8,7 @@ use crate::rank::question::Question;
 use crate::rank::sparse_sum::SparseSum;
 use crate::rank::walk::{dot, Dense, Options};
 use crate::rank::walk_step::{walk_step, TELEPORT};
-use crate::sparse::{keep_best, Leaders, Scored};
+use crate::sparse::{keep_best, leaves, Leaders, Mask, Scored};
 
 const RESTART_TOP: usize = 20;
 const WALK_WEIGHT: f64 = 1.5;
@@ -154,7 +154,7 @@ pub(crate) fn reach<'s>(
     let unwalked =
         Reach { n, every, words, direct, standard, arrived, spread: Standard::default(), logs: Vec::new() };
     let mut first = Leaders::new(RESTART_TOP);
-    unwalked.push_others(&mut first, 0.0, false);
+    unwalked.push_others(&mut first, 0.0, false, None);
     let restart = softmax(first.finish());
     mass.clear();
     mass.extend_from_slice(&restart);
@@ -192,21 +192,27 @@ impl Reach<'_> {
 
     /// The best `want` units by T, best first.
     pub fn best(&self, want: usize) -> Vec<Scored> {
+        self.best_of(want, None)
+    }
+
+    /// The same among those that a filter leaves.
+    pub fn best_of(&self, want: usize, mask: Option<&Mask>) -> Vec<Scored> {
         let mut best = Leaders::new(want);
-        for (&id, &log) in self.arrived.touched().iter().zip(&self.logs) {
+        let reached = self.arrived.touched().iter().zip(&self.logs);
+        for (&id, &log) in reached.filter(|(&id, _)| leaves(mask, id)) {
             let plus = WALK_WEIGHT * self.spread.z(log);
             // Most fall by the best match of their neighbours, which is read sooner than their own.
             if self.direct.is_some() || self.standard.z(self.words.most(id)) + plus >= best.floor() {
                 best.push(Scored { id, score: self.f(id) + plus });
             }
         }
-        self.push_others(&mut best, WALK_WEIGHT * self.spread.z(TINY.ln()), true);
+        self.push_others(&mut best, WALK_WEIGHT * self.spread.z(TINY.ln()), true, mask);
         best.finish()
     }
 
     /// Every unit by its direct match plus a constant, if wanted without those that the walk reached.
-    fn push_others(&self, leaders: &mut Leaders, plus: f64, unreached: bool) {
-        let left_out = |u: u32| unreached && self.arrived.has(u);
+    fn push_others(&self, leaders: &mut Leaders, plus: f64, unreached: bool, mask: Option<&Mask>) {
+        let left_out = |u: u32| (unreached && self.arrived.has(u)) || !leaves(mask, u);
         if self.every {
             for id in (0..self.n as u32).filter(|&u| !left_out(u)) {
                 leaders.push(Scored { id, score: self.f(id) + plus });

@@ -2,11 +2,13 @@
 
 mod csr;
 mod leaders;
+mod mask;
 mod prefetch;
 mod topk;
 
 pub use csr::{Csr, CsrView};
 pub use leaders::Leaders;
+pub use mask::{leaves, Mask};
 pub(crate) use prefetch::{prefetch, prefetch_lines, prefetch_range};
 pub(crate) use topk::keep_best;
 pub use topk::{quantise, rank_order, top_k, Scored};

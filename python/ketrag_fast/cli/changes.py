@@ -23,15 +23,13 @@ def declare(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, *, sources: Sequence[str] = (), remove: Sequence[str] = ()) -> int:
     """Changes the documents of an index that is there, and publishes it."""
     from ketrag_fast.index import Index
-    from ketrag_fast.storage.layout import Layout
 
     path, _ = options.index_path(args)
     settings = options.build_settings_of(args)
-    Layout(path).require()
     if args.dry_run:
-        from ketrag_fast.pipeline.preview import preview
-
-        found = preview(path, sources, remove, settings, progress=options.progress(args))
+        found = Index.preview(
+            path, add=sources, remove=remove, settings=settings, progress=options.progress(args)
+        )
         if args.json:
             output.write_json({**found.to_json(), "index": str(path)})
         else:

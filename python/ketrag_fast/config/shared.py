@@ -133,6 +133,12 @@ class SharedSettings:
         " native:FOLDER",
         concerns="query",
     )
+    filter: str | None = setting(
+        None,
+        "only passages of documents whose metadata fits: 'year>=1990 and lang=en'; the others may still lead"
+        " to them",
+        concerns="query",
+    )
     deadline: float | None = setting(
         None, "seconds that one question may take", concerns="query", low=0, high=LONGEST_SECONDS
     )

@@ -44,6 +44,8 @@ def contexts_of(
             return found if explainer is None else explainer.explained(found)
 
         nothing = None if printed.text else reply.reason or "budget_too_small"
+        if prepared.filtered is not None and not prepared.filtered.units:
+            nothing = "nothing_fits_filter"
         if budget == 0 and nothing == "no_match":  # no budget says nothing about the question
             nothing = "budget_too_small"
         contexts.append(
@@ -59,6 +61,7 @@ def contexts_of(
                 timings_ms={"embed": prepared.milliseconds, "search": reply.milliseconds},
                 generation=opened.generation.number,
                 warnings=warnings,
+                fitting=None if prepared.filtered is None else prepared.filtered.units,
             )
         )
     return contexts

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.backends.llms.models import Models
@@ -14,7 +17,9 @@ from ketrag_fast.config import Settings
 from ketrag_fast.declarations.reference import resolved
 from ketrag_fast.declarations.system import Inspector
 from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError
+from ketrag_fast.filters import Columns, condition_of, parsed
 from ketrag_fast.hyde import Hyde, writer_of
+from ketrag_fast.kernels.text import unpack
 from ketrag_fast.pipeline.known import reading_settings
 from ketrag_fast.querying.missing import missing_of
 from ketrag_fast.querying.places import Places
@@ -23,9 +28,24 @@ from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.registry import registry
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ketrag_fast.backends.ann.stored import StoredGraph
     from ketrag_fast.backends.embedders.questions import Questions
     from ketrag_fast.backends.reranker import CrossEncoder
+
+
+_KEPT = 32
+"""Filters whose masks are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """What a filter leaves: a byte for each unit, and how many documents and units there are."""
+
+    mask: NDArray[np.uint8]
+    documents: int
+    units: int
 
 
 @dataclass(frozen=True)
@@ -84,6 +104,36 @@ class Opened:
     def places(self) -> Places:
         """Where passages stand in their sources."""
         return Places(self.generation.stages["units"])
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The documents' metadata, read when a filter first asks for it."""
+        units = self.generation.stages["units"]
+        if "document_metadata_offsets" not in units:
+            return Columns([{}] * (len(units["document_ids_offsets"]) - 1))
+        rows = unpack(units["document_metadata_blob"], units["document_metadata_offsets"])
+        try:
+            return Columns(map(json.loads, rows))
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise IndexDamaged(f"the metadata of a document makes no sense: {error}") from error
+
+    def filtered(self, given: str | Mapping[str, Any] | None) -> Filtered | None:
+        """The units that a filter leaves; None without one. Raises InputError where it makes no sense."""
+        if given is None:
+            return None
+        condition = parsed(given) if isinstance(given, str) else condition_of(given)
+        key = repr(condition)  # as dictionaries see it, True is 1
+        if key not in self._masks:
+            fits = self.columns.fitting(condition)
+            mask = fits[self.generation.stages["units"]["unit_document"]].astype(np.uint8)
+            while len(self._masks) >= _KEPT:
+                self._masks.pop(next(iter(self._masks)), None)
+            self._masks[key] = Filtered(mask, int(fits.sum()), int(mask.sum()))
+        return self._masks[key]
+
+    @cached_property
+    def _masks(self) -> dict[str, Filtered]:
+        return {}
 
     @cached_property
     def cautions(self) -> dict[str, str]:

@@ -19,7 +19,7 @@ from ketrag_fast.errors import (
     KetragError,
     NetworkForbidden,
 )
-from ketrag_fast.querying.opened import Opened
+from ketrag_fast.querying.opened import Filtered, Opened
 from ketrag_fast.systems.registry import registry
 
 if TYPE_CHECKING:
@@ -55,6 +55,13 @@ class Prepared:
     """By channel, for each text, what a Python function ranked."""
     milliseconds: float = 0.0
     warnings: tuple[str, ...] = ()
+    filtered: Filtered | None = None
+    """What a filter leaves, where there is one."""
+
+    @property
+    def mask(self) -> NDArray[np.uint8] | None:
+        """Its byte for each unit."""
+        return None if self.filtered is None else self.filtered.mask
 
 
 class Clock:

@@ -42,7 +42,8 @@ def replies_of(
     list of passages, what loading the model raises, and DeadlineExceeded.
     """
     settings = opened.settings
-    plain = request_of(settings, mode, budgets, top=top, deadline=clock.each())
+    mask = prepared.mask
+    plain = request_of(settings, mode, budgets, top=top, deadline=clock.each(), mask=mask)
     model = opened.reranker
     if model is None or not questions:
         return _answered(opened, plain, prepared, threads)
@@ -53,7 +54,7 @@ def replies_of(
             hint="name a mode of passages (bm25, text, fused, walk, ...) or leave rerank out",
         )
     wide = max(budgets, default=0) + DEPTH * _LONG
-    first = request_of(settings, mode, [wide], deadline=clock.each())
+    first = request_of(settings, mode, [wide], deadline=clock.each(), mask=mask)
     rankings: list[Ranking] = []
     found = _answered(opened, first, prepared, threads)
     for question, reply in zip(questions, found, strict=True):

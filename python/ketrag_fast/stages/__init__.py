@@ -45,6 +45,8 @@ UNITS = Stage(
         "location_span": array("u32", "locations", 2, optional=True),
         "location_label": array("u32", "locations", below="location_labels", optional=True),
         **strings("location_labels", "location_labels", optional=True),
+        # JSON; only where a document has metadata.
+        **strings("document_metadata", "documents", optional=True),
     },
     counts={"chunks": "chunks", "subchunks": "units"},
     seconds=lambda size: 2e-5 * size.get("units", 0),

@@ -53,7 +53,16 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         "sent_bytes": cut["sent_span"],
         "sent_title": cut["sent_title"].astype(np.uint8),
         **located(documents.located(), len(documents)),
+        **described(documents.packed("metadata")),
     }
+
+
+def described(metadata: tuple[NDArray[np.uint8], NDArray[np.uint64]]) -> dict[str, NDArray[Any]]:
+    """The metadata of all documents as JSON, for filters. None where no document has any."""
+    empty = len("{}")
+    if len(metadata[0]) == empty * (len(metadata[1]) - 1):
+        return {}
+    return strings_out("document_metadata", metadata)
 
 
 def located(rows: Iterable[tuple[int, Sequence[Locator]]], documents: int) -> dict[str, NDArray[Any]]:

@@ -24,7 +24,7 @@ use crate::rank::walk_pairs::Pairs;
 use crate::rank::walk_partners::{asked_keywords, saturation, PairScratch};
 use crate::rank::walk_pool::{reach, step_from, stepped, PoolScratch, Sums, TINY};
 use crate::rank::walk_trace::Trace;
-use crate::sparse::{rank_order, Leaders, Scored};
+use crate::sparse::{leaves, rank_order, Leaders, Mask, Scored};
 use chains::Chains;
 pub use plan::Plan;
 use subjects::Subjects;
@@ -61,7 +61,8 @@ struct Row {
 /// number of keywords. The first two places go by a sum in which the direct match counts more; they carry
 /// the score of the other, or the least that is above those that follow. What finds nothing, and what comes
 /// after the candidates, is as in the first form. With vectors, a question with no known keyword is ranked by them
-/// alone.
+/// alone. Of the units only those that `mask` leaves are returned; the others serve as partners and bridges, and
+/// as many candidates as ever are taken from those that it leaves.
 #[allow(clippy::too_many_arguments)] // those of the first form, and the lengths
 pub fn rank(
     links: &LinksView<'_>,
@@ -69,6 +70,7 @@ pub fn rank(
     dense: Option<Dense<'_>>,
     question: &str,
     top: usize,
+    mask: Option<&Mask>,
     plan: &Plan,
     scratch: &mut Scratch,
     progress: &Progress,
@@ -86,7 +88,7 @@ pub fn rank(
         return Ok(Vec::new());
     }
     if let (Some(dense), true) = (dense, known.keywords.is_empty()) {
-        return by_vectors(links, dense, top, progress);
+        return by_vectors(links, dense, top, mask, progress);
     }
     subjects.read(links, known);
     let length = |unit: u32| match lengths {
@@ -102,7 +104,12 @@ pub fn rank(
     let most = plan.pool + plan.rest_pool + plan.step_pool;
     let stage1 = reach(links, dense, known, None, Sums::InLanes, plan.options(plan.steps), first, progress)?;
     let order = stage1.best(top.max(most));
-    let pool = &order[..order.len().min(plan.pool)];
+    let filtered = mask.map(|mask| stage1.best_of(top.max(plan.pool), Some(mask)));
+    let mut pool = order[..order.len().min(plan.pool)].to_vec();
+    if let Some(filtered) = &filtered {
+        let own = filtered.iter().take(plan.pool).filter(|one| !pool.iter().any(|other| other.id == one.id));
+        pool.extend(own.copied().collect::<Vec<_>>());
+    }
     let early: Vec<u32> = pool.iter().take(plan.partners).map(|p| p.id).collect();
     let mut rows: Vec<Row> = Vec::with_capacity(most);
     rows.extend(pool.iter().map(|p| row_of(subjects, p.id, p.score)));
@@ -112,7 +119,7 @@ pub fn rank(
         .take(early.len())
         .for_each(|(row, bonus)| *bonus = 2.0 * plan.named_partner * row.subject);
     for (at, row) in rows.iter_mut().enumerate() {
-        ask_ahead(links, pool, at);
+        ask_ahead(links, &pool, at);
         row.pair = pairs.best(row.unit, 0.0, 0..early.len(), progress)?;
     }
     let shown = |row: &Row| {
@@ -174,7 +181,7 @@ pub fn rank(
     }
     trace.keep(&columns, &pairs.bonus, plan.worth(), || chains.kept());
     trace.chain_cover = plan.chain_cover;
-    Ok(finish(links, dense, plan, &rows, &order, top))
+    Ok(finish(links, dense, plan, &rows, filtered.as_ref().unwrap_or(&order), (top, mask)))
 }
 
 /// The weighted sum, what stage 3 adds where there are vectors, and the order of places.
@@ -184,7 +191,7 @@ fn finish(
     plan: &Plan,
     rows: &[Row],
     order: &[Scored],
-    top: usize,
+    (top, mask): (usize, Option<&Mask>),
 ) -> Vec<Scored> {
     let (length, chain) =
         if dense.is_some() { (plan.length_dense, plan.chain_dense) } else { (plan.length, plan.chain) };
@@ -204,8 +211,9 @@ fn finish(
     }
     let direct =
         rows.iter().zip(&scores).map(|(r, score)| score + (plan.first_stage1 - plan.stage1) * r.stage1);
-    let first: Vec<usize> = ordered(direct).into_iter().take(plan.first).collect();
-    let others = ordered(scores.iter().copied()).into_iter().filter(|at| !first.contains(at));
+    let stays = |at: &usize| leaves(mask, rows[*at].unit);
+    let first: Vec<usize> = ordered(direct).into_iter().filter(stays).take(plan.first).collect();
+    let others = ordered(scores.iter().copied()).into_iter().filter(stays).filter(|at| !first.contains(at));
     let places = first.iter().copied().chain(others);
     let mut found: Vec<Scored> = places.map(|at| Scored { id: rows[at].unit, score: scores[at] }).collect();
     lift(&mut found, plan.first);
@@ -256,6 +264,7 @@ fn by_vectors(
     links: &LinksView<'_>,
     dense: &Dense<'_>,
     top: usize,
+    mask: Option<&Mask>,
     progress: &Progress,
 ) -> Result<Vec<Scored>> {
     let mut best = Leaders::new(top);
@@ -267,7 +276,9 @@ fn by_vectors(
         if !score.is_finite() {
             return Err(Error::input(format!("the vector of unit {unit} is not finite")));
         }
-        best.push(Scored { id: unit, score });
+        if leaves(mask, unit) {
+            best.push(Scored { id: unit, score });
+        }
     }
     Ok(best.finish())
 }

@@ -1,0 +1,68 @@
+//! Some of the units: those that a filter leaves.
+
+use crate::error::{Error, Result};
+
+/// A bit for each unit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Mask {
+    bits: Vec<u64>,
+    units: usize,
+    count: usize,
+}
+
+impl Mask {
+    /// From a byte for each unit: 0 where it is left out.
+    pub fn of(bytes: &[u8]) -> Self {
+        let mut bits = vec![0u64; bytes.len().div_ceil(64)];
+        for (unit, _) in bytes.iter().enumerate().filter(|(_, &byte)| byte != 0) {
+            bits[unit / 64] |= 1 << (unit % 64);
+        }
+        let count = bits.iter().map(|word| word.count_ones() as usize).sum();
+        Self { bits, units: bytes.len(), count }
+    }
+
+    /// Refuses one that is of another number of units.
+    pub fn check(&self, units: usize) -> Result<()> {
+        match self.units == units {
+            true => Ok(()),
+            false => {
+                Err(Error::input(format!("a filter over {} units, where there are {units}", self.units)))
+            }
+        }
+    }
+
+    #[inline]
+    pub fn has(&self, unit: u32) -> bool {
+        self.bits[unit as usize / 64] >> (unit % 64) & 1 == 1
+    }
+
+    /// How many units it leaves.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    pub fn bits(&self) -> &[u64] {
+        &self.bits
+    }
+}
+
+/// Whether a unit is left, where there is a filter.
+#[inline]
+pub fn leaves(mask: Option<&Mask>, unit: u32) -> bool {
+    mask.is_none_or(|mask| mask.has(unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_are_those_of_the_bytes() {
+        let bytes: Vec<u8> = (0..130).map(|i| u8::from(i % 3 == 0)).collect();
+        let mask = Mask::of(&bytes);
+        assert_eq!((0..130).filter(|&u| mask.has(u)).count(), mask.count());
+        assert!(mask.has(129) && !mask.has(128));
+        assert!(mask.check(130).is_ok() && mask.check(129).is_err());
+        assert!(leaves(None, 7) && !leaves(Some(&mask), 7));
+    }
+}

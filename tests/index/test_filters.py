@@ -1,0 +1,182 @@
+"""Filters at a question: the ranking without them, without what they leave out."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from ketrag_fast import Document, Index, Settings
+from ketrag_fast.cli.main import main
+from ketrag_fast.errors import InputError
+
+PLACES = ("Oslo", "Bergen", "Narvik", "Larvik", "Sandefjord", "Tromso", "Hobart", "Dundee", "Buenos Aires")
+THINGS = (
+    "ship",
+    "winter",
+    "harbour",
+    "captain",
+    "sledge",
+    "map",
+    "library",
+    "museum",
+    "engine",
+    "crew",
+    "ice",
+)
+
+
+def documents() -> list[Document]:
+    """Two hundred, in years and languages, some of them drafts."""
+    dice = random.Random(3)
+    made = []
+    for number in range(200):
+        words = " ".join(dice.choices(THINGS, k=12))
+        place, other = dice.choice(PLACES), dice.choice(PLACES)
+        about = {
+            "year": 1880 + number % 60,
+            "lang": ("en", "de", "no")[number % 3],
+            "tags": dice.sample(("polar", "sea", "town"), k=2),
+            "author": {"name": f"a{number % 7}"},
+        }
+        if number % 10 == 0:
+            about["draft"] = True
+        text = f"The {place} {words}. In {other} the {words} of {place}."
+        made.append(Document(f"d{number}", text, f"{place} {number}", about))
+    return made
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
+    return Index.build(documents(), tmp_path_factory.mktemp("filters") / "ix")
+
+
+QUESTION = "Which captain of the ship from Oslo saw the winter harbour of Bergen?"
+
+
+def fits(document: Document, year: int, lang: str) -> bool:
+    return int(document.metadata["year"]) >= year and document.metadata["lang"] == lang
+
+
+@pytest.mark.parametrize("mode", ["bm25", "text", "walk"])
+@pytest.mark.parametrize(("year", "lang"), [(1880, "en"), (1925, "de"), (1939, "no"), (1939, "en")])
+def test_what_is_left_is_ranked_as_ever(index: Index, mode: str, year: int, lang: str) -> None:
+    wanted = {d.id for d in documents() if fits(d, year, lang)}
+    found = index.retrieve(QUESTION, mode=mode, budget=100_000, filter=f"year>={year} and lang={lang}")
+    again = index.retrieve(QUESTION, mode=mode, budget=100_000, filter={"year": {"$gte": year}, "lang": lang})
+    assert [p.document for p in found.passages] == [p.document for p in again.passages]
+    assert found.fitting == len(wanted)
+    assert {p.document for p in found.passages} <= wanted
+    whole = index.retrieve(QUESTION, mode=mode, budget=100_000)
+    if mode != "walk":  # there what is left out still makes pairs, and candidates are more
+        kept = [(p.document, p.score) for p in whole.passages if p.document in wanted]
+        assert [(p.document, p.score) for p in found.passages] == kept
+    matched = {p.document for p in whole.passages} & wanted
+    assert {p.document for p in found.passages} >= matched
+
+
+def test_all_that_is_left_is_found_within_a_small_budget(index: Index) -> None:
+    """A filter that leaves a few far down the ranking finds them without the rest being printed."""
+    for mode in ("bm25", "text", "walk", "fused"):
+        found = index.retrieve(QUESTION, mode=mode, budget=400, filter="year=1939")
+        assert {p.document for p in found.passages} == {"d59", "d119", "d179"}, mode
+
+
+def test_a_filter_that_leaves_everything_changes_nothing(index: Index) -> None:
+    for mode in ("bm25", "text", "fused", "walk"):
+        plain = index.retrieve(QUESTION, mode=mode, budget=900)
+        all_of_them = index.retrieve(QUESTION, mode=mode, budget=900, filter="year exists")
+        assert (all_of_them.text, all_of_them.fitting) == (plain.text, 200)
+        assert [p.score for p in all_of_them.passages] == [p.score for p in plain.passages]
+
+
+@pytest.mark.parametrize(
+    ("given", "count"),
+    [
+        ("draft=true", 20),
+        ("draft!=true", 180),
+        ("not draft exists", 180),
+        ("lang in (en, de)", 134),
+        ({"lang": ["en", "de"]}, 134),
+        ({"lang": {"$nin": ["en", "de"]}}, 66),
+        ("tags=polar or tags=sea", 200),
+        ("author.name=a3 and not lang='en'", 19),
+        ('lang="en" or (year<1890 and lang=de)', 79),
+        ({"$or": [{"lang": "en"}, {"$and": [{"year": {"$lt": 1890}}, {"lang": "de"}]}]}, 79),
+        ("year=1900.5", 0),
+        ("year=nineteen", 0),
+        ({}, 200),
+    ],
+)
+def test_conditions(index: Index, given: object, count: int) -> None:
+    found = index.retrieve(QUESTION, mode="bm25", budget=500, filter=given)  # type: ignore[arg-type]
+    assert found.fitting == count
+    assert (found.reason == "nothing_fits_filter") == (count == 0)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        "year",
+        "year>",
+        "year>=1990 and",
+        "(year=1",
+        "year=1)",
+        "yaer=1",
+        "year in ()",
+        "and",
+        "'open",
+        "not " * 10_000 + "year=1",
+        "(" * 10_000 + "year=1",
+        "x" * 2_000_000,
+        {"year": {"$near": 3}},
+        {"$where": "1"},
+        {"year": {}},
+        {"year": None},
+        {"year": {"$in": 3}},
+        {"$and": []},
+        {"year": {"$gt": float("nan")}},
+        {3: 4},
+        {"year": list(range(20_000))},
+    ],
+)
+def test_nonsense_is_refused(index: Index, given: object) -> None:
+    with pytest.raises(InputError, match="filter"):
+        index.retrieve(QUESTION, filter=given)  # type: ignore[arg-type]
+
+
+def test_nested_without_end(index: Index) -> None:
+    deep: dict[str, object] = {"year": 1}
+    for _ in range(10_000):
+        deep = {"$not": deep}
+    with pytest.raises(InputError, match="nested"):
+        index.retrieve(QUESTION, filter=deep)
+
+
+def test_modes_that_cannot_be_filtered_say_so(tmp_path: Path) -> None:
+    settings = Settings(llm="heuristic", modes="all")
+    with Index.build(documents()[:40], tmp_path / "ix", settings=settings) as built:
+        for mode in ("keyword", "ket"):
+            with pytest.raises(InputError, match="cannot be filtered"):
+                built.retrieve(QUESTION, mode=mode, filter="lang=en")
+
+
+def test_many_questions_and_the_command(
+    index: Index, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    one = index.retrieve(QUESTION, mode="walk", budget=300, filter="lang=en")
+    many = index.retrieve_many([QUESTION, QUESTION], mode="walk", budget=300, filter="lang=en")
+    assert [context.text for context in many] == [one.text, one.text]
+    why = index.retrieve(QUESTION, mode="walk", budget=300, filter="lang=en", explain=True)
+    assert why.text == one.text
+    place = str(index.path)
+    assert (
+        main(["retrieve", "-i", place, "--filter", "lang=en and year>1930", "--budget", "300", QUESTION]) == 0
+    )
+    assert "Sources" in capsys.readouterr().out
+    assert main(["retrieve", "-i", place, "--filter", "lang=xx", QUESTION]) == 0
+    assert "nothing_fits_filter" in capsys.readouterr().err
+    assert main(["retrieve", "-i", place, "--filter", "language=en", QUESTION]) in (1, 2)
+    assert "there are: author.name, draft, lang, tags, year" in capsys.readouterr().err
