@@ -75,6 +75,8 @@ PARTS: dict[str, set[str]] = {
         "comparison",
         "systems.registry",
         "pipeline.known",
+        # `ketrag read` shows what a build would read.
+        "pipeline.ingest",
         "_core.__version__",
         "backends.embedders",
         "extraction.graphrag",

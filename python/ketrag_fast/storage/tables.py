@@ -261,6 +261,16 @@ class Tables(Database):
         """Code points of all documents' texts."""
         return int(self._db.execute("SELECT coalesce(sum(chars), 0) FROM documents").fetchone()[0])
 
+    def origins(self, names: Iterable[str]) -> dict[str, str]:
+        """Of documents, the path or glob of the source that each is from; those of a program have none."""
+        query = "SELECT spec FROM documents JOIN sources ON number = source WHERE id = ? AND kind = 'path'"
+        found = {}
+        for name in names:
+            row = self._db.execute(query, (name,)).fetchone()
+            if row is not None:
+                found[name] = str(row[0])
+        return found
+
     def column(self, name: str) -> Iterator[bytes]:
         """One text column (`id`, `title`, `text` or `metadata`) as UTF-8, in document order."""
         if name not in ("id", "title", "text", "metadata"):
