@@ -62,6 +62,13 @@ def test_forms_and_tables_are_read_by_row() -> None:
     assert "\n".join(f"{name}\t{value}" for name, value in rows) in text
 
 
+def test_dots_of_a_table_of_contents_are_tabs() -> None:
+    page = Page()
+    for n in range(6):
+        page.text(60, 80 + 14 * n, f"{n}.1 Chapter {'. ' * 30} {n + 7}")
+    assert read_one("a.pdf", pdf([page])).text == "\n".join(f"{n}.1 Chapter\t{n + 7}" for n in range(6))
+
+
 def test_hyphens_at_line_ends() -> None:
     lines = [
         "The expe-",
