@@ -22,6 +22,7 @@ RUNS = (
     ("opening.py",),
     ("hardening.py",),
     ("startup.py",),
+    ("documents.py",),
     ("size.py",),
     ("growth.py",),
     ("walk_growth.py",),

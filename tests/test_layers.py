@@ -78,6 +78,8 @@ PARTS: dict[str, set[str]] = {
         "server",
         "systems.registry",
         "pipeline.known",
+        # `ketrag read` shows what a build would read.
+        "pipeline.ingest",
         "_core.__version__",
         "backends.embedders",
         "extraction.graphrag",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -235,6 +235,20 @@ class Index:
         from ketrag_fast.statistics import statistics
 
         return statistics(self._opened.generation, self.path, self.modes)
+
+    @enough_memory()
+    def files(self, documents: Iterable[str]) -> dict[str, Path]:
+        """The files that documents are from, as far as they are still there."""
+        from ketrag_fast.backends.readers.files import place_of
+        from ketrag_fast.storage.tables import Tables
+
+        tables = Layout(self.path).tables
+        if not tables.is_file():
+            return {}
+        with Tables(tables, read_only=True) as opened:
+            specs = opened.origins(dict.fromkeys(documents))
+        found = {name: place_of(spec, name) for name, spec in specs.items()}
+        return {name: path for name, path in found.items() if path is not None}
 
     @property
     def kinds(self) -> tuple[str, ...]:

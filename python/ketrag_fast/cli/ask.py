@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.cli import options, output
@@ -29,6 +30,11 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("question", metavar="QUESTION")
     parser.add_argument("--explain", action="store_true", help="say for each source why it was found")
+    parser.add_argument(
+        "--html",
+        metavar="FILE",
+        help="write answer and passages as one page with links that open the sources",
+    )
     options.topic(parser, "how passages are found", "query")
     answering = parser.add_argument_group("the language model")
     options.writer(answering)
@@ -57,6 +63,9 @@ def run(args: argparse.Namespace) -> int:
             f"--answer-tokens and --answer-seconds must be above 0, at most {_MOST_TOKENS:,} and "
             f"{LONGEST_SECONDS:g}"
         )
+    html = None if args.html is None else Path(args.html)
+    if html is not None:
+        output.has_place(html)
     path, _ = options.index_path(args)
     settings = options.query_settings_of(args)
     from ketrag_fast.index import Index
@@ -68,8 +77,13 @@ def run(args: argparse.Namespace) -> int:
             tokens=args.answer_tokens,
             seconds=args.answer_seconds,
             on_text=shown,
-            explain=args.explain,
+            explain=args.explain or html is not None,
         )
+        if html is not None:
+            from ketrag_fast.cli.context_page import page
+
+            files = index.files([passage.document for passage in answer.context.passages])
+            output.write_page(html, page(answer.context, files, answer))
     if shown is None:
         output.write_json(answer.to_json())
     else:

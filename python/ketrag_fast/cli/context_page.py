@@ -1,15 +1,22 @@
-"""`ketrag retrieve --html FILE`: a context as one page, with its chains drawn. No script, no address."""
+"""`ketrag retrieve --html FILE` and `ketrag ask --html FILE`: an answer and its context as one page, with the
+walk's chains drawn and links that open the sources where the passages stand. No script, nothing is loaded.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from ketrag_fast.comparison.style import STYLE
+from ketrag_fast.locations import described
 
 if TYPE_CHECKING:
-    from ketrag_fast.types import Context, Passage
+    from pathlib import Path
+
+    from ketrag_fast.types import Answer, Context, Passage
 
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 _BOX: Final = 180
@@ -17,7 +24,11 @@ _GAP: Final = 150
 _HEIGHT: Final = 64
 _LETTERS: Final = 24
 _LABEL: Final = 22
+_SEARCHED: Final = (".html", ".htm", ".xhtml", ".txt")
+"""What a browser shows itself, and searches for the words behind `#:~:text=`."""
+_WORDS: Final = 6
 _OWN: Final = """
+.answer{font-size:1.15em}
 .box{fill:var(--paper);stroke:var(--line);stroke-width:1.5}
 .box.this{stroke:var(--c0);stroke-width:2.5}
 .box.q{fill:none;stroke-dasharray:4 3}
@@ -31,9 +42,11 @@ figure svg{max-width:100%}
 """
 
 
-def page(context: Context) -> str:
-    """The whole page. Everything that comes from documents or the question is escaped."""
-    body = "\n".join(_body(context))
+def page(context: Context, files: Mapping[str, Path] | None = None, answer: Answer | None = None) -> str:
+    """The whole page. Everything that comes from documents, the question or a model is escaped. `files` are
+    the documents' own, which are linked.
+    """
+    body = "\n".join(_body(context, files or {}, answer))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
@@ -44,8 +57,10 @@ def page(context: Context) -> str:
     )
 
 
-def _body(context: Context) -> Iterator[str]:
+def _body(context: Context, files: Mapping[str, Path], answer: Answer | None) -> Iterator[str]:
     yield f"<h1>{escape(context.question)}</h1>"
+    if answer is not None and answer.text:
+        yield f'<p class="answer">{cited(answer)}</p>'
     about = f"mode {context.mode} · {context.tokens:,} of {context.budget:,} tokens"
     yield f'<p class="about">{escape(about)}</p>'
     for warning in context.warnings:
@@ -53,24 +68,51 @@ def _body(context: Context) -> Iterator[str]:
     if context.reason is not None:
         yield f'<p class="bad">no passages: {escape(context.reason)}</p>'
     for passage in context.passages:
-        yield from _passage(passage)
+        yield from _passage(passage, files.get(passage.document))
 
 
-def _passage(passage: Passage) -> Iterator[str]:
+def cited(answer: Answer) -> str:
+    """An answer with its numbers as links to the passages."""
+    known = {citation.number for citation in answer.citations}
+
+    def link(found: re.Match[str]) -> str:
+        number = int(found[1])
+        return f'<a href="#p{number}">[{number}]</a>' if number in known else found[0]
+
+    return re.sub(r"\[(\d{1,9})\]", link, escape(answer.text)).replace("\n", "<br>\n")
+
+
+def address(path: Path, passage: Passage) -> str:
+    """Where a passage's file opens: at the page of a PDF, at the first words of a page or a text."""
+    uri = path.absolute().as_uri()
+    suffix = path.suffix.lower()
+    if suffix == ".pdf" and passage.page is not None:
+        return f"{uri}#page={passage.page}"
+    if suffix in _SEARCHED:
+        words = passage.text.strip().split("\n")[0].split()[:_WORDS]
+        return f"{uri}#:~:text={quote(' '.join(words), safe='')}" if words else uri
+    return uri
+
+
+def _passage(passage: Passage, path: Path | None) -> Iterator[str]:
     reasons = [reason for reason in passage.why if isinstance(reason, Mapping)]
     words = [str(reason["word"]) for reason in reasons if "word" in reason]
     name = escape(passage.title or passage.document)
     yield f'<article id="p{passage.rank}"><h2>[{passage.rank}] {name}</h2>'
-    where = f"{passage.document}:{passage.start}-{passage.end} · score {passage.score:.3f}"
-    yield f'<p class="about">{escape(where)}</p>'
+    where = escape(f"{passage.document}:{passage.start}-{passage.end}")
+    if path is not None:
+        where = f'<a href="{escape(address(path, passage), quote=True)}">{where}</a>'
+    place = described(passage.location)
+    told = " · ".join([*([place] if place else []), f"score {passage.score:.3f}"])
+    yield f'<p class="about">{where} · {escape(told)}</p>'
     steps = chain_of(passage, reasons)
     if len(steps) > 1:
         yield f"<figure>{drawing(steps, words)}</figure>"
-    told = [str(reason["sentence"]) for reason in reasons if "sentence" in reason]
+    sentences = [str(reason["sentence"]) for reason in reasons if "sentence" in reason]
     if words:
-        told.insert(0, f"holds {', '.join(words)}")
-    if told:
-        yield "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in told) + "</ul>"
+        sentences.insert(0, f"holds {', '.join(words)}")
+    if sentences:
+        yield "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in sentences) + "</ul>"
     yield f"<details><summary>text</summary><pre>{escape(passage.text)}</pre></details></article>"
 
 

@@ -28,7 +28,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "index",
         parents=[shared],
-        description="Reads files, folders, globs or .jsonl files (.txt .md .rst .csv .tsv .jsonl) and builds "
+        description="Reads files, folders or globs (docs/documents.md lists the formats) and builds "
         "the index. Sources accumulate: without any, those that the index has are read again.",
     )
     parser.add_argument("sources", nargs="*", metavar="SOURCE", help="file, folder, glob or data set")

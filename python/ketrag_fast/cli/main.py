@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "eval": ("evaluate", "score retrieval on a data set"),
     "estimate": ("estimate", "tokens, calls, USD and hours of a build, before anything is spent"),
     "bench": ("bench", "compare builds, systems or settings on one data set"),
+    "read": ("read", "what a reader makes of a file: text, places in it, metadata"),
     "graph": ("graph", "an entity, its relations and the sentences they come from"),
     "stats": ("stats", "what the index holds"),
     "doctor": ("doctor", "check every byte of an index, and say what to do about damage"),

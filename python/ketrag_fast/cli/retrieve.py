@@ -38,7 +38,9 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--explain", action="store_true", help="say for each passage why it is there")
     parser.add_argument(
-        "--html", metavar="FILE", help="write context and reasons as one page, with the walk's chains drawn"
+        "--html",
+        metavar="FILE",
+        help="write context and reasons as one page: links open the sources, the walk's chains are drawn",
     )
     options.topic(parser, "how passages are found", "query")
     group = parser.add_argument_group("the models")
@@ -71,7 +73,8 @@ def run(args: argparse.Namespace) -> int:
         if html is not None:
             from ketrag_fast.cli.context_page import page
 
-            output.write_page(html, page(context))
+            files = index.files([passage.document for passage in context.passages])
+            output.write_page(html, page(context, files))
     if args.json:
         output.write_json(context.to_json())
         return 0

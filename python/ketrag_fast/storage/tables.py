@@ -280,6 +280,16 @@ class Tables(Database):
         query = "SELECT chars FROM documents WHERE key = ?"
         return sum(int(self._db.execute(query, (key,)).fetchone()[0]) for key in keys)
 
+    def origins(self, names: Iterable[str]) -> dict[str, str]:
+        """Of documents, the path or glob of the source that each is from; those of a program have none."""
+        query = "SELECT spec FROM documents JOIN sources ON number = source WHERE id = ? AND kind = 'path'"
+        found = {}
+        for name in names:
+            row = self._db.execute(query, (name,)).fetchone()
+            if row is not None:
+                found[name] = str(row[0])
+        return found
+
     def column(self, name: str) -> Iterator[bytes]:
         """One text column (`id`, `title`, `text` or `metadata`) as UTF-8, in document order."""
         if name not in ("id", "title", "text", "metadata"):

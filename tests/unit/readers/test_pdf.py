@@ -62,6 +62,13 @@ def test_forms_and_tables_are_read_by_row() -> None:
     assert "\n".join(f"{name}\t{value}" for name, value in rows) in text
 
 
+def test_dots_of_a_table_of_contents_are_tabs() -> None:
+    page = Page()
+    for n in range(6):
+        page.text(60, 80 + 14 * n, f"{n}.1 Chapter {'. ' * 30} {n + 7}")
+    assert read_one("a.pdf", pdf([page])).text == "\n".join(f"{n}.1 Chapter\t{n + 7}" for n in range(6))
+
+
 def test_hyphens_at_line_ends() -> None:
     lines = [
         "The expe-",
@@ -173,11 +180,11 @@ def test_pages_that_give_no_text_are_named() -> None:
     documents, failures = read_all("a.pdf", pdf([Page().text(60, 80, "some text"), scan, blank, scan, scan]))
     assert [document.text for document in documents] == ["some text"]
     assert len(failures) == 1
-    assert "pages 2, 4-5 hold a picture and no text" in failures[0]
+    assert "pages 2, 4-5: a picture and no text" in failures[0]
     assert "OCR" in failures[0]
     documents, failures = read_all("a.pdf", pdf([scan]))
     assert documents == []
-    assert "its page hold" in failures[0]
+    assert "its page: a picture" in failures[0]
 
 
 def test_fonts_without_a_unicode_map_are_named() -> None:

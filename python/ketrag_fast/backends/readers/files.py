@@ -140,6 +140,23 @@ def _glob(pattern: str, follow: bool) -> Found:
     return _sorted(walk)
 
 
+def place_of(spec: str, name: str) -> Path | None:
+    """The file of a source that the document of this id is from, or is a part of; None where it is gone."""
+    base = Path(spec)
+    while glob.has_magic(str(base)) and not base.exists():
+        base = base.parent
+    if base.is_file():
+        return base
+    parts = name.split("/")
+    while parts:
+        for last in dict.fromkeys((parts[-1], parts[-1].rpartition(":")[0])):
+            path = base.joinpath(*parts[:-1], last) if last else base
+            if path != base and path.is_file():
+                return path
+        parts.pop()
+    return None
+
+
 def _relative(path: Path, base: Path) -> str:
     try:
         return "/".join(map(_name, path.relative_to(base).parts))

@@ -26,6 +26,18 @@ _MOST_LINKS: Final = 1_000
 _LEAST: Final = 250
 """Characters of a main text below which the whole page is looked at too."""
 _SHARE: Final = 0.3
+_MOST_LISTS: Final = 2_000
+_MENU: Final = 0.5
+"""The share of a list's letters that are links from which it is a menu."""
+_PASSED: Final = [
+    "#toc",
+    ".toc",
+    ".widget",
+    ".breadcrumb",
+    ".breadcrumbs",
+    "[class*=cookie]",
+    "[id*=cookie]",
+]
 _DECLARED = re.compile(rb"<meta[^>]{0,300}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{2,40})", re.I)
 _XML_DECLARED = re.compile(rb"<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([A-Za-z0-9_.:-]{2,40})")
 _SEVEN_BITS: Final = ("iso-2022", "hz", "utf-7")
@@ -79,6 +91,7 @@ def page_of(data: bytes | str, fallback: str = "cp1252", *, whole: bool = False)
     except ValueError as error:
         raise DocumentError(f"not usable as HTML: {error}") from None
     metadata, title = _about(tree)
+    _keep_lists(tree)
     text, headings, links = _text(_minimal(tree, main=not whole))
     if not whole and len(text) < _LEAST:
         other = _text(_minimal(tree, main=False))
@@ -131,6 +144,22 @@ def _decoded(data: bytes, encoding: str) -> str:
         return text
 
 
+def _keep_lists(tree: Any) -> None:
+    """resiliparse takes bulleted lists for menus. Those that are not made of links become numbered ones."""
+    body = tree.body
+    lists = (body.query_selector_all("ul") if body is not None else ()) or ()
+    for found in list(lists)[:_MOST_LISTS]:
+        length = len(found.text_content)
+        linked = sum(len(link.text_content) for link in found.query_selector_all("a") or ())
+        parent = found.parent_node
+        if parent is None or not length or linked > _MENU * length:
+            continue
+        made = tree.create_element("ol")
+        for child in list(found.child_nodes):
+            made.append_child(child)
+        parent.replace_child(made, found)
+
+
 def _minimal(tree: Any, *, main: bool) -> str:
     extract = need("resiliparse.extract.html2text", "a web page").extract_plain_text
     made: str = extract(
@@ -140,6 +169,8 @@ def _minimal(tree: Any, *, main: bool) -> str:
         links=True,
         alt_texts=False,
         comments=False,
+        list_bullets=False,
+        skip_elements=_PASSED if main else [],
     )
     return made
 

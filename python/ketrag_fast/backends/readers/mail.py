@@ -60,8 +60,8 @@ def read_mbox(file: SourceFile) -> Iterator[Item]:
             blank = not line.strip()
     if lines:
         yield from _numbered(file, max(number, 1), lines, size)
-    elif number == 0:
-        yield file.failure("the file is empty")
+    else:
+        yield file.failure("its last message is empty" if number else "the file is empty")
 
 
 def _numbered(file: SourceFile, number: int, lines: list[bytes], size: int) -> Iterator[Item]:

@@ -6,6 +6,7 @@ beside each other (forms, tables) there is none, and they are read row by row.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
@@ -22,6 +23,7 @@ _WORDY: Final = 14
 """Characters of a column's line, at the median: shorter ones are cells."""
 _FILLED: Final = 0.55
 _NARROW: Final = 5.0
+_LEADERS = re.compile(r"\s*(?:\.\s?){4,}\s*")
 _CELLS: Final = 2.0
 """A gap of so many letter heights is one between cells."""
 
@@ -45,6 +47,10 @@ def rows_of(lines: list[Line]) -> list[Row]:
     """The rows of a page as they are read. What is not upright comes last."""
     found: list[Row] = []
     _read([line for line in lines if line.upright], found, _Counter(), 0)
+    for row in found:
+        if ". . . ." in row.text or "....." in row.text:  # a table of contents
+            row.text = _LEADERS.sub("\t", row.text).strip("\t")
+            row.cells = row.text.count("\t") + 1
     turned = [line for line in lines if not line.upright]
     number = found[-1].column + 1 if found else 0
     for line in turned:
@@ -148,25 +154,37 @@ def _columns(lines: list[Line], gutter: float, first: float, last: float) -> boo
     for side, start, end in ((left, first, gutter), (right, gutter, last)):
         if median(len(line.text) for line in side) < _WORDY:
             return False
-        if median(line.right - line.left for line in side) < _FILLED * (end - start):
+        wide = _FILLED * (end - start)
+        if median(line.right - line.left for line in side) >= wide:
+            continue
+        # A side may itself be columns: then what stands on each height fills it together.
+        heights = {int((line.top + line.bottom) / (2 * max(line.size, 4.0))) for line in side}
+        if sum(line.right - line.left for line in side) < wide * len(heights):
             return False
     return True
 
 
 def _rows(lines: list[Line], column: int) -> list[Row]:
     """From top to bottom; what stands on one height from left to right."""
-    ordered = sorted(lines, key=lambda line: (line.top + line.bottom, line.left))
+    ordered = sorted([(line.top + line.bottom, line.left, at) for at, line in enumerate(lines)])
     groups: list[list[Line]] = []
-    middle = height = 0.0
-    for line in ordered:
-        own = (line.top + line.bottom) / 2
-        if groups and abs(own - middle) < 0.45 * min(max(height, 1.0), max(line.size, 1.0)):
+    last = 0.0  # twice the middle of a group up to which lines belong to it
+    for twice, _, at in ordered:
+        line = lines[at]
+        if groups and twice < last:
             groups[-1].append(line)
             continue
         groups.append([line])
-        middle, height = own, max(line.size, line.bottom - line.top)
+        size, height = line.size, line.bottom - line.top
+        last = twice + 0.9 * (size if 1.0 < size < height else height if height > 1.0 else 1.0)
     found = []
     for group in groups:
+        if len(group) == 1:
+            one = group[0]
+            found.append(
+                Row(one.left, one.top, one.right, one.bottom, one.size, one.text, one.soft, 1, column)
+            )
+            continue
         group.sort(key=lambda line: line.left)
         text, cells = group[0].text, 1
         for before, line in pairwise(group):

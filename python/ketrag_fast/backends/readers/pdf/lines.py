@@ -27,6 +27,8 @@ _LIGATURES: Final = {
 _BREAK = re.compile("\r\n|[\r\n\ufffe\x02]")
 _SOFT: Final = "\ufffe\x02"
 _BAD = re.compile("[\x00-\x08\x0e-\x1f\ufffd\ue000-\uf8ff]")
+_HALVES = re.compile("[\ud800-\udfff]")
+_SPECIAL = re.compile("[\ufb00-\ufb06\xa0\x00\ufeff]")
 _GAP: Final = 0.9
 """A gap of so many letter heights may be one between columns or cells."""
 _SAMPLED: Final = 40
@@ -94,34 +96,25 @@ def _text(raw: Any, text_page: Any, count: int) -> str:
     got = raw.FPDFText_GetText(text_page, 0, count, buffer)
     if got - 1 != count:  # it leaves out what has no meaning
         return "".join(chr(min(raw.FPDFText_GetUnicode(text_page, at), 0x10FFFF)) for at in range(count))
-    return (
-        bytes(buffer)[: 2 * count].decode("utf-16-le", "surrogatepass")
-        if _plain(buffer)
-        else "".join(map(chr, buffer[:count]))
-    )
-
-
-def _plain(buffer: Any) -> bool:
-    """Whether every unit is a character of its own."""
-    data = bytes(buffer)[1::2]
-    return not any(0xD8 <= byte <= 0xDF for byte in set(data))
+    text = memoryview(buffer).cast("B")[: 2 * count].tobytes().decode("utf-16-le", "surrogatepass")
+    return text if len(text) == count else "".join(map(chr, buffer[:count]))
 
 
 def _joined(units: str) -> str:
     """Halves of characters put together; single halves are dropped."""
-    if not any("\ud800" <= unit <= "\udfff" for unit in units):
-        return units
     return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
 
 
 def _unmapped(raw: Any, text_page: Any, units: str) -> bool:
-    seen = [at for at, unit in enumerate(units[:20_000]) if not unit.isspace()]
-    if len(seen) < 20:
+    """By the letters themselves, and by what PDFium says of some of them."""
+    if _BAD.search(units) is not None:
+        seen = sum(map(len, units.split()))
+        if seen >= 20 and len(_BAD.findall(units)) > 0.2 * seen:
+            return True
+    step = max(len(units) // _SAMPLED, 1)
+    sample = [at for at in range(0, len(units), step) if not units[at].isspace()]
+    if len(sample) < _SAMPLED // 3:
         return False
-    if len(_BAD.findall(units)) > 0.2 * len(seen):
-        return True
-    step = max(len(seen) // _SAMPLED, 1)
-    sample = seen[::step]
     wrong = sum(1 for at in sample if raw.FPDFText_HasUnicodeMapError(text_page, at) == 1)
     return wrong > 0.4 * len(sample)
 
@@ -153,14 +146,17 @@ class _Reader:
     def __init__(self, raw: Any, text_page: Any, units: str) -> None:
         self._raw, self._page, self._units = raw, text_page, units
         self._values = [ctypes.c_double() for _ in range(4)]
+        self._height, self._size = -1.0, 0.0
+        self._halves = _HALVES.search(units) is not None
+        self._special = _SPECIAL.search(units) is not None
 
     def line(self, start: int, end: int, soft: bool) -> list[Line]:
         """A line of PDFium's, cut at wide gaps."""
         boxes = self._boxes(start, end - start)
         if not boxes:
             return []
-        size = self._raw.FPDFText_GetFontSize(self._page, start)
         _, top, _, bottom = boxes[0]
+        size = self._size_of(start, round(top - bottom, 1))
         tall = boxes[0] if len(boxes) == 1 else _around(boxes)
         if tall[1] - tall[3] > 2 * (tall[2] - tall[0]) and end - start > 2:
             text = self._clean(start, end)
@@ -186,6 +182,12 @@ class _Reader:
                 found.append(Line(*_around(boxes[first:last]), size, text, soft and last == len(boxes)))
         return found
 
+    def _size_of(self, start: int, height: float) -> float:
+        """The size of a line's letters; lines of one height below each other have one size."""
+        if height != self._height:
+            self._height, self._size = height, self._raw.FPDFText_GetFontSize(self._page, start)
+        return self._size
+
     def _boxes(self, start: int, count: int) -> list[tuple[float, float, float, float]]:
         """(left, top, right, bottom), y upwards."""
         raw, page = self._raw, self._page
@@ -208,7 +210,12 @@ class _Reader:
         return low
 
     def _clean(self, start: int, end: int) -> str:
-        return " ".join(_joined(self._units[start:end]).translate(_LIGATURES).split())
+        text = self._units[start:end]
+        if self._halves:
+            text = _joined(text)
+        if self._special:
+            text = text.translate(_LIGATURES)
+        return " ".join(text.split())
 
 
 def _around(boxes: list[tuple[float, float, float, float]]) -> tuple[float, float, float, float]:

@@ -10,11 +10,12 @@ from statistics import median
 
 from ketrag_fast.backends.readers.pdf.columns import Row
 
-_HYPHEN = re.compile(r"[^\W\d_](?:-|\u2010|\u00ad)$")
+_HYPHENS = ("-", "\u2010", "\u00ad")
 _COMPOUND = re.compile(r"[^\W\d_]{2,}[-\u2010][^\W\d_]{2,}")
 _LAST = re.compile(r"[^\W\d_]+$")
 _FIRST = re.compile(r"[^\W\d_]+")
 _ITEM = re.compile(r"(?:[•‣▪●○◦–*·]|\(?(?:\d{1,3}|[a-z]|[ivx]{1,4})[.)])\s+\S")
+_LONGEST = 60
 _OPEN = re.compile(r"[\w,;\-(]$")
 
 
@@ -72,7 +73,7 @@ def paragraphs_of(rows: list[Row], known: set[str]) -> list[Paragraph]:
         before.rows += 1
         before.soft, before.last = row.soft, row
     for paragraph in found:
-        paragraph.open = bool(_OPEN.search(paragraph.text)) and "\t" not in paragraph.text
+        paragraph.open = bool(_OPEN.search(paragraph.text[-1:])) and "\t" not in paragraph.text
     return found
 
 
@@ -99,13 +100,13 @@ def joined(text: str, more: str, soft: bool, known: set[str]) -> str:
         return text
     if soft:
         return _word(text, more, known)
-    if _HYPHEN.search(text) and more[0].islower():
+    if text[-1:] in _HYPHENS and text[-2:-1].isalpha() and more[0].islower():
         return _word(text[:-1], more, known)
     return f"{text} {more}"
 
 
 def _word(text: str, more: str, known: set[str]) -> str:
-    first, second = _LAST.search(text), _FIRST.match(more)
+    first, second = _LAST.search(text[-_LONGEST:]), _FIRST.match(more)
     if first is not None and second is not None and f"{first[0]}-{second[0]}".lower() in known:
         return f"{text}-{more}"
     return text + more

@@ -53,11 +53,11 @@ def read_pdf(file: SourceFile) -> Iterator[Item]:
     scanned = [number for number, page in enumerate(pages, 1) if page.scanned and not page.lines]
     made = _document(file, pages, metadata | {"pages": count}, title, outline)
     reasons = [
-        (broken, "could not be read (damaged)"),
-        (unmapped, "hold letters without a meaning: their fonts have no Unicode map"),
-        (scanned, "hold a picture and no text: scanned pages need OCR, which is not done here"),
+        (broken, "damaged"),
+        (unmapped, "letters without a meaning, because their fonts have no Unicode map"),
+        (scanned, "a picture and no text; scanned pages need OCR, which is not done here"),
     ]
-    said = [f"{_listed(numbers, count)} {why}" for numbers, why in reasons if numbers]
+    said = [f"{_listed(numbers, count)}: {why}" for numbers, why in reasons if numbers]
     if made.text:
         yield made
         if said:
@@ -76,7 +76,7 @@ def _why(message: str, code: Any, raw: Any) -> str:
 
 def _listed(numbers: Sequence[int], count: int) -> str:
     if len(numbers) == count:
-        return "all pages" if count > 1 else "its page"
+        return f"all {count:,} pages" if count > 1 else "its page"
     parts: list[str] = []
     start = before = numbers[0]
     for number in [*numbers[1:], -1]:

@@ -59,19 +59,20 @@ def _peel(pages: list[PageLines], *, top: bool) -> bool:
 
 def _outermost(page: PageLines, top: bool) -> list[Line]:
     """The lines at the edge of a page that stand on one height with the first or the last one."""
-    upright = [line for line in page.lines if line.upright]
-    if not upright:
-        return []
     if top:
-        first = min(upright, key=lambda line: line.top)
-        if first.top > _EDGE * page.height:
+        edge = _EDGE * page.height
+        near = [line for line in page.lines if line.top <= edge and line.upright]
+        if not near:
             return []
+        first = min(near, key=lambda line: line.top)
     else:
-        first = max(upright, key=lambda line: line.bottom)
-        if first.bottom < (1 - _EDGE) * page.height:
+        edge = (1 - _EDGE) * page.height
+        near = [line for line in page.lines if line.bottom >= edge and line.upright]
+        if not near:
             return []
+        first = max(near, key=lambda line: line.bottom)
     middle = (first.top + first.bottom) / 2
-    return [line for line in upright if abs((line.top + line.bottom) / 2 - middle) < max(first.size, 4.0) / 2]
+    return [line for line in near if abs((line.top + line.bottom) / 2 - middle) < max(first.size, 4.0) / 2]
 
 
 def _key(text: str) -> str:

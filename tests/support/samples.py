@@ -1,0 +1,89 @@
+"""A small good file of each kind that is read, made by code, and mutations of it."""
+
+from __future__ import annotations
+
+import gzip
+import random
+
+from tests.support.office_files import (
+    archive,
+    docx,
+    epub,
+    mail,
+    odt,
+    paragraph,
+    pptx,
+    shape,
+    text_row,
+    word_table,
+    xlsx,
+)
+from tests.support.pdf_files import Page, pdf
+
+
+def samples() -> dict[str, bytes]:
+    """By name."""
+    page = Page().text(60, 80, "A title", 16)
+    for n in range(12):
+        page.text(60, 120 + 13 * n, f"left line {n} of text").text(
+            310, 120 + 13 * n, f"right line {n} of text"
+        )
+    html = "<h1>T</h1><p>Some <a href=x>text</a>.</p><table><tr><td>a<td>b</table><pre>x\n y</pre>"
+    body = (
+        paragraph("T", "Titel") + paragraph("H", "Ueber1") + paragraph("text") + word_table([["a", "b"]] * 3)
+    )
+    inner = {"notes.md": b"# N\n\ntext", "in.zip": archive({"a.txt": "x"})}
+    return {
+        "a.pdf": pdf(
+            [page, Page(image=True), page], outline=[(0, 0, "One"), (1, 2, "Two")], info={"Title": "T"}
+        ),
+        "a.html": f"<html><head><title>t</title><meta charset=utf-8></head><body>{html * 3}</body>".encode(),
+        "a.docx": docx(body),
+        "a.pptx": pptx([shape(["T"], "title") + shape(["a", "b"]), shape(["c"])], {1: "note"}),
+        "a.xlsx": xlsx(
+            {"S": [text_row(1, "a", "b"), '<row r="2"><c r="A2" t="s"><v>0</v></c></row>']}, ["x"]
+        ),
+        "a.odt": odt('<text:h text:outline-level="1">H</text:h><text:p>text</text:p>'),
+        "a.epub": epub([html, "<h2>U</h2><p>more</p>"]),
+        "a.eml": mail("Text.\n> old\n", html="<p>x</p>", attached=inner),
+        "a.mbox": b"From a@b Mon May  6 07:08:09 2024\n" + mail("one") + b"\nFrom c@d x\n" + mail("two"),
+        "a.json": b'{"a": [1, {"b": "c"}], "title": "t", "d": null}',
+        "a.xml": b'<?xml version="1.0" encoding="utf-8"?><a x="1"><b>text</b><c>more <d>deep</d></c></a>',
+        "a.zip": archive({"b.md": "# T\n\ntext", "c.docx": docx(body), "d.html": html}),
+        "a.txt.gz": gzip.compress(b"some packed text", mtime=0),
+        "a.py": b"class A:\n    def b(self):\n        return 1\n\ndef c(): pass\n",
+        "a.rs": b"struct S { a: u32 }\nimpl S { fn f(&self) -> u32 { 1 } }\n",
+        "a.cpp": b"namespace n { class A { int f() { return 1; } }; }\nint g(int x) { return x; }\n",
+        "a.ts": b"export class A { b(): number { return 1 } }\nexport function c() {}\n",
+        "a.md": b"---\ntitle: t\n---\n# A\n\n## B\n\n```\n# no\n```\ntext\n",
+        "a.rst": b"=\nA\n=\n\nB\n---\n\n:x: y\n",
+    }
+
+
+def mutated(data: bytes, chance: random.Random) -> bytes:
+    """A few changes: bits, bytes, cut, doubled or moved stretches, large numbers."""
+    out = bytearray(data)
+    for _ in range(chance.choice((1, 1, 2, 4, 16))):
+        if not out:
+            return b""
+        at = chance.randrange(len(out))
+        length = min(chance.choice((1, 2, 8, 64, 512)), len(out) - at)
+        match chance.randrange(7):
+            case 0:
+                out[at] ^= 1 << chance.randrange(8)
+            case 1:
+                out[at : at + length] = chance.randbytes(length)
+            case 2:
+                del out[at : at + length]
+            case 3:
+                out[at:at] = out[at : at + length] * chance.choice((1, 3, 50))
+            case 4:
+                del out[at:]
+            case 5:
+                out[at:at] = chance.choice(
+                    (b"999999999", b"-1", b"\0\0\0\0", b"\xff\xff\xff\xff", b"<", b"(", b">>")
+                )
+            case _:
+                other = chance.randrange(len(out))
+                out[at : at + length] = out[other : other + length]
+    return bytes(out)
