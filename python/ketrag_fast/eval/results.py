@@ -77,8 +77,8 @@ class Result:
             result = cls(**{**known, "found": tuple(map(str, known["found"])), "why": why})
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"not a result of an evaluation: {error}") from error
-        numbers = (result.recall, result.ms, result.em, result.f1, result.f1_plain, result.bertscore)
-        numbers += (result.ndcg, result.precision, result.average_precision)
+        scores = (result.recall, result.ndcg, result.precision, result.average_precision)
+        numbers = (*scores, result.ms, result.em, result.f1, result.f1_plain, result.bertscore)
         whole = (result.budget, result.tokens, *((result.rank,) if result.rank is not None else ()))
         if (
             not all(isinstance(x, str) for x in (result.question, result.mode, result.ran))
