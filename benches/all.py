@@ -30,6 +30,7 @@ RUNS = (
     ("walk_forms.py",),
     ("concepts.py",),
     ("noderag.py",),
+    ("cgrag.py", "--part", "graph,question"),
     ("cooccurrence.py",),
     ("pagerank.py",),
     ("graph_kernels.py",),

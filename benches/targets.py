@@ -104,6 +104,8 @@ TARGETS = (
     Target("graph_kernels.py", r"two steps.* \| ketrag_fast", "ms, median", most=5),
     Target("noderag.py", "graph and augmentation.*", "seconds", most=60),
     Target("noderag.py", "noderag", "ms, median", most=5),
+    Target("cgrag.py", "50,000", "graph, s", most=5),
+    Target("cgrag.py", "cg-rag, K = 2", "ms, median", most=3),
     Target("tokenisation.py", ".*", "ratio", least=1),
     Target("fold.py", "100000", "seconds", most=10),
     Target("local_search.py", "skeleton|ket", "median ms", most=3),

@@ -34,9 +34,9 @@ impl Cited {
             messages: Settings {
                 aggregate,
                 layers: options.count(name, "lesegr_layers")?,
-                kinds: ADJACENT | REFERENCE | between,
                 residual: options.real(name, "lesegr_residual")?,
             },
+            kinds: ADJACENT | REFERENCE | between,
         })
     }
 

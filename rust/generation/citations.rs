@@ -3,6 +3,7 @@
 use super::arrays::{damaged, Arrays};
 use crate::error::{Error, Result};
 use crate::rank::messages::Graph;
+use crate::search::cited::CitedGraph;
 use crate::sparse::CsrView;
 
 pub(super) fn in_index(arrays: &Arrays) -> bool {
@@ -10,7 +11,7 @@ pub(super) fn in_index(arrays: &Arrays) -> bool {
 }
 
 /// All of it is read for each question: it is verified whole.
-pub(super) fn graph(arrays: &Arrays, units: usize) -> Result<Graph<'_>> {
+pub(super) fn graph(arrays: &Arrays, units: usize) -> Result<CitedGraph<'_>> {
     let indptr = arrays.exactly::<u64>("citation_graph.edges_indptr", units + 1)?;
     let indices = arrays.values::<u32>("citation_graph.edges_indices")?;
     let edges = match arrays.by_blocks() {
@@ -23,5 +24,6 @@ pub(super) fn graph(arrays: &Arrays, units: usize) -> Result<Graph<'_>> {
     if !arrays.by_blocks() && alphas.iter().any(|alpha| !(0.0..=1.0).contains(alpha)) {
         return Err(Error::damaged("citation_graph.edge_alpha does not lie between 0 and 1"));
     }
-    Graph::new(edges, kinds, alphas).map_err(|e| damaged("citation_graph", e))
+    let graph = Graph::new(edges, kinds, alphas).map_err(|e| damaged("citation_graph", e))?;
+    Ok(CitedGraph::new(graph))
 }

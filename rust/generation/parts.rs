@@ -10,7 +10,7 @@ use super::space::Space;
 use super::vectors::{codes, vectors};
 use crate::error::{Error, Result};
 use crate::rank::links_view::{LinksView, Slice, Source};
-use crate::rank::messages::Graph;
+use crate::search::cited::CitedGraph;
 use crate::search::keyword::KeywordChannel;
 use crate::search::quantised::QuantisedView;
 use crate::search::render::Units;
@@ -52,7 +52,7 @@ pub struct Parts<'a> {
     skeleton: OnceLock<Skeleton<'a>>,
     concepts: OnceLock<Concepts<'a>>,
     nodes: OnceLock<Nodes<'a>>,
-    citations: OnceLock<Graph<'a>>,
+    citations: OnceLock<CitedGraph<'a>>,
 }
 
 /// The chunk, document and span of each unit.
@@ -335,9 +335,8 @@ impl<'a> Parts<'a> {
     }
 
     /// The graph of citations, references and neighbours.
-    pub fn citations(&self) -> Result<Option<Graph<'a>>> {
-        let made = part(self.has_citations(), &self.citations, || citations::graph(self.arrays, self.len));
-        made.map(Option::<&_>::copied)
+    pub fn citations(&self) -> Result<Option<&CitedGraph<'a>>> {
+        part(self.has_citations(), &self.citations, || citations::graph(self.arrays, self.len))
     }
 
     fn places(&self) -> Result<&Places<'a>> {

@@ -79,11 +79,13 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// Rows of texts that send to each text, ids ascending, with the relevance of each edge.
+/// Rows of texts that send to each text, ids ascending, with the relevance of each edge and the part of it
+/// that is by vectors.
 #[derive(Debug, Default, PartialEq)]
 pub struct Links {
     pub edges: Csr,
     pub relevance: Vec<f64>,
+    pub near: Vec<f64>,
 }
 
 /// For each text of document `d` the `most` texts of each of the documents `senders.row(d)` that are most
@@ -119,6 +121,7 @@ pub fn link(
             columns: texts.vectors.len(),
         },
         relevance: room(edges, EDGES)?,
+        near: room(edges, EDGES)?,
     };
     links.edges.indptr.push(0);
     for part in parts {
@@ -126,6 +129,7 @@ pub fn link(
         links.edges.indptr.extend(part.ends.iter().map(|end| base + end));
         links.edges.indices.extend(part.ids);
         links.relevance.extend(part.relevance);
+        links.near.extend(part.near);
     }
     Ok(links)
 }
@@ -135,6 +139,7 @@ struct Part {
     ends: Vec<u64>,
     ids: Vec<u32>,
     relevance: Vec<f64>,
+    near: Vec<f64>,
 }
 
 impl Part {
@@ -146,7 +151,7 @@ impl Part {
         most: usize,
         progress: &Progress,
     ) -> Result<()> {
-        let mut row: Vec<Scored> = Vec::new();
+        let mut row: Vec<(Scored, f64)> = Vec::new();
         for text in texts.of(document) {
             row.clear();
             let own = texts.vectors.row(text as usize);
@@ -157,14 +162,17 @@ impl Part {
                 for block in ids.chunks(BLOCK) {
                     scored.extend(texts.vectors.score_many(block, own));
                 }
+                let near: Vec<f64> = scored.iter().map(|s| s.score).collect();
                 for s in &mut scored {
                     s.score += texts.common(text as usize, s.id as usize);
                 }
-                row.extend(top_k(scored, most));
+                let first = texts.of(sender as usize).start;
+                row.extend(top_k(scored, most).into_iter().map(|s| (s, near[(s.id - first) as usize])));
             }
-            row.sort_unstable_by_key(|s| s.id);
-            self.ids.extend(row.iter().map(|s| s.id));
-            self.relevance.extend(row.iter().map(|s| s.score));
+            row.sort_unstable_by_key(|(s, _)| s.id);
+            self.ids.extend(row.iter().map(|(s, _)| s.id));
+            self.relevance.extend(row.iter().map(|(s, _)| s.score));
+            self.near.extend(row.iter().map(|(_, near)| near));
             self.ends.push(self.ids.len() as u64);
         }
         Ok(())
@@ -226,6 +234,8 @@ mod tests {
         let near = |a: f64, b: f64| (a - b).abs() < 1e-6;
         let want = [0.6 + 0.25, 1.0 + 0.5, -1.0, 0.8 + 0.25, 0.0, 0.0];
         assert!(all.relevance.iter().zip(want).all(|(&a, b)| near(a, b)), "{:?}", all.relevance);
+        let want = [0.6, 1.0, -1.0, 0.8, 0.0, 0.0];
+        assert!(all.near.iter().zip(want).all(|(&a, b)| near(a, b)), "{:?}", all.near);
         for threads in [1, 3] {
             let best = linked(1, threads);
             assert_eq!((best.edges.indptr, best.edges.indices), (vec![0, 1, 2, 2, 2, 2], vec![3, 2]));

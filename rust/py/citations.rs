@@ -3,7 +3,7 @@
 use super::arrays::{csr_out, matrix, slice, CsrArrays};
 use super::door::{long, wrong};
 use crate::graph::citations::{self as graph, Texts};
-use crate::rank::messages::{pass, Aggregate, Buffers, Graph, Settings};
+use crate::rank::messages::{pass, Aggregate, Buffers, Carried, Graph, Settings};
 use crate::search::vectors::Vectors;
 use crate::sparse::CsrView;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
@@ -15,7 +15,7 @@ type F32s<'py> = Bound<'py, PyArray1<f32>>;
 /// Rows of compressed ids as they come from Python.
 type Rows<'py> = (PyReadonlyArray1<'py, u64>, PyReadonlyArray1<'py, u32>);
 
-/// (the texts that send to each text, the relevance of each edge).
+/// (the texts that send to each text, the relevance of each edge, the product of its vectors).
 #[pyfunction]
 #[pyo3(signature = (first_text, vectors, words, word_count, word_weights, senders, most, *, threads=0, report=None))]
 #[allow(clippy::too_many_arguments)]
@@ -30,7 +30,7 @@ fn citation_links<'py>(
     most: usize,
     threads: usize,
     report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<(CsrArrays<'py>, F64s<'py>)> {
+) -> PyResult<(CsrArrays<'py>, F64s<'py>, F64s<'py>)> {
     let first_text = slice(&first_text, "first_text")?;
     let (values, _, dim) = matrix(&vectors, "vectors")?;
     let word_rows = (slice(&words.0, "words")?, slice(&words.1, "words")?);
@@ -43,7 +43,7 @@ fn citation_links<'py>(
         let senders = CsrView::new(sender_rows.0, sender_rows.1, documents)?;
         graph::link(texts, senders, most, threads, progress)
     })?;
-    Ok((csr_out(py, made.edges), made.relevance.into_pyarray(py)))
+    Ok((csr_out(py, made.edges), made.relevance.into_pyarray(py), made.near.into_pyarray(py)))
 }
 
 /// The cosine of the ends of each edge, from 0 up.
@@ -96,11 +96,11 @@ fn pass_messages<'py>(
         }
     }
     let aggregate = share.map_or(Aggregate::Mean, Aggregate::Added);
-    let settings = Settings { aggregate, layers, kinds: wanted, residual };
+    let settings = Settings { aggregate, layers, residual };
     let state = long(py, report, move |progress| {
         let edges = CsrView::new(indptr, indices, indptr.len().saturating_sub(1))?;
-        let graph = Graph::new(edges, kinds, alphas)?;
-        pass(graph, weights, &mut state, &settings, &mut Buffers::default(), progress)?;
+        let carried = Carried::new(Graph::new(edges, kinds, alphas)?, wanted)?;
+        pass(&carried, weights, &mut state, &settings, &mut Buffers::default(), progress)?;
         Ok(state)
     })?;
     Ok(state.into_pyarray(py))

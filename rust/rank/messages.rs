@@ -7,11 +7,13 @@
 //! of what each text began with, and is what x is at first. Each row is summed in the order of its edges.
 
 use crate::error::{Error, Result};
+use crate::memory::room;
 use crate::progress::Progress;
 use crate::sparse::CsrView;
 
 /// Rows between two looks at the clock.
 const ROWS: usize = 1 << 13;
+const EDGES: &str = "edges that carry messages";
 
 /// Kinds of edges, one bit each: an edge that is there for several reasons has several.
 pub const ADJACENT: u8 = 1;
@@ -79,12 +81,51 @@ pub enum Aggregate {
     Added(f64),
 }
 
+/// The edges of some kinds by themselves: what a layer reads.
+#[derive(Debug, Default, PartialEq)]
+pub struct Carried {
+    /// Where the row of each text begins, and the end of the last.
+    starts: Vec<u32>,
+    ids: Vec<u32>,
+    alphas: Vec<f32>,
+}
+
+impl Carried {
+    /// The edges that have one of these kinds.
+    pub fn new(graph: Graph<'_>, kinds: u8) -> Result<Self> {
+        if graph.kinds.len() > u32::MAX as usize {
+            return Err(Error::input("more edges than 32 bits count"));
+        }
+        let count = graph.kinds.iter().filter(|&&kind| kind & kinds != 0).count();
+        let mut carried = Self {
+            starts: room(graph.len() + 1, EDGES)?,
+            ids: room(count, EDGES)?,
+            alphas: room(count, EDGES)?,
+        };
+        for text in 0..graph.len() {
+            carried.starts.push(carried.ids.len() as u32);
+            for at in graph.edges.range(text).filter(|&at| graph.kinds[at] & kinds != 0) {
+                carried.ids.push(graph.edges.indices[at]);
+                carried.alphas.push(graph.alphas[at]);
+            }
+        }
+        carried.starts.push(carried.ids.len() as u32);
+        Ok(carried)
+    }
+
+    pub fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
     pub aggregate: Aggregate,
     pub layers: usize,
-    /// The edges that carry messages: those that have one of these kinds.
-    pub kinds: u8,
     /// The share of what each text began with in the result.
     pub residual: f64,
 }
@@ -97,17 +138,17 @@ pub struct Buffers {
     start: Vec<f64>,
 }
 
-/// Passes messages: `state` holds x of each text before, and after. `weights` are what the messages of each
+/// Passes messages along the edges that carry them: `state` holds x of each text before, and after. `weights` are what the messages of each
 /// text are multiplied by.
 pub fn pass(
-    graph: Graph<'_>,
+    carried: &Carried,
     weights: &[f64],
-    state: &mut Vec<f64>,
+    state: &mut [f64],
     settings: &Settings,
     buffers: &mut Buffers,
     progress: &Progress,
 ) -> Result<()> {
-    let n = graph.len();
+    let n = carried.len();
     if weights.len() != n || state.len() != n {
         return Err(Error::input(format!(
             "{n} texts have {} weights and {} values",
@@ -144,10 +185,10 @@ pub fn pass(
             progress.check()?;
             let rows = first..(first + ROWS).min(n);
             match settings.aggregate {
-                Aggregate::Mean => layer(graph, message, settings.kinds, rows, |row, sum, count| {
+                Aggregate::Mean => layer(carried, message, rows, |row, sum, count| {
                     state[row] = (message[row] + sum) / f64::from(count + 1);
                 }),
-                Aggregate::Added(share) => layer(graph, message, settings.kinds, rows, |row, sum, count| {
+                Aggregate::Added(share) => layer(carried, message, rows, |row, sum, count| {
                     state[row] = own[row] + share * sum / f64::from(count.max(1));
                 }),
             }
@@ -161,23 +202,19 @@ pub fn pass(
 
 /// Hands over the sum of the messages into each row, and their number.
 fn layer(
-    graph: Graph<'_>,
+    carried: &Carried,
     message: &[f64],
-    wanted: u8,
     rows: std::ops::Range<usize>,
     mut put: impl FnMut(usize, f64, u32),
 ) {
     for row in rows {
-        let range = graph.edges.range(row);
-        let ids = &graph.edges.indices[range.clone()];
-        let (kinds, alphas) = (&graph.kinds[range.clone()], &graph.alphas[range]);
-        let (mut sum, mut count) = (0.0, 0u32);
-        for ((&id, &kind), &alpha) in ids.iter().zip(kinds).zip(alphas) {
-            let carried = kind & wanted != 0;
-            count += u32::from(carried);
-            sum += if carried { f64::from(alpha) * message[id as usize] } else { 0.0 };
+        let range = carried.starts[row] as usize..carried.starts[row + 1] as usize;
+        let (ids, alphas) = (&carried.ids[range.clone()], &carried.alphas[range]);
+        let mut sum = 0.0;
+        for (&id, &alpha) in ids.iter().zip(alphas) {
+            sum += f64::from(alpha) * message[id as usize];
         }
-        put(row, sum, count);
+        put(row, sum, ids.len() as u32);
     }
 }
 
@@ -190,23 +227,30 @@ mod tests {
 
     const ALL: u8 = ADJACENT | REFERENCE | CITED | CITING;
 
-    fn run(rows: &[Vec<u32>], kinds: &[u8], alphas: &[f32], x: &[f64], w: &[f64], s: Settings) -> Vec<f64> {
+    fn run(
+        rows: &[Vec<u32>],
+        carries: (&[u8], u8),
+        alphas: &[f32],
+        x: &[f64],
+        w: &[f64],
+        s: Settings,
+    ) -> Vec<f64> {
         let csr = Csr::from_rows(rows, rows.len()).unwrap();
-        let graph = Graph::new(csr.view(), kinds, alphas).unwrap();
+        let carried = Carried::new(Graph::new(csr.view(), carries.0, alphas).unwrap(), carries.1).unwrap();
         let mut state = x.to_vec();
-        pass(graph, w, &mut state, &s, &mut Buffers::default(), &Progress::none()).unwrap();
+        pass(&carried, w, &mut state, &s, &mut Buffers::default(), &Progress::none()).unwrap();
         state
     }
 
     #[test]
     fn without_layers_nothing_moves_and_one_layer_without_edges_multiplies() {
         let rows = vec![vec![], vec![]];
-        let still = Settings { aggregate: Mean, layers: 0, kinds: ALL, residual: 0.0 };
-        assert_eq!(run(&rows, &[], &[], &[0.5, -1.0], &[0.5, 0.25], still), [0.5, -1.0]);
+        let still = Settings { aggregate: Mean, layers: 0, residual: 0.0 };
+        assert_eq!(run(&rows, (&[], ALL), &[], &[0.5, -1.0], &[0.5, 0.25], still), [0.5, -1.0]);
         let once = Settings { layers: 1, ..still };
-        assert_eq!(run(&rows, &[], &[], &[0.5, -1.0], &[0.5, 0.25], once), [0.25, -0.25]);
+        assert_eq!(run(&rows, (&[], ALL), &[], &[0.5, -1.0], &[0.5, 0.25], once), [0.25, -0.25]);
         let half = Settings { residual: 0.5, ..once };
-        assert_eq!(run(&rows, &[], &[], &[0.5, -1.0], &[0.5, 0.25], half), [0.375, -0.625]);
+        assert_eq!(run(&rows, (&[], ALL), &[], &[0.5, -1.0], &[0.5, 0.25], half), [0.375, -0.625]);
     }
 
     #[test]
@@ -216,8 +260,8 @@ mod tests {
         let (kinds, alphas) = ([CITED, ADJACENT], [0.5f32, 1.0]);
         let (x, w) = ([0.0, 1.0, 3.0], [1.0; 3]);
         let run_with = |aggregate, kinds_wanted| {
-            let settings = Settings { aggregate, layers: 1, kinds: kinds_wanted, residual: 0.0 };
-            run(&rows, &kinds, &alphas, &x, &w, settings)[0]
+            let settings = Settings { aggregate, layers: 1, residual: 0.0 };
+            run(&rows, (&kinds, kinds_wanted), &alphas, &x, &w, settings)[0]
         };
         let with = |kinds_wanted| run_with(Mean, kinds_wanted);
         assert_eq!(with(ALL), 3.5 / 3.0);
@@ -236,11 +280,11 @@ mod tests {
         assert!(Graph::new(csr.view(), &[1, 1], &[1.0]).is_err());
         let wide = Csr::from_rows(&[[1u32]], 2).unwrap();
         assert!(Graph::new(wide.view(), &[1], &[1.0]).unwrap_err().to_string().contains("square"));
-        let graph = Graph::new(csr.view(), &[1, 1], &[1.0, 1.0]).unwrap();
-        let settings = Settings { aggregate: Mean, layers: 1, kinds: ALL, residual: 0.0 };
+        let carried = Carried::new(Graph::new(csr.view(), &[1, 1], &[1.0, 1.0]).unwrap(), ALL).unwrap();
+        let settings = Settings { aggregate: Mean, layers: 1, residual: 0.0 };
         let go = |x: usize, w: usize, settings: &Settings, progress: &Progress| {
             let (mut state, weights) = (vec![1.0; x], vec![1.0; w]);
-            pass(graph, &weights, &mut state, settings, &mut Buffers::default(), progress)
+            pass(&carried, &weights, &mut state, settings, &mut Buffers::default(), progress)
         };
         assert!(go(2, 1, &settings, &Progress::none()).unwrap_err().to_string().contains("1 weights"));
         assert!(go(1, 2, &settings, &Progress::none()).is_err());
@@ -305,8 +349,8 @@ mod tests {
                 }
                 h = next;
             }
-            let settings = Settings { aggregate, layers, kinds: ALL, residual };
-            let got = run(&rows, &vec![CITED; edges], alphas, &start, &weights[..n], settings);
+            let settings = Settings { aggregate, layers, residual };
+            let got = run(&rows, (&vec![CITED; edges], ALL), alphas, &start, &weights[..n], settings);
             for ((h, x0), got) in h.iter().zip(&start).zip(got) {
                 let want = (1.0 - residual) * dot(h) + residual * x0;
                 prop_assert!((want - got).abs() < 1e-12, "{want} {got}");

@@ -9,19 +9,24 @@ use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
 use crate::rank::matches::Matches;
-use crate::rank::messages::{self, pass, Aggregate, Graph};
+use crate::rank::messages::{self, pass, Aggregate, Carried, Graph};
 use crate::sparse::{Leaders, Scored};
 use crate::text::lexical::Lexer;
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 /// Rows of vectors that are multiplied together.
 const BLOCK: usize = 256;
+/// Choices of the four kinds of edges.
+const ALL_KINDS: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
     /// The share of its message that a text sends which has none of the question's words.
     pub epsilon: f64,
     pub messages: messages::Settings,
+    /// The kinds of edges that carry messages.
+    pub kinds: u8,
 }
 
 /// What a question reads of an index.
@@ -30,7 +35,31 @@ pub struct CitedIndex<'a> {
     vectors: Vectors<'a>,
     codes: Option<&'a QuantisedView<'a>>,
     links: &'a LinksView<'a>,
+    graph: &'a CitedGraph<'a>,
+}
+
+/// The graph, and for each choice of kinds its edges by themselves, made when a question first wants them.
+pub struct CitedGraph<'a> {
     graph: Graph<'a>,
+    carried: [OnceLock<Carried>; ALL_KINDS],
+}
+
+impl<'a> CitedGraph<'a> {
+    pub fn new(graph: Graph<'a>) -> Self {
+        Self { graph, carried: Default::default() }
+    }
+
+    /// Two threads may make it at once: the first stays.
+    fn carried(&self, kinds: u8) -> Result<&Carried> {
+        let kinds = usize::from(kinds) % ALL_KINDS;
+        match self.carried[kinds].get() {
+            Some(made) => Ok(made),
+            None => {
+                let made = Carried::new(self.graph, kinds as u8)?;
+                Ok(self.carried[kinds].get_or_init(|| made))
+            }
+        }
+    }
 }
 
 /// Buffers of one thread.
@@ -52,14 +81,14 @@ impl<'a> CitedIndex<'a> {
         vectors: Vectors<'a>,
         codes: Option<&'a QuantisedView<'a>>,
         links: &'a LinksView<'a>,
-        graph: Graph<'a>,
+        graph: &'a CitedGraph<'a>,
     ) -> Result<Self> {
         let n = vectors.len();
-        if links.units() != n || graph.len() != n {
+        if links.units() != n || graph.graph.len() != n {
             return Err(Error::input(format!(
                 "{n} vectors, {} texts with words and {} in the graph",
                 links.units(),
-                graph.len()
+                graph.graph.len()
             )));
         }
         if let Some(codes) = codes {
@@ -82,7 +111,7 @@ impl<'a> CitedIndex<'a> {
         if !(0.0..=1.0).contains(&options.epsilon) {
             return Err(Error::input(format!("epsilon must lie in [0, 1], not {}", options.epsilon)));
         }
-        if options.messages.layers == 0 || !self.graph.has_edges() {
+        if options.messages.layers == 0 || !self.graph.graph.has_edges() {
             let (vectors, codes) = (&self.vectors, self.codes);
             return vectors::top_k(
                 vectors,
@@ -97,7 +126,8 @@ impl<'a> CitedIndex<'a> {
         self.near(vector, buffers)?;
         self.words(question, options.epsilon, buffers, progress)?;
         let Buffers { weights, state, messages, .. } = buffers;
-        pass(self.graph, weights, state, &options.messages, messages, progress)?;
+        let carried = self.graph.carried(options.kinds)?;
+        pass(carried, weights, state, &options.messages, messages, progress)?;
         let mut best = Leaders::new(wanted);
         for (id, &score) in (0u32..).zip(state.iter()) {
             best.push(Scored { id, score });
@@ -167,10 +197,10 @@ impl<'a> CitedIndex<'a> {
         buffers: &mut Buffers,
         progress: &Progress,
     ) -> Result<Vec<Vec<(u8, Scored)>>> {
-        if options.messages.layers == 0 || !self.graph.has_edges() {
+        if options.messages.layers == 0 || !self.graph.graph.has_edges() {
             return Ok(vec![Vec::new(); texts.len()]);
         }
-        if let Some(text) = texts.iter().find(|&&text| text as usize >= self.graph.len()) {
+        if let Some(text) = texts.iter().find(|&&text| text as usize >= self.graph.graph.len()) {
             return Err(Error::input(format!("there is no text {text}")));
         }
         self.near(vector, buffers)?;
@@ -178,8 +208,9 @@ impl<'a> CitedIndex<'a> {
         let Buffers { weights, state, messages, .. } = buffers;
         let before =
             messages::Settings { layers: options.messages.layers - 1, residual: 0.0, ..options.messages };
-        pass(self.graph, weights, state, &before, messages, progress)?;
-        let wanted = options.messages.kinds;
+        let carried = self.graph.carried(options.kinds)?;
+        pass(carried, weights, state, &before, messages, progress)?;
+        let wanted = options.kinds;
         // What is added was weighted before it was passed on, and is always passed on.
         if let (Aggregate::Added(_), 0) = (options.messages.aggregate, before.layers) {
             state.iter_mut().zip(weights.iter()).for_each(|(x, w)| *x *= w);
@@ -189,7 +220,7 @@ impl<'a> CitedIndex<'a> {
             Aggregate::Added(_) => 1.0,
         };
         let of = |&text: &u32| {
-            let edges = self.graph.into_text(text as usize).filter(|edge| edge.1 & wanted != 0);
+            let edges = self.graph.graph.into_text(text as usize).filter(|edge| edge.1 & wanted != 0);
             let mut sent: Vec<(u8, Scored)> = edges
                 .map(|(id, kind, alpha)| {
                     let score = alpha * weight(id) * state[id as usize];

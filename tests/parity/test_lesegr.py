@@ -105,6 +105,8 @@ def test_links_between_documents(seed: int, most: int, threads: int) -> None:
     assert np.array_equal(got.edges.indptr, want[0])
     assert np.array_equal(got.edges.indices, want[1])
     assert np.allclose(got.relevance, [value for row in relevance for value in row], atol=1e-9)
+    dots = [float(vectors[a].astype(float) @ vectors[b]) for a, row in enumerate(rows) for b in row]
+    assert np.allclose(got.near, dots, atol=1e-6)
 
 
 def test_bad_arrays_are_refused() -> None:

@@ -6,6 +6,8 @@ metrics that need them are then absent for it.
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from pathlib import Path
 
 from ketrag_fast.errors import DocumentError
@@ -25,22 +27,23 @@ def load_folder(folder: Path) -> DataSet:
         passages = {identity(entry, where) for entry, where in objects(corpus)}
     judgements = _judgements(folder / "qrels.tsv")
 
-    gold: dict[str, set[str]] = {question.id: set() for question in asked}
+    gold: dict[str, dict[str, float]] = {question.id: {} for question in asked}
     unknown_passages = unknown_questions = 0
-    for question_id, passage_id in judgements:
+    for question_id, passage_id, score in judgements:
         if question_id not in gold:
             unknown_questions += 1
         elif passages is not None and passage_id not in passages:
             unknown_passages += 1
         else:
-            gold[question_id].add(passage_id)
+            gold[question_id][passage_id] = max(score, gold[question_id].get(passage_id, 0.0))
     warnings = []
     if unknown_passages:
         warnings.append(f"qrels.tsv: {unknown_passages} judgements name passages that corpus.jsonl lacks")
     if unknown_questions:
         warnings.append(f"qrels.tsv: {unknown_questions} judgements name questions that queries.jsonl lacks")
+    graded = any(score != 1.0 for own in gold.values() for score in own.values())
     questions = tuple(
-        Question(q.id, q.text, q.answers, frozenset(gold[q.id]), q.metadata) if gold[q.id] else q
+        replace(q, gold=frozenset(own), grades=own if graded else {}) if (own := gold[q.id]) else q
         for q in asked
     )
     warnings += absences(questions, empty)
@@ -70,11 +73,11 @@ def _questions(path: Path) -> tuple[list[Question], int]:
     return questions, empty
 
 
-def _judgements(path: Path) -> list[tuple[str, str]]:
-    """Pairs (question, passage) judged relevant; empty where there is no file."""
+def _judgements(path: Path) -> list[tuple[str, str, float]]:
+    """(question, passage, grade) of what is judged relevant; empty where there is no file."""
     if not path.exists():
         return []
-    pairs: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str, float]] = []
     header_seen = False
     for line, where in lines(path):
         fields = tuple(field.strip() for field in line.split("\t"))
@@ -91,6 +94,8 @@ def _judgements(path: Path) -> list[tuple[str, str]]:
             score = float(fields[2])
         except ValueError as error:
             raise DocumentError(f"{where}: {fields[2]!r} is not a score") from error
+        if not math.isfinite(score):
+            raise DocumentError(f"{where}: {fields[2]!r} is not a score")
         if score > 0:
-            pairs.append((fields[0], fields[1]))
+            pairs.append((fields[0], fields[1], score))
     return pairs

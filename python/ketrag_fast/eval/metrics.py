@@ -5,11 +5,12 @@ Texts are compared after `normalise`. A metric that does not apply is absent (No
 
 from __future__ import annotations
 
+import math
 import re
 import string
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -131,6 +132,66 @@ def reciprocal_rank(ranked: Sequence[str], gold: Set[str]) -> float | None:
     if not gold:
         return None
     return next((1.0 / rank for rank, item in enumerate(ranked, 1) if item in gold), 0.0)
+
+
+def precision_at(ranked: Sequence[str], gold: Set[str], k: int) -> float | None:
+    """Share of the first `k` places that hold a gold passage; places that are empty count as missed, as
+    trec_eval has it. None without gold passages.
+    """
+    if not gold or k < 1:
+        return None
+    return sum(item in gold for item in ranked[:k]) / k
+
+
+def average_precision(ranked: Sequence[str], gold: Set[str]) -> float | None:
+    """The mean over all gold passages of the precision at their ranks, 0 for those that are not ranked."""
+    if not gold:
+        return None
+    found, total = 0, 0.0
+    for rank, item in enumerate(ranked, 1):
+        if item in gold:
+            found += 1
+            total += found / rank
+    return total / len(gold)
+
+
+def ndcg_at(ranked: Sequence[str], grades: Mapping[str, float], k: int) -> float | None:
+    """Normalised discounted cumulative gain of the first `k`, as trec_eval has it: a passage gains its grade,
+    divided by log2(rank + 1), and the sum is divided by that of the best order. None without grades above 0.
+    """
+    best = sorted((grade for grade in grades.values() if grade > 0), reverse=True)[: max(k, 0)]
+    ideal = math.fsum(grade / math.log2(rank + 1) for rank, grade in enumerate(best, 1))
+    if not ideal:
+        return None
+    gains = (max(grades.get(item, 0.0), 0.0) for item in ranked[:k])
+    return math.fsum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, 1)) / ideal
+
+
+CLASSES = ("yes", "no", "maybe")
+"""Answers of questions that are to be decided."""
+
+
+def decision(text: str) -> str | None:
+    """The first of yes, no and maybe that an answer has as a word; None where it has none."""
+    return next((word for word in normalise(text).split() if word in CLASSES), None)
+
+
+def macro_f1(pairs: Collection[tuple[str, str | None]]) -> float | None:
+    """Mean over the classes of the F1 of each, from (gold, predicted or None) pairs.
+
+    The classes are those that are gold or predicted somewhere. As scikit-learn's average "macro", but for
+    an answer that decides nothing: it is wrong, and no class of its own. None without pairs.
+    """
+    if not pairs:
+        return None
+    classes = sorted({gold for gold, _ in pairs} | {said for _, said in pairs if said is not None})
+    scores = []
+    for name in classes:
+        right = sum(gold == said == name for gold, said in pairs)
+        given = sum(gold == name for gold, _ in pairs)
+        said_so = sum(said == name for _, said in pairs)
+        scores.append(2 * right / (given + said_so))
+    return math.fsum(scores) / len(scores)
 
 
 def bootstrap_interval(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ketrag_fast.types import Document
@@ -13,13 +13,22 @@ from ketrag_fast.types import Document
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question; `answers` are its gold answer and aliases, `gold` the ids of its supporting documents."""
+    """One question; `answers` are its gold answer and aliases, `gold` the ids of its supporting documents.
+
+    `grades` are those of graded judgements, by document; empty where all that is relevant is equally so.
+    """
 
     id: str
     text: str
     answers: tuple[str, ...]
     gold: frozenset[str]
     metadata: Mapping[str, object]
+    grades: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def graded(self) -> Mapping[str, float]:
+        """The grade of each relevant document: 1 where none was given."""
+        return self.grades or dict.fromkeys(self.gold, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +59,8 @@ class DataSet:
         """SHA-256 of the questions with their answers and gold passages: equal for equal questions."""
         digest = hashlib.sha256()
         for q in self.questions:
-            entry = [q.id, q.text, list(q.answers), sorted(q.gold)]
+            entry: list[object] = [q.id, q.text, list(q.answers), sorted(q.gold)]
+            entry += [sorted(q.grades.items())] if q.grades else []
             digest.update(json.dumps(entry, ensure_ascii=True).encode("ascii") + b"\n")
         return digest.hexdigest()
 

@@ -9,6 +9,8 @@ from typing import Any
 from ketrag_fast.errors import InputError
 
 HITS = (1, 5, 10)
+CUT = 10
+"""Of nDCG and of the precision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +19,9 @@ class Result:
 
     `covered` of a question answered by yes or no says little (`yes_no`): it stays out of coverage. `found`
     holds the documents of the context by rank, each once; `rank` is that of the first gold one, 0 if none is
-    there. `em`, `f1` (KET-RAG's), `f1_plain` (HippoRAG's) and `bertscore` judge `answer`. `why` says of each
+    there. `ndcg` and `precision` are of its first ten, `average_precision` of all of it: what the budget
+    leaves out counts as not found. `decided` is (gold, said) of an answered question of yes, no or maybe.
+    `em`, `f1` (KET-RAG's), `f1_plain` (HippoRAG's) and `bertscore` judge `answer`. `why` says of each
     passage of the context where it is from and why it is there, if that was asked for.
     """
 
@@ -38,6 +42,10 @@ class Result:
     f1: float | None = None
     f1_plain: float | None = None
     bertscore: float | None = None
+    ndcg: float | None = None
+    precision: float | None = None
+    average_precision: float | None = None
+    decided: tuple[str, str | None] | None = None
     why: tuple[Mapping[str, Any], ...] = ()
 
     @property
@@ -58,12 +66,19 @@ class Result:
     def from_json(cls, data: Mapping[str, Any]) -> Result:
         """The inverse of `to_json`. Raises InputError for a line that is not one."""
         try:
-            known = {f.name: data[f.name] for f in fields(cls) if f.name != "why"}
+            # What older runs do not have stays absent.
+            newer = ("why", "ndcg", "precision", "average_precision", "decided")
+            names = (f.name for f in fields(cls) if f.name != "why")
+            known = {name: data[name] for name in names if name in data or name not in newer}
+            if known.get("decided") is not None:
+                gold, said = known["decided"]
+                known["decided"] = (str(gold), None if said is None else str(said))
             why = tuple(dict(passage) for passage in data.get("why", ()))
             result = cls(**{**known, "found": tuple(map(str, known["found"])), "why": why})
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"not a result of an evaluation: {error}") from error
-        numbers = (result.recall, result.ms, result.em, result.f1, result.f1_plain, result.bertscore)
+        scores = (result.recall, result.ndcg, result.precision, result.average_precision)
+        numbers = (*scores, result.ms, result.em, result.f1, result.f1_plain, result.bertscore)
         whole = (result.budget, result.tokens, *((result.rank,) if result.rank is not None else ()))
         if (
             not all(isinstance(x, str) for x in (result.question, result.mode, result.ran))
@@ -82,6 +97,10 @@ def _of(name: str) -> Callable[[Result], float | None]:
     return value
 
 
+def _right(result: Result) -> float | None:
+    return None if result.decided is None else float(result.decided[0] == result.decided[1])
+
+
 def _hit(k: int) -> Callable[[Result], float | None]:
     return lambda result: result.hit(k)
 
@@ -92,15 +111,19 @@ METRICS: Mapping[str, Callable[[Result], float | None]] = {
     "all_gold": _of("all_gold"),
     "mrr": _of("reciprocal_rank"),
     **{f"hit@{k}": _hit(k) for k in HITS},
+    f"ndcg@{CUT}": _of("ndcg"),
+    f"p@{CUT}": _of("precision"),
+    "map": _of("average_precision"),
     "em": _of("em"),
     "f1": _of("f1"),
     "f1_plain": _of("f1_plain"),
     "bertscore": _of("bertscore"),
+    "accuracy": _right,
     "tokens": _of("tokens"),
 }
 """Each metric as a value of one question; None where it does not apply to the question."""
 
-OF_ANSWERS = ("em", "f1", "f1_plain", "bertscore")
+OF_ANSWERS = ("em", "f1", "f1_plain", "bertscore", "accuracy", "macro_f1")
 """Metrics that need answers, which a model (or a file) has to give."""
 
 SHARES = frozenset(METRICS) - {"tokens"}

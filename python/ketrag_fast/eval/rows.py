@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ketrag_fast.eval import metrics
-from ketrag_fast.eval.results import HITS, METRICS, OF_ANSWERS, Result
+from ketrag_fast.eval.results import CUT, HITS, METRICS, OF_ANSWERS, Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,8 @@ class Row:
     `counted` holds the number of questions behind each mean: coverage leaves out questions without an answer
     and those answered by yes or no (`yes_no`, with the share of them that would count as covered). `ran`
     names what "auto" chose. A row that was not run has `n` 0 and a `reason`. `hit` is by the cut, and it,
-    `mrr` and recall are of the documents in the context. `f1` is KET-RAG's, `f1_plain` HippoRAG's.
+    `mrr`, recall, `ndcg` and `precision` (of ten), `map` are of the documents in the context. `accuracy` and
+    `macro_f1` are of answers by yes, no or maybe. `f1` is KET-RAG's, `f1_plain` HippoRAG's.
     """
 
     mode: str
@@ -42,6 +43,11 @@ class Row:
     f1: float | None = None
     f1_plain: float | None = None
     bertscore: float | None = None
+    ndcg: float | None = None
+    precision: float | None = None
+    map: float | None = None
+    accuracy: float | None = None
+    macro_f1: float | None = None
 
     @property
     def status(self) -> str:
@@ -63,6 +69,9 @@ class Row:
             "ci95": {name: list(interval) for name, interval in self.ci95.items()},
             "mrr": self.mrr,
             "hit": {str(k): share for k, share in self.hit.items()},
+            f"ndcg@{CUT}": self.ndcg,
+            f"p@{CUT}": self.precision,
+            "map": self.map,
             **{name: getattr(self, name) for name in OF_ANSWERS},
             "counted": dict(self.counted),
             "status": self.status,
@@ -111,6 +120,11 @@ def summarise(mode: str, budget: int, results: Sequence[Result]) -> Row:
         f1=means["f1"],
         f1_plain=means["f1_plain"],
         bertscore=means["bertscore"],
+        ndcg=means[f"ndcg@{CUT}"],
+        precision=means[f"p@{CUT}"],
+        map=means["map"],
+        accuracy=means["accuracy"],
+        macro_f1=metrics.macro_f1([result.decided for result in results if result.decided is not None]),
     )
 
 

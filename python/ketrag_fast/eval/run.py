@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from ketrag_fast.errors import BackendMissing, ModeUnavailable
 from ketrag_fast.eval import metrics
 from ketrag_fast.eval.question import DataSet, Question
-from ketrag_fast.eval.results import Result
+from ketrag_fast.eval.results import CUT, Result
 from ketrag_fast.eval.rows import Row, summarise
 
 _KEPT_LINES = 8192  # with lines of up to _KEPT_LENGTH characters: at most some 64 MB
@@ -174,6 +174,10 @@ def _result(
         recall=metrics.recall(found, question.gold),
         all_gold=metrics.all_gold(found, question.gold),
         rank=rank,
+        ndcg=metrics.ndcg_at(found, question.graded, CUT),
+        precision=metrics.precision_at(found, question.gold, CUT),
+        average_precision=metrics.average_precision(found, question.gold),
+        decided=_decided(question, reply),
         found=found,
         answer=reply,
         em=metrics.best_exact_match(reply, question.answers) if judged and reply is not None else None,
@@ -182,6 +186,14 @@ def _result(
         if judged and reply is not None
         else None,
     )
+
+
+def _decided(question: Question, reply: str | None) -> tuple[str, str | None] | None:
+    """(gold, said) of a question whose only answer is yes, no or maybe, where it was answered."""
+    forms = {metrics.normalise(answer) for answer in question.answers}
+    if reply is None or len(forms) != 1 or not forms <= set(metrics.CLASSES):
+        return None
+    return forms.pop(), metrics.decision(reply)
 
 
 _EXPLAINED = ("rank", "unit", "document", "start", "end", "score", "channel", "why")

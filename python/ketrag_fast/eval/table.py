@@ -7,22 +7,17 @@ from collections.abc import Mapping, Sequence
 from ketrag_fast.eval.rows import Row
 
 _ABSENT = "-"
-_HEADER = (
-    "mode",
-    "budget",
-    "n",
-    "coverage",
-    "95% interval",
-    "recall",
-    "all gold",
-    "MRR",
-    "tokens",
-    "ms p50",
-    "ms p95",
-)
-
-
-_ANSWERS = {"em": "EM", "f1": "F1", "f1_plain": "F1 plain", "bertscore": "BERTScore"}
+_COVERED = ("coverage", "95% interval")
+_RANKED = ("nDCG@10", "MAP", "P@10", "Hit@1")
+"""In the place of coverage where no question has an answer: the measures of judged documents."""
+_ANSWERS = {
+    "em": "EM",
+    "f1": "F1",
+    "f1_plain": "F1 plain",
+    "bertscore": "BERTScore",
+    "accuracy": "accuracy",
+    "macro_f1": "macro F1",
+}
 
 
 def render(rows: Sequence[Row], absent: Mapping[str, str] | None = None) -> str:
@@ -32,8 +27,11 @@ def render(rows: Sequence[Row], absent: Mapping[str, str] | None = None) -> str:
     coverage leaves out, and (`absent`) which scores need something that was not there.
     """
     judged = [name for name in _ANSWERS if any(getattr(row, name) is not None for row in rows)]
-    header = (*_HEADER, *(_ANSWERS[name] for name in judged))
-    cells = [header, *(_cells(row, judged) for row in rows)]
+    ranked = any(row.ndcg is not None for row in rows) and all(row.coverage is None for row in rows)
+    first = _RANKED if ranked else _COVERED
+    header = ("mode", "budget", "n", *first, "recall", "all gold", "MRR", "tokens", "ms p50", "ms p95")
+    header = (*header, *(_ANSWERS[name] for name in judged))
+    cells = [header, *(_cells(row, judged, len(header), ranked=ranked) for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
     lines = [_line(cells[0], widths), "  ".join("-" * width for width in widths)]
     lines.extend(_line(row, widths) for row in cells[1:])
@@ -52,16 +50,17 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join((first, *rest)).rstrip()
 
 
-def _cells(row: Row, judged: Sequence[str]) -> tuple[str, ...]:
+def _cells(row: Row, judged: Sequence[str], width: int, *, ranked: bool) -> tuple[str, ...]:
     if row.status != "ok":
-        return (row.mode, str(row.budget), row.status, *[_ABSENT] * (len(_HEADER) - 3 + len(judged)))
+        return (row.mode, str(row.budget), row.status, *[_ABSENT] * (width - 3))
     interval = row.ci95.get("coverage")
+    covered = _ABSENT if interval is None else f"{_percent(interval[0])} to {_percent(interval[1])}"
+    of_ranks = (row.ndcg, row.map, row.precision, row.hit.get(1))
     return (
         row.mode if row.ran is None else f"{row.mode} ({row.ran})",
         str(row.budget),
         str(row.n),
-        _percent(row.coverage),
-        _ABSENT if interval is None else f"{_percent(interval[0])} to {_percent(interval[1])}",
+        *(map(_percent, of_ranks) if ranked else (_percent(row.coverage), covered)),
         _percent(row.recall),
         _percent(row.all_gold),
         _percent(row.mrr),

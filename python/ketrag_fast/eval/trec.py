@@ -26,9 +26,13 @@ def write_runs(folder: Path, dataset: DataSet, found: Collected) -> None:
         for budget in found.budgets if mode not in found.skipped else ():
             lines = run_lines(found.of(mode, budget), f"ketrag-{mode}-{budget}")
             _write(folder / f"{mode}-{budget}.trec", lines)
-    judged = [(q.id, document) for q in dataset.questions for document in sorted(q.gold)]
+    judged = [
+        (q.id, document, q.grades.get(document, 1.0))
+        for q in dataset.questions
+        for document in sorted(q.gold)
+    ]
     if judged:
-        _write(folder / QRELS, (f"{_name(q)} 0 {_name(document)} 1" for q, document in judged))
+        _write(folder / QRELS, (f"{_name(q)} 0 {_name(document)} {grade:g}" for q, document, grade in judged))
 
 
 def run_lines(results: Iterable[Result], tag: str) -> Iterable[str]:

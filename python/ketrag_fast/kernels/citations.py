@@ -19,10 +19,13 @@ what cites."""
 
 
 class CitationLinks(NamedTuple):
-    """The texts that send to each text, ids ascending; `relevance` lies beside `edges.indices`."""
+    """The texts that send to each text, ids ascending; beside `edges.indices` lie `relevance` and `near`, the
+    part of it that is by vectors.
+    """
 
     edges: Rows
     relevance: F64
+    near: F64
 
 
 def citation_links(
@@ -44,7 +47,7 @@ def citation_links(
     plus product of words: `words` are ascending ids below `word_count`, `word_weights` their weights. Ties go
     by id. Source: CG-RAG, section 3 (inter-document links).
     """
-    edges, relevance = _core.citation_links(
+    edges, relevance, near = _core.citation_links(
         whole(first_text, np.uint64, "first_text"),
         arrays.vectors(vectors, "vectors"),
         arrays.rows(words, "words"),
@@ -55,7 +58,7 @@ def citation_links(
         threads=counted(threads, "threads"),
         report=callback(report),
     )
-    return CitationLinks(Rows(*edges), relevance)
+    return CitationLinks(Rows(*edges), relevance, near)
 
 
 def edge_alphas(edges: Csr, vectors: ArrayLike, *, threads: int = 0, report: Report = None) -> F32:

@@ -101,7 +101,7 @@ def test_scores_by_budget() -> None:
     assert large.tokens_mean == 20.0
     assert small.ms_p50 == 2.0  # 1 + 1: the parts added up
     assert large.counted == dict.fromkeys(
-        ("coverage", "recall", "all_gold", "mrr", "hit@1", "hit@5", "hit@10"), 2
+        ("coverage", "recall", "all_gold", "mrr", "hit@1", "hit@5", "hit@10", "ndcg@10", "p@10", "map"), 2
     )
     assert large.yes_no == {"n": 1, "coverage": 1.0}
     assert large.ci95["coverage"] == (1.0, 1.0)

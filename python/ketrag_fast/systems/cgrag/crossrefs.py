@@ -24,6 +24,11 @@ _WORDS: Final = (
     r"Sections?|Sec\.|§|Chapters?|Appendix|Figures?|Fig\.|Tables?|Tab\.|Equations?|Eq\.|Algorithms?|Theorems?"
     r"|Lemmas?|Propositions?|Corollary|Definitions?"
 )
+_STEMS: Final = (
+    *("Section", "Sec.", "§", "Chapter", "Appendix", "Fig", "Tab", "Eq", "Algorithm", "Theorem", "Lemma"),
+    *("Proposition", "Corollary", "Definition"),
+)
+_RULES: Final = tuple(mark * 3 for mark in "=-~^\"'`#*+:.")
 _NUMBER: Final = r"([A-Z]?\d+(?:\.\d+)*|[A-Z](?!\w))"
 _NUMBERED: Final = re.compile(rf"(?<!\w)({_WORDS})[ ~\u00a0]{{0,2}}\(?{_NUMBER}\)?")
 _CAPTION: Final = re.compile(
@@ -104,7 +109,7 @@ def references(text: str, starts: list[int], links: list[tuple[str, int]]) -> Re
                     found.unresolved.append(name.strip())
                 else:
                     found.pairs.add((unit(match.start()), unit(to)))
-    for match in _NUMBERED.finditer(labels.text):
+    for match in _NUMBERED.finditer(labels.text) if _has_words(labels.text) else ():
         to = labels.at.get(f"{_kind(match[1])}:{match[2]}")
         if to is not None:
             found.pairs.add((unit(match.start()), unit(to)))
@@ -122,19 +127,27 @@ def _defined(text: str) -> Iterator[tuple[str, str, int]]:
         yield from (("anchor", m[1], m.start()) for m in _ANCHOR.finditer(text))
     if ".. _" in text:
         yield from (("rst", m[1].strip("`").strip(), m.start()) for m in _RST_LABEL.finditer(text))
-    titles = [(m[1], m.start()) for m in _HEADING.finditer(text)]
-    titles += [(m[1], m.start()) for m in _UNDERLINED.finditer(text)]
+    titles = [(m[1], m.start()) for m in _HEADING.finditer(text)] if "#" in text else []
+    if any(rule in text for rule in _RULES):
+        titles += [(m[1], m.start()) for m in _UNDERLINED.finditer(text)]
     seen: dict[str, int] = {}
     for title, at in sorted(titles, key=lambda pair: pair[1]):
         name = slug(title)
         again = seen.get(name, 0)
         seen[name] = again + 1
         yield "slug", f"{name}-{again}" if again else name, at
-    yield from ((_kind(m[1]), m[2], m.start()) for m in _CAPTION.finditer(text))
+    if _has_words(text):
+        yield from ((_kind(m[1]), m[2], m.start()) for m in _CAPTION.finditer(text))
     for m in _NUMBERED_HEADING.finditer(text):
         if m[1] is not None or _stands_apart(text, m.start()):
             yield "section", m[1] or m[2], m.start()
-    yield from (("equation", m[1], m.start()) for m in _TAG.finditer(text))
+    if "\\tag" in text:
+        yield from (("equation", m[1], m.start()) for m in _TAG.finditer(text))
+
+
+def _has_words(text: str) -> bool:
+    """Whether any word of a numbered reference is there: a look that costs next to nothing."""
+    return any(word in text for word in _STEMS)
 
 
 def slug(title: str) -> str:

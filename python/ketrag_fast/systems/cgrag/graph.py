@@ -15,8 +15,9 @@ from ketrag_fast.stages.rows import U64, Arrays, csr, csr_out, lengths, offsets_
 from ketrag_fast.systems.cgrag.settings import CgRagSettings
 
 Ids = NDArray[np.int64]
-Edges = tuple[Ids, Ids, int, NDArray[np.float64]]
-"""(receiver, sender, kind, relevance)."""
+Values = NDArray[np.float64]
+Edges = tuple[Ids, Ids, int, Values, Values]
+"""(receiver, sender, kind, relevance, product of the vectors)."""
 _BOTH: Final = ((CITED, False), (CITING, True))
 
 
@@ -27,13 +28,16 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     count = len(units["unit_tokens"])
     cites = csr(inputs["citations"], "cites")
     first = offsets_of(units["unit_document"], len(cites[0]) - 1)
-    parts = [_adjacent(units), _references(inputs["citations"])]
+    parts = [
+        _near(*own_edges, vectors, context)
+        for own_edges in (_adjacent(units), _references(inputs["citations"]))
+    ]
     words, weights, vocabulary = _words(inputs["links"])
     for kind, turned in _BOTH:
         senders = cites
         if turned:
             senders = _core.transpose(*cites, len(cites[0]) - 1, threads=context.threads)
-        edges, relevance = _core.citation_links(
+        edges, relevance, near = _core.citation_links(
             first,
             vectors,
             words,
@@ -45,35 +49,41 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
             report=context.report,
         )
         receivers = np.repeat(np.arange(count), lengths(edges[0]))
-        parts.append((receivers, edges[1].astype(np.int64), kind, relevance))
-    receiver, sender, kinds, relevance = _merged(parts, count)
-    rows = offsets_of(receiver.astype(np.uint32), count)
-    alphas = _core.edge_alphas((rows, sender.astype(np.uint32)), vectors, threads=context.threads)
+        parts.append((receivers, edges[1].astype(np.int64), kind, relevance, near))
+    receiver, sender, kinds, relevance, alphas = _merged(parts, count)
     if own.max_in_degree is not None:
         kept = _strongest(receiver, sender, kinds, alphas, own.max_in_degree)
         receiver, sender, kinds = receiver[kept], sender[kept], kinds[kept]
         relevance, alphas = relevance[kept], alphas[kept]
-        # What is left of an edge are the kinds that were not too many.
-        rows = offsets_of(receiver.astype(np.uint32), count)
+    rows = offsets_of(receiver.astype(np.uint32), count)
     return {
         **csr_out("edges", (rows, sender.astype(np.uint32))),
         "edge_kind": kinds,
-        "edge_alpha": np.ascontiguousarray(alphas),
+        "edge_alpha": alphas,
         "edge_relevance": relevance,
     }
 
 
-def _adjacent(units: Arrays) -> Edges:
+def _adjacent(units: Arrays) -> tuple[Ids, Ids, int]:
     """Each text of a document hears from the one before it."""
     document = units["unit_document"]
     later = np.flatnonzero(document[1:] == document[:-1]) + 1
-    return later, later - 1, ADJACENT, np.ones(len(later))
+    return later, later - 1, ADJACENT
 
 
-def _references(citations: Arrays) -> Edges:
+def _references(citations: Arrays) -> tuple[Ids, Ids, int]:
     indptr, indices = csr(citations, "references")
     receivers = np.repeat(np.arange(len(indptr) - 1), lengths(indptr))
-    return receivers, indices.astype(np.int64), REFERENCE, np.ones(len(receivers))
+    return receivers, indices.astype(np.int64), REFERENCE
+
+
+def _near(
+    receivers: Ids, senders: Ids, kind: int, vectors: NDArray[np.float32], context: StageContext
+) -> Edges:
+    """Edges whose relevance nobody asks for: it is 1. The receivers ascend."""
+    rows = offsets_of(receivers.astype(np.uint32), len(vectors)), senders.astype(np.uint32)
+    near = _core.edge_alphas(rows, vectors, threads=context.threads)
+    return receivers, senders, kind, np.ones(len(receivers)), near.astype(np.float64)
 
 
 def _words(links: Arrays) -> tuple[tuple[U64, Any], NDArray[np.float64], int]:
@@ -87,20 +97,31 @@ def _words(links: Arrays) -> tuple[tuple[U64, Any], NDArray[np.float64], int]:
     return (indptr, indices), scaled, len(links["keyword_idf"])
 
 
-def _merged(parts: list[Edges], count: int) -> tuple[Ids, Ids, NDArray[np.uint8], NDArray[np.float64]]:
-    """By receiver, then sender; no text sends to itself."""
+def _merged(
+    parts: list[Edges], count: int
+) -> tuple[Ids, Ids, NDArray[np.uint8], Values, NDArray[np.float32]]:
+    """By receiver, then sender; no text sends to itself. Alphas are cosines from 0 to 1."""
     receiver = np.concatenate([part[0] for part in parts])
     sender = np.concatenate([part[1] for part in parts])
     kinds = np.concatenate([np.full(len(part[0]), part[2], np.uint8) for part in parts])
     relevance = np.concatenate([part[3] for part in parts])
-    apart = receiver != sender
-    keys = receiver[apart] * max(count, 1) + sender[apart]
-    unique, place = np.unique(keys, return_inverse=True)
-    merged = np.zeros(len(unique), np.uint8)
-    np.bitwise_or.at(merged, place, kinds[apart])
-    largest = np.full(len(unique), -np.inf)
-    np.maximum.at(largest, place, relevance[apart])
-    return unique // max(count, 1), unique % max(count, 1), merged, largest
+    near = np.concatenate([part[4] for part in parts])
+    apart = np.flatnonzero(receiver != sender)
+    order = apart[np.argsort(receiver[apart] * max(count, 1) + sender[apart], kind="stable")]
+    receiver, sender = receiver[order], sender[order]
+    fresh = np.ones(len(order), np.bool_)
+    fresh[1:] = (receiver[1:] != receiver[:-1]) | (sender[1:] != sender[:-1])
+    first = np.flatnonzero(fresh)
+    if not len(first):
+        nothing = np.zeros(0)
+        return receiver, sender, kinds[order], nothing, nothing.astype(np.float32)
+    return (
+        receiver[first],
+        sender[first],
+        np.bitwise_or.reduceat(kinds[order], first),
+        np.maximum.reduceat(relevance[order], first),
+        np.clip(near[order][first], 0.0, 1.0).astype(np.float32),
+    )
 
 
 def _strongest(

@@ -1,0 +1,266 @@
+"""CG-RAG: what its graph takes, one question, and how it ranks where there are citations and judgements.
+
+    python benches/cgrag.py [--part graph,question,scored] [--embedder native:FOLDER]
+
+The speed is that of a made set: 10,000 documents, each put together from five passages of musique-dev, with
+citations by chance, a tenth of them to a hundred documents. Scored is cacm: abstracts, links between them,
+and judgements; documents that have only a title have it as their text. The form of LeSeGR was chosen on the
+odd-numbered half of the questions (places 1, 3, 5, ... of the file); claims are made on the other half.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from common import header, median, require_data, table
+from ketrag_fast import Document, Index, Settings
+from ketrag_fast.eval import load_dataset
+from ketrag_fast.eval.beir import load_folder
+from ketrag_fast.eval.metrics import average_precision, ndcg_at, precision_at
+from ketrag_fast.eval.paired import holm, paired
+from ketrag_fast.eval.question import Question
+
+MODES = "bm25,text,fused,walk,cg-rag"
+DEPTH = 1000
+"""Documents of a ranking that are looked at, as in trec_eval."""
+
+
+def made(documents: int, citations: int) -> list[Document]:
+    """Documents of five passages each, about 500 words."""
+    corpus = load_dataset(require_data("musique-dev")).corpus
+    assert corpus is not None
+    passages = [json.loads(line)["text"] for line in corpus.read_text("utf-8").splitlines()]
+    rng = np.random.default_rng(42)
+    cites: list[list[str]] = [[] for _ in range(documents)]
+    known = rng.integers(0, 100, citations)
+    citing, cited = rng.integers(0, documents, (2, citations))
+    cited = np.where(rng.random(citations) < 0.1, known, cited)
+    for a, b in zip(citing.tolist(), cited.tolist(), strict=True):
+        cites[a].append(str(b))
+    picked = rng.integers(0, len(passages), (documents, 5)).tolist()
+    return [
+        Document(str(at), "\n\n".join(passages[p] for p in row), f"Paper {at}", {"cites": own})
+        for at, (row, own) in enumerate(zip(picked, cites, strict=True))
+    ]
+
+
+def speed(work: Path, parts: Sequence[str]) -> None:
+    """The graph of 50,000 citations, and questions over a graph with 500,000 edges that carry messages."""
+    rows = []
+    shared = {"system": "cg-rag", "modes": "text,cg-rag", "chunk_tokens": 125, "builtin_dim": 384}
+    for citations in (50_000, 25_000):
+        path = work / f"made-{citations}"
+        settings = Settings(**shared)
+        with Index.build(made(10_000, citations), path, settings=settings) as index:
+            assert index.report is not None
+            took = {stage.name: stage.seconds for stage in index.report.stages}
+            stats = index.stats()
+        kinds = stats["systems"]["cg-rag"]["edges_by_kind"]
+        own = took["citations"] + took["citation_graph"]
+        rows.append(
+            [
+                f"{citations:,}",
+                f"{stats['counts']['subchunks']:,}",
+                f"{stats['edges']['citation_graph']:,}",
+                round(took["citations"], 2),
+                round(took["citation_graph"], 2),
+                round(own, 2),
+                round(sum(took.values()), 1),
+            ]
+        )
+    if "graph" in parts:
+        print("## CG-RAG: the graph of 10,000 documents\n")
+        table(
+            ["citations", "units", "edges", "citations read, s", "edges made, s", "graph, s", "build, s"],
+            rows,
+        )
+    if "question" not in parts:
+        return
+    questions = [q.text for q in load_dataset(require_data("musique-dev")).questions][:200]
+    told = []
+    carried = kinds["cited_to_citing"] + kinds["adjacent"]
+    for name, given in (
+        ("text", {"mode": "text"}),
+        ("cg-rag, K = 1", {"mode": "cg-rag", "lesegr_layers": 1}),
+        ("cg-rag, K = 2", {"mode": "cg-rag"}),
+        ("cg-rag, K = 2, both", {"mode": "cg-rag", "citation_direction": "both"}),
+    ):
+        with Index.open(path, settings=Settings(**given)) as index:
+            taken = []
+            for text in questions:
+                runs = [index.retrieve(text, budget=2_000).timings_ms["search"] for _ in range(3)]
+                taken.append(min(runs))
+        told.append([name, round(median(taken), 2), round(float(np.quantile(taken, 0.95)), 2)])
+    print(
+        f"## CG-RAG: one question, {rows[-1][1]} units of 384 dimensions, {carried:,} edges that carry messages\n"
+    )
+    table(["mode", "ms, median", "ms, 95 of 100"], told)
+
+
+# ---------------------------------------------------------------- scored
+
+
+def whole_cacm() -> Iterator[Document]:
+    """With the links of its table; what has only a title has it as its text."""
+    folder = require_data("cacm")
+    cites: dict[str, list[str]] = {}
+    for line in (folder / "citations.tsv").read_text("utf-8").splitlines()[1:]:
+        a, b = line.split("\t")
+        cites.setdefault(a, []).append(b)
+    for line in (folder / "corpus.jsonl").read_text("utf-8").splitlines():
+        entry = json.loads(line)
+        own, title = entry["text"].strip(), entry["title"]
+        about = {"cites": cites.get(entry["_id"], [])}
+        yield Document(entry["_id"], own or title, title if own else "", about)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """By question: nDCG@10, MAP, P@10."""
+
+    name: str
+    values: np.ndarray
+
+
+def configurations() -> list[tuple[str, dict[str, object]]]:
+    """What is compared: the parts of it, the walk, and CG-RAG by layers, direction and form."""
+    rows: list[tuple[str, dict[str, object]]] = [
+        ("bm25", {"mode": "bm25"}),
+        ("text", {"mode": "text"}),
+        ("fused", {"mode": "fused"}),
+        ("walk", {"mode": "walk"}),
+        ("cg-rag, K = 0", {"lesegr_layers": 0}),
+        ("cg-rag without citations, K = 1", {"lesegr_layers": 1, "citation_direction": "none"}),
+    ]
+    for layers in (1, 2):
+        for direction in ("cited_to_citing", "citing_to_cited", "both"):
+            own: dict[str, object] = {"lesegr_layers": layers, "citation_direction": direction}
+            rows.append((f"cg-rag, K = {layers}, {direction}", own))
+            rows.append((f"mean, K = {layers}, {direction}", {**own, "lesegr_aggregate": "mean"}))
+    rows.append(
+        (
+            "mean, K = 2, cited_to_citing, residual .5",
+            {"lesegr_aggregate": "mean", "lesegr_residual": 0.5},
+        )
+    )
+    rows.append(("cg-rag, K = 2, cited_to_citing, epsilon .3", {"lesegr_epsilon": 0.3}))
+    return [(name, {"mode": "cg-rag", **given}) for name, given in rows]
+
+
+def score(path: Path, name: str, given: dict[str, object], questions: Sequence[Question]) -> Scores:
+    """One row."""
+    values = []
+    with Index.open(path, settings=Settings(**given)) as index:
+        for question in questions:
+            found = index.retrieve(question.text, budget=10_000_000, top=DEPTH)
+            ranked = list(dict.fromkeys(passage.document for passage in found.passages))
+            values.append(
+                (
+                    ndcg_at(ranked, question.graded, 10),
+                    average_precision(ranked, question.gold),
+                    precision_at(ranked, question.gold, 10),
+                )
+            )
+    return Scores(name, np.array(values, np.float64))
+
+
+BEST = "cg-rag, K = 2, cited_to_citing"
+
+
+def scored(work: Path, label: str, embedder: str) -> None:
+    """The table of cacm, and paired tests on the half that nothing was chosen on."""
+    questions = [q for q in load_folder(require_data("cacm")).questions if q.gold]
+    path = work / f"cacm-{label.replace(' ', '-')}"
+    with Index.build(
+        list(whole_cacm()), path, settings=Settings(system="cg-rag", modes=MODES, embedder=embedder)
+    ):
+        pass
+    rows = [score(path, name, given, questions) for name, given in configurations()]
+    held = np.arange(len(questions)) % 2 == 1
+    print(f"## CG-RAG: cacm, {label}\n")
+    print(
+        f"{len(questions)} questions; the form was chosen on {int((~held).sum())} of them, and the other "
+        f"{int(held.sum())} are in the last two columns.\n"
+    )
+    table(
+        ["ranking", "nDCG@10", "MAP", "P@10", "nDCG@10, chosen on", "nDCG@10, held out", "MAP, held out"],
+        [
+            [
+                row.name,
+                *(f"{100 * x:.1f}" for x in row.values.mean(axis=0)),
+                f"{100 * row.values[~held, 0].mean():.1f}",
+                f"{100 * row.values[held, 0].mean():.1f}",
+                f"{100 * row.values[held, 1].mean():.1f}",
+            ]
+            for row in rows
+        ],
+    )
+    by_name = {row.name: row.values for row in rows}
+    tests = []
+    for other in (
+        "bm25",
+        "text",
+        "fused",
+        "walk",
+        "cg-rag without citations, K = 1",
+        "mean, K = 2, cited_to_citing",
+    ):
+        for place, measure in enumerate(("nDCG@10", "MAP", "P@10")):
+            difference = paired(by_name[other][held, place].tolist(), by_name[BEST][held, place].tolist())
+            assert difference is not None
+            tests.append((other, measure, difference))
+    corrected = holm([test[2].p for test in tests])
+    print(f"`{BEST}` against others, on the {int(held.sum())} questions that nothing was chosen on:\n")
+    table(
+        ["against", "measure", "it", "this", "difference", "95 % interval", "better / worse", "p", "p, Holm"],
+        [
+            [
+                other,
+                measure,
+                f"{100 * d.a:.1f}",
+                f"{100 * d.b:.1f}",
+                f"{100 * d.difference:+.1f}",
+                f"{100 * d.ci95[0]:+.1f} to {100 * d.ci95[1]:+.1f}",
+                f"{d.better} / {d.worse}",
+                f"{d.p:.4f}",
+                f"{p:.4f}",
+            ]
+            for (other, measure, d), p in zip(tests, corrected, strict=True)
+        ],
+    )
+
+
+def main() -> None:
+    """Prints the sections."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--part", default="graph,question,scored")
+    parser.add_argument("--embedder", help="for scored: a model, beside the built-in vectors")
+    parser.add_argument("--work", help="folder of the indexes, kept; else a temporary one")
+    args = parser.parse_args()
+    parts = args.part.split(",")
+    header(
+        "CG-RAG",
+        ["No language model. The links of cacm have no direction: the first of a line counts as citing."],
+    )
+    with tempfile.TemporaryDirectory() as temporary:
+        work = Path(args.work or temporary)
+        if {"graph", "question"} & set(parts):
+            speed(work, parts)
+        if "scored" in parts:
+            scored(work, "no model", "builtin")
+            if args.embedder:
+                scored(work, "with a model", args.embedder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
