@@ -17,6 +17,7 @@ from ketrag_fast.server.problems import Problem
 from ketrag_fast.server.replies import dumped
 from ketrag_fast.server.served import Indexes, Served
 
+_WHOLE: Final = b'"warnings":[]'
 _EMBEDDED: Final = 32
 _PLAIN: Final = 4
 
@@ -83,7 +84,8 @@ class Service:
                     future.cancel()
             for at, reply in zip(new, replies, strict=True):
                 made[at] = reply
-                if asked.served.index.generation == generation:
+                # What had to do without something (a model, for a while) is not what is asked for later.
+                if asked.served.index.generation == generation and _WHOLE in reply:
                     self.kept.add((asked, generation, questions[at]), reply, 4 * len(questions[at]) + 200)
         return [reply for reply in made if reply is not None]
 

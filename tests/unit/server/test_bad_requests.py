@@ -278,6 +278,17 @@ def test_a_half_closed_connection_gets_its_reply(served: Any) -> None:
     assert b"fram.md" in got
 
 
+def test_requests_one_behind_the_other_are_answered_in_order(served: Any) -> None:
+    bodies = [json.dumps({"question": f"Fram {n}", "mode": "bm25"}).encode() for n in range(20)]
+    parts = [HEAD + b"Content-Length: %d\r\n\r\n%s" % (len(body), body) for body in bodies]
+    last = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    whole = b"".join(parts) + last
+    got = raw(served.port, whole[:1000], whole[1000:1100], whole[1100:], pause=0.05)
+    places = [got.index(b'"question":"Fram %d"' % n) for n in range(20)]
+    assert places == sorted(places)
+    assert got.count(b"HTTP/1.1 200") == 21
+
+
 def test_clients_that_vanish_leave_nothing(served: Any, client: Any) -> None:
     body = json.dumps({"questions": [f"Fram {n}" for n in range(200)]}).encode()
     for _ in range(20):
