@@ -306,13 +306,13 @@ def test_a_full_queue_is_refused_with_a_time(folder: Path) -> None:
     with running(folder, concurrency=1, queue=8, batch=1, cache=0) as service, service.client() as client:
         held = threading.Event()
         index = service.service.indexes.find(None).index
-        answer = index.retrieve_many
+        answer = index.retrieve
 
         def slow(*given: Any, **named: Any) -> Any:
             held.wait(30)
             return answer(*given, **named)
 
-        index.retrieve_many = slow
+        index.retrieve = slow
         replies: list[Any] = []
 
         def ask(n: int) -> None:
@@ -337,15 +337,15 @@ def test_a_full_queue_is_refused_with_a_time(folder: Path) -> None:
 
 
 def test_a_deadline(folder: Path) -> None:
-    with running(folder, deadline=0.3, cache=0) as service, service.client() as client:
+    with running(folder, deadline=0.3, cache=0, batch=1) as service, service.client() as client:
         index = service.service.indexes.find(None).index
-        answer = index.retrieve_many
+        answer = index.retrieve
 
         def slow(*given: Any, **named: Any) -> Any:
             time.sleep(1.0)
             return answer(*given, **named)
 
-        index.retrieve_many = slow
+        index.retrieve = slow
         reply = client.post("/v1/retrieve", json={"question": "Fram"})
         assert (reply.status_code, reply.json()["code"]) == (504, "deadline")
 
