@@ -40,6 +40,7 @@ RUNS = (
     ("local_search.py",),
     ("skeleton.py",),
     ("skeleton_partial.py",),
+    ("serving.py", "--large", "100000"),
 )
 WITH_MODEL = (
     ("encoder.py", "{model}"),
@@ -53,6 +54,7 @@ WITH_MODEL = (
     ("ann.py",),
     ("skeleton.py", "--embedder", "native:{model}"),
     ("coverage.py", "--embedder", "native:{model}", "--budgets", "12000,6000,3000"),
+    ("serving.py", "--model", "{model}"),
     ("concepts.py", "--part", "coverage", "--embedder", "native:{model}"),
     (
         "estimates.py",

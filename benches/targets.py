@@ -156,6 +156,14 @@ TARGETS = (
     Target("hostile.py", ".*", "key shown", most=0),
     Target("soak.py", ".*", "faults", most=0),
     Target("hardening.py", "100 further questions.*|texts and tables.*", "share", most=2),
+    # The service: wrk on the same processors.
+    Target("serving.py", r"walk, 1 worker", "wrk, requests/s", least=1200),
+    Target("serving.py", r"walk, \d workers?", "of retrieve_many", least=0.6),
+    Target("serving.py", r"walk, 1 worker", "p99 ms at 70 %", most=20),
+    Target("serving.py", r"text, 1 worker", "of the encoder alone", least=0.8),
+    Target("serving.py", r"\d+ s", "others", most=0),
+    Target("serving.py", "cold start.*", "found", most=1),
+    Target("serving.py", "four of one, .*", "found", most=1.3),
     # With a language model: against a plain loop over the library's own chat call.
     Target("extraction_speed.py", r"\d+ sequences", "times the first row", least=2),
 )

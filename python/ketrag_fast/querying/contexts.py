@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Final
 
 from ketrag_fast import _core
 from ketrag_fast.declarations.reference import resolved
@@ -83,8 +83,12 @@ def _passages(opened: Opened, mode: str, printed: _core.Printed) -> list[Passage
     sections, spans = printed.sections, printed.spans
     split = opened.generation.manifest.settings.get("split_level", 0) != 0
     kind = "subchunk" if split else "chunk"
-    # A row belongs to the last section that begins before it.
-    channels = [next(s[1] for s in reversed(sections) if s[3] <= start) for start, _ in spans]
+    if len(sections) == 1:
+        channels = [sections[0][1]] * len(spans)
+        rewritten = registry().recipe(mode).rewrite is not None
+    else:  # a row belongs to the last section that begins before it
+        channels = [next(s[1] for s in reversed(sections) if s[3] <= start) for start, _ in spans]
+        rewritten = False
     units, nodes = printed.units.tolist(), printed.nodes.tolist() or [NO_NODE] * len(spans)
     rows = [row for row, node in enumerate(nodes) if node == NO_NODE]
     found = opened.searcher.places(
@@ -96,24 +100,36 @@ def _passages(opened: Opened, mode: str, printed: _core.Printed) -> list[Passage
     scores, costs = printed.scores.tolist(), printed.row_tokens.tolist()
     passages = []
     for row, (begin, stop) in enumerate(spans):
-        about: dict[str, Any] = {"rank": row + 1, "score": scores[row], "tokens": costs[row]}
-        about["channel"] = channels[row]
-        if row in places:
-            chunk, document, title, start, end, text = places[row]
-            if len(sections) == 1 and registry().recipe(mode).rewrite is not None:
-                about["channel"] = mode
-            about |= {"kind": kind, "unit": units[row], "chunk": chunk, "document": document, "title": title}
-            about |= {"start": start, "end": end, "text": text}
-            about["location"] = opened.places.of_unit(units[row], start, end)
-        else:
-            node = cited[row]
-            about |= {"kind": node.kind, "unit": node.unit, "chunk": node.chunk, "sources": node.sources}
-            about |= asdict(node.sources[0])
-            about["printed"] = whole[begin:stop].decode()
-            first = node.sources[0]
-            about["location"] = opened.places.of_document(first.document, first.start, first.end)
-        about["page"] = about["location"].get("page")
-        passages.append(Passage(**about))
+        place = places.get(row)
+        if place is not None:  # by position: a question has many of them
+            chunk, document, title, start, end, text = place
+            channel = mode if rewritten else channels[row]
+            about = (row + 1, kind, units[row], chunk, document, title, start, end)
+            location = opened.places.of_unit(units[row], start, end)
+            page = location.get("page")
+            passages.append(
+                Passage(*about, scores[row], costs[row], channel, text, page=page, location=location)
+            )
+            continue
+        node = cited[row]
+        first = node.sources[0]
+        location = opened.places.of_document(first.document, first.start, first.end)
+        passages.append(
+            Passage(
+                **asdict(first),
+                rank=row + 1,
+                kind=node.kind,
+                unit=node.unit,
+                chunk=node.chunk,
+                score=scores[row],
+                tokens=costs[row],
+                channel=channels[row],
+                printed=whole[begin:stop].decode(),
+                sources=node.sources,
+                page=location.get("page"),
+                location=location,
+            )
+        )
     return passages
 
 

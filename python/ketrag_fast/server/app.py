@@ -15,7 +15,16 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from ketrag_fast.errors import KetragError
-from ketrag_fast.server import answering, health, looking, openai_protocol, openapi, page, retrieving
+from ketrag_fast.server import (
+    answering,
+    documents,
+    health,
+    looking,
+    openai_protocol,
+    openapi,
+    page,
+    retrieving,
+)
 from ketrag_fast.server.guard import Guard
 from ketrag_fast.server.options import ServerOptions
 from ketrag_fast.server.problems import Problem, log
@@ -55,6 +64,7 @@ def create_app(options: ServerOptions, token: str | None = None) -> Starlette:
     app.state.shapes = shapes = {
         "retrieve": retrieving.shape(service),
         "ask": answering.shape(service),
+        "documents": documents.SHAPE,
         "embeddings": openai_protocol.EMBEDDINGS,
         "chat": openai_protocol.CHAT,
     }
@@ -83,7 +93,7 @@ def _routes(options: ServerOptions) -> list[Route]:
         Route("/v1/graph", looking.graph),
         Route("/v1/graph/{name:path}", looking.node),
         Route("/v1/passages/{unit}", looking.passage),
-        Route("/v1/documents", looking.documents),
+        Route("/v1/documents", documents.listed_or_added, methods=["GET", "POST"]),
         Route("/v1/models", openai_protocol.models),
         Route("/v1/models/{name}", openai_protocol.model),
         Route("/v1/embeddings", openai_protocol.embeddings, methods=["POST"]),

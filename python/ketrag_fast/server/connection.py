@@ -88,7 +88,8 @@ def protocol(options: ServerOptions) -> type[HttpToolsProtocol]:
             that the client gets to read the reply, and the connection ends.
             """
             super().on_response_complete()
-            if self._reading and not self.transport.is_closing():
+            unread = self._reading and self.cycle.response_complete
+            if unread and not self.transport.is_closing():
                 self.loop.call_later(_LINGER, self.transport.close)
 
         def eof_received(self) -> Any:

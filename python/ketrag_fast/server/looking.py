@@ -39,7 +39,7 @@ async def stats(request: Request) -> Response:
     served = chosen(request)
     data = await service.aside(served.index.stats)
     data = {"schema": "ketrag/stats/1", **data, "path": served.name}
-    return json_reply(_clean(data, service.indexes.folders))
+    return json_reply(clean(data, service.indexes.folders))
 
 
 async def graph(request: Request) -> Response:
@@ -128,10 +128,10 @@ async def indexes(request: Request) -> Response:
     )
 
 
-def _clean(data: Any, folders: tuple[tuple[str, str], ...]) -> Any:
+def clean(data: Any, folders: tuple[tuple[str, str], ...]) -> Any:
     """Failures tell of files: their paths stay here."""
     if isinstance(data, dict):
-        return {name: _clean(value, folders) for name, value in data.items()}
+        return {name: clean(value, folders) for name, value in data.items()}
     if isinstance(data, list):
-        return [_clean(value, folders) for value in data]
+        return [clean(value, folders) for value in data]
     return without_paths(data, folders) if isinstance(data, str) else data

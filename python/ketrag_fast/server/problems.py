@@ -82,10 +82,10 @@ def told(error: KetragError, folders: Iterable[tuple[str, str]] = ()) -> dict[st
     places = tuple(folders)
     status = status_of(error)
     message, hint = error.message, error.hint
-    if status >= _LEAST and not isinstance(error, Problem):
+    expected = isinstance(error, Problem) or error.code in ("deadline", "cancelled")
+    if status >= _LEAST and not expected:
         log.error("%s: %s%s", error.code, error.message, f" ({error.hint})" if error.hint else "")
-        if error.code not in ("deadline", "cancelled"):
-            message, hint = _QUIET, None
+        message, hint = _QUIET, None
     return {
         "schema": "ketrag/error/1",
         "code": error.code,

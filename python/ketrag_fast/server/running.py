@@ -6,11 +6,13 @@ import asyncio
 import errno
 import logging
 import os
+import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import uvicorn
 from starlette.applications import Starlette
@@ -113,6 +115,10 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
+def _interrupted(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
 def serve(
     options: ServerOptions,
     token: str | None,
@@ -139,6 +145,9 @@ def serve(
         timeout_graceful_shutdown=int(options.graceful_seconds),
     )
     server = _Server(config, on_start)
+    if threading.current_thread() is threading.main_thread():
+        # Once all is finished uvicorn sends itself the signal again: that is to end this function, no more.
+        signal.signal(signal.SIGTERM, _interrupted)
     if watched is not None:
         watched(server)
     try:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Final
 
 from ketrag_fast.server.batching import Batcher
@@ -17,6 +18,7 @@ from ketrag_fast.server.problems import Problem
 from ketrag_fast.server.replies import dumped
 from ketrag_fast.server.served import Indexes, Served
 
+_WHOLE: Final = b'"warnings":[]'
 _EMBEDDED: Final = 32
 _PLAIN: Final = 4
 
@@ -32,6 +34,9 @@ class Asked:
     explain: bool
 
 
+Group = tuple[Asked, int]
+
+
 class Service:
     """One worker's. `token` is what a request must show, if there is one."""
 
@@ -43,7 +48,8 @@ class Service:
         self.ready = False
         self.stopping = False
         self.kept = Kept(options.cache)
-        self.batcher: Batcher[Asked] = Batcher(
+        self._requests = count(1)
+        self.batcher: Batcher[Group] = Batcher(
             _answers,
             threads=options.concurrency,
             largest=self._largest,
@@ -57,7 +63,8 @@ class Service:
         self.answers = 0
         """Answers that are made or wait."""
 
-    def _largest(self, asked: Asked) -> int:
+    def _largest(self, group: Group) -> int:
+        asked, _ = group
         if self.options.batch is not None:
             return self.options.batch
         return _EMBEDDED if asked.served.index.has_model else _PLAIN
@@ -71,19 +78,23 @@ class Service:
             self.metrics.kept.inc(len(made) - len(new))
         if new:
             until = time.monotonic() + seconds
-            futures = self.batcher.submit(asked, [questions[at] for at in new], until)
+            # Single questions go together; those of a request with many are a group of their own, and groups
+            # take turns: nobody waits for all of a large request.
+            group = (asked, 0 if len(new) == 1 else next(self._requests))
+            futures = self.batcher.submit(group, [questions[at] for at in new], until)
             self.metrics.waiting.set(self.batcher.waiting)
+            late = asyncio.get_running_loop().call_later(seconds, _late, futures, seconds)
             try:
-                async with asyncio.timeout(seconds):
-                    replies = await asyncio.gather(*futures)
-            except TimeoutError:
-                raise Problem(504, "deadline", f"no answer within {seconds:g} s") from None
+                replies = [await future for future in futures]
             finally:
+                late.cancel()
                 for future in futures:
-                    future.cancel()
+                    if not future.cancel() and not future.cancelled():
+                        future.exception()  # said once, by the first that failed
             for at, reply in zip(new, replies, strict=True):
                 made[at] = reply
-                if asked.served.index.generation == generation:
+                # What had to do without something (a model, for a while) is not what is asked for later.
+                if asked.served.index.generation == generation and _WHOLE in reply:
                     self.kept.add((asked, generation, questions[at]), reply, 4 * len(questions[at]) + 200)
         return [reply for reply in made if reply is not None]
 
@@ -99,15 +110,25 @@ class Service:
         self.indexes.close()
 
 
-def _answers(asked: Asked, questions: Sequence[str], seconds: float) -> list[bytes]:
+def _late(futures: Sequence[asyncio.Future[bytes]], seconds: float) -> None:
+    """Whoever waits for these waits no longer."""
+    for future in futures:
+        if not future.done():
+            future.set_exception(Problem(504, "deadline", f"no answer within {seconds:g} s"))
+            return
+
+
+def _answers(group: Group, questions: Sequence[str], seconds: float) -> list[bytes]:
     """On a thread: the core ranks without the interpreter, so that these threads fill the processors."""
-    found = asked.served.index.retrieve_many(
-        questions,
-        mode=asked.mode,
-        budget=asked.budget,
-        top=asked.top,
-        explain=asked.explain,
-        deadline=seconds,
-        threads=1,
-    )
-    return [dumped(context.to_json()) for context in found]
+    asked, _ = group
+    index = asked.served.index
+    options: dict[str, Any] = {
+        "mode": asked.mode,
+        "budget": asked.budget,
+        "top": asked.top,
+        "explain": asked.explain,
+        "deadline": seconds,
+    }
+    if len(questions) == 1:  # on this very thread
+        return [dumped(index.retrieve(questions[0], **options).to_json())]
+    return [dumped(context.to_json()) for context in index.retrieve_many(questions, threads=1, **options)]

@@ -278,6 +278,17 @@ def test_a_half_closed_connection_gets_its_reply(served: Any) -> None:
     assert b"fram.md" in got
 
 
+def test_requests_one_behind_the_other_are_answered_in_order(served: Any) -> None:
+    bodies = [json.dumps({"question": f"Fram {n}", "mode": "bm25"}).encode() for n in range(20)]
+    parts = [HEAD + b"Content-Length: %d\r\n\r\n%s" % (len(body), body) for body in bodies]
+    last = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    whole = b"".join(parts) + last
+    got = raw(served.port, whole[:1000], whole[1000:1100], whole[1100:], pause=0.05)
+    places = [got.index(b'"question":"Fram %d"' % n) for n in range(20)]
+    assert places == sorted(places)
+    assert got.count(b"HTTP/1.1 200") == 21
+
+
 def test_clients_that_vanish_leave_nothing(served: Any, client: Any) -> None:
     body = json.dumps({"questions": [f"Fram {n}" for n in range(200)]}).encode()
     for _ in range(20):
@@ -295,13 +306,13 @@ def test_a_full_queue_is_refused_with_a_time(folder: Path) -> None:
     with running(folder, concurrency=1, queue=8, batch=1, cache=0) as service, service.client() as client:
         held = threading.Event()
         index = service.service.indexes.find(None).index
-        answer = index.retrieve_many
+        answer = index.retrieve
 
         def slow(*given: Any, **named: Any) -> Any:
             held.wait(30)
             return answer(*given, **named)
 
-        index.retrieve_many = slow
+        index.retrieve = slow
         replies: list[Any] = []
 
         def ask(n: int) -> None:
@@ -326,15 +337,15 @@ def test_a_full_queue_is_refused_with_a_time(folder: Path) -> None:
 
 
 def test_a_deadline(folder: Path) -> None:
-    with running(folder, deadline=0.3, cache=0) as service, service.client() as client:
+    with running(folder, deadline=0.3, cache=0, batch=1) as service, service.client() as client:
         index = service.service.indexes.find(None).index
-        answer = index.retrieve_many
+        answer = index.retrieve
 
         def slow(*given: Any, **named: Any) -> Any:
             time.sleep(1.0)
             return answer(*given, **named)
 
-        index.retrieve_many = slow
+        index.retrieve = slow
         reply = client.post("/v1/retrieve", json={"question": "Fram"})
         assert (reply.status_code, reply.json()["code"]) == (504, "deadline")
 

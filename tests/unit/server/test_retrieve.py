@@ -65,12 +65,41 @@ def test_questions_of_many_clients_are_put_together_and_none_is_mixed_up(served:
         }
     with served.client() as client, ThreadPoolExecutor(16) as pool:
         found = list(pool.map(lambda q: client.post("/v1/retrieve", json={"question": q}).json(), questions))
-        counted = client.get("/metrics").text
     for question, reply in zip(questions, found, strict=True):
         assert reply["question"] == question
         assert plain(reply) == json.loads(json.dumps(wanted[question]))
-    batches = next(line for line in counted.splitlines() if line.startswith("ketrag_batch_questions_count"))
-    assert float(batches.split()[-1]) < 160 + 60
+
+
+def test_what_waits_is_put_to_the_core_together(folder: Path) -> None:
+    with running(folder, concurrency=1, batch=8, cache=0) as service, service.client() as client:
+        index = service.service.indexes.find(None).index
+        one, many = index.retrieve, index.retrieve_many
+        gate = threading.Event()
+        sizes: list[int] = []
+
+        def first(question: str, **named: Any) -> Any:
+            gate.wait(30)
+            sizes.append(1)
+            return one(question, **named)
+
+        def together(questions: Any, **named: Any) -> Any:
+            sizes.append(len(questions))
+            return many(questions, **named)
+
+        index.retrieve, index.retrieve_many = first, together
+        with ThreadPoolExecutor(20) as pool:
+            head = pool.submit(client.post, "/v1/retrieve", json={"question": "Fram"})
+            while service.service.batcher._free:
+                pass
+            replies = [
+                pool.submit(client.post, "/v1/retrieve", json={"question": f"Maud {n}"}) for n in range(16)
+            ]
+            while service.service.batcher.waiting < 16:
+                pass
+            gate.set()
+            assert head.result().json()["question"] == "Fram"
+            assert [r.result().json()["question"] for r in replies] == [f"Maud {n}" for n in range(16)]
+        assert sizes == [1, 8, 8]
 
 
 def test_a_reply_is_kept_until_the_index_changes(tmp_path: Path) -> None:
@@ -160,3 +189,30 @@ def test_health_readiness_and_the_document_of_the_interface(client: Any) -> None
     assert document["openapi"].startswith("3.1")
     for path in document["paths"]:
         assert path.startswith(("/v1/", "/health", "/ready", "/metrics"))
+
+
+def test_one_question_does_not_wait_for_all_of_a_large_request(folder: Path) -> None:
+    with running(folder, concurrency=1, batch=1, cache=0) as service, service.client() as client:
+        index = service.service.indexes.find(None).index
+        answer = index.retrieve
+        order: list[str] = []
+        gate = threading.Event()
+
+        def noted(question: str, **named: Any) -> Any:
+            gate.wait(30)
+            order.append(question)
+            return answer(question, **named)
+
+        index.retrieve = noted
+        with ThreadPoolExecutor(2) as pool:
+            many = pool.submit(
+                client.post, "/v1/retrieve", json={"questions": [f"Fram {n}" for n in range(50)]}
+            )
+            while service.service.batcher.waiting < 49:
+                pass
+            one = pool.submit(client.post, "/v1/retrieve", json={"question": "Maud"})
+            while service.service.batcher.waiting < 50:
+                pass
+            gate.set()
+            assert (many.result().status_code, one.result().status_code) == (200, 200)
+        assert order.index("Maud") < 5

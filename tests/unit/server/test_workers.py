@@ -15,12 +15,13 @@ from typing import Any
 import pytest
 
 from tests.process import environment, ketrag
+from tests.support.chat import Chat
 from tests.support.service import command, httpx
 from tests.unit.server.conftest import QUESTION
 
 pytestmark = [
     pytest.mark.usefixtures("loopback"),
-    pytest.mark.skipif(os.name == "nt", reason="workers share a socket, as Windows does not"),
+    pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="workers are found by /proc"),
 ]
 
 
@@ -29,8 +30,7 @@ def client(port: int) -> Any:
 
 
 def children(process: int) -> list[int]:
-    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process)], capture_output=True, text=True)
-    return [int(one) for one in listed.stdout.split()]
+    return [int(one) for one in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
 
 
 def wait_for(what: Any, seconds: float = 20) -> Any:
@@ -131,3 +131,20 @@ def test_nothing_of_it_is_imported_with_the_package() -> None:
     code = "import sys, ketrag_fast.cli.main; print({'starlette', 'uvicorn', 'mcp'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True)
     assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_what_has_begun_is_finished_when_it_stops(folder: Path, tmp_path: Path, workers: str) -> None:
+    with Chat(lambda _: "word " * 30, pause=0.05) as chat:
+        options = ["--workers", workers, "--threads", "1", "--llm", f"openai:mini@{chat.url}"]
+        with command("-i", str(folder), *options, cwd=tmp_path) as (port, process):
+            body = {"question": QUESTION, "stream": True}
+            with client(port) as own, own.stream("POST", "/v1/ask", json=body) as reply:
+                lines = reply.iter_lines()
+                assert next(lines) == "event: context"
+                process.send_signal(signal.SIGTERM)
+                said = list(lines)
+            assert "event: answer" in said
+            answer = json.loads(said[said.index("event: answer") + 1].removeprefix("data: "))
+            assert answer["answer"] == " ".join(["word"] * 30)
+            assert process.wait(30) == 0

@@ -1,0 +1,6 @@
+"""An index of ketrag-fast as LangChain's retriever and embeddings."""
+
+from langchain_ketrag.embeddings import KetragEmbeddings
+from langchain_ketrag.retriever import KetragRetriever
+
+__all__ = ["KetragEmbeddings", "KetragRetriever"]

@@ -1,0 +1,102 @@
+"""LangChain's own suites, and what they do not look at."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.parts import part
+
+part("langchain_core", "dev")
+part("langchain_tests", "dev")
+
+from langchain_core.documents import Document  # noqa: E402
+from langchain_core.runnables import RunnableLambda  # noqa: E402
+from langchain_ketrag import KetragEmbeddings, KetragRetriever  # noqa: E402
+from langchain_tests.integration_tests import (  # noqa: E402
+    EmbeddingsIntegrationTests,
+    RetrieversIntegrationTests,
+)
+
+from ketrag_fast import Index  # noqa: E402
+
+QUESTION = "Who built the Fram?"
+
+
+class TestRetriever(RetrieversIntegrationTests):
+    @pytest.fixture(autouse=True)
+    def where(self, polar_index: Path) -> None:
+        self.path = polar_index
+
+    @property
+    def retriever_constructor(self) -> type[KetragRetriever]:
+        return KetragRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {"path": str(self.path)}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return QUESTION
+
+
+class TestEmbeddings(EmbeddingsIntegrationTests):
+    @pytest.fixture(autouse=True)
+    def where(self, polar_index: Path) -> None:
+        self.path = polar_index
+
+    @property
+    def embeddings_class(self) -> type[KetragEmbeddings]:
+        return KetragEmbeddings
+
+    @property
+    def embedding_model_params(self) -> dict[str, Any]:
+        return {"path": str(self.path)}
+
+
+def test_passages_are_those_of_the_library(polar_index: Path) -> None:
+    retriever = KetragRetriever(path=str(polar_index), k=4, mode="walk")
+    found = retriever.invoke(QUESTION)
+    with Index.open(polar_index) as index:
+        wanted = index.retrieve(QUESTION, mode="walk", top=4, budget=10_000).passages
+    assert [one.metadata["unit"] for one in found] == [passage.unit for passage in wanted]
+    assert found[0].page_content == wanted[0].text
+    assert found[0].id == f"{wanted[0].document}:{wanted[0].start}-{wanted[0].end}"
+    assert asyncio.run(retriever.ainvoke(QUESTION)) == found
+    few = retriever.invoke(QUESTION, budget=80)  # less than one passage: its beginning
+    assert [one.metadata["unit"] for one in few] == [found[0].metadata["unit"]]
+    assert found[0].page_content.startswith(few[0].page_content)
+    assert retriever.invoke(QUESTION, mode="bm25", explain=True, k=1)[0].metadata["why"]
+    assert retriever.batch([QUESTION, QUESTION]) == [found, found]
+    assert retriever.refresh() is False
+    retriever.close()
+    assert retriever.invoke(QUESTION) == found
+
+
+def test_it_is_a_link_of_a_chain(polar_index: Path) -> None:
+    def titles(documents: list[Document]) -> list[str]:
+        return [document.metadata["title"] for document in documents]
+
+    chain = KetragRetriever(path=str(polar_index), k=2) | RunnableLambda(titles)
+    assert "Fram" in chain.invoke(QUESTION)
+
+
+def test_what_is_wrong_is_said(polar_index: Path, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="no option filter"):
+        KetragRetriever(path=str(polar_index)).invoke(QUESTION, filter={"a": 1})
+    with pytest.raises(ValueError, match="greater than or equal"):
+        KetragRetriever(path=str(polar_index), k=-1)
+    with pytest.raises(Exception, match="no index"):
+        KetragRetriever(path=str(tmp_path / "none")).invoke(QUESTION)
+
+
+def test_vectors_of_documents_and_questions(polar_index: Path) -> None:
+    made = KetragEmbeddings(str(polar_index))
+    assert made.embed_documents([]) == []
+    (row,) = made.embed_documents(["A ship in the ice"])
+    assert sum(x * x for x in row) == pytest.approx(1, abs=1e-4)
+    assert made.embed_query("A ship in the ice") == pytest.approx(row)
+    made.close()
