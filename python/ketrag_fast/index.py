@@ -134,6 +134,7 @@ class Index:
         *,
         add: Sources = (),
         remove: str | Sequence[str] = (),
+        purge: bool = False,
         progress: Callback | Callable[[Event], bool | None] | None = None,
     ) -> BuildReport:
         """Adds and removes documents, publishes the index without them, and takes it up.
@@ -142,7 +143,8 @@ class Index:
         (`*` also passes over `/`). What is removed stays away though its source has it, until `add` names
         it or its source. Ids that no document has are among the report's failures. No language model is
         asked. The result is the index that a build over the documents that are there would give, to the
-        byte.
+        byte. With `purge` no text, vector, reply or id of what was removed is left in any file; what was
+        kept for models that the index does not use any more goes with it, as do reports of earlier builds.
 
         Raises as `build`, and IndexMissing.
         """
@@ -151,7 +153,16 @@ class Index:
 
         Layout(self.path).require()
         patterns = (remove,) if isinstance(remove, str) else tuple(remove)
-        report = build(self.path, add, stages_for, self._given, progress=progress, only=True, remove=patterns)
+        report = build(
+            self.path,
+            add,
+            stages_for,
+            self._given,
+            progress=progress,
+            only=True,
+            remove=patterns,
+            purge=purge,
+        )
         self.refresh()
         return report
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.cli.main import main
 from ketrag_fast.errors import IndexMissing
+from tests import small_model
 
 WORDS = (
     *("river", "stone", "market", "winter", "bridge", "library", "painter", "theory", "harbour", "ship"),
@@ -141,3 +143,46 @@ def test_a_removed_index_is_missing(folder: Path, tmp_path: Path) -> None:
         shutil.rmtree(tmp_path / "ix")
         with pytest.raises(IndexMissing):
             index.update(remove="a.md")
+
+
+def everything_in(folder: Path) -> bytes:
+    """All bytes of all files, and their names."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    return b"".join(path.name.encode() + path.read_bytes() for path in files)
+
+
+def test_nothing_is_left_of_what_is_purged(tmp_path: Path) -> None:
+    model = small_model.save(tmp_path / "model", small_model.config(max_position_embeddings=66))
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    secret = "Zwirbelwind keeps the Xanadukian ledger. Zwirbelwind married Brockelmannova in Qopparia."
+    (notes / "zwirbel-note.md").write_text(secret, "utf-8")
+    for name in ("a", "b", "c"):
+        (notes / f"{name}.md").write_text(text(name), "utf-8")
+    words = ("Zwirbelwind", "zwirbelwind", "Xanadukian", "xanadukian", "Brockelmannova", "zwirbel-note")
+    settings = Settings(embedder=f"native:{model}", llm="heuristic", modes="all")
+    place = tmp_path / "ix"
+    with Index.build(notes, place, settings=settings) as index:
+        held = everything_in(place)
+        assert all(word.encode() in held for word in words)
+        vectors = kept_vectors(place)
+        index.update(remove="zwirbel-note.md", purge=True)
+        left = everything_in(place)
+        assert [word for word in words if word.encode() in left] == []
+        assert 0 < kept_vectors(place) < vectors
+        assert not (place / "work").exists() or not list((place / "work").iterdir())
+        digest = index.digest
+        # It stays away although its file is there, and nothing is embedded for a build of the rest.
+        with Index.build([], place, settings=settings) as again:
+            assert again.report is not None
+            assert (again.digest, again.report.usage.embedding_tokens) == (digest, 0)
+            assert any("passed over 1" in warning for warning in again.report.warnings)
+        assert index.update(add=notes).added == 1
+    (notes / "zwirbel-note.md").unlink()
+    assert fresh(tmp_path, notes, settings) == digest
+
+
+def kept_vectors(place: Path) -> int:
+    """Rows of the cache of vectors."""
+    with sqlite3.connect(place / "index.sqlite") as db:
+        return int(db.execute("SELECT count(*) FROM vectors").fetchone()[0])

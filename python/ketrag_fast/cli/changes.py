@@ -20,7 +20,9 @@ def declare(parser: argparse.ArgumentParser) -> None:
     options.model(parser)
 
 
-def run(args: argparse.Namespace, *, sources: Sequence[str] = (), remove: Sequence[str] = ()) -> int:
+def run(
+    args: argparse.Namespace, *, sources: Sequence[str] = (), remove: Sequence[str] = (), purge: bool = False
+) -> int:
     """Changes the documents of an index that is there, and publishes it."""
     from ketrag_fast.index import Index
 
@@ -41,7 +43,7 @@ def run(args: argparse.Namespace, *, sources: Sequence[str] = (), remove: Sequen
         failures = found.failures
     else:
         with Index.open(path, settings=settings) as opened:
-            report = opened.update(add=sources, remove=remove, progress=options.progress(args))
+            report = opened.update(add=sources, remove=remove, purge=purge, progress=options.progress(args))
         if args.json:
             output.write_json({**report.to_json(), "index": str(path)})
         else:

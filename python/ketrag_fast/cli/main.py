@@ -17,6 +17,7 @@ COMMANDS: Final = {
     "index": ("index", "build the index, or bring it up to date with its sources"),
     "add": ("add", "add documents to an index; no other source is read"),
     "remove": ("remove", "remove documents from an index"),
+    "watch": ("watch", "build again whenever a folder changes"),
     "documents": ("documents", "list the documents of an index"),
     "reembed": ("reembed", "give the index the vectors of another model"),
     "retrieve": ("retrieve", "print the context for a question"),

@@ -19,10 +19,16 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "for /; ? for one; [abc] for one of these. Quote it, so that the shell leaves it alone.",
     )
     parser.add_argument("ids", nargs="+", metavar="ID|GLOB", help="a document's id, or a pattern of ids")
+    parser.add_argument(
+        "--purge",
+        action="store_true",
+        help="leave no text, vector, reply or id of them in any file of the index; what earlier models left "
+        "and the reports of earlier builds go with it",
+    )
     changes.declare(parser)
     parser.set_defaults(run=run, go_on=changes.GO_ON)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
-    return changes.run(args, remove=args.ids)
+    return changes.run(args, remove=args.ids, purge=args.purge)

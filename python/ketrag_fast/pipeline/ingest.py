@@ -18,7 +18,7 @@ from ketrag_fast.errors import Cancelled, DocumentError
 from ketrag_fast.locations import problem_of
 from ketrag_fast.progress import Meter
 from ketrag_fast.storage.checksum import text_digest
-from ketrag_fast.storage.tables import Known, SourceRow, Tables, content_of
+from ketrag_fast.storage.tables import Known, SourceRow, Tables, content_of, hashed
 from ketrag_fast.types import Document, Failure
 
 PathLike = str | os.PathLike[str]
@@ -388,11 +388,12 @@ def _take(state: _State, source: SourceRow, place: int, item: Item) -> int:
         shown = str(item.id).encode("utf-8", "backslashreplace").decode()
         _fail(state, Failure(shown, "document", problem))
         return place
-    if item.id in state.removed:
+    names = {item.id, hashed(item.id)} & state.removed if state.removed else ()
+    if names:
         if not state.back:
             state.done.passed_over += 1
             return place
-        state.tables.set_removed([item.id], removed=False)
+        state.tables.set_removed(names, removed=False)
     old = state.known.get(item.id)
     if old is None:
         state.tables.insert(item, source.number, place, content)

@@ -38,6 +38,8 @@ from ketrag_fast.pipeline.ingest import Change, Ingested, Sources, applied
 from ketrag_fast.pipeline.known import settings_of, to_build_on
 from ketrag_fast.pipeline.notes import note
 from ketrag_fast.pipeline.planning import Planner
+from ketrag_fast.pipeline.purging import Used
+from ketrag_fast.pipeline.purging import purge as drop_unused
 from ketrag_fast.pipeline.reading import Plan, failures, identity, opened, plan, warnings
 from ketrag_fast.pipeline.usage import usage_of, without_graphs
 from ketrag_fast.progress import Callback, Limited, Meter
@@ -83,16 +85,17 @@ def build(
     partial: bool = False,
     only: bool = False,
     remove: Sequence[str] = (),
+    purge: bool = False,
 ) -> BuildReport:
     """Builds the index at `path`, or brings it up to date with its sources.
 
     `stages` are those to run, or a function that plans them from the settings (`planning.stages_for`).
-    `settings` counts as far as it was given; the rest is what the index has, then the system's, then
-    the defaults. `replace` makes `sources` the only ones. `rebuild` runs every stage again and allows
-    another embedder or other units. `only` reads no other source again; `remove` are ids, or patterns of ids,
-    of documents that go. `partial` asks no language model and publishes what the last one has
-    read so far. Raises Cancelled (or KeyboardInterrupt) when stopped; called
-    again it goes on from the last finished stage, and from the last reply that arrived.
+    `settings` counts as far as it was given; the rest is what the index has, then the system's, then the
+    defaults. `replace` makes `sources` the only ones. `rebuild` runs every stage again and allows another
+    embedder or other units. `only` reads no other source again; `remove` are ids, or patterns of ids, of
+    documents that go, and with `purge` nothing of them is left in any file. `partial` asks no language
+    model and publishes what the last one has read so far. Raises Cancelled (or KeyboardInterrupt) when
+    stopped; called again it goes on from the last finished stage, and from the last reply that arrived.
     """
     start = time.monotonic()
     layout = Layout(Path(path))
@@ -103,6 +106,7 @@ def build(
             make_current(layout, base.number)  # a build died on its last step
         given, reads = plan(settings or Settings(), base, layout, rebuild=rebuild, partial=partial)
         resolved = settings_for(base, given, rebuild)
+        used = Used()
         callback = Limited(progress, resolved.settings.limit_seconds, start)
         with Tables(layout.tables) as tables:
             with tables.transaction():
@@ -119,10 +123,14 @@ def build(
             ):
                 _require_same_model(base, source, rebuild)
                 planned = planned_stages(stages, resolved.settings, reading is not None)
-                anew = frozenset(stage.name for stage in planned) if rebuild else frozenset()
+                anew = frozenset(stage.name for stage in planned) if rebuild or purge else frozenset()
+                if purge:
+                    used.watch(source, reading)
                 work = Build(layout, tables, resolved, base, anew, callback, start, source, reads, reading)
                 report = work.run(planned, read)
             remember(tables, report)
+        if purge:
+            drop_unused(layout, used)
         prune(layout)
     return report
 

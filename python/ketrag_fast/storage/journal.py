@@ -141,6 +141,9 @@ def _as_it_is(db: sqlite3.Connection) -> None:
 class Journal(Database):
     """See the module. Many rows in one `transaction` are for readers that cost nothing: they may be lost."""
 
+    used: set[bytes] | None = None
+    """Where it is noted what was looked for, if it is."""
+
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         # A reply may have cost money and minutes: it survives a power cut too.
         super().__init__(path, None if read_only else "FULL", _as_it_is if read_only else _prepare)
@@ -236,6 +239,8 @@ class Journal(Database):
         it all. With it each row is compared with its seal: IndexDamaged where one is altered, which is then
         forgotten, so that the next build asks for it again.
         """
+        if self.used is not None:
+            self.used.update(chunks)
         columns = f"{_SEALED}, seal" if text else _SEALED.replace("text", "x''").replace("records", "x''")
         for start in range(0, len(chunks), _AT_ONCE):
             some = chunks[start : start + _AT_ONCE]

@@ -61,6 +61,9 @@ CREATE TABLE IF NOT EXISTS locators (
 _REMOVED = "CREATE TABLE IF NOT EXISTS removed (id TEXT PRIMARY KEY) STRICT"
 
 
+_HASHED = "\0purged "
+
+
 @dataclass(frozen=True, slots=True)
 class SourceRow:
     """A registered source."""
@@ -290,6 +293,34 @@ class Tables(Database):
                 found[name] = str(row[0])
         return found
 
+    def purge(self, vectors: Iterable[tuple[int, str, bytes]], replies: Iterable[bytes]) -> None:
+        """Keeps of the vectors and replies these alone, forgets earlier builds and estimates, sources without
+        documents and the ids that were removed (their hashes stay); nothing of it is left in the file.
+        """
+        with self.transaction():
+            there = self.tables()
+            for name, keys, rows in (
+                ("vectors", "model, role, text", vectors),
+                ("replies", "chunk", ((key,) for key in replies)),
+            ):
+                if name in there:
+                    marks = ", ".join("?" * (keys.count(",") + 1))
+                    self._db.execute(f"CREATE TEMP TABLE used ({keys}, UNIQUE ({keys}))")
+                    self._db.executemany(f"INSERT OR IGNORE INTO temp.used VALUES ({marks})", rows)  # noqa: S608
+                    self._db.execute(
+                        f"DELETE FROM {name} WHERE ({keys}) NOT IN (SELECT {keys} FROM temp.used)"  # noqa: S608
+                    )
+                    self._db.execute("DROP TABLE temp.used")
+            for name in ("runs", "failures", "estimates"):
+                if name in there:
+                    self._db.execute(f"DELETE FROM {name}")  # noqa: S608 - ours
+            self._db.execute("DELETE FROM sources WHERE number NOT IN (SELECT source FROM documents)")
+            plain = [name for name in self.removed() if not name.startswith(_HASHED)]
+            self.set_removed(plain, removed=False)
+            self.set_removed(map(hashed, plain), removed=True)
+        self._db.execute("VACUUM")
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
     def column(self, name: str) -> Iterator[bytes]:
         """One text column (`id`, `title`, `text` or `metadata`) as UTF-8, in document order."""
         if name not in ("id", "title", "text", "metadata"):
@@ -320,6 +351,11 @@ class Tables(Database):
                 yield place, from_rows(json_of(data, self.path, "the locators of a document"))
             except (TypeError, ValueError) as error:
                 raise damaged(self.path, f"the locators of document {place} make no sense") from error
+
+
+def hashed(name: str) -> str:
+    """What is kept of the id of a document that was purged."""
+    return _HASHED + text_digest([name])
 
 
 def content_of(document: Document) -> str:

@@ -50,6 +50,9 @@ def _sum(role: str, key: bytes, vector: bytes) -> bytes:
 class VectorTable:
     """See the module. Takes a path, or an open connection that it then neither configures nor closes."""
 
+    used: set[tuple[int, str, bytes]] | None = None
+    """Where it is noted what was looked for, if it is."""
+
     def __init__(self, place: Path | sqlite3.Connection) -> None:
         self.altered = 0
         """Vectors that were not as they were kept."""
@@ -103,6 +106,8 @@ class VectorTable:
 
     def get(self, model: int, role: str, keys: Sequence[bytes], out: Vectors) -> NDArray[np.bool_]:
         """Fills the rows of `out` [len(keys), d] whose text is kept; says which those are."""
+        if self.used is not None:
+            self.used.update((model, role, key) for key in keys)
         known = np.zeros(len(keys), bool)
         places: dict[bytes, list[int]] = {}
         for place, key in enumerate(keys):

@@ -1,0 +1,46 @@
+"""What is left of removed documents in an index's files: what the build that follows does not use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ketrag_fast.storage.durable import discard_folder
+from ketrag_fast.storage.generation import current_number
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.tables import Tables
+
+if TYPE_CHECKING:
+    from ketrag_fast.backends.embedders.source import VectorSource
+    from ketrag_fast.extraction.run import Reading
+
+
+@dataclass(slots=True)
+class Used:
+    """The kept vectors (model, role, text) and replies (chunk) that a build looked for."""
+
+    vectors: set[tuple[int, str, bytes]] = field(default_factory=set)
+    replies: set[bytes] = field(default_factory=set)
+
+    def watch(self, source: VectorSource | None, reading: Reading | None) -> None:
+        """Notes from now on what is looked for."""
+        if source is not None:
+            source.cache.used = self.vectors
+        if reading is not None:
+            reading.journal.used = self.replies
+
+
+def purge(layout: Layout, used: Used) -> None:
+    """Drops what no build over the documents that are there uses: vectors and replies (also those of models
+    that the index was built with before), the reports of earlier builds, sources without documents, older
+    generations; then the tables are written anew without the space that it took.
+
+    For the holder of the builder's lock. Whoever has an older generation open keeps its files until it
+    closes them.
+    """
+    with Tables(layout.tables) as tables:
+        tables.purge(used.vectors, used.replies)
+    current = current_number(layout)
+    for number in layout.generations():
+        if number != current:
+            discard_folder(layout.generation(number))
