@@ -183,6 +183,22 @@ class Index:
         patterns = (remove,) if isinstance(remove, str) else tuple(remove)
         return preview(Path(path), add, patterns, settings or Settings(), progress=progress)
 
+    @staticmethod
+    @enough_memory()
+    def bundle(path: str | os.PathLike[str], file: str | os.PathLike[str], *, replace: bool = False) -> int:
+        """Writes the index at `path` into one file; its size in bytes. See `storage.bundle`."""
+        from ketrag_fast.storage.bundle import bundle
+
+        return bundle(Layout(Path(path)), Path(file), replace=replace)
+
+    @staticmethod
+    @enough_memory()
+    def unbundle(file: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
+        """Makes an index at `path`, a folder that is not there or empty, of what `bundle` wrote."""
+        from ketrag_fast.storage.bundle import unbundle
+
+        unbundle(Path(file), Layout(Path(path)))
+
     @classmethod
     @enough_memory()
     def open(cls, path: str | os.PathLike[str], *, settings: Settings | None = None) -> Index:

@@ -19,6 +19,8 @@ COMMANDS: Final = {
     "remove": ("remove", "remove documents from an index"),
     "watch": ("watch", "build again whenever a folder changes"),
     "documents": ("documents", "list the documents of an index"),
+    "bundle": ("bundle", "write an index into one file, to be carried elsewhere"),
+    "unbundle": ("unbundle", "make an index of such a file"),
     "reembed": ("reembed", "give the index the vectors of another model"),
     "retrieve": ("retrieve", "print the context for a question"),
     "ask": ("ask", "answer a question, with citations"),

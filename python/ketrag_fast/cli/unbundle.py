@@ -1,0 +1,34 @@
+"""`ketrag unbundle FILE`: an index from one file."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ketrag_fast.cli import options, output
+from ketrag_fast.cli.visible import inline
+
+
+def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Declares the command."""
+    parser = commands.add_parser(
+        "unbundle",
+        parents=[shared],
+        description="Makes an index of a file that `ketrag bundle` wrote, in a new or empty folder, and "
+        "checks every byte. An index with a model's vectors needs that model for questions (--embedder).",
+    )
+    parser.add_argument("file", metavar="FILE", help="what `ketrag bundle` wrote")
+    parser.set_defaults(run=run, go_on="run the same command again")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command."""
+    path, _ = options.index_path(args)
+    from ketrag_fast.index import Index
+
+    Index.unbundle(args.file, path)
+    if args.json:
+        output.write_json({"schema": "ketrag/unbundle/1", "index": str(path), "file": str(args.file)})
+    else:
+        output.write(f"{inline(path)} is ready; `ketrag stats -i {inline(path)}` says what it holds")
+    return 0

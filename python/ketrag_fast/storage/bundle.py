@@ -1,0 +1,227 @@
+"""An index as one file: its tables and its current generation, each file with its size and hash.
+
+A tar archive whose first member, `bundle.json`, lists the others in their order. What does not agree with it is
+refused: nothing is written but names from the list, into a new folder that becomes the index when all is there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import sqlite3
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, Final
+
+from ketrag_fast.errors import ConfigError, IndexDamaged, IndexIncompatible, IndexMissing, ReadOnly
+from ketrag_fast.storage.durable import sync_folder
+from ketrag_fast.storage.faults import unreadable, writing
+from ketrag_fast.storage.generation import current_number
+from ketrag_fast.storage.layout import FORMAT, Layout
+from ketrag_fast.storage.lock import builder_lock
+
+LIST: Final = "bundle.json"
+KIND: Final = "ketrag-fast bundle"
+_LONGEST_LIST: Final = 64 << 20
+_PIECE: Final = 1 << 20
+
+Step = Callable[[int, int], None]
+"""Is told the bytes that are done, and all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    name: str
+    size: int
+    digest: str
+
+
+def bundle(layout: Layout, file: Path, *, replace: bool = False, step: Step | None = None) -> int:
+    """Writes the index into one file; its size. Readers go on; a build waits.
+
+    Raises IndexMissing, IndexLocked while one builds, ConfigError where the file is there, StorageFull.
+    """
+    layout.require()
+    if file.exists() and not replace:
+        raise ConfigError(f"{file} is there already", hint="name another file, or give --replace")
+    with builder_lock(layout), tempfile.TemporaryDirectory(dir=layout.work) as scratch:
+        number = current_number(layout)
+        if number is None:
+            raise IndexMissing(f"the index in {layout.root} was never finished", hint="run `ketrag index`")
+        tables = Path(scratch) / "index.sqlite"
+        with writing(tables), closing(sqlite3.connect(layout.tables)) as db:
+            db.execute("VACUUM INTO ?", (str(tables),))
+        generation = layout.generation(number)
+        places = {"index.sqlite": tables}
+        for path in sorted(p for p in generation.rglob("*") if p.is_file()):
+            places[f"{generation.name}/{path.relative_to(generation).as_posix()}"] = path
+        members = [_Member(name, path.stat().st_size, _digest(path)) for name, path in places.items()]
+        about = {
+            "kind": KIND,
+            "format": FORMAT,
+            "current": generation.name,
+            "files": [{"name": m.name, "size": m.size, "blake2b": m.digest} for m in members],
+        }
+        temporary = file.with_name(file.name + ".tmp")
+        with writing(temporary):
+            try:
+                with temporary.open("wb") as raw:
+                    _pack(raw, about, members, places, step)
+                    raw.flush()
+                    os.fsync(raw.fileno())
+                temporary.replace(file)
+            finally:
+                temporary.unlink(missing_ok=True)
+        sync_folder(file.absolute().parent)
+    return file.stat().st_size
+
+
+def _pack(
+    raw: IO[bytes], about: Any, members: list[_Member], places: dict[str, Path], step: Step | None
+) -> None:
+    data = json.dumps(about, ensure_ascii=False, indent=1).encode()
+    total, done = sum(m.size for m in members), 0
+    with tarfile.open(fileobj=raw, mode="w|", format=tarfile.PAX_FORMAT) as tar:
+        tar.addfile(_header(LIST, len(data)), io.BytesIO(data))
+        for member in members:
+            with places[member.name].open("rb") as stream:
+                tar.addfile(_header(member.name, member.size), stream)
+            done += member.size
+            if step is not None:
+                step(done, total)
+
+
+def unbundle(file: Path, layout: Layout, *, step: Step | None = None) -> None:
+    """Makes an index of the file in a folder that is not there yet, or empty.
+
+    Raises ReadOnly where the folder holds something, IndexDamaged where the file is not what `bundle` wrote,
+    IndexIncompatible for a newer format, StorageFull.
+    """
+    root = layout.root
+    if root.exists() and (not root.is_dir() or any(root.iterdir())):
+        raise ReadOnly(f"{root} is there already", hint="name a new or empty folder with -i/--index")
+    parent = root.absolute().parent
+    with writing(parent):
+        parent.mkdir(parents=True, exist_ok=True)
+        place = Path(tempfile.mkdtemp(dir=parent, prefix=".unbundle-"))
+    try:
+        current = _unpack(file, place, step)
+        with writing(root):
+            (place / "work").mkdir(mode=0o700)
+            (place / "CURRENT").write_text(f"{current}\n", "ascii")
+            sync_folder(place)
+            if root.exists():
+                root.rmdir()
+            place.rename(root)
+            sync_folder(parent)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _unpack(file: Path, place: Path, step: Step | None) -> str:
+    try:
+        raw = file.open("rb")
+    except OSError as error:
+        raise unreadable(error, file) from error
+    with raw:
+        try:
+            with tarfile.open(fileobj=raw, mode="r|") as tar:
+                entries = iter(tar)
+                current, wanted = _list(file, tar, entries)
+                total, done = sum(m.size for m in wanted), 0
+                for member in wanted:
+                    entry = next(entries, None)
+                    if (
+                        entry is None
+                        or entry.name != member.name
+                        or not entry.isreg()
+                        or entry.size != member.size
+                    ):
+                        raise _damaged(file, f"{member.name} is not where the list has it")
+                    stream = tar.extractfile(entry)
+                    assert stream is not None  # noqa: S101 - it is a regular file
+                    _copy(stream, place / member.name, member, file)
+                    done += member.size
+                    if step is not None:
+                        step(done, total)
+                if next(entries, None) is not None:
+                    raise _damaged(file, "it holds more than its list")
+                return current
+        except (tarfile.TarError, EOFError, ValueError, OverflowError, UnicodeError) as error:
+            raise _damaged(file, error) from error
+
+
+def _list(file: Path, tar: tarfile.TarFile, entries: Iterator[tarfile.TarInfo]) -> tuple[str, list[_Member]]:
+    entry = next(entries, None)
+    if entry is None or entry.name != LIST or not entry.isreg() or entry.size > _LONGEST_LIST:
+        raise _damaged(file, f"it does not begin with {LIST}")
+    stream = tar.extractfile(entry)
+    assert stream is not None  # noqa: S101 - it is a regular file
+    try:
+        about: Any = json.loads(stream.read())
+        if about["kind"] != KIND:
+            raise _damaged(file, "it is of another kind")
+        if int(about["format"]) > FORMAT:
+            raise IndexIncompatible(
+                f"{file} has format {about['format']}; this version reads up to {FORMAT}",
+                hint="use a newer ketrag-fast",
+            )
+        members = [_Member(str(f["name"]), int(f["size"]), str(f["blake2b"])) for f in about["files"]]
+        current = str(about["current"])
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise _damaged(file, f"its list makes no sense: {error}") from error
+    own = Layout(Path())
+    allowed = {"index.sqlite", current}
+    if own.generation(int(current.removeprefix("gen-"))).name != current:
+        raise _damaged(file, "its list names no generation")
+    for member in members:
+        parts = PurePosixPath(member.name).parts or ("",)
+        inside = len(parts) > 1 or member.name == "index.sqlite"
+        if (
+            parts[:1] == ("/",)
+            or ".." in parts
+            or "\\" in member.name
+            or parts[0] not in allowed
+            or not inside
+        ):
+            raise _damaged(file, f"its list names a file outside of the index: {member.name!r:.100}")
+    if len({m.name for m in members}) < len(members) or "index.sqlite" not in {m.name for m in members}:
+        raise _damaged(file, "its list is not one of an index")
+    return current, members
+
+
+def _copy(stream: IO[bytes], to: Path, member: _Member, file: Path) -> None:
+    found = hashlib.blake2b(digest_size=32)
+    with writing(to):
+        to.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with to.open("xb") as out:
+            while piece := stream.read(_PIECE):
+                found.update(piece)
+                out.write(piece)
+            out.flush()
+            os.fsync(out.fileno())
+    if found.hexdigest() != member.digest or to.stat().st_size != member.size:
+        raise _damaged(file, f"{member.name} is altered")
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=32)).hexdigest()
+
+
+def _header(name: str, size: int) -> tarfile.TarInfo:
+    """Nothing of this machine or its users."""
+    info = tarfile.TarInfo(name)
+    info.size, info.mode = size, 0o600
+    return info
+
+
+def _damaged(file: Path, what: object) -> IndexDamaged:
+    return IndexDamaged(f"{file} is no bundle, or damaged: {what}", hint="copy it again, or make it anew")
