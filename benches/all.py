@@ -23,6 +23,7 @@ RUNS = (
     ("hardening.py",),
     ("startup.py",),
     ("documents.py",),
+    ("sections.py",),
     ("size.py",),
     ("growth.py",),
     ("walk_growth.py",),

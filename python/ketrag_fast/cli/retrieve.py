@@ -105,7 +105,12 @@ def for_people(context: Context, explain: bool = False) -> str:
 
 def place_of(passage: Passage) -> str:
     """Where a passage stands: document, span, page and heading where they are known, title."""
-    parts = [f"{passage.document}:{passage.start}-{passage.end}", described(passage.location), passage.title]
+    location = dict(passage.location)
+    for kind in ("heading", "symbol"):
+        path = location.get(kind)
+        if isinstance(path, list) and path and passage.title.startswith(str(path[-1])):
+            del location[kind]  # its title says so
+    parts = [f"{passage.document}:{passage.start}-{passage.end}", described(location), passage.title]
     return "  ".join(inline(part) for part in parts if part)
 
 

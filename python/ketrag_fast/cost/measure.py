@@ -16,6 +16,7 @@ from ketrag_fast.config import Settings
 from ketrag_fast.cost.disk import folder_size
 from ketrag_fast.cost.embedded import embedded_bytes
 from ketrag_fast.index import Index
+from ketrag_fast.kernels.text import unpack
 from ketrag_fast.pipeline.planning import stages_for
 from ketrag_fast.pipeline.runner import build
 from ketrag_fast.progress import Callback
@@ -92,11 +93,19 @@ def _built(
                 memory=report.usage.memory,
                 dimension=int(index.stats()["backends"]["dimension"] or 0),
                 embedded_bytes=embedded_bytes(arrays, {stage.name for stage in stages_for(whole, reads)}),
-                per_document=np.bincount(arrays["units"]["chunk_document"], minlength=len(documents)),
+                per_document=_chunks_of(arrays["units"], documents),
                 lengths=np.array([len(document.text) for document in documents], np.int64),
                 chunks=chunks,
                 chunk_tokens=tokens,
             )
+
+
+def _chunks_of(units: Mapping[str, Any], documents: Sequence[Document]) -> NDArray[np.int64]:
+    """Of each document; one with headings is several rows of the index."""
+    names = unpack(units["document_ids_blob"], units["document_ids_offsets"])
+    number = {document.id: place for place, document in enumerate(documents)}
+    owners = np.array([number[name] for name in names], np.int64)
+    return np.bincount(owners[units["chunk_document"]], minlength=len(documents))
 
 
 def _core_chunks(
@@ -106,9 +115,12 @@ def _core_chunks(
     ranked = next((stage["core"] for stage in arrays.values() if "core" in stage), None)
     order = np.arange(len(units["chunk_document"])) if ranked is None else ranked
     found = []
+    titles = unpack(units["document_titles_blob"], units["document_titles_offsets"])
+    names = unpack(units["document_ids_blob"], units["document_ids_offsets"])
+    texts = {document.id: document.text for document in documents}
     for chunk in order.tolist():
-        document = documents[int(units["chunk_document"][chunk])]
-        start, end = units["chunk_bytes"][chunk].tolist()
-        text = document.text.encode("utf-8")[start:end].decode("utf-8", "replace")
-        found.append((document.title, text))
+        row = int(units["chunk_document"][chunk])
+        first, last = units["chunk_units"][chunk : chunk + 2].tolist()
+        start, end = int(units["unit_span"][first, 0]), int(units["unit_span"][last - 1, 1])
+        found.append((titles[row], texts[names[row]][start:end]))
     return tuple(found), tuple(np.asarray(units["chunk_tokens"])[order].tolist())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Container, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +69,10 @@ def survey(
             known += 1
             known_characters += len(item.text)
         if len(item.text) > characters:
-            item = Document(item.id, item.text[:characters], item.title, item.metadata)
+            kept_marks = tuple(
+                replace(one, end=min(one.end, characters)) for one in item.locators if one.start < characters
+            )
+            item = Document(item.id, item.text[:characters], item.title, item.metadata, kept_marks)
         if len(kept) < most:
             kept.append((place, item))
             continue

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ketrag_fast.config import Settings
 from ketrag_fast.declarations.arrays import Arrays, Sizes
 from ketrag_fast.declarations.reference import resolved
+from ketrag_fast.declarations.sections import Part, parts_of
 from ketrag_fast.errors import Cancelled, ConfigError
 
 if TYPE_CHECKING:
@@ -37,12 +38,15 @@ DOCUMENTS: Final = "documents"
 class Documents:
     """The documents of this build, in their order; read from the tables when asked for.
 
-    Several stages ask for the same columns: they are kept until `forget`.
+    With `cut` those with headings come as their sections: each is a row of its own, with the id of its
+    document. Several stages ask for the same columns: they are kept until `forget`.
     """
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: Tables, *, cut: bool = False) -> None:
         self._tables = tables
+        self._cut = cut
         self._packed: dict[str, tuple[NDArray[np.uint8], NDArray[np.uint64]]] = {}
+        self._parts: tuple[dict[int, list[Part]], dict[int, tuple[Locator, ...]]] | None = None
 
     def __len__(self) -> int:
         return self._tables.count()
@@ -50,25 +54,70 @@ class Documents:
     def __iter__(self) -> Iterator[Document]:
         return self._tables.documents()
 
-    def located(self) -> Iterator[tuple[int, tuple[Locator, ...]]]:
-        """(number, locators) of the documents that have any."""
-        return self._tables.located()
+    def _of_headings(self) -> tuple[dict[int, list[Part]], dict[int, tuple[Locator, ...]]]:
+        """By number, the sections of the documents that have any, and all locators."""
+        if self._parts is None:
+            located = dict(self._tables.located())
+            parts: dict[int, list[Part]] = {}
+            if self._cut and located:
+                for number, document in enumerate(self._tables.documents()):
+                    found = parts_of(document.text, document.title, located.get(number, ()))
+                    if len(found) > 1:
+                        parts[number] = found
+            self._parts = parts, located
+        return self._parts
+
+    def rows(self) -> Iterator[tuple[int, int, tuple[Locator, ...]]]:
+        """Of each row that has any: its number, where it begins in its document, and the locators in it."""
+        parts, located = self._of_headings()
+        shift = 0
+        for number in sorted({*parts, *located}):
+            marks = located.get(number, ())
+            for part in parts.get(number, [None]):
+                start = 0 if part is None else part.start
+                own = marks if part is None else tuple(_within(marks, part))
+                yield number + shift, start, own
+                shift += 1
+            shift -= 1
 
     def packed(self, column: str) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
         """One of `id`, `title`, `text`, `metadata` (JSON) as (blob, offsets): UTF-8, n + 1 offsets."""
         import numpy as np
 
         if column not in self._packed:
-            parts = list(self._tables.column(column))
-            offsets = np.zeros(len(parts) + 1, np.uint64)
-            np.cumsum([len(part) for part in parts], out=offsets[1:])
+            values = list(self._tables.column(column))
+            sections, _ = self._of_headings()
+            if sections:
+                values = list(_expanded(column, values, sections))
+            offsets = np.zeros(len(values) + 1, np.uint64)
+            np.cumsum([len(value) for value in values], out=offsets[1:])
             offsets.flags.writeable = False
-            self._packed[column] = np.frombuffer(b"".join(parts), np.uint8), offsets
+            self._packed[column] = np.frombuffer(b"".join(values), np.uint8), offsets
         return self._packed[column]
 
     def forget(self) -> None:
         """Nobody needs them any more."""
         self._packed.clear()
+        self._parts = None
+
+
+def _within(marks: Sequence[Locator], part: Part) -> Iterator[Locator]:
+    return (one for one in marks if one.start < part.end and one.end > part.start)
+
+
+def _expanded(column: str, values: Sequence[bytes], sections: Mapping[int, list[Part]]) -> Iterator[bytes]:
+    """The rows of a column with those of documents that are cut in their places."""
+    for number, value in enumerate(values):
+        parts = sections.get(number)
+        if parts is None:
+            yield value
+        elif column == "title":
+            yield from (part.title.encode("utf-8") for part in parts)
+        elif column == "text":
+            text = value.decode("utf-8")
+            yield from (text[part.start : part.end].encode("utf-8") for part in parts)
+        else:
+            yield from (value for _ in parts)
 
 
 class StageInputs(Mapping[str, Outputs]):

@@ -194,7 +194,7 @@ class Build:
         settings = self.resolved.settings
         model = self.source.fingerprint if self.source is not None else None
         found = {DOCUMENTS: read.fingerprint}
-        documents = Documents(self.tables)
+        documents = Documents(self.tables, cut=settings.cut == "sentences")
         done: list[Kept] = []
         outputs: dict[str, Outputs] = {}
         sizes: Sizes = {}

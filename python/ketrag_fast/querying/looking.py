@@ -13,6 +13,7 @@ from ketrag_fast.errors import InputError, ModeUnavailable
 from ketrag_fast.progress import Limited
 from ketrag_fast.querying.opened import Opened
 from ketrag_fast.querying.recipes import whole
+from ketrag_fast.stages.rows import documents_of
 from ketrag_fast.stages.showing import span_of, text_of
 from ketrag_fast.types import Listed, Span
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 def document_count(opened: Opened) -> int:
     """Documents of the generation."""
-    return len(opened.generation.stages["units"]["document_ids_offsets"]) - 1
+    return int(opened.generation.stages["units"]["document_count"][0])
 
 
 def documents(opened: Opened, first: int, count: int, containing: str) -> list[Listed]:
@@ -36,19 +37,21 @@ def documents(opened: Opened, first: int, count: int, containing: str) -> list[L
     units, wanted = opened.generation.stages["units"], containing.casefold()
     found: list[Listed] = []
     owners, total = units["unit_document"], document_count(opened)
+    starts = [*documents_of(units)[1].tolist(), len(units["document_ids_offsets"]) - 1]
     passed = 0
     for number in range(total) if wanted else range(min(first, total), total):
         if len(found) >= count:
             break
-        name = text_of(units, "document_ids", number)
-        title = text_of(units, "document_titles", number)
+        row, stop = starts[number : number + 2]
+        name = text_of(units, "document_ids", row)
+        title = text_of(units, "document_titles", row)
         if wanted:
             if wanted not in name.casefold() and wanted not in title.casefold():
                 continue
             passed += 1
             if passed <= first:
                 continue
-        begin, end = np.searchsorted(owners, np.array([number, number + 1], owners.dtype)).tolist()
+        begin, end = np.searchsorted(owners, np.array([row, stop], owners.dtype)).tolist()
         found.append(Listed(name, title, begin, end - begin))
     return found
 

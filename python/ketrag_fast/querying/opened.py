@@ -41,10 +41,9 @@ _KEPT = 32
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """What a filter leaves: a byte for each unit, and how many documents and units there are."""
+    """What a filter leaves: a byte for each unit, and how many it leaves."""
 
     mask: NDArray[np.uint8]
-    documents: int
     units: int
 
 
@@ -128,7 +127,7 @@ class Opened:
             mask = fits[self.generation.stages["units"]["unit_document"]].astype(np.uint8)
             while len(self._masks) >= _KEPT:
                 self._masks.pop(next(iter(self._masks)), None)
-            self._masks[key] = Filtered(mask, int(fits.sum()), int(mask.sum()))
+            self._masks[key] = Filtered(mask, int(mask.sum()))
         return self._masks[key]
 
     @cached_property

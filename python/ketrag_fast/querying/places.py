@@ -32,13 +32,19 @@ class Places:
 
     def of_document(self, name: str, start: int, end: int) -> dict[str, Any]:
         """The same, of a document by its id."""
-        number = self._numbers.get(name) if self._any else None
-        return {} if number is None else self._of(number, start, end)
+        for number in self._numbers.get(name, ()) if self._any else ():
+            if found := self._of(number, start, end):
+                return found
+        return {}
 
     @cached_property
-    def _numbers(self) -> dict[str, int]:
+    def _numbers(self) -> dict[str, list[int]]:
+        """The rows of each document: its sections, where it is cut into them."""
         names = unpack(self._units["document_ids_blob"], self._units["document_ids_offsets"])
-        return {name: number for number, name in enumerate(names)}
+        found: dict[str, list[int]] = {}
+        for number, name in enumerate(names):
+            found.setdefault(name, []).append(number)
+        return found
 
     def _of(self, document: int, start: int, end: int) -> dict[str, Any]:
         units = self._units

@@ -80,3 +80,22 @@ def word_rows(
     pairs, repeats = np.unique(owner * max(len(number), 1) + ids[ids >= 0], return_counts=True)
     out = np.searchsorted(pairs, np.arange(count + 1) * max(len(number), 1)).astype(np.uint64)
     return out, (pairs % max(len(number), 1)).astype(np.uint32), repeats.astype(np.uint32)
+
+
+def documents_of(units: Arrays) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """For each row of `document_ids` the number of its document, and for each document its first row.
+
+    A document that is cut into sections has a row for each of them, all with its id.
+    """
+    blob, offsets = units["document_ids_blob"], units["document_ids_offsets"]
+    rows, count = len(offsets) - 1, int(units["document_count"][0])
+    if rows == count:
+        return np.arange(rows, dtype=np.uint32), np.arange(rows)
+    names = unpack(blob, offsets)
+    fresh = np.array([at == 0 or name != names[at - 1] for at, name in enumerate(names)], bool)
+    return (np.cumsum(fresh) - 1).astype(np.uint32), np.flatnonzero(fresh)
+
+
+def unit_owners(units: Arrays) -> NDArray[np.uint32]:
+    """The number of the document of each unit."""
+    return documents_of(units)[0][units["unit_document"]]

@@ -34,6 +34,8 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     )
     unit_document = cut["chunk_doc"][cut["unit_chunk"]]
     unit_bytes = cut["unit_span"]
+    rows = list(documents.rows())
+    unit_span = _in_documents(cut["unit_chars"], unit_document, rows, len(texts[1]) - 1)
     return {
         "document_count": np.array([len(documents)], np.uint64),
         **strings_out("document_ids", documents.packed("id")),
@@ -45,14 +47,14 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         "unit_chunk": cut["unit_chunk"],
         "unit_document": unit_document,
         "unit_bytes": unit_bytes,
-        "unit_span": cut["unit_chars"],
+        "unit_span": unit_span,
         "unit_tokens": cut["unit_tokens"],
         **strings_out("unit_texts", _core.slice_strings(texts, unit_document, unit_bytes)),
         "sent_chunk": cut["sent_chunk"],
         "sent_unit": cut["sent_unit"],
         "sent_bytes": cut["sent_span"],
         "sent_title": cut["sent_title"].astype(np.uint8),
-        **located(documents.located(), len(documents)),
+        **located(((row, marks) for row, _, marks in rows), len(texts[1]) - 1),
         **described(documents.packed("metadata")),
     }
 
@@ -63,6 +65,21 @@ def described(metadata: tuple[NDArray[np.uint8], NDArray[np.uint64]]) -> dict[st
     if len(metadata[0]) == empty * (len(metadata[1]) - 1):
         return {}
     return strings_out("document_metadata", metadata)
+
+
+def _in_documents(
+    spans: NDArray[np.uint32],
+    owners: NDArray[np.uint32],
+    rows: Sequence[tuple[int, int, object]],
+    count: int,
+) -> NDArray[np.uint32]:
+    """Spans of rows as spans of the documents that these are sections of."""
+    if not any(start for _, start, _ in rows):
+        return spans
+    starts = np.zeros(count, np.uint32)
+    for row, start, _ in rows:
+        starts[row] = start
+    return spans + starts[owners][:, None]
 
 
 def located(rows: Iterable[tuple[int, Sequence[Locator]]], documents: int) -> dict[str, NDArray[Any]]:

@@ -1,7 +1,8 @@
 """An index as one file: its tables and its current generation, each file with its size and hash.
 
-A tar archive whose first member, `bundle.json`, lists the others in their order. What does not agree with it is
-refused: nothing is written but names from the list, into a new folder that becomes the index when all is there.
+A tar archive whose first member, `bundle.json`, lists the others in their order. What does not agree with
+it is refused: nothing is written but names from the list, into a new folder, which becomes the index when all
+of it is there.
 """
 
 from __future__ import annotations

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from ketrag_fast import Index, Settings
-from ketrag_fast.backends.readers import SourceFile
+from ketrag_fast.backends.readers import SourceFile, items_of
 from ketrag_fast.backends.readers import apart as module
 from ketrag_fast.backends.readers.apart import Apart
 from ketrag_fast.errors import Cancelled
@@ -118,3 +119,23 @@ def test_progress_counts_documents_and_bytes(tmp_path: Path) -> None:
         tmp_path, tmp_path / ".ix", progress=lambda event: notes.append((event.stage, event.note))
     ).close()
     assert ("read", "0.0 MB") in notes
+
+
+def test_a_file_that_is_written_while_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(f'{{"_id": "{n}", "text": "x"}}\n' for n in range(50)))
+    items = items_of(SourceFile(path, "a.jsonl"), "jsonl")
+    first = next(items)
+    assert isinstance(first, Document)
+    with path.open("a") as out:
+        out.write('{"_id": "late", "text": "y"}\n')
+    last = list(items)[-1]
+    assert isinstance(last, Failure)
+    assert "changed while it was read" in last.message
+
+
+def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pypdfium2", None)
+    (failure,) = items_of(SourceFile(Path("a.pdf"), "a.pdf", data=b"%PDF-1.7"), "pdf")
+    assert isinstance(failure, Failure)
+    assert "pip install 'ketrag-fast[documents]'" in failure.message

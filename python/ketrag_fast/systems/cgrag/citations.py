@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -10,8 +9,8 @@ import numpy as np
 
 from ketrag_fast.config import Settings
 from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
-from ketrag_fast.kernels.text import pack, unpack
-from ketrag_fast.stages.rows import csr_out, offsets_of, strings_out
+from ketrag_fast.kernels.text import pack
+from ketrag_fast.stages.rows import csr_out, offsets_of, strings_out, unit_owners
 from ketrag_fast.systems.cgrag.bibliography import digest, entries, fill
 from ketrag_fast.systems.cgrag.crossrefs import references, rst_labels, starts_of
 from ketrag_fast.systems.cgrag.library import Library, cited_in
@@ -57,16 +56,20 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     """Citations of documents by documents, those that lead nowhere, and references between units."""
     own = settings.of(CgRagSettings)
     documents, units = inputs.documents, inputs["units"]
-    ids, titles = (unpack(*documents.packed(column)) for column in ("id", "title"))
-    blob, offsets = documents.packed("metadata")
-    raw = blob.tobytes()
-    about = [_metadata(raw[a:b]) for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]
+    ids: list[str] = []
+    titles: list[str] = []
+    about: list[dict[str, Any]] = []
+    texts: list[str] = []
+    for document in documents:  # whole: units know their sections alone
+        ids.append(document.id)
+        titles.append(document.title)
+        about.append(dict(document.metadata))
+        texts.append(document.text if own.text_links else "")
     library = Library(ids, titles, about)
     listed = entries(own.bibliography)
     fill(library, listed)
     found = Found()
-    texts = unpack(*documents.packed("text")) if own.text_links else [""] * len(ids)
-    first = offsets_of(units["unit_document"], len(ids)).tolist()
+    first = offsets_of(unit_owners(units), len(ids)).tolist()
     spans = units["unit_span"].tolist()
     labels: dict[str, int] = {}
     for number, text in enumerate(texts):
@@ -162,13 +165,6 @@ def _inside(
     found.references += [(first + a, first + b) for a, b in sorted(own.pairs)]
     found.lost_references += len(own.unresolved)
     found.repeated_labels += own.repeated
-
-
-def _metadata(raw: bytes) -> dict[str, Any]:
-    if raw == b"{}":
-        return {}
-    found = json.loads(raw)
-    return found if isinstance(found, dict) else {}
 
 
 def _arrays(found: Found, library: Library, documents: int, units: int) -> Outputs:

@@ -11,7 +11,7 @@ from ketrag_fast import _core
 from ketrag_fast.config import Settings
 from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
 from ketrag_fast.kernels.citations import ADJACENT, CITED, CITING, REFERENCE
-from ketrag_fast.stages.rows import U64, Arrays, csr, csr_out, lengths, offsets_of
+from ketrag_fast.stages.rows import U64, Arrays, csr, csr_out, lengths, offsets_of, unit_owners
 from ketrag_fast.systems.cgrag.settings import CgRagSettings
 
 Ids = NDArray[np.int64]
@@ -27,7 +27,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     units, vectors = inputs["units"], inputs["vectors"]["unit_vectors"]
     count = len(units["unit_tokens"])
     cites = csr(inputs["citations"], "cites")
-    first = offsets_of(units["unit_document"], len(cites[0]) - 1)
+    first = offsets_of(unit_owners(units), len(cites[0]) - 1)
     parts = [
         _near(*own_edges, vectors, context)
         for own_edges in (_adjacent(units), _references(inputs["citations"]))
@@ -66,7 +66,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 def _adjacent(units: Arrays) -> tuple[Ids, Ids, int]:
     """Each text of a document hears from the one before it."""
-    document = units["unit_document"]
+    document = unit_owners(units)
     later = np.flatnonzero(document[1:] == document[:-1]) + 1
     return later, later - 1, ADJACENT
 

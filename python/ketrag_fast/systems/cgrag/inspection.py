@@ -8,10 +8,11 @@ from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ketrag_fast.kernels.citations import ADJACENT, CITED, CITING, REFERENCE
 from ketrag_fast.stages.names import Names
-from ketrag_fast.stages.rows import Arrays, lengths, strings
+from ketrag_fast.stages.rows import Arrays, documents_of, lengths, strings
 from ketrag_fast.stages.showing import row_of, text_of
 from ketrag_fast.storage.generation import Generation
 from ketrag_fast.systems.cgrag.citations import BY_KEY, GIVEN, LINKED
@@ -108,7 +109,7 @@ class CitationGraph:
         """The document of that id, else the first of that title."""
         found = self._ids.find(name)
         found = self._titles.find(name) if found is None else found
-        return None if found is None else self._shown(found)
+        return None if found is None else self._shown(int(self._rows[0][found]))
 
     def near(self, name: str) -> list[str]:
         """Ids that are near it."""
@@ -120,7 +121,7 @@ class CitationGraph:
         citing = np.searchsorted(indptr, places.astype(np.uint64), "right") - 1
         own = range(int(indptr[number]), int(indptr[number + 1]))
         lost = np.flatnonzero(self._citations["unresolved_document"] == number).tolist()
-        units = np.flatnonzero(self._units["unit_document"] == number).tolist()
+        units = np.flatnonzero(self._rows[0][self._units["unit_document"]] == number).tolist()
         return CitedDocument(
             document=self._id(number),
             title=self._title(number),
@@ -134,10 +135,14 @@ class CitationGraph:
         )
 
     def _id(self, number: int) -> str:
-        return text_of(self._units, "document_ids", number)
+        return text_of(self._units, "document_ids", int(self._rows[1][number]))
 
     def _title(self, number: int) -> str:
-        return text_of(self._units, "document_titles", number)
+        return text_of(self._units, "document_titles", int(self._rows[1][number]))
+
+    @cached_property
+    def _rows(self) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        return documents_of(self._units)
 
     def _citation(self, other: int, at: int) -> Citation:
         bits = int(self._citations["cite_source"][at])
@@ -150,7 +155,7 @@ class CitationGraph:
                 unit=unit,
                 start=int(self._units["unit_span"][unit, 0]),
                 sender=sender,
-                document=self._id(int(self._units["unit_document"][sender])),
+                document=self._id(int(self._rows[0][self._units["unit_document"][sender]])),
                 kinds=_named(int(self._graph["edge_kind"][at]), EDGES),
                 alpha=float(self._graph["edge_alpha"][at]),
                 relevance=float(self._graph["edge_relevance"][at]),
@@ -167,7 +172,7 @@ def details(stages: Mapping[str, Arrays]) -> dict[str, Any]:
         return {}
     kinds, citations = stages["citation_graph"]["edge_kind"], stages["citations"]
     itself, lost, repeated = citations["counts"].tolist()
-    owners = citations["unresolved_document"][:_LISTED].tolist()
+    owners = documents_of(stages["units"])[1][citations["unresolved_document"][:_LISTED]].tolist()
     return {
         "edges_by_kind": {
             "adjacent": int((kinds & ADJACENT != 0).sum()),

@@ -113,6 +113,10 @@ def _gutter(lines: list[Line]) -> float | None:
     width = last - first
     if width < 60:
         return None
+    half = 0.55 * width
+    wide_lines = sum(1 for line in lines if line.right - line.left > half)
+    if wide_lines > 0.6 * len(lines):
+        return None  # one column: most of its lines go over the middle
     steps = int(width / _STEP) + 2
     covered, ended = [0] * (steps + 1), [0] * (steps + 1)
     for line in lines:

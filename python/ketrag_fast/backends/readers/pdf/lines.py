@@ -122,9 +122,7 @@ def _unmapped(raw: Any, text_page: Any, units: str) -> bool:
 def _has_image(raw: Any, page: Any) -> bool:
     objects = min(raw.FPDFPage_CountObjects(page), 1000)
     kinds = {raw.FPDFPageObj_GetType(raw.FPDFPage_GetObject(page, at)) for at in range(objects)}
-    return bool(kinds & {raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_FORM, raw.FPDF_PAGEOBJ_PATH} - {0}) and (
-        raw.FPDF_PAGEOBJ_IMAGE in kinds or raw.FPDF_PAGEOBJ_FORM in kinds
-    )
+    return not kinds.isdisjoint({raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_FORM})
 
 
 def _ranges(units: str) -> list[tuple[int, int, bool]]:

@@ -177,7 +177,8 @@ def _document(
                         parts[-1] = cut[:-1]
                         length -= 1
                         text = whole[len(cut) - 1 :]
-                        locators[:] = [_shortened(one, length) for one in locators]
+                        for place in range(max(len(locators) - 3, 0), len(locators)):
+                            locators[place] = _shortened(locators[place], length)
                     else:
                         text = whole[len(cut) :]
                 else:
