@@ -20,7 +20,7 @@ from ketrag_fast.server.served import Indexes, Served
 
 _WHOLE: Final = b'"warnings":[]'
 _EMBEDDED: Final = 32
-_PLAIN: Final = 4
+_PLAIN: Final = 8
 
 
 @dataclass(frozen=True)
