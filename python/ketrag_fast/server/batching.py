@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Sequence
@@ -54,6 +55,8 @@ class Batcher(Generic[Key]):
         self._largest = largest
         self._queue = queue
         self._on_batch = on_batch
+        self._lock = threading.Lock()
+        """Of what waits and of how many threads are free: one that is done takes the next batch itself."""
         self._waiting: OrderedDict[Key, deque[Waiting]] = OrderedDict()
         self.waiting = 0
         """Questions that no thread has taken yet."""
@@ -63,13 +66,15 @@ class Batcher(Generic[Key]):
 
     def submit(self, key: Key, questions: Sequence[str], until: float) -> list[asyncio.Future[bytes]]:
         """A future for the reply to each question. Raises Problem 429 where the queue has no room for all."""
-        if self.waiting + len(questions) > self._queue and self.waiting:
-            raise busy(self.waiting * self._mean / self._threads)
         loop = asyncio.get_running_loop()
-        items = [Waiting(question, until, loop.create_future()) for question in questions]
-        self._waiting.setdefault(key, deque()).extend(items)
-        self.waiting += len(items)
-        if self._free and not self._planned:
+        with self._lock:
+            if self.waiting + len(questions) > self._queue and self.waiting:
+                raise busy(self.waiting * self._mean / self._threads)
+            items = [Waiting(question, until, loop.create_future()) for question in questions]
+            self._waiting.setdefault(key, deque()).extend(items)
+            self.waiting += len(items)
+            wake = self._free > 0 and not self._planned
+        if wake:
             self._planned = True
             loop.call_soon(self._dispatch)  # whoever else came with this one goes along
         return [item.done for item in items]
@@ -77,9 +82,19 @@ class Batcher(Generic[Key]):
     def _dispatch(self) -> None:
         self._planned = False
         loop = asyncio.get_running_loop()
-        while self._free and self._waiting:
+        while True:
+            with self._lock:
+                batch = self._taken(self._free) if self._free else None
+                if batch is None:
+                    return
+                self._free -= 1
+            self._pool.submit(self._run, loop, *batch)
+
+    def _taken(self, threads: int) -> tuple[Key, list[Waiting]] | None:
+        """The next batch, where so many threads share what waits; the lock is held."""
+        while self._waiting:
             key, items = next(iter(self._waiting.items()))
-            count = min(self._largest(key), -(-len(items) // self._free))
+            count = min(self._largest(key), -(-len(items) // threads))
             taken = [items.popleft() for _ in range(count)]
             self.waiting -= count
             if items:
@@ -87,19 +102,25 @@ class Batcher(Generic[Key]):
             else:
                 del self._waiting[key]
             taken = [item for item in taken if not item.done.done()]  # whoever asked may have gone
-            if not taken:
-                continue
-            self._free -= 1
-            self._on_batch(len(taken))
-            self._pool.submit(self._run, loop, key, taken)
+            if taken:
+                return key, taken
+        return None
 
     def _run(self, loop: asyncio.AbstractEventLoop, key: Key, items: list[Waiting]) -> None:
-        """On a thread."""
-        began = time.monotonic()
-        results = self._results(key, items)
-        taken = (time.monotonic() - began) / len(items)
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(self._finish, items, results, taken)
+        """On a thread, until nothing waits."""
+        while True:
+            self._on_batch(len(items))
+            began = time.monotonic()
+            results = self._results(key, items)
+            taken = (time.monotonic() - began) / len(items)
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(self._finish, items, results, taken)
+            with self._lock:
+                batch = self._taken(self._free + 1)
+                if batch is None:
+                    self._free += 1
+                    return
+            key, items = batch
 
     def _results(self, key: Key, items: list[Waiting]) -> list[bytes | Exception]:
         left = min(item.until for item in items) - time.monotonic()
@@ -115,7 +136,6 @@ class Batcher(Generic[Key]):
         return [self._results(key, [item])[0] for item in items]
 
     def _finish(self, items: list[Waiting], results: Sequence[bytes | Exception], seconds: float) -> None:
-        self._free += 1
         self._mean += _SMOOTH * (max(seconds, 1e-6) - self._mean)
         for item, result in zip(items, results, strict=True):
             if item.done.done():
@@ -124,8 +144,6 @@ class Batcher(Generic[Key]):
                 item.done.set_exception(result)
             else:
                 item.done.set_result(result)
-        if self._waiting:
-            self._dispatch()
 
     def close(self) -> None:
         """Waits for what runs."""
