@@ -62,7 +62,7 @@ def test_vectors_are_those_that_questions_get(index: Index) -> None:
         index.vectors(["a"], "other")  # type: ignore[arg-type]
     with pytest.raises(EmptyQuery):
         index.vectors([" "])
-    assert not index.has_model
+    assert not index.embeds("walk")
     index.warm()
     assert (
         index.tokens(["the ship Fram", "ice"]) == index.tokens(["the ship Fram"]) + index.tokens(["ice"]) == 4
