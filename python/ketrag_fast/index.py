@@ -368,10 +368,11 @@ class Index:
 
         return tokens(self._opened, texts)
 
-    @property
-    def has_model(self) -> bool:
-        """Whether an embedding model makes the vectors of questions."""
-        return self._opened.questions is not None
+    def embeds(self, mode: str | None = None) -> bool:
+        """Whether an embedding model makes the vectors of questions in a mode (else the settings' one)."""
+        from ketrag_fast.querying.looking import embeds
+
+        return embeds(self._opened, mode, self.path)
 
     @enough_memory()
     def warm(self) -> None:

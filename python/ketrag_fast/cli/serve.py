@@ -77,7 +77,7 @@ _BOUNDS: tuple[tuple[str, type, str], ...] = (
     ("--concurrency", int, "questions that are answered at once (default: the processors)"),
     ("--queue", int, "questions that may wait; more are refused with 429 (default 512)"),
     ("--answer-queue", int, "answers of the language model that may wait (default 8)"),
-    ("--batch", int, "questions put to the core together (default 4, with an embedding model 32)"),
+    ("--batch", int, "questions put to the core together (default 8, with an embedding model 32)"),
     ("--max-body", int, "bytes of a request (default 1,000,000)"),
     ("--max-questions", int, "questions of one request (default 256)"),
     ("--max-budget", int, "tokens that a request may ask for (default 100,000)"),

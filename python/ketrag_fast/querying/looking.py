@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ketrag_fast import _core
-from ketrag_fast.errors import InputError, ModeUnavailable
+from ketrag_fast.errors import InputError, KetragError, ModeUnavailable
 from ketrag_fast.progress import Limited
 from ketrag_fast.querying.opened import Opened
 from ketrag_fast.querying.recipes import whole
+from ketrag_fast.querying.serving import chosen_mode
 from ketrag_fast.stages.rows import documents_of
 from ketrag_fast.stages.showing import span_of, text_of
+from ketrag_fast.systems.registry import registry
 from ketrag_fast.types import Listed, Span
 
 if TYPE_CHECKING:
@@ -69,6 +72,18 @@ def around(opened: Opened, unit: int, before: int, after: int) -> list[tuple[int
     begin, end = np.searchsorted(owners, np.array([own, own + 1], owners.dtype)).tolist()
     shown = range(max(begin, number - before), min(end, number + after + 1))
     return [(one, span_of(units, one)) for one in shown]
+
+
+def embeds(opened: Opened, mode: str | None, path: Path) -> bool:
+    """Whether questions in a mode get vectors of a model; not where the mode is not served."""
+    if opened.questions is None:
+        return False
+    found = registry()
+    try:
+        recipe = found.recipe(chosen_mode(opened, mode, path))
+    except KetragError:
+        return False
+    return recipe.rewrite is None and any(found.channels[name].vector != "no" for name in recipe.channels)
 
 
 def vectors(

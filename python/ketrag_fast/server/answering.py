@@ -7,7 +7,6 @@ import contextlib
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -26,6 +25,7 @@ _BUSY: Final = 20.0
 """Seconds after which a full queue of answers may have moved on."""
 STREAM: Final = "text/event-stream"
 _ALIVE: Final = 10.0
+_LINGER: Final = 30.0
 _PIECES: Final = 10_000
 """Pieces that a client may be behind; then the model waits for nobody and stops."""
 
@@ -48,7 +48,11 @@ def shape(service: Service) -> Shape:
 
 
 class Answering:
-    """One answer in the making. `pieces` yields its context, its texts and at last the answer."""
+    """One answer in the making. `pieces` yields its context, its texts and at last the answer.
+
+    It holds its turn to use the index's language model until its thread is done with it, however long the
+    client takes to read.
+    """
 
     def __init__(self, service: Service, asked: Asked, question: str, options: dict[str, Any]) -> None:
         self._service = service
@@ -64,8 +68,11 @@ class Answering:
         self._gone.set()
 
     async def pieces(self) -> AsyncIterator[Context | str | Answer | None]:
-        """None where nothing came for a while. Raises what the library raises."""
-        self._loop.run_in_executor(self._service.writers, self._run)
+        """None where nothing came for a while. Raises Problem 429 where too many wait for their turn,
+        DeadlineExceeded where it does not come, and what the library raises.
+        """
+        await self._take_turn()
+        self._loop.run_in_executor(self._service.writers, self._run).add_done_callback(self._end_turn)
         while True:
             try:
                 async with asyncio.timeout(_ALIVE):
@@ -78,6 +85,24 @@ class Answering:
             yield piece
             if isinstance(piece, Answer):
                 return
+
+    async def _take_turn(self) -> None:
+        service = self._service
+        if service.answers >= service.options.answers:
+            raise busy(_BUSY)
+        service.answers += 1
+        try:
+            async with asyncio.timeout(self._options["seconds"]):
+                await self._asked.served.answering.acquire()
+        except BaseException as error:
+            service.answers -= 1
+            if isinstance(error, TimeoutError):
+                raise DeadlineExceeded("the language model was busy with other questions") from None
+            raise
+
+    def _end_turn(self, _: object) -> None:
+        self._asked.served.answering.release()
+        self._service.answers -= 1
 
     def _run(self) -> None:
         """On a thread."""
@@ -104,28 +129,6 @@ class Answering:
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._queue.put_nowait, piece)
         return not self._gone.is_set() and self._queue.qsize() < _PIECES
-
-
-@asynccontextmanager
-async def turn(service: Service, asked: Asked, seconds: float) -> AsyncIterator[None]:
-    """The turn to use the index's language model; 429 where too many wait for theirs, 504 where it takes all
-    the time that the answer has.
-    """
-    if service.answers >= service.options.answers:
-        raise busy(_BUSY)
-    service.answers += 1
-    try:
-        try:
-            async with asyncio.timeout(seconds):
-                await asked.served.answering.acquire()
-        except TimeoutError:
-            raise DeadlineExceeded("the language model was busy with other questions") from None
-        try:
-            yield
-        finally:
-            asked.served.answering.release()
-    finally:
-        service.answers -= 1
 
 
 async def while_listened(request: Request, answering: Answering) -> Answer:
@@ -162,9 +165,8 @@ async def ask(request: Request) -> Response:
         options["deadline"] = body["deadline"]
     answering = Answering(service, asked, body["question"], options)
     if body.get("stream"):
-        return Streamed(service, asked, seconds, answering, _event)
-    async with turn(service, asked, seconds):
-        return json_reply((await while_listened(request, answering)).to_json())
+        return Streamed(service, seconds, answering, _event)
+    return json_reply((await while_listened(request, answering)).to_json())
 
 
 def _event(piece: Context | str | Answer | KetragError) -> bytes:
@@ -178,20 +180,17 @@ def _event(piece: Context | str | Answer | KetragError) -> bytes:
 
 
 class Streamed(StreamingResponse):
-    """An answer as a stream of events. It holds its turn to use the model until its last byte, and what is
-    wrong before its first piece is a reply with a status of its own.
-    """
+    """An answer as a stream of events. What is wrong before the first is a reply with its own status."""
 
     def __init__(
         self,
         service: Service,
-        asked: Asked,
         seconds: float,
         answering: Answering,
         shown: Callable[[Any], bytes],
         last: bytes = b"",
     ) -> None:
-        self._turn = turn(service, asked, seconds)
+        self._seconds = seconds
         self._answering = answering
         self._pieces = answering.pieces()
         self._shown = shown
@@ -201,13 +200,15 @@ class Streamed(StreamingResponse):
         self._first: Any = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Sends it."""
-        async with self._turn:
-            try:
-                self._first = await anext(self._pieces)
+        """Sends it. A client that does not read what it is sent is left in the end."""
+        try:
+            self._first = await anext(self._pieces)
+            async with asyncio.timeout(self._seconds + _LINGER):
                 await super().__call__(scope, receive, send)
-            finally:
-                self._answering.stop()
+        except TimeoutError:
+            raise Problem(499, "gone", "the client does not read") from None
+        finally:
+            self._answering.stop()
 
     async def _events(self) -> AsyncIterator[bytes]:
         piece = self._first

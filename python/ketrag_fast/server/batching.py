@@ -1,13 +1,15 @@
 """Questions of many requests put to the core together, off the event loop.
 
 A thread that is free takes what waits for the same index and options, so that batches grow with the load and
-nobody waits for company: one question on a quiet server goes at once. An encoder computes a batch together.
+nobody waits for company: one question on a quiet server goes at once. A model embeds a batch together, and
+while it does, the next batch grows.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Sequence
@@ -16,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from ketrag_fast.errors import DeadlineExceeded, KetragError
-from ketrag_fast.server.problems import busy
+from ketrag_fast.server.problems import busy, log
 
 Key = TypeVar("Key", bound=Hashable)
 _SMOOTH: Final = 0.05
@@ -34,6 +36,19 @@ class Waiting:
 
 Answer = Callable[[Key, Sequence[str], float], Sequence[bytes]]
 """Finished replies to some questions, within some seconds for each. Runs on a thread."""
+Prepare = Callable[[Sequence[str], float], object]
+"""What is done first, with all questions that wait, by one thread at a time: a model embeds them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How the questions of a key are put together: so many at most. Those with the same `model` are prepared
+    by one thread at a time; what comes meanwhile waits for the next turn, and goes together.
+    """
+
+    largest: int
+    model: Hashable | None = None
+    prepare: Prepare | None = None
 
 
 class Batcher(Generic[Key]):
@@ -44,16 +59,20 @@ class Batcher(Generic[Key]):
         answer: Answer[Key],
         *,
         threads: int,
-        largest: Callable[[Key], int],
+        plan: Callable[[Key], Plan],
         queue: int,
         on_batch: Callable[[int], object] = lambda _: None,
     ) -> None:
         self._answer = answer
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="ketrag-question")
         self._threads = self._free = threads
-        self._largest = largest
+        self._plan = plan
+        self._embedding: set[Hashable] = set()
+        """Models that a thread uses now."""
         self._queue = queue
         self._on_batch = on_batch
+        self._lock = threading.Lock()
+        """Of what waits and of how many threads are free: one that is done takes the next batch itself."""
         self._waiting: OrderedDict[Key, deque[Waiting]] = OrderedDict()
         self.waiting = 0
         """Questions that no thread has taken yet."""
@@ -63,13 +82,15 @@ class Batcher(Generic[Key]):
 
     def submit(self, key: Key, questions: Sequence[str], until: float) -> list[asyncio.Future[bytes]]:
         """A future for the reply to each question. Raises Problem 429 where the queue has no room for all."""
-        if self.waiting + len(questions) > self._queue and self.waiting:
-            raise busy(self.waiting * self._mean / self._threads)
         loop = asyncio.get_running_loop()
-        items = [Waiting(question, until, loop.create_future()) for question in questions]
-        self._waiting.setdefault(key, deque()).extend(items)
-        self.waiting += len(items)
-        if self._free and not self._planned:
+        with self._lock:
+            if self.waiting + len(questions) > self._queue and self.waiting:
+                raise busy(self.waiting * self._mean / self._threads)
+            items = [Waiting(question, until, loop.create_future()) for question in questions]
+            self._waiting.setdefault(key, deque()).extend(items)
+            self.waiting += len(items)
+            wake = self._free > 0 and not self._planned
+        if wake:
             self._planned = True
             loop.call_soon(self._dispatch)  # whoever else came with this one goes along
         return [item.done for item in items]
@@ -77,9 +98,23 @@ class Batcher(Generic[Key]):
     def _dispatch(self) -> None:
         self._planned = False
         loop = asyncio.get_running_loop()
-        while self._free and self._waiting:
-            key, items = next(iter(self._waiting.items()))
-            count = min(self._largest(key), -(-len(items) // self._free))
+        while True:
+            with self._lock:
+                batch = self._taken(self._free) if self._free else None
+                if batch is None:
+                    return
+                self._free -= 1
+            self._pool.submit(self._run, loop, *batch)
+
+    def _taken(self, threads: int) -> tuple[Key, Plan, list[Waiting]] | None:
+        """The next batch, where so many threads share what waits; the lock is held."""
+        for key in list(self._waiting):
+            plan = self._plan(key)
+            if plan.model in self._embedding:
+                continue
+            items = self._waiting[key]
+            share = len(items) if plan.model is not None else -(-len(items) // threads)
+            count = min(plan.largest, share)
             taken = [items.popleft() for _ in range(count)]
             self.waiting -= count
             if items:
@@ -87,19 +122,43 @@ class Batcher(Generic[Key]):
             else:
                 del self._waiting[key]
             taken = [item for item in taken if not item.done.done()]  # whoever asked may have gone
-            if not taken:
-                continue
-            self._free -= 1
-            self._on_batch(len(taken))
-            self._pool.submit(self._run, loop, key, taken)
+            if taken:
+                if plan.model is not None:
+                    self._embedding.add(plan.model)
+                return key, plan, taken
+        return None
 
-    def _run(self, loop: asyncio.AbstractEventLoop, key: Key, items: list[Waiting]) -> None:
-        """On a thread."""
-        began = time.monotonic()
-        results = self._results(key, items)
-        taken = (time.monotonic() - began) / len(items)
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(self._finish, items, results, taken)
+    def _run(self, loop: asyncio.AbstractEventLoop, key: Key, plan: Plan, items: list[Waiting]) -> None:
+        """On a thread, until nothing waits."""
+        while True:
+            self._on_batch(len(items))
+            began = time.monotonic()
+            if plan.model is not None:
+                self._prepare(loop, plan, items)
+            results = self._results(key, items)
+            taken = (time.monotonic() - began) / len(items)
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(self._finish, items, results, taken)
+            with self._lock:
+                batch = self._taken(self._free + 1)
+                if batch is None:
+                    self._free += 1
+                    return
+            key, plan, items = batch
+
+    def _prepare(self, loop: asyncio.AbstractEventLoop, plan: Plan, items: list[Waiting]) -> None:
+        left = min(item.until for item in items) - time.monotonic()
+        try:
+            if plan.prepare is not None and left > 0:
+                plan.prepare([item.question for item in items], left)
+        except Exception as error:  # noqa: BLE001 - whoever answers meets the same, and says it
+            log.debug("questions could not be prepared: %s", error)
+        with self._lock:
+            self._embedding.discard(plan.model)
+            wake = bool(self._waiting) and self._free > 0
+        if wake:
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._dispatch)
 
     def _results(self, key: Key, items: list[Waiting]) -> list[bytes | Exception]:
         left = min(item.until for item in items) - time.monotonic()
@@ -115,7 +174,6 @@ class Batcher(Generic[Key]):
         return [self._results(key, [item])[0] for item in items]
 
     def _finish(self, items: list[Waiting], results: Sequence[bytes | Exception], seconds: float) -> None:
-        self._free += 1
         self._mean += _SMOOTH * (max(seconds, 1e-6) - self._mean)
         for item, result in zip(items, results, strict=True):
             if item.done.done():
@@ -124,8 +182,6 @@ class Batcher(Generic[Key]):
                 item.done.set_exception(result)
             else:
                 item.done.set_result(result)
-        if self._waiting:
-            self._dispatch()
 
     def close(self) -> None:
         """Waits for what runs."""

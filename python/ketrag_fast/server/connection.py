@@ -92,6 +92,12 @@ def protocol(options: ServerOptions) -> type[HttpToolsProtocol]:
             if unread and not self.transport.is_closing():
                 self.loop.call_later(_LINGER, self.transport.close)
 
+        def timeout_keep_alive_handler(self) -> None:
+            """Nothing came for a while. Who has not even read the reply is not waited for."""
+            if self.transport.get_write_buffer_size():
+                self.transport.abort()
+            super().timeout_keep_alive_handler()
+
         def eof_received(self) -> Any:
             """A client that has sent all may still read a reply that comes at once. One that waits for a
             model has most likely gone.

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ketrag_fast.errors import KetragError
-from ketrag_fast.server.answering import Answering, Streamed, finish_of, now, turn, while_listened
+from ketrag_fast.server.answering import Answering, Streamed, finish_of, now, while_listened
 from ketrag_fast.server.bodies import Field, Shape, read
 from ketrag_fast.server.guard import openai_error
 from ketrag_fast.server.problems import Problem
@@ -143,9 +143,8 @@ async def chat(request: Request) -> Response:
     if body.get("stream"):
         usage = bool(body.get("stream_options", {}).get("include_usage"))
         shown = _chunks(head, served.name, usage=usage)
-        return Streamed(service, asked, seconds, answering, shown, b"data: [DONE]\n\n")
-    async with turn(service, asked, seconds):
-        answer = await while_listened(request, answering)
+        return Streamed(service, seconds, answering, shown, b"data: [DONE]\n\n")
+    answer = await while_listened(request, answering)
     message = {
         "role": "assistant",
         "content": answer.text,

@@ -43,7 +43,7 @@ class ServerOptions:
     """Answers of a language model that may wait."""
     batch: int | None = None
     """Questions that are put to the core together, at most; without it 32 where a model embeds them, which it
-    does faster together, else 4: then a batch only saves what it costs to hand a question over.
+    does faster together, else 8: then a batch only saves what it costs to hand questions over to a thread.
     """
     questions: int = 256
     """Questions of one request, at most."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
-from ketrag_fast.server.batching import Batcher
+from ketrag_fast.server.batching import Batcher, Plan
 from ketrag_fast.server.kept import Kept
 from ketrag_fast.server.metrics import Metrics
 from ketrag_fast.server.options import ServerOptions
@@ -20,7 +20,7 @@ from ketrag_fast.server.served import Indexes, Served
 
 _WHOLE: Final = b'"warnings":[]'
 _EMBEDDED: Final = 32
-_PLAIN: Final = 4
+_PLAIN: Final = 8
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Service:
         self.batcher: Batcher[Group] = Batcher(
             _answers,
             threads=options.concurrency,
-            largest=self._largest,
+            plan=self._plan,
             queue=options.queue,
             on_batch=self.metrics.batches.observe,
         )
@@ -63,11 +63,16 @@ class Service:
         self.answers = 0
         """Answers that are made or wait."""
 
-    def _largest(self, group: Group) -> int:
+    def _plan(self, group: Group) -> Plan:
         asked, _ = group
-        if self.options.batch is not None:
-            return self.options.batch
-        return _EMBEDDED if asked.served.index.has_model else _PLAIN
+        index, most = asked.served.index, self.options.batch
+        if not index.embeds(asked.mode):
+            return Plan(_PLAIN if most is None else most)
+
+        def embed(questions: Sequence[str], seconds: float) -> None:
+            index.vectors(questions, seconds=seconds)  # which remembers them for those who answer
+
+        return Plan(_EMBEDDED if most is None else most, asked.served, embed)
 
     async def contexts(self, asked: Asked, questions: Sequence[str], seconds: float) -> list[bytes]:
         """The reply to each question; what is at hand is not made again."""

@@ -100,6 +100,22 @@ def test_a_client_that_vanishes_stops_the_model(folder: Path, stream: bool) -> N
         assert len(chat.said) - said < 10
 
 
+def test_a_client_that_does_not_read_holds_up_nobody(folder: Path) -> None:
+    with (
+        Chat(lambda _: "word " * 2000) as chat,
+        running(folder, settings={"writer": f"openai:mini@{chat.url}"}) as service,
+        service.client() as client,
+    ):
+        body = json.dumps({"question": QUESTION, "stream": True}).encode()
+        head = b"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        with socket.socket() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect(("127.0.0.1", service.port))
+            connection.sendall(head + b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+            reply = client.post("/v1/ask", json={"question": QUESTION})
+            assert reply.json()["answer"].startswith("word word")
+
+
 def test_answers_wait_for_their_turn_and_more_are_refused(folder: Path) -> None:
     gate = threading.Event()
 

@@ -255,6 +255,22 @@ def test_a_slow_head_and_a_slow_body_are_cut(folder: Path) -> None:
         assert client.get("/health").status_code == 200
 
 
+def test_a_client_that_does_not_read_is_left(folder: Path) -> None:
+    with running(folder, idle_seconds=1, cache=0) as service, service.client() as client:
+        questions = [f"Fram polar basin {n}" for n in range(200)]
+        body = json.dumps({"questions": questions, "explain": True}).encode()
+        with socket.socket() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect(("127.0.0.1", service.port))
+            connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+            connections = service.server.server_state.connections
+            for _ in range(200):
+                if client.get("/health").status_code == 200 and len(connections) == 1:
+                    break
+                time.sleep(0.05)
+            assert len(connections) == 1, "only the client that asks for health"
+
+
 def test_a_gigabyte_is_not_read(served: Any, client: Any) -> None:
     began = time.monotonic()
     got = raw(served.port, HEAD + b"Content-Length: 1000000000\r\n\r\n{", wait=5)

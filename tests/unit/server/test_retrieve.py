@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ketrag_fast import Document, Index, Settings
+from tests.support.endpoint import Endpoint, words_encoder
 from tests.support.service import running
 from tests.unit.server.conftest import QUESTION, TEXTS, documents
 
@@ -189,6 +190,43 @@ def test_health_readiness_and_the_document_of_the_interface(client: Any) -> None
     assert document["openapi"].startswith("3.1")
     for path in document["paths"]:
         assert path.startswith(("/v1/", "/health", "/ready", "/metrics"))
+
+
+def test_a_model_embeds_together_what_came_meanwhile(tmp_path: Path) -> None:
+    asking, gate, sizes = threading.Event(), threading.Event(), []
+    encoder = words_encoder()
+
+    def encode(texts: Any) -> Any:
+        if asking.is_set():
+            sizes.append(len(texts))
+            gate.wait(30)
+        return encoder(texts)
+
+    with Endpoint(encode) as endpoint:
+        settings = Settings(threads=1, embedder=f"openai:mini@{endpoint.url}")
+        folder = tmp_path / "index"
+        Index.build(documents(), folder, settings=settings).close()
+        given = {"embedder": settings.embedder}
+        with running(folder, settings=given, concurrency=3, cache=0) as service, service.client() as client:
+            assert client.post("/v1/retrieve", json={"question": "warm"}).status_code == 200
+            asking.set()
+
+            def ask(question: str, mode: str = "text") -> Any:
+                return client.post("/v1/retrieve", json={"question": question, "mode": mode})
+
+            with ThreadPoolExecutor(20) as pool:
+                head = pool.submit(ask, "Fram")
+                while not sizes:
+                    pass
+                replies = [pool.submit(ask, f"Maud {n}") for n in range(12)]
+                while service.service.batcher.waiting < 12:
+                    pass
+                assert ask("Fram", "bm25").status_code == 200  # what needs no vectors does not wait
+                gate.set()
+                assert head.result().json()["question"] == "Fram"
+                found = [reply.result().json() for reply in replies]
+        assert [one["question"] for one in found] == [f"Maud {n}" for n in range(12)]
+        assert sizes == [1, 12]
 
 
 def test_one_question_does_not_wait_for_all_of_a_large_request(folder: Path) -> None:
