@@ -20,12 +20,14 @@ from ketrag_fast.errors import ConfigError, ExtensionError
 
 LISTS: Final = ("auto", "all")
 """What the setting `modes` takes beside names of modes."""
-_WORDS: Final = (
-    " answer_seconds answer_tokens answer_with answers apart bertscore build builds calls compare"
-    " concatenate config document documents explain grid help html index json judge keep kind output prices"
-    " progress publish_partial queries quiet rebuild replace sample save shared spend substring systems texts"
-    " vary verbose version"
-)
+_WORDS: Final = """
+allow_host allow_origin allow_write answer_queue answer_seconds answer_tokens answer_with answers
+apart batch bertscore build builds cache_mb calls characters compare concatenate concurrency config
+count document documents dry_run explain first grid help host html http index json judge keep kind
+max_body max_budget max_connections max_questions output port prices progress publish_partial purge
+queries queue quiet rebuild replace request_seconds sample save settle shared spend substring
+systems texts token_file vary verbose version workers
+"""
 OPTIONS: Final = frozenset(_WORDS.split())
 """Options of the command that are no settings: a setting cannot have their names."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

@@ -115,6 +115,7 @@ class Answering:
                     budget=asked.budget,
                     top=asked.top,
                     explain=asked.explain,
+                    filter=asked.chosen,
                     on_context=self._give,
                     on_text=self._give,
                     **self._options,

@@ -40,6 +40,13 @@ Mode = Annotated[
     str | None,
     Field(description="how passages are found (walk, bm25, text, ...); without it the best", max_length=64),
 ]
+MetadataFilter = Annotated[
+    str | None,
+    Field(
+        description="only passages of documents whose metadata fits, such as: year>=1990 and lang=en",
+        max_length=2000,
+    ),
+]
 Budget = Annotated[int, Field(description="tokens of all passages together", ge=1, le=_MOST_TOKENS)]
 Unit = Annotated[int, Field(description="the number of a passage, as search gives it", ge=0)]
 Side = Annotated[int, Field(description="passages beside it", ge=0, le=20)]
@@ -63,12 +70,16 @@ def tools(indexes: Indexes, folders: tuple[tuple[str, str], ...]) -> MCPServer[A
 
     @server.tool(annotations=_READS)
     async def search(
-        question: Question, budget: Budget = 2000, mode: Mode = None, index: IndexName = None
+        question: Question,
+        budget: Budget = 2000,
+        mode: Mode = None,
+        index: IndexName = None,
+        filter: MetadataFilter = None,  # noqa: A002 - the name that assistants know
     ) -> dict[str, Any]:
         """Finds the passages that tell most about a question, each with its document and span."""
 
         def call() -> dict[str, Any]:
-            found = indexes.find(index).index.retrieve(question, mode=mode, budget=budget)
+            found = indexes.find(index).index.retrieve(question, mode=mode, budget=budget, filter=filter)
             return {
                 "mode": found.mode,
                 "reason": found.reason,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ketrag_fast.filters import condition_of, parsed
 from ketrag_fast.server.bodies import Field, Shape, read
 from ketrag_fast.server.problems import Problem
 from ketrag_fast.server.replies import JSON
@@ -33,7 +35,11 @@ def topics(service: Service) -> Shape:
         "deadline": Field(
             "number", "seconds that it may take", least=0, most=service.options.deadline, above=True
         ),
-        "filter": Field("any", "not served yet: a request with one is refused with 422"),
+        "filter": Field(
+            "any",
+            "only passages of documents whose metadata fits: a text (year>=1990 and lang=en) or an object"
+            ' ({"year": {"$gte": 1990}, "lang": "en"})',
+        ),
     }
 
 
@@ -54,16 +60,20 @@ def shape(service: Service) -> Shape:
 
 def asked_of(service: Service, body: dict[str, Any]) -> Asked:
     """What a body says of how passages are found."""
-    if "filter" in body:
-        raise Problem(
-            422,
-            "unsupported",
-            "filter: this version does not filter",
-            hint="leave filter out",
-            param="filter",
-        )
     served = service.indexes.find(body.get("index"))
-    return Asked(served, body.get("mode"), body.get("budget"), body.get("top"), body.get("explain", False))
+    explain = body.get("explain", False)
+    return Asked(
+        served, body.get("mode"), body.get("budget"), body.get("top"), explain, _filter(body.get("filter"))
+    )
+
+
+def _filter(given: Any) -> str | None:
+    """A filter as a text: itself, or JSON that begins with a bracket, as no filter in words does."""
+    if given is None:
+        return None
+    condition = parsed(given) if isinstance(given, str) else condition_of(given)
+    del condition  # bad ones are refused before they wait with others
+    return given if isinstance(given, str) else json.dumps(given, sort_keys=True)
 
 
 async def retrieve(request: Request) -> Response:

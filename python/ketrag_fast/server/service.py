@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +33,16 @@ class Asked:
     budget: int | None
     top: int | None
     explain: bool
+    filter: str | None = None
+    """In words, or as JSON."""
+
+    @property
+    def chosen(self) -> str | dict[str, Any] | None:
+        """The filter as the library takes it."""
+        if self.filter is None or not self.filter.lstrip().startswith("{"):
+            return self.filter
+        found: dict[str, Any] = json.loads(self.filter)
+        return found
 
 
 Group = tuple[Asked, int]
@@ -133,6 +144,7 @@ def _answers(group: Group, questions: Sequence[str], seconds: float) -> list[byt
         "top": asked.top,
         "explain": asked.explain,
         "deadline": seconds,
+        "filter": asked.chosen,
     }
     if len(questions) == 1:  # on this very thread
         return [dumped(index.retrieve(questions[0], **options).to_json())]

@@ -21,7 +21,9 @@ TEXTS = {
 
 
 def documents() -> list[Document]:
-    return [Document(f"{name}.md", text, name.title()) for name, text in TEXTS.items()]
+    return [
+        Document(f"{name}.md", text, name.title(), {"letters": len(name)}) for name, text in TEXTS.items()
+    ]
 
 
 @pytest.fixture(scope="package")

@@ -254,3 +254,14 @@ def test_one_question_does_not_wait_for_all_of_a_large_request(folder: Path) -> 
             gate.set()
             assert (many.result().status_code, one.result().status_code) == (200, 200)
         assert order.index("Maud") < 5
+
+
+@pytest.mark.parametrize("given", ["letters<4", {"letters": {"$lt": 4}}])
+def test_a_filter_over_metadata(client: Any, given: object) -> None:
+    names = {f"{name}.md" for name in TEXTS if len(name) < 4}
+    question = " ".join(TEXTS.values())[:2000]
+    reply = client.post("/v1/retrieve", json={"question": question, "budget": 4000, "filter": given}).json()
+    assert {passage["document"] for passage in reply["passages"]} == names
+    assert reply["fitting"] >= len(names)
+    nothing = client.post("/v1/retrieve", json={"question": "a ship", "filter": "letters>1000"}).json()
+    assert (nothing["reason"], nothing["passages"], nothing["fitting"]) == ("nothing_fits_filter", [], 0)
