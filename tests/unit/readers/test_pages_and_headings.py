@@ -33,6 +33,19 @@ def test_html() -> None:
     assert heading[1].startswith("Costs & sums\n\nName")
 
 
+def test_tables_of_pages() -> None:
+    part("resiliparse", "documents")
+    cells = (f"<td><a href=/{n}>Person {n}</a></td><td>a <b>remark</b> {n}</td>" for n in range(90))
+    rows = "".join(f"<tr>{row}</tr>" for row in ("<th>Name</th><th>Remark</th>", *cells))
+    page = f"<html><body><main>{ARTICLE}<table>{rows}</table>{ARTICLE}</main>"
+    text = read_one("a.html", page.encode()).text
+    assert "Person 7\ta remark 7\n" in text
+    blocks = [block for block in text.split("\n\n") if "\t" in block]
+    assert len(blocks) > 2
+    assert all(block.startswith("Name\tRemark\n") and len(block) < 900 for block in blocks)
+    assert sum(block.count("Person") for block in blocks) == 90
+
+
 @pytest.mark.parametrize(
     ("encoding", "declared"),
     [

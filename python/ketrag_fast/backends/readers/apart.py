@@ -133,8 +133,13 @@ class Apart:
                     process = process or self._started()
                     if not process.read(file, kind, self._largest, put):
                         process = None
-            except OSError as error:
+            except (OSError, TypeError) as error:
                 put(file.failure(f"no process could be started to read it: {error}"))
+                process = None
+            except ValueError as error:  # what it said is no reply
+                put(file.failure(f"its reader's reply makes no sense: {error}"))
+                if process is not None:
+                    process.kill()
                 process = None
             finally:
                 put(None)

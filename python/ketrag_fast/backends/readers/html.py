@@ -16,6 +16,7 @@ from ketrag_fast.backends.readers.base import Item, SourceFile
 from ketrag_fast.backends.readers.decode import mark_of
 from ketrag_fast.backends.readers.headings import Heading, sections
 from ketrag_fast.backends.readers.missing import need
+from ketrag_fast.backends.readers.writer import BLOCK
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.locations import Locator
 from ketrag_fast.types import Document
@@ -236,26 +237,45 @@ def _text(markup: str) -> tuple[str, list[Heading], list[str]]:
 
 
 class _Writer:
-    """Text in lines and paragraphs; blanks run together but in verbatim text."""
+    """Text in lines and paragraphs; blanks run together but in verbatim text. Rows of a long table come with
+    its first row again.
+    """
 
     def __init__(self) -> None:
         self._parts: list[str] = []
         self._length = 0
         self._breaks = 0
+        self._blank = ""  # between what is written and what follows on the line
+        self._line = 0  # where the line begins
+        self._verbatim = False
+        self._header: str | None = None  # of the table that the line before was a row of
+        self._table = 0
 
     def add(self, text: str, verbatim: bool) -> None:
         for number, line in enumerate(text.split("\n")):
             if number:
                 self.line() if not verbatim else self._raise()
-            plain = line.rstrip() if verbatim else _BLANK.sub(" ", _CELLS.sub("\t", line)).strip(" \t")
-            if plain:
-                lead = not verbatim and not self._breaks and line[:1].isspace()
-                trail = not verbatim and line[-1:].isspace()
-                self.settle()
-                last = self._parts[-1][-1:] if self._parts else "\n"
-                self._put((" " if lead and not last.isspace() else "") + plain + (" " if trail else ""))
-            elif line and not verbatim and not self._breaks and self._parts and self._parts[-1][-1:] != " ":
-                self._put(" ")
+            if verbatim:
+                if plain := line.rstrip():
+                    self.settle()
+                    self._verbatim = True
+                    self._put(plain)
+                continue
+            spaced = _BLANK.sub(" ", _CELLS.sub("\t", line))
+            plain = spaced.strip(" \t")
+            if not plain:
+                self._between(spaced)
+                continue
+            self._between(spaced[: len(spaced) - len(spaced.lstrip(" \t"))])
+            blank = "" if self._breaks else self._blank
+            self.settle()
+            self._put((blank if self._length > self._line else "") + plain)
+            self._blank = ""
+            self._between(spaced[len(spaced.rstrip(" \t")) :])
+
+    def _between(self, blanks: str) -> None:
+        if blanks:
+            self._blank = "\t" if "\t" in blanks or self._blank == "\t" else " "
 
     def _put(self, text: str) -> None:
         self._parts.append(text)
@@ -273,12 +293,28 @@ class _Writer:
     def settle(self) -> int:
         """Writes the breaks that are due; where the next text begins."""
         if self._breaks and self._parts:
-            if self._parts[-1].endswith(" "):
-                self._length -= len(self._parts[-1]) - len(self._parts[-1].rstrip(" "))
-                self._parts[-1] = self._parts[-1].rstrip(" ")
+            self._end_of_line()
             self._put("\n" * self._breaks)
+            self._line = self._length
+            self._blank = ""
+            self._verbatim = False
         self._breaks = 0
         return self._length
+
+    def _end_of_line(self) -> None:
+        """Whether the line was a row of a table, and whether that is so long that its header is due."""
+        text = self.since(self._line)
+        if "\t" not in text or self._verbatim:
+            self._header = None
+        elif self._header is None:
+            self._header = "" if any(map(str.isdigit, text)) or len(text) > BLOCK // 3 else text
+            self._table = self._line
+        elif self._header and self._breaks == 1 and self._length - self._table > BLOCK:
+            self._put("\n\n")
+            self._table = self._length
+            self._put(self._header)
+        if self._breaks > 1:
+            self._header = None
 
     def since(self, start: int) -> str:
         """What was written from there on."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from ketrag_fast.backends.readers.base import SourceFile
 from ketrag_fast.backends.readers.headings import Heading, sections
 from ketrag_fast.locations import Locator
 from ketrag_fast.types import Document
 
-_BLOCK = 700
+BLOCK: Final = 700
 """Characters of a table after which its header comes again, so that a passage of its middle has it too."""
 _BLANK = re.compile(r"[^\S\n\t]+")
 
@@ -51,7 +51,7 @@ class TextWriter:
         begun = self.length
         self._put(lines[0])
         for line in lines[1:]:
-            if header and len(header) < _BLOCK // 3 and self.length - begun > _BLOCK:
+            if header and len(header) < BLOCK // 3 and self.length - begun > BLOCK:
                 self._put("\n\n")
                 begun = self.length
                 self._put(header)

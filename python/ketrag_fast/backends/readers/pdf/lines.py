@@ -32,6 +32,7 @@ _SPECIAL = re.compile("[\ufb00-\ufb06\xa0\x00\ufeff]")
 _GAP: Final = 0.9
 """A gap of so many letter heights may be one between columns or cells."""
 _SAMPLED: Final = 40
+_TOGETHER: Final = 16
 _MOST_UNITS: Final = 2_000_000
 """Characters of one page; more is no page that anybody reads."""
 
@@ -80,9 +81,8 @@ def lines_of(raw: Any, page: Any) -> PageLines:
             found.unmapped = True
             return found
         reader = _Reader(raw, text_page, units)
-        for start, end, soft in _ranges(units):
-            for line in reader.line(start, end, soft):
-                found.lines.append(_turned(line, rotation, *own))
+        lines = reader.lines(_ranges(units))
+        found.lines = [_turned(line, rotation, *own) for line in lines]
         if not found.lines:
             found.scanned = _has_image(raw, page)
         return found
@@ -142,17 +142,40 @@ class _Reader:
     """The rectangles of ranges of characters on one page."""
 
     def __init__(self, raw: Any, text_page: Any, units: str) -> None:
-        self._raw, self._page, self._units = raw, text_page, units
+        self._raw, self._page, self._units = raw, text_page.raw, units
         self._values = [ctypes.c_double() for _ in range(4)]
         self._height, self._size = -1.0, 0.0
         self._halves = _HALVES.search(units) is not None
         self._special = _SPECIAL.search(units) is not None
 
+    def lines(self, ranges: list[tuple[int, int, bool]]) -> list[Line]:
+        """All lines. Where as many rectangles as lines lie below each other, each line is one rectangle: that
+        is asked for several lines at once, until it is not so.
+        """
+        found: list[Line] = []
+        at, together = 0, True
+        while at < len(ranges):
+            group = ranges[at : at + _TOGETHER] if together else ranges[at : at + 1]
+            boxes = self._boxes(group[0][0], group[-1][1] - group[0][0]) if together else []
+            if len(boxes) == len(group) and _apart(boxes):
+                for (start, end, soft), box in zip(group, boxes, strict=True):
+                    found += self._of_boxes(start, end, soft, [box])
+                at += len(group)
+                continue
+            together = False
+            for start, end, soft in group:
+                found += self.line(start, end, soft)
+            at += len(group)
+        return found
+
     def line(self, start: int, end: int, soft: bool) -> list[Line]:
         """A line of PDFium's, cut at wide gaps."""
         boxes = self._boxes(start, end - start)
-        if not boxes:
-            return []
+        return self._of_boxes(start, end, soft, boxes) if boxes else []
+
+    def _of_boxes(
+        self, start: int, end: int, soft: bool, boxes: list[tuple[float, float, float, float]]
+    ) -> list[Line]:
         _, top, _, bottom = boxes[0]
         size = self._size_of(start, round(top - bottom, 1))
         tall = boxes[0] if len(boxes) == 1 else _around(boxes)
@@ -214,6 +237,14 @@ class _Reader:
         if self._special:
             text = text.translate(_LIGATURES)
         return " ".join(text.split())
+
+
+def _apart(boxes: list[tuple[float, float, float, float]]) -> bool:
+    """Whether no two that follow each other stand on one height."""
+    return all(
+        min(one[1], other[1]) - max(one[3], other[3]) < 0.5 * min(one[1] - one[3], other[1] - other[3])
+        for one, other in pairwise(boxes)
+    )
 
 
 def _around(boxes: list[tuple[float, float, float, float]]) -> tuple[float, float, float, float]:
