@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ketrag_fast.asking.answer import OnText
     from ketrag_fast.backends.llms.protocol import LanguageModel
-    from ketrag_fast.declarations.system import Node
+    from ketrag_fast.declarations.system import Node, Told, Trained
     from ketrag_fast.pipeline.ingest import Sources
     from ketrag_fast.progress import Callback, Event
     from ketrag_fast.types import Answer, BuildReport
@@ -231,6 +231,27 @@ class Index:
     def arrays(self) -> dict[str, Mapping[str, NDArray[Any]]]:
         """The arrays of each stage, mapped and read-only, for those who look at graphs themselves."""
         return dict(self._opened.generation.stages)
+
+    def train(
+        self,
+        system: str,
+        questions: Sequence[tuple[str, Collection[str]]],
+        out: str | os.PathLike[str],
+        *,
+        share: float = 1.0,
+        told: Told | None = None,
+        **options: Any,
+    ) -> Trained:
+        """Trains a system on (question, ids of the documents that answer it), and writes weights to `out`.
+
+        The index stays as it is. `share` of the questions are drawn by `seed`; `told` is called after each
+        epoch with (epoch, of, loss, Hit@1 of those kept apart) and stops it by returning False. Other options
+        are the system's own (of cg-rag: epochs, rate, hidden, heads, ...). Raises ConfigError, InputError,
+        ModeUnavailable, BackendMissing, Cancelled.
+        """
+        from ketrag_fast.querying.training import train
+
+        return train(self._opened, system, questions, Path(out), share, told, options)
 
     def writer(self) -> dict[str, Any] | None:
         """Which model writes the passages of mode hyde, with its fingerprint and the hash of the prompt."""

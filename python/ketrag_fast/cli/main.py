@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "graph": ("graph", "an entity, its relations and the sentences they come from"),
     "stats": ("stats", "what the index holds"),
     "doctor": ("doctor", "check every byte of an index, and say what to do about damage"),
+    "train": ("train", "train a system on judged questions"),
     "models": ("models", "embedding models found on this machine"),
     "recording": ("recording", "turn another tool's extraction into a recording"),
     "config": ("config", "the settings and where they come from"),

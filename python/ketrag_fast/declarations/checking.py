@@ -22,9 +22,9 @@ LISTS: Final = ("auto", "all")
 """What the setting `modes` takes beside names of modes."""
 _WORDS: Final = (
     " answer_seconds answer_tokens answer_with answers apart bertscore build builds calls compare"
-    " concatenate config document documents explain grid help html index json judge keep kind output prices"
-    " progress publish_partial queries quiet rebuild replace sample save shared spend substring systems texts"
-    " vary verbose version"
+    " concatenate config document documents epochs explain grid heads help hidden html index json judge"
+    " keep kind out output prices progress publish_partial queries quiet rate rebuild replace sample save"
+    " share shared spend substring systems texts vary verbose version"
 )
 OPTIONS: Final = frozenset(_WORDS.split())
 """Options of the command that are no settings: a setting cannot have their names."""
