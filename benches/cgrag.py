@@ -1,6 +1,6 @@
 """CG-RAG: what its graph takes, one question, and how it ranks where there are citations and judgements.
 
-    python benches/cgrag.py [--part graph,question,scored] [--embedder native:FOLDER]
+    python benches/cgrag.py [--part graph,question,scored,linked,trained] [--embedder native:FOLDER]
 
 The speed is that of a made set: 10,000 documents, each put together from five passages of musique-dev, with
 citations by chance, a tenth of them to a hundred documents. Scored is cacm: abstracts, links between them,
@@ -14,6 +14,7 @@ import argparse
 import json
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -238,6 +239,131 @@ def scored(work: Path, label: str, embedder: str) -> None:
     )
 
 
+def mentioned(work: Path) -> list[Document]:
+    """musique-dev with links: a passage cites those whose subject it mentions."""
+    corpus = load_dataset(require_data("musique-dev")).corpus
+    assert corpus is not None
+    entries = [json.loads(line) for line in corpus.read_text("utf-8").splitlines()]
+    plain = [Document(e["_id"], e["text"], e["title"]) for e in entries]
+    with Index.build(plain, work / "mentions", settings=Settings(modes="bm25")) as index:
+        arrays = index.arrays()
+        links, units = arrays["links"], arrays["units"]
+        ends, subjects = links["unit_mentions_indptr"].tolist(), links["unit_mentions_indices"].tolist()
+        owners: dict[int, set[int]] = {}
+        for unit, subject in enumerate(links["unit_subject"].tolist()):
+            owners.setdefault(subject, set()).add(int(units["unit_document"][unit]))
+        cites: list[set[int]] = [set() for _ in plain]
+        for unit, document in enumerate(units["unit_document"].tolist()):
+            for subject in subjects[ends[unit] : ends[unit + 1]]:
+                cites[document] |= owners.get(subject, set()) - {document}
+    return [
+        Document(d.id, d.text, d.title, {"cites": [plain[other].id for other in sorted(own)]})
+        for d, own in zip(plain, cites, strict=True)
+    ]
+
+
+def linked(work: Path, label: str, embedder: str) -> None:
+    """Questions of two to four hops, where links are mentions: recall@5 and all gold in 10."""
+    questions = [q for q in load_dataset(require_data("musique-dev")).questions if q.gold]
+    path = work / f"musique-{label.replace(' ', '-')}"
+    given = Settings(system="cg-rag", modes=MODES, embedder=embedder)
+    with Index.build(mentioned(work), path, settings=given) as index:
+        stats = index.stats()["systems"]["cg-rag"]
+    rows: dict[str, np.ndarray] = {}
+    names: list[tuple[str, dict[str, object]]] = [
+        (mode, {"mode": mode}) for mode in ("bm25", "text", "fused", "walk")
+    ]
+    names.append(("cg-rag without links, K = 1", {"lesegr_layers": 1, "citation_direction": "none"}))
+    names += [
+        (f"cg-rag, K = {layers}, {way}", {"lesegr_layers": layers, "citation_direction": way})
+        for layers in (1, 2)
+        for way in ("cited_to_citing", "citing_to_cited", "both")
+    ]
+    for name, own in names:
+        with Index.open(path, settings=Settings(**{"mode": "cg-rag", **own})) as index:
+            found = index.retrieve_many([q.text for q in questions], budget=10_000_000)
+        values = []
+        for question, context in zip(questions, found, strict=True):
+            ranked = list(dict.fromkeys(p.document for p in context.passages[:60]))
+            hit = len(question.gold & set(ranked[:5])) / len(question.gold)
+            values.append((hit, float(question.gold <= set(ranked[:10]))))
+        rows[name] = np.array(values)
+    print(f"## CG-RAG: musique-dev with mentions of subjects as links, {label}\n")
+    print(f"{len(questions)} questions; {stats['citations']:,} links; nothing was chosen on this set.\n")
+    base = rows["fused"]
+    table(
+        ["ranking", "recall@5", "all gold in 10", "recall@5 against fused", "p"],
+        [
+            [
+                name,
+                *(f"{100 * x:.1f}" for x in values.mean(axis=0)),
+                f"{100 * (values[:, 0].mean() - base[:, 0].mean()):+.1f}",
+                _p(base[:, 0], values[:, 0]),
+            ]
+            for name, values in rows.items()
+        ],
+    )
+
+
+def _p(a: np.ndarray, b: np.ndarray) -> str:
+    found = paired(a.tolist(), b.tolist())
+    assert found is not None
+    return f"{found.p:.4f}"
+
+
+def trained(work: Path, label: str, embedder: str, folds: int, epochs: int) -> None:
+    """Cross-validation over the questions: each fold is ranked with weights trained on the others."""
+    questions = [q for q in load_folder(require_data("cacm")).questions if q.gold]
+    path = work / f"cacm-{label.replace(' ', '-')}"
+    with Index.build(
+        list(whole_cacm()), path, settings=Settings(system="cg-rag", modes=MODES, embedder=embedder)
+    ):
+        pass
+    fold = np.random.default_rng(42).permutation(len(questions)) % folds
+    values = np.zeros((len(questions), 3))
+    taken, asked = 0.0, []
+    for number in range(folds):
+        out = work / f"fold-{number}.safetensors"
+        rest = [(q.text, q.gold) for q, own in zip(questions, fold, strict=True) if own != number]
+        began = time.perf_counter()
+        with Index.open(path) as index:
+            index.train("cgrag", rest, out, epochs=epochs)
+        taken += time.perf_counter() - began
+        own = [q for q, mine in zip(questions, fold, strict=True) if mine == number]
+        given = {"mode": "cg-rag-trained", "lesegr_weights": str(out)}
+        values[fold == number] = score(path, "trained", given, own).values
+        with Index.open(path, settings=Settings(**given)) as index:
+            for q in own:
+                index.retrieve(q.text, budget=2_000)
+                times = index.retrieve(q.text, budget=2_000).timings_ms
+                asked.append(times["embed"] + times["search"])
+    free = score(path, "cg-rag", {"mode": "cg-rag"}, questions).values
+    fused = score(path, "fused", {"mode": "fused"}, questions).values
+    print(f"## CG-RAG: trained, cacm, {label}\n")
+    print(
+        f"{folds} folds of {len(questions)} questions, {epochs} epochs at most; training took {taken:.0f} s in "
+        f"all; a question, whose vector is known, {median(asked):.0f} ms.\n"
+    )
+    rows = []
+    for name, other in (("fused", fused), ("cg-rag", free)):
+        for place, measure in enumerate(("nDCG@10", "MAP", "P@10")):
+            d = paired(other[:, place].tolist(), values[:, place].tolist())
+            assert d is not None
+            rows.append(
+                [
+                    name,
+                    measure,
+                    f"{100 * d.a:.1f}",
+                    f"{100 * d.b:.1f}",
+                    f"{100 * d.difference:+.1f}",
+                    f"{100 * d.ci95[0]:+.1f} to {100 * d.ci95[1]:+.1f}",
+                    f"{d.better} / {d.worse}",
+                    f"{d.p:.4f}",
+                ]
+            )
+    table(["against", "measure", "it", "trained", "difference", "95 % interval", "better / worse", "p"], rows)
+
+
 def main() -> None:
     """Prints the sections."""
     parser = argparse.ArgumentParser(
@@ -245,6 +371,8 @@ def main() -> None:
     )
     parser.add_argument("--part", default="graph,question,scored")
     parser.add_argument("--embedder", help="for scored: a model, beside the built-in vectors")
+    parser.add_argument("--folds", type=int, default=5, help="for trained")
+    parser.add_argument("--epochs", type=int, default=20, help="for trained")
     parser.add_argument("--work", help="folder of the indexes, kept; else a temporary one")
     args = parser.parse_args()
     parts = args.part.split(",")
@@ -256,6 +384,18 @@ def main() -> None:
         work = Path(args.work or temporary)
         if {"graph", "question"} & set(parts):
             speed(work, parts)
+        if "trained" in parts:
+            trained(
+                work,
+                "with a model" if args.embedder else "no model",
+                args.embedder or "builtin",
+                args.folds,
+                args.epochs,
+            )
+        if "linked" in parts:
+            linked(work, "no model", "builtin")
+            if args.embedder:
+                linked(work, "with a model", args.embedder)
         if "scored" in parts:
             scored(work, "no model", "builtin")
             if args.embedder:

@@ -53,6 +53,7 @@ __all__ = [
     "fit_embedder",
     "fold_skeleton",
     "fuse_ranks",
+    "graph_layer",
     "hash_file",
     "keyword_means",
     "keyword_means_by_words",
@@ -90,6 +91,7 @@ __all__ = [
     "vector_top_k",
     "vocabulary",
     "walk_rank",
+    "weigh_edges",
 ]
 
 __version__: str
@@ -258,6 +260,25 @@ def citation_links(
     report: _Report = None,
 ) -> tuple[_Csr, _F64, _F64]: ...
 def edge_alphas(edges: _Csr, vectors: _F32, *, threads: int = 0, report: _Report = None) -> _F32: ...
+def graph_layer(
+    h: _F32,
+    edges: _Csr,
+    factors: _F32,
+    weights: _F32,
+    matrices: tuple[tuple[_F32, _F32], tuple[_F32, _F32], tuple[_F32, _F32], tuple[_F32, _F32]],
+    *,
+    heads: int,
+    relu: bool,
+    threads: int = 0,
+) -> _F32: ...
+def weigh_edges(
+    edges: _Csr,
+    vectors: _F32,
+    matrices: tuple[tuple[_F32, _F32], tuple[_F32, _F32], tuple[_F32, _F32]],
+    *,
+    threads: int = 0,
+    report: _Report = None,
+) -> _F32: ...
 def pass_messages(
     edges: _Csr,
     kinds: _U8,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ketrag_fast.asking.answer import OnText
     from ketrag_fast.backends.embedders.protocol import Role
     from ketrag_fast.backends.llms.protocol import LanguageModel
-    from ketrag_fast.declarations.system import Node
+    from ketrag_fast.declarations.system import Node, Told, Trained
     from ketrag_fast.pipeline.ingest import Sources
     from ketrag_fast.pipeline.preview import Preview
     from ketrag_fast.progress import Callback, Event
@@ -380,6 +380,28 @@ class Index:
         questions = self._opened.questions
         if questions is not None:
             questions.load()
+
+    @enough_memory()
+    def train(
+        self,
+        system: str,
+        questions: Sequence[tuple[str, Collection[str]]],
+        out: str | os.PathLike[str],
+        *,
+        share: float = 1.0,
+        told: Told | None = None,
+        **options: Any,
+    ) -> Trained:
+        """Trains a system on (question, ids of the documents that answer it), and writes weights to `out`.
+
+        The index stays as it is. `share` of the questions are drawn by `seed`; `told` is called after each
+        epoch with (epoch, of, loss, Hit@1 of those kept apart) and stops it by returning False. Other options
+        are the system's own (of cg-rag: epochs, rate, hidden, heads, ...). Raises ConfigError, InputError,
+        ModeUnavailable, BackendMissing, Cancelled.
+        """
+        from ketrag_fast.querying.training import train
+
+        return train(self._opened, system, questions, Path(out), share, told, options)
 
     def writer(self) -> dict[str, Any] | None:
         """Which model writes the passages of mode hyde, with its fingerprint and the hash of the prompt."""

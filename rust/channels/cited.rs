@@ -93,7 +93,7 @@ impl Channel for Cited {
         let options = self.options(query.options)?;
         let text = query.question.text;
         let mut buffers = Buffers::default();
-        let sent = self.index(query)?.senders(text, vector, &options, units, 1, &mut buffers, progress)?;
+        let sent = self.index(query)?.senders((text, vector), &options, units, 1, &mut buffers, progress)?;
         let reason = |sent: Vec<(u8, Scored)>| {
             let strongest = sent.into_iter().next().filter(|(_, s)| s.score > 0.0);
             let partner =

@@ -1,12 +1,13 @@
 //! Faces of the citation graph: its edges, and the messages that are passed along them.
 
-use super::arrays::{csr_out, matrix, slice, CsrArrays};
+use super::arrays::{csr_out, matrix, matrix_out, slice, CsrArrays};
 use super::door::{long, wrong};
 use crate::graph::citations::{self as graph, Texts};
 use crate::rank::messages::{pass, Aggregate, Buffers, Carried, Graph, Settings};
+use crate::search::transformer::{self, Layer, Linear};
 use crate::search::vectors::Vectors;
 use crate::sparse::CsrView;
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
 type F64s<'py> = Bound<'py, PyArray1<f64>>;
@@ -106,8 +107,69 @@ fn pass_messages<'py>(
     Ok(state.into_pyarray(py))
 }
 
+/// A matrix of weights and its bias.
+type Matrix<'py> = (PyReadonlyArray2<'py, f32>, PyReadonlyArray1<'py, f32>);
+
+fn linear<'a>(given: &'a Matrix<'_>) -> PyResult<(&'a [f32], &'a [f32], usize)> {
+    let (values, inputs, _) = matrix(&given.0, "weights")?;
+    Ok((values, slice(&given.1, "bias")?, inputs))
+}
+
+/// One layer of a graph transformer: (own, value, query, key), each with its bias.
+#[pyfunction]
+#[pyo3(signature = (h, edges, factors, weights, matrices, *, heads, relu, threads=0))]
+#[allow(clippy::too_many_arguments)]
+fn graph_layer<'py>(
+    py: Python<'py>,
+    h: PyReadonlyArray2<'py, f32>,
+    edges: Rows<'py>,
+    factors: PyReadonlyArray1<'py, f32>,
+    weights: PyReadonlyArray1<'py, f32>,
+    matrices: (Matrix<'py>, Matrix<'py>, Matrix<'py>, Matrix<'py>),
+    heads: usize,
+    relu: bool,
+    threads: usize,
+) -> PyResult<Bound<'py, PyArray2<f32>>> {
+    let (values, rows, _) = matrix(&h, "h")?;
+    let (indptr, indices) = (slice(&edges.0, "edges")?, slice(&edges.1, "edges")?);
+    let (factors, weights) = (slice(&factors, "factors")?, slice(&weights, "weights")?);
+    let given = [linear(&matrices.0)?, linear(&matrices.1)?, linear(&matrices.2)?, linear(&matrices.3)?];
+    let outputs = given[0].1.len();
+    let out = long(py, None, |progress| {
+        let edges = CsrView::new(indptr, indices, rows)?;
+        let [own, value, query, key] = given.map(|(w, b, inputs)| Linear::new(w, b, inputs));
+        let layer = Layer { own: own?, value: value?, query: query?, key: key?, heads };
+        transformer::layer(values, edges, (factors, weights), &layer, (relu, threads), progress)
+    })?;
+    matrix_out(py, out, [rows, outputs])
+}
+
+/// What a trained network says of each edge, from 0 to 1.
+#[pyfunction]
+#[pyo3(signature = (edges, vectors, matrices, *, threads=0, report=None))]
+fn weigh_edges<'py>(
+    py: Python<'py>,
+    edges: Rows<'py>,
+    vectors: PyReadonlyArray2<'py, f32>,
+    matrices: (Matrix<'py>, Matrix<'py>, Matrix<'py>),
+    threads: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<F32s<'py>> {
+    let (values, rows, _) = matrix(&vectors, "vectors")?;
+    let (indptr, indices) = (slice(&edges.0, "edges")?, slice(&edges.1, "edges")?);
+    let given = [linear(&matrices.0)?, linear(&matrices.1)?, linear(&matrices.2)?];
+    let made = long(py, report, |progress| {
+        let edges = CsrView::new(indptr, indices, rows)?;
+        let [first, second, third] = given.map(|(w, b, inputs)| Linear::new(w, b, inputs));
+        transformer::weigh(edges, values, [first?, second?, third?], threads, progress)
+    })?;
+    Ok(made.into_pyarray(py))
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(citation_links, m)?)?;
+    m.add_function(wrap_pyfunction!(graph_layer, m)?)?;
+    m.add_function(wrap_pyfunction!(weigh_edges, m)?)?;
     m.add_function(wrap_pyfunction!(edge_alphas, m)?)?;
     m.add_function(wrap_pyfunction!(pass_messages, m)?)
 }

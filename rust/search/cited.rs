@@ -189,8 +189,7 @@ impl<'a> CitedIndex<'a> {
     /// kinds and shares, best first; at most `most`.
     pub fn senders(
         &self,
-        question: &str,
-        vector: &[f32],
+        (question, vector): (&str, &[f32]),
         options: &Options,
         texts: &[u32],
         most: usize,

@@ -13,4 +13,5 @@ pub mod nodes;
 pub mod quantised;
 pub mod render;
 pub mod simd;
+pub mod transformer;
 pub mod vectors;

@@ -277,3 +277,11 @@ def test_a_question_without_an_index_of_citations(tmp_path: Path) -> None:
         with pytest.raises(ModeUnavailable) as caught:
             index.retrieve("whales", mode="cg-rag")
         assert "--modes bm25,cg-rag" in (caught.value.hint or "")
+
+
+def test_an_empty_index_and_one_text(tmp_path: Path) -> None:
+    with built(tmp_path / "none", []) as index:
+        assert index.retrieve("whales", mode="cg-rag").reason == "empty_index"
+        assert index.stats()["systems"]["cg-rag"]["citations"] == 0
+    with built(tmp_path / "one", [Document("a", TOPICS[0], "", {"cites": ["a", "b"]})]) as index:
+        assert [p.document for p in index.retrieve("Who built the Fram?", mode="cg-rag").passages] == ["a"]

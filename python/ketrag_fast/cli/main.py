@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "graph": ("graph", "an entity, its relations and the sentences they come from"),
     "stats": ("stats", "what the index holds"),
     "doctor": ("doctor", "check every byte of an index, and say what to do about damage"),
+    "train": ("train", "train a system on judged questions"),
     "serve": ("serve", "the index as a service, with OpenAI's protocol and a page"),
     "mcp": ("mcp", "the index as tools of an assistant (Model Context Protocol)"),
     "models": ("models", "embedding models found on this machine"),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from ketrag_fast.declarations.arrays import Sizes
@@ -54,6 +55,8 @@ class Channel:
     of a graph beside units: from the index's arrays and the ids of nodes it makes what they cite
     (`types.Cited`). `caution` ("module:function") is for one that may have to do without what it is about:
     from the index's arrays it says so in a sentence, which contexts have as a warning, or returns None.
+    `lacks` ("module:function") is for one that needs more than the index: from the settings it says what is
+    not there, or returns None.
     """
 
     name: str
@@ -65,6 +68,7 @@ class Channel:
     settings: tuple[str, ...] = ()
     cite: str | None = None
     caution: str | None = None
+    lacks: str | None = None
 
     def needed(self, settings: Settings) -> tuple[str, ...]:
         """What it needs under these settings."""
@@ -134,6 +138,34 @@ class Inspector(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Judged:
+    """A question, its vector, and the units of the documents that answer it."""
+
+    text: str
+    vector: NDArray[np.float32]
+    gold: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What came of a training. `stopped` says why it ended before its last epoch; `without_gold` counts the
+    questions that could not be learned from.
+    """
+
+    epochs: int
+    best: int
+    questions: int
+    without_gold: int
+    stopped: str | None
+
+
+Told = Callable[[int, int, float, float], "bool | None"]
+"""(epoch, of how many, loss, Hit@1 of the questions kept apart); False stops."""
+Train = Callable[["StageArrays", "Sequence[Judged]", Path, Mapping[str, Any], "Told | None"], Trained]
+"""Arrays, questions, where the weights go, options by name."""
+
+
+@dataclass(frozen=True, slots=True)
 class System:
     """All that one system is. Nothing outside its module names it.
 
@@ -142,6 +174,7 @@ class System:
     raises ConfigError where settings do not go together. `describe` gives rows for `ketrag stats` from the
     sizes of the arrays, `details` ("module:function") further ones from the arrays themselves. `inspect`
     ("module:class") is made from an opened generation and answers `ketrag graph NAME` (see `Inspector`).
+    `train` ("module:function") learns from judged questions for `ketrag train` (see `Train`).
     """
 
     name: str
@@ -157,3 +190,4 @@ class System:
     describe: Callable[[Sizes], Mapping[str, Any]] | None = None
     details: str | None = None
     inspect: str | None = None
+    train: str | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ketrag_fast.config import Settings
+from ketrag_fast.declarations.reference import resolved
 from ketrag_fast.storage.generation import Generation
 from ketrag_fast.systems.registry import registry
 
@@ -36,6 +37,8 @@ def missing_of(
             lack = core.get(name) if channel.rank is None else None
             if lack is None and absent is not None and (known or channel.rank is not None):
                 lack = f"the stage {absent}"
+            if lack is None and channel.lacks is not None:
+                lack = resolved(channel.lacks)(settings)
             lacks[mode] = lacks[mode] or lack
         if lacks[mode] is None and recipe.rewrite is not None and not writer:
             lacks[mode] = WRITER

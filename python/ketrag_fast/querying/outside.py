@@ -10,9 +10,9 @@ import numpy as np
 from ketrag_fast import _core
 from ketrag_fast.declarations.reference import resolved
 from ketrag_fast.declarations.system import Channel, Query
-from ketrag_fast.errors import Cancelled, DeadlineExceeded, ExtensionError
+from ketrag_fast.errors import Cancelled, DeadlineExceeded, ExtensionError, KetragError
 from ketrag_fast.querying.opened import Opened
-from ketrag_fast.systems.registry import registry
+from ketrag_fast.systems.registry import OWN, registry
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,6 +75,8 @@ def _ranked(channel: Channel, query: Query, arrays: Mapping[str, Mapping[str, An
     except (Cancelled, DeadlineExceeded):
         raise
     except Exception as error:
+        if isinstance(error, KetragError) and registry().origins.get(owner) == OWN:
+            raise  # of this package: it says itself what to do
         raise ExtensionError(f"{where} failed: {type(error).__name__}: {error}") from error
     return _checked(where, ids, scores, units)
 

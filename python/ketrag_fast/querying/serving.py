@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ketrag_fast.config import Settings
+from ketrag_fast.declarations.reference import resolved
 from ketrag_fast.errors import KetragError, ModeUnavailable
 from ketrag_fast.pipeline.planning import AUTO, modes_of, needs_reader, seconds_to_add
 from ketrag_fast.querying.missing import WRITER
@@ -33,6 +34,9 @@ def chosen_mode(opened: Opened, mode: str | None, path: Path) -> str:
     if lack == WRITER:
         hint = "name one: --llm llama-cpp:PATH.gguf or openai:MODEL@URL"
         raise ModeUnavailable(f"mode {wanted} needs {lack}", hint=hint)
+    own = (found.channels[name].lacks for name in found.recipe(wanted).channels)
+    if lack is not None and any(said is not None and resolved(said)(opened.settings) == lack for said in own):
+        raise ModeUnavailable(f"mode {wanted} needs {lack}", hint="the index itself has what it takes")
     if lack is not None:
         raise ModeUnavailable(
             f"mode {wanted} needs {lack}, which this index does not hold",

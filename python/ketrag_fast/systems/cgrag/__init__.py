@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ketrag_fast.declarations.arrays import Sizes, array, graph, strings
+from ketrag_fast.declarations.arrays import ANY, Sizes, array, graph, strings
 from ketrag_fast.declarations.stage import DOCUMENTS, Stage
 from ketrag_fast.declarations.system import Channel, Recipe, Share, System
 from ketrag_fast.stages import LINKS, UNITS, VECTORS, WORDS
@@ -36,7 +36,7 @@ CITATIONS = Stage(
 
 CITATION_GRAPH = Stage(
     "citation_graph",
-    version=1,
+    version=2,
     needs=("units", "links", "vectors", "citations"),
     settings=("inter_top_n", "max_in_degree"),
     run=f"{_HERE}.graph:run",
@@ -46,6 +46,7 @@ CITATION_GRAPH = Stage(
         "edge_kind": array("u8", "citation_edges"),
         "edge_alpha": array("f32", "citation_edges"),
         "edge_relevance": array("f64", "citation_edges"),
+        "embedder": array("u8", ANY),
     },
     edges={"citation_graph": ("edges_indices", 1)},
     seconds=lambda size: 2e-5 * size.get("units", 0),
@@ -63,6 +64,16 @@ CHANNELS = (
         ),
         caution=f"{_HERE}.inspection:caution",
     ),
+    Channel(
+        "cg-rag-trained",
+        needs=("units", "links", "vectors", "citations", "citation_graph"),
+        help="the same, with what was learned from judged questions",
+        rank=f"{_HERE}.trained:rank",
+        vector="yes",
+        settings=("lesegr_weights",),
+        caution=f"{_HERE}.inspection:caution",
+        lacks=f"{_HERE}.trained:lacks",
+    ),
 )
 
 RECIPES = {
@@ -70,6 +81,10 @@ RECIPES = {
         (Share("cg-rag"),),
         "similarity by vectors, weighted by the words that a unit shares with the question, and passed along "
         "citations, references and from unit to unit",
+    ),
+    "cg-rag-trained": Recipe(
+        (Share("cg-rag-trained"),),
+        "the candidates of `cg-rag` by a graph transformer whose weights were trained on judged questions",
     ),
 }
 
@@ -98,8 +113,17 @@ SYSTEM = System(
     stages=(UNITS, WORDS, LINKS, VECTORS, CITATIONS, CITATION_GRAPH),
     channels=CHANNELS,
     recipes=RECIPES,
-    presets={"cg-rag": _FREE, "cg-rag-mean": {**_FREE, "lesegr_aggregate": "mean"}},
+    presets={
+        "cg-rag": _FREE,
+        "cg-rag-mean": {**_FREE, "lesegr_aggregate": "mean"},
+        "cg-rag-trained": {
+            **_FREE,
+            "mode": "cg-rag-trained",
+            "modes": "bm25,text,fused,walk,cg-rag,cg-rag-trained",
+        },
+    },
     describe=describe,
     details=f"{_HERE}.inspection:details",
     inspect=f"{_HERE}.inspection:CitationGraph",
+    train=f"{_HERE}.training:train_on",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, Final
 
 import numpy as np
@@ -61,7 +62,15 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         "edge_kind": kinds,
         "edge_alpha": alphas,
         "edge_relevance": relevance,
+        "embedder": np.frombuffer(_embedder(inputs["vectors"], context).encode(), np.uint8),
     }
+
+
+def _embedder(vectors: Arrays, context: StageContext) -> str:
+    """What made the vectors; the space that is fitted on the corpus is known by what it is."""
+    if context.model is not None:
+        return context.model.fingerprint
+    return f"builtin {hashlib.sha256(np.ascontiguousarray(vectors['basis']).tobytes()).hexdigest()}"
 
 
 def _adjacent(units: Arrays) -> tuple[Ids, Ids, int]:

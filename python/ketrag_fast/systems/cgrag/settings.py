@@ -50,6 +50,9 @@ class CgRagSettings:
         low=0.0,
         high=1.0,
     )
+    lesegr_weights: str | None = setting(
+        None, "weights that `ketrag train cgrag` made, for mode cg-rag-trained", concerns="query"
+    )
     lesegr_residual: float = setting(
         0.0,
         "the share of the similarity by vectors alone in the result",

@@ -1,0 +1,241 @@
+"""The trained LeSeGR layer by layer, beside the arithmetic written out and torch; weights; training."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.support.parts import part
+
+from ketrag_fast import Document, Index, Settings, _core
+from ketrag_fast.cli.main import main
+from ketrag_fast.errors import Cancelled, ConfigError, InputError, ModelMismatch, ModeUnavailable
+from ketrag_fast.reference.cgrag import transformer
+from ketrag_fast.systems.cgrag import candidates, training
+from ketrag_fast.systems.cgrag.weights import Weights, read, write
+
+OPTIONS = {"hidden": 16, "width": 8, "heads": 2, "wanted": 6, "epochs": 4, "rate": 0.01}
+ANIMALS = ("whale", "seal", "penguin", "krill", "albatross", "bear", "fox", "hare", "owl", "wolf")
+
+
+def drawn(seed: int, texts: int = 12, inputs: int = 8, outputs: int = 12) -> tuple[Any, ...]:
+    rng = np.random.default_rng(seed)
+    rows = [sorted(rng.choice(texts, int(rng.integers(0, 5)), replace=False).tolist()) for _ in range(texts)]
+    factors = [rng.random(len(row)).tolist() for row in rows]
+    weights = rng.random(texts)
+    h = rng.normal(size=(texts, inputs))
+    matrices = {
+        name: (rng.normal(size=(inputs, outputs)) / 3, rng.normal(size=outputs) / 3)
+        for name in ("own", "value", "query", "key")
+    }
+    return rows, factors, weights, h, matrices
+
+
+def packed(rows: list[list[int]]) -> tuple[Any, Any]:
+    ends = np.cumsum([0, *map(len, rows)]).astype(np.uint64)
+    return ends, np.array([other for row in rows for other in row], np.uint32)
+
+
+def single(pair: tuple[Any, Any]) -> tuple[Any, Any]:
+    return pair[0].astype(np.float32), pair[1].astype(np.float32)
+
+
+@pytest.mark.parametrize("heads", [1, 3, 4])
+@pytest.mark.parametrize("relu", [False, True])
+def test_a_layer_is_as_written_out(heads: int, relu: bool) -> None:
+    for seed in range(8):
+        rows, factors, weights, h, matrices = drawn(seed)
+        slow = transformer.layer(h, rows, factors, weights.tolist(), matrices, heads, relu=relu)
+        fast = _core.graph_layer(
+            h.astype(np.float32),
+            packed(rows),
+            np.array([f for row in factors for f in row], np.float32),
+            weights.astype(np.float32),
+            tuple(single(matrices[name]) for name in ("own", "value", "query", "key")),  # type: ignore[arg-type]
+            heads=heads,
+            relu=relu,
+            threads=1 + seed % 2,
+        )
+        assert np.allclose(fast, slow, atol=1e-4)
+
+
+def test_edges_are_weighed_as_written_out() -> None:
+    rng = np.random.default_rng(1)
+    rows, _, _, h, _ = drawn(3)
+    sizes = ((8, 5), (5, 5), (5, 1))
+    matrices = [(rng.normal(size=size), rng.normal(size=size[1])) for size in sizes]
+    fast = _core.weigh_edges(
+        packed(rows),
+        h.astype(np.float32),
+        tuple(single(pair) for pair in matrices),  # type: ignore[arg-type]
+    )
+    assert np.allclose(fast, transformer.weigh(rows, h, matrices), atol=1e-5)
+    with pytest.raises(InputError, match="network"):
+        _core.weigh_edges(
+            packed(rows),
+            h.astype(np.float32)[:, :4].copy(),
+            tuple(single(pair) for pair in matrices),  # type: ignore[arg-type]
+        )
+
+
+def documents() -> list[Document]:
+    made = []
+    for at, animal in enumerate(ANIMALS):
+        text = f"The {animal} lives in the cold. A {animal} eats what the ice gives, number {at}."
+        cites = [str((at + 1) % len(ANIMALS)), str((at + 3) % len(ANIMALS))]
+        made.append(Document(str(at), text, f"About the {animal}", {"cites": cites}))
+    return made
+
+
+QUESTIONS = [
+    (f"What does the {animal} eat?", [str((at + 1) % len(ANIMALS))]) for at, animal in enumerate(ANIMALS)
+]
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Any:
+    with Index.build(documents(), tmp_path / "ix", settings=Settings(system="cg-rag")) as built:
+        yield built
+
+
+def learn(index: Index, out: Path, **more: Any) -> Any:
+    return index.train("cgrag", QUESTIONS, out, **{**OPTIONS, **more})
+
+
+def ranked(path: Path, weights: Path, question: str) -> dict[str, float]:
+    settings = Settings(mode="cg-rag-trained", lesegr_weights=str(weights))
+    with Index.open(path, settings=settings) as opened:
+        return {p.document: p.score for p in opened.retrieve(question).passages}
+
+
+def test_what_is_learned_ranks_better_and_nothing_published_changes(index: Index, tmp_path: Path) -> None:
+    part("torch", "score")
+    digest, out = index.digest, tmp_path / "w.safetensors"
+    losses: list[float] = []
+    outcome = learn(index, out, epochs=30, told=lambda n, of, loss, hit: losses.append(loss))
+    assert outcome.questions + outcome.without_gold == len(QUESTIONS)
+    assert losses[-1] < losses[0]
+    assert Index.open(tmp_path / "ix").digest == digest == index.digest
+    assert not out.with_name("w.safetensors.partial").exists()
+    found = ranked(tmp_path / "ix", out, QUESTIONS[0][0])
+    assert list(found.values()) == sorted(found.values(), reverse=True)
+    assert 6 <= len(found) <= len(ANIMALS)
+    assert next(iter(found)) == QUESTIONS[0][1][0]
+    assert main(["retrieve", "-i", str(tmp_path / "ix"), "--mode", "cg-rag-trained", "whale"]) == 4
+
+
+def test_the_same_numbers_in_torch_and_in_the_core(index: Index, tmp_path: Path) -> None:
+    torch = part("torch", "score")
+    out = tmp_path / "w.safetensors"
+    learn(index, out)
+    weights, arrays = read(out), index.arrays()
+    options = training.Options(**OPTIONS)
+    from ketrag_fast.querying.outside import fitted_vectors
+    from ketrag_fast.systems.cgrag.trained import scored
+
+    vectors = fitted_vectors(index._opened, [QUESTIONS[0][0]])
+    assert vectors is not None
+    judged = training.Judged(QUESTIONS[0][0], vectors[0], frozenset(range(10)))
+    case = training._case(torch, arrays, judged, options)
+    model = training._Model(torch, arrays["vectors"]["unit_vectors"].shape[1], options)
+    for name, tensor in model.tensors.items():
+        tensor.data = torch.from_numpy(weights.tensors[name].copy())
+    assert case is not None
+    with torch.no_grad():
+        want = model.logits(case).numpy() * training.TEMPERATURE
+    more = {"wanted": 6, "kinds": 4, "epsilon": 0.1}
+    found = candidates.candidates(QUESTIONS[0][0], vectors[0], arrays, **more)  # type: ignore[arg-type]
+    graph = arrays["citation_graph"]
+    alphas = _core.weigh_edges(
+        (graph["edges_indptr"], graph["edges_indices"]), arrays["vectors"]["unit_vectors"], weights.network
+    )
+    got = scored(found, vectors[0], arrays, weights, alphas)[found.ranked]
+    assert np.allclose(got, want, atol=1e-4)
+
+
+def test_without_learning_it_ranks_as_cg_rag_does(index: Index, tmp_path: Path) -> None:
+    part("torch", "score")
+    out = tmp_path / "w.safetensors"
+    learn(index, out, rate=1e-12, epochs=1, wanted=10)
+    for question, _ in QUESTIONS:
+        plain = {p.document: p.score for p in index.retrieve(question, mode="cg-rag").passages}
+        # The similarity of cg-rag comes from the vectors' codes of eight bits.
+        assert ranked(tmp_path / "ix", out, question) == pytest.approx(plain, abs=1e-2)
+
+
+def test_a_training_that_was_stopped_goes_on(index: Index, tmp_path: Path) -> None:
+    part("torch", "score")
+    whole, stopped = tmp_path / "whole.safetensors", tmp_path / "stopped.safetensors"
+    learn(index, whole)
+    with pytest.raises(Cancelled):
+        learn(index, stopped, told=lambda n, of, loss, hit: n < 2)
+    assert not stopped.exists()
+    with pytest.raises(InputError, match="another training"):
+        learn(index, stopped, rate=0.02)
+    seen: list[int] = []
+    learn(index, stopped, told=lambda n, of, loss, hit: seen.append(n))
+    assert seen == [3, 4]
+    again, first = read(stopped), read(whole)
+    assert all(np.allclose(again.tensors[name], first.tensors[name], atol=1e-6) for name in first.tensors)
+
+
+def test_a_loss_that_is_no_number_stops_and_keeps_the_best(index: Index, tmp_path: Path) -> None:
+    part("torch", "score")
+    out = tmp_path / "w.safetensors"
+    outcome = learn(index, out, rate=1e30, epochs=8)
+    assert outcome.stopped is not None
+    assert all(np.isfinite(tensor).all() for tensor in read(out).tensors.values())
+
+
+def test_labels_that_cannot_be_learned_from(index: Index, tmp_path: Path) -> None:
+    part("torch", "score")
+    out = tmp_path / "w.safetensors"
+    with pytest.raises(ConfigError, match="0 of 2 questions"):
+        index.train("cgrag", [("whale?", ["nowhere"]), ("seal?", ["none"])], out, **OPTIONS)
+    with pytest.raises(ConfigError, match="1 of 1 questions"):
+        index.train("cgrag", QUESTIONS[:1], out, **OPTIONS)
+    with pytest.raises(ConfigError, match="no judged question"):
+        index.train("cgrag", [], out, **OPTIONS)
+    with pytest.raises(ConfigError, match="heads"):
+        learn(index, out, heads=3)
+    with pytest.raises(ConfigError, match="training"):
+        learn(index, out, spoons=3)
+    with pytest.raises(ConfigError, match="'walk' cannot be trained"):
+        index.train("walk", QUESTIONS, out)
+    with (
+        Index.build(documents(), tmp_path / "no", settings=Settings(modes="bm25")) as other,
+        pytest.raises(ModeUnavailable, match="does not hold"),
+    ):
+        learn(other, out)
+    assert not out.exists()
+
+
+def test_weights_that_do_not_serve(index: Index, tmp_path: Path) -> None:
+    part("torch", "score")
+    good, bad = tmp_path / "w.safetensors", tmp_path / "bad.safetensors"
+    learn(index, good, epochs=1)
+    path = tmp_path / "ix"
+    with pytest.raises(ConfigError, match="No such file"):
+        ranked(path, tmp_path / "none.safetensors", "whale")
+    data = good.read_bytes()
+    flipped = bytearray(data)
+    flipped[-3] ^= 1
+    for broken in (bytes(flipped), data[:-4], data[:5], b"", b"\xff" * 64, data[:8] + b"}" + data[9:]):
+        bad.write_bytes(broken)
+        with pytest.raises(ModelMismatch, match="damaged"):
+            ranked(path, bad, "whale")
+    weights = read(good)
+    for about in ({"embedder": "another"}, {"dimension": 3}, {"hidden": 99}, {"wanted": "x"}):
+        changed = replace(weights, about={**weights.about, **about})
+        write(bad, changed.about, changed.tensors)
+        with pytest.raises(ModelMismatch):
+            ranked(path, bad, "whale")
+    nan = Weights(weights.about, {**weights.tensors, "layer1.own.bias": np.full(16, np.nan, np.float32)})
+    write(bad, nan.about, nan.tensors)
+    with pytest.raises(ModelMismatch, match="do not fit"):
+        ranked(path, bad, "whale")
+    with pytest.raises(ModeUnavailable, match="needs trained weights"):
+        index.retrieve("whale", mode="cg-rag-trained")
