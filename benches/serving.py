@@ -130,13 +130,18 @@ async def paced(
 
     async def one(due: float, content: bytes) -> None:
         try:
+            while free and free[-1][0].at_eof():  # the service closes what was idle for long
+                free.pop()[1].close()
             reader, writer = free.pop() if free else await asyncio.open_connection("127.0.0.1", port)
             writer.write(content)
             head = await reader.readuntil(b"\r\n\r\n")
             status = head[9:12].decode()
             found = re.search(rb"content-length: (\d+)", head)
             await reader.readexactly(int(found[1]) if found else 0)
-            free.append((reader, writer))
+            if b"connection: close" in head:
+                writer.close()
+            else:
+                free.append((reader, writer))
         except (OSError, asyncio.IncompleteReadError) as error:
             status = type(error).__name__
         statuses[status] += 1
