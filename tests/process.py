@@ -6,6 +6,7 @@ import io
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,12 +39,14 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, "PYTHONPATH": path, **more}
 
 
-def start(*argv: str, cwd: Path, **pipes: Any) -> subprocess.Popen[str]:
+def start(
+    *argv: str, cwd: Path, variables: Mapping[str, str] | None = None, **pipes: Any
+) -> subprocess.Popen[str]:
     """`ketrag ARGV...`, running."""
     return subprocess.Popen(
         [sys.executable, "-m", "ketrag_fast.cli.main", *argv],
         cwd=cwd,
-        env=environment(),
+        env=environment(**(variables or {})),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",

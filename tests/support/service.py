@@ -76,9 +76,9 @@ def running(
 
 
 @contextlib.contextmanager
-def command(*argv: str, cwd: Path, wait: float = 60) -> Iterator[tuple[int, Any]]:
+def command(*argv: str, cwd: Path, wait: float = 60, **variables: str) -> Iterator[tuple[int, Any]]:
     """`ketrag serve --port 0 ARGV...` as a process: its port, and the process."""
-    child = start("serve", "--port", "0", *argv, cwd=cwd)
+    child = start("serve", "--port", "0", *argv, cwd=cwd, variables=variables)
     timer = threading.Timer(wait, child.kill)
     timer.start()
     said = []

@@ -19,14 +19,15 @@ OTHER_VARIABLES = frozenset(
         "KETRAG_DATA",
         "KETRAG_SHARED",
         "KETRAG_OPENAI_API_KEY",
+        "KETRAG_TOKEN",
         "KETRAG_ENCODER_KERNEL",
         "KETRAG_CPU_WITHOUT",
         "KETRAG_EXTENSIONS",
     }
 )
-"""Not settings: where the index, the settings and the question sets lie, an endpoint's key, which
-instructions the encoder uses (kernels/encoder.py) and which nothing uses (rust/cpu.rs), and whether
-systems of other packages are loaded (systems/registry.py)."""
+"""Not settings: where the index, the settings and the question sets lie, an endpoint's key, the service's
+token, which instructions the encoder uses (kernels/encoder.py) and which nothing uses (rust/cpu.rs), and
+whether systems of other packages are loaded (systems/registry.py)."""
 DEFAULT_FILE = "ketrag.toml"
 
 Presets = Mapping[str, Mapping[str, Any]]

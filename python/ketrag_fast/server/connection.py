@@ -15,7 +15,7 @@ _HEADERS: Final = 100
 _LINGER: Final = 1.0
 _SLOW: Final = frozenset(("/v1/ask", "/v1/chat/completions"))
 _FULL: Final = (
-    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-type: application/json\r\n"
+    b"HTTP/1.1 429 Too Many Requests\r\nretry-after: 1\r\ncontent-type: application/json\r\n"
     b"connection: close\r\ncontent-length: %d\r\n\r\n%s"
 )
 _BODY: Final = b'{"schema":"ketrag/error/1","code":"busy","message":"too many connections","hint":null}'
@@ -23,8 +23,9 @@ _BODY: Final = b'{"schema":"ketrag/error/1","code":"busy","message":"too many co
 
 def protocol(options: ServerOptions) -> type[HttpToolsProtocol]:
     """The class of connections. One whose head does not come in time is closed (slow loris), as is one whose
-    head is too large; one more than there may be is answered with 503.
+    head is too large; one more than there may be is answered with 429.
     """
+    inside: set[HttpToolsProtocol] = set()
 
     class Connection(HttpToolsProtocol):
         """A connection within bounds."""
@@ -34,22 +35,28 @@ def protocol(options: ServerOptions) -> type[HttpToolsProtocol]:
         _reading = False
         """Whether the head is complete: what comes then is a body, whose bounds the application keeps."""
 
+        _refused = False
+        _answered = False
+
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             """A client has come."""
             super().connection_made(transport)
-            if len(self.connections) > options.connections:
-                transport.write(_FULL % (len(_BODY), _BODY))
-                transport.close()
-                return
+            self._refused = len(inside) >= options.connections
+            if not self._refused:
+                inside.add(self)
             self._wait()
 
         def connection_lost(self, exc: Exception | None) -> None:
             """It has gone."""
             self._stop()
+            inside.discard(self)
             super().connection_lost(exc)
 
         def data_received(self, data: bytes) -> None:
             """Some bytes, of a head or a body."""
+            if self._refused:
+                self._refuse()
+                return
             if not self._reading:
                 self._head += len(data)
                 if self._patience is None:
@@ -104,6 +111,14 @@ def protocol(options: ServerOptions) -> type[HttpToolsProtocol]:
             """
             cycle = self.cycle
             return cycle is not None and not cycle.response_complete and cycle.scope["path"] not in _SLOW
+
+        def _refuse(self) -> None:
+            """Closed at once, with bytes unread, the reply would be lost on its way."""
+            if not self._answered:
+                self._answered = True
+                self._stop()
+                self.transport.write(_FULL % (len(_BODY), _BODY))
+                self.loop.call_later(_LINGER, self.transport.close)
 
         def _wait(self) -> None:
             self._patience = self.loop.call_later(options.read_seconds, self._late)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
+from ketrag_fast.keys import Key
 from ketrag_fast.server.batching import Batcher, Plan
 from ketrag_fast.server.kept import Kept
 from ketrag_fast.server.metrics import Metrics
@@ -54,6 +55,8 @@ class Service:
     def __init__(self, options: ServerOptions, token: str | None) -> None:
         self.options = options
         self.token = token
+        if token is not None:
+            Key(token)  # covered from now on in whatever is written
         self.indexes = Indexes(options)
         self.metrics = Metrics()
         self.ready = False

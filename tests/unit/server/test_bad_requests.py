@@ -373,9 +373,9 @@ def test_too_many_connections(folder: Path) -> None:
     with running(folder, connections=5) as service:
         held = [socket.create_connection(("127.0.0.1", service.port), timeout=10) for _ in range(5)]
         time.sleep(0.2)
-        assert raw(service.port, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").startswith(
-            b"HTTP/1.1 503"
-        )
+        got = raw(service.port, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert got.startswith(b"HTTP/1.1 429")
+        assert b"retry-after: 1" in got
         for connection in held:
             connection.close()
         time.sleep(0.2)

@@ -120,6 +120,17 @@ def test_wrong_usage(folder: Path, tmp_path: Path) -> None:
         assert "Traceback" not in done.err
 
 
+def test_a_token_from_the_environment(folder: Path, tmp_path: Path) -> None:
+    token = "0123456789abcdef0123456789abcdef"
+    with command("-i", str(folder), cwd=tmp_path, KETRAG_TOKEN=token) as (port, _), client(port) as own:
+        assert own.get("/v1/stats").status_code == 401
+        good = {"Authorization": f"Bearer {token}"}
+        assert own.get("/v1/stats", headers=good).status_code == 200
+        reply = own.post("/v1/retrieve", json={"question": "a", "mode": token}, headers=good)
+        assert reply.status_code == 400
+        assert token not in reply.text
+
+
 def test_a_port_that_is_taken(folder: Path, tmp_path: Path) -> None:
     with command("-i", str(folder), cwd=tmp_path) as (port, _):
         done = ketrag("serve", "-i", str(folder), "--port", str(port), "--json", cwd=tmp_path, timeout=60)
