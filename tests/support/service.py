@@ -18,7 +18,7 @@ httpx = part("httpx", "dev")
 
 from ketrag_fast.server.app import create_app  # noqa: E402
 from ketrag_fast.server.options import ServerOptions  # noqa: E402
-from ketrag_fast.server.running import bound, serve  # noqa: E402
+from ketrag_fast.server.running import listen_sockets, serve  # noqa: E402
 
 
 class Running:
@@ -48,7 +48,7 @@ def running(
     given = ServerOptions(
         **{"indexes": {"ketrag": str(index)}, "refresh_seconds": 0.05, "graceful_seconds": 5, **options}
     )
-    listening = bound("127.0.0.1", 0, 1)[0]
+    listening = listen_sockets("127.0.0.1", 0, 1)[0]
     port = listening.getsockname()[1]
     ready = threading.Event()
     servers: list[Any] = []

@@ -52,8 +52,8 @@ def run(args: argparse.Namespace) -> int:
     """Runs the command."""
     try:
         from ketrag_fast.server.mcp_tools import create_mcp_app, over_pipes
-        from ketrag_fast.server.options import ServerOptions, named
-        from ketrag_fast.server.running import bound, serve, token_of
+        from ketrag_fast.server.options import ServerOptions, parse_indexes
+        from ketrag_fast.server.running import listen_sockets, serve, token_of
     except ImportError as error:
         raise BackendMissing(
             f"the protocol needs a package that is not installed: {error.name}",
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     if not 0 <= args.port <= _MOST_PORT:
         raise ConfigError(f"--port is from 0 to {_MOST_PORT:,}")
     given = ServerOptions(
-        indexes=named(args.index or [os.environ.get("KETRAG_INDEX") or ".ketrag"]),
+        indexes=parse_indexes(args.index or [os.environ.get("KETRAG_INDEX") or ".ketrag"]),
         settings=options.query_settings_of(args).given,
         host=args.host,
         port=args.port,
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         over_pipes(given)
         return 0
     token = token_of(args.token_file, args.host)
-    (listening,) = bound(given.host, given.port, 1)
+    (listening,) = listen_sockets(given.host, given.port, 1)
     port = listening.getsockname()[1]
     host = f"[{given.host}]" if ":" in given.host else given.host
 

@@ -105,8 +105,8 @@ _FIELDS = {
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
     try:
-        from ketrag_fast.server.options import ServerOptions, named
-        from ketrag_fast.server.running import bound, serve, token_of
+        from ketrag_fast.server.options import ServerOptions, parse_indexes
+        from ketrag_fast.server.running import listen_sockets, serve, token_of
         from ketrag_fast.server.supervisor import Supervisor
     except ImportError as error:
         raise BackendMissing(
@@ -127,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
     if args.cache_mb is not None:
         bounds["cache"] = max(0, int(1e6 * args.cache_mb))
     given = ServerOptions(
-        indexes=named(args.index or [os.environ.get("KETRAG_INDEX") or ".ketrag"]),
+        indexes=parse_indexes(args.index or [os.environ.get("KETRAG_INDEX") or ".ketrag"]),
         settings=options.query_settings_of(args).given,
         host=args.host,
         port=args.port,
@@ -139,7 +139,7 @@ def run(args: argparse.Namespace) -> int:
     )
     token = token_of(args.token_file, args.host)
     logging.basicConfig(format="ketrag: %(message)s", level=logging.INFO if args.verbose else logging.WARNING)
-    sockets = bound(given.host, given.port, given.workers)
+    sockets = listen_sockets(given.host, given.port, given.workers)
     port = sockets[0].getsockname()[1]
     host = f"[{given.host}]" if ":" in given.host else given.host
 

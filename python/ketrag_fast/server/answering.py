@@ -15,10 +15,10 @@ from starlette.types import Receive, Scope, Send
 
 from ketrag_fast.errors import DeadlineExceeded, KetragError
 from ketrag_fast.server.bodies import Field, Shape, read
-from ketrag_fast.server.problems import Problem, busy, log, told
+from ketrag_fast.server.problems import Problem, busy, error_json, log
 from ketrag_fast.server.replies import event, json_reply
-from ketrag_fast.server.retrieving import asked_of, question, topics
-from ketrag_fast.server.service import Asked, Service
+from ketrag_fast.server.retrieving import query_of, question, topics
+from ketrag_fast.server.service import QueryOptions, Service
 from ketrag_fast.types import Answer, Context
 
 _BUSY: Final = 20.0
@@ -54,9 +54,9 @@ class Answering:
     client takes to read.
     """
 
-    def __init__(self, service: Service, asked: Asked, question: str, options: dict[str, Any]) -> None:
+    def __init__(self, service: Service, query: QueryOptions, question: str, options: dict[str, Any]) -> None:
         self._service = service
-        self._asked = asked
+        self._query = query
         self._question = question
         self._options = options
         self._gone = threading.Event()
@@ -93,7 +93,7 @@ class Answering:
         service.answers += 1
         try:
             async with asyncio.timeout(self._options["seconds"]):
-                await self._asked.served.answering.acquire()
+                await self._query.entry.answering.acquire()
         except BaseException as error:
             service.answers -= 1
             if isinstance(error, TimeoutError):
@@ -101,21 +101,21 @@ class Answering:
             raise
 
     def _end_turn(self, _: object) -> None:
-        self._asked.served.answering.release()
+        self._query.entry.answering.release()
         self._service.answers -= 1
 
     def _run(self) -> None:
         """On a thread."""
-        asked = self._asked
+        query = self._query
         try:
             self._give(
-                asked.served.index.ask(
+                query.entry.index.ask(
                     self._question,
-                    mode=asked.mode,
-                    budget=asked.budget,
-                    top=asked.top,
-                    explain=asked.explain,
-                    filter=asked.chosen,
+                    mode=query.mode,
+                    budget=query.budget,
+                    top=query.top,
+                    explain=query.explain,
+                    filter=query.chosen,
                     on_context=self._give,
                     on_text=self._give,
                     **self._options,
@@ -155,7 +155,7 @@ async def ask(request: Request) -> Response:
     """`POST /v1/ask`."""
     service: Service = request.app.state.service
     body = await read(request, request.app.state.shapes["ask"])
-    asked = asked_of(service, body)
+    query = query_of(service, body)
     if not body["question"].strip():
         raise Problem(400, "empty_query", "the question is empty")
     seconds = body.get("answer_seconds", service.options.answer_seconds)
@@ -164,7 +164,7 @@ async def ask(request: Request) -> Response:
         options["tokens"] = body["answer_tokens"]
     if "deadline" in body:
         options["deadline"] = body["deadline"]
-    answering = Answering(service, asked, body["question"], options)
+    answering = Answering(service, query, body["question"], options)
     if body.get("stream"):
         return Streamed(service, seconds, answering, _event)
     return json_reply((await while_listened(request, answering)).to_json())
@@ -176,7 +176,7 @@ def _event(piece: Context | str | Answer | KetragError) -> bytes:
     if isinstance(piece, Answer):
         return event(piece.to_json(), "answer")
     if isinstance(piece, KetragError):
-        return event(told(piece), "error")
+        return event(error_json(piece), "error")
     return event({"text": piece}, "text")
 
 
@@ -188,13 +188,13 @@ class Streamed(StreamingResponse):
         service: Service,
         seconds: float,
         answering: Answering,
-        shown: Callable[[Any], bytes],
+        render: Callable[[Any], bytes],
         last: bytes = b"",
     ) -> None:
         self._seconds = seconds
         self._answering = answering
         self._pieces = answering.pieces()
-        self._shown = shown
+        self._render = render
         self._last = last
         self._folders = service.indexes.folders
         super().__init__(self._events(), media_type=STREAM)
@@ -215,16 +215,16 @@ class Streamed(StreamingResponse):
         piece = self._first
         try:
             while True:
-                yield b": alive\n\n" if piece is None else self._shown(piece)
+                yield b": alive\n\n" if piece is None else self._render(piece)
                 piece = await anext(self._pieces)
         except StopAsyncIteration:
             pass
         except KetragError as error:
-            said = told(error, self._folders)
-            yield self._shown(Problem(500, error.code, said["message"], hint=said["hint"]))
+            said = error_json(error, self._folders)
+            yield self._render(Problem(500, error.code, said["message"], hint=said["hint"]))
         except Exception:  # noqa: BLE001 - the reply has begun: it ends with an event that says so
             log.exception("an answer broke off")
-            yield self._shown(Problem(500, "internal", "a defect of the service; its log says more"))
+            yield self._render(Problem(500, "internal", "a defect of the service; its log says more"))
         if self._last:
             yield self._last
 

@@ -26,7 +26,7 @@ _LEAST: Final = 0.001
 
 
 @dataclass(slots=True, eq=False)
-class Waiting:
+class PendingQuestion:
     """A question on its way."""
 
     question: str
@@ -73,7 +73,7 @@ class Batcher(Generic[Key]):
         self._on_batch = on_batch
         self._lock = threading.Lock()
         """Of what waits and of how many threads are free: one that is done takes the next batch itself."""
-        self._waiting: OrderedDict[Key, deque[Waiting]] = OrderedDict()
+        self._waiting: OrderedDict[Key, deque[PendingQuestion]] = OrderedDict()
         self.waiting = 0
         """Questions that no thread has taken yet."""
         self._planned = False
@@ -86,7 +86,7 @@ class Batcher(Generic[Key]):
         with self._lock:
             if self.waiting + len(questions) > self._queue and self.waiting:
                 raise busy(self.waiting * self._mean / self._threads)
-            items = [Waiting(question, until, loop.create_future()) for question in questions]
+            items = [PendingQuestion(question, until, loop.create_future()) for question in questions]
             self._waiting.setdefault(key, deque()).extend(items)
             self.waiting += len(items)
             wake = self._free > 0 and not self._planned
@@ -100,13 +100,13 @@ class Batcher(Generic[Key]):
         loop = asyncio.get_running_loop()
         while True:
             with self._lock:
-                batch = self._taken(self._free) if self._free else None
+                batch = self._next_batch(self._free) if self._free else None
                 if batch is None:
                     return
                 self._free -= 1
             self._pool.submit(self._run, loop, *batch)
 
-    def _taken(self, threads: int) -> tuple[Key, Plan, list[Waiting]] | None:
+    def _next_batch(self, threads: int) -> tuple[Key, Plan, list[PendingQuestion]] | None:
         """The next batch, where so many threads share what waits; the lock is held."""
         for key in list(self._waiting):
             plan = self._plan(key)
@@ -128,7 +128,9 @@ class Batcher(Generic[Key]):
                 return key, plan, taken
         return None
 
-    def _run(self, loop: asyncio.AbstractEventLoop, key: Key, plan: Plan, items: list[Waiting]) -> None:
+    def _run(
+        self, loop: asyncio.AbstractEventLoop, key: Key, plan: Plan, items: list[PendingQuestion]
+    ) -> None:
         """On a thread, until nothing waits."""
         while True:
             self._on_batch(len(items))
@@ -140,13 +142,13 @@ class Batcher(Generic[Key]):
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 loop.call_soon_threadsafe(self._finish, items, results, taken)
             with self._lock:
-                batch = self._taken(self._free + 1)
+                batch = self._next_batch(self._free + 1)
                 if batch is None:
                     self._free += 1
                     return
             key, plan, items = batch
 
-    def _prepare(self, loop: asyncio.AbstractEventLoop, plan: Plan, items: list[Waiting]) -> None:
+    def _prepare(self, loop: asyncio.AbstractEventLoop, plan: Plan, items: list[PendingQuestion]) -> None:
         left = min(item.until for item in items) - time.monotonic()
         try:
             if plan.prepare is not None and left > 0:
@@ -160,7 +162,7 @@ class Batcher(Generic[Key]):
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(self._dispatch)
 
-    def _results(self, key: Key, items: list[Waiting]) -> list[bytes | Exception]:
+    def _results(self, key: Key, items: list[PendingQuestion]) -> list[bytes | Exception]:
         left = min(item.until for item in items) - time.monotonic()
         try:
             if left <= 0:
@@ -173,7 +175,9 @@ class Batcher(Generic[Key]):
         # One of them is at fault, or too slow; the others have a right to their answers.
         return [self._results(key, [item])[0] for item in items]
 
-    def _finish(self, items: list[Waiting], results: Sequence[bytes | Exception], seconds: float) -> None:
+    def _finish(
+        self, items: list[PendingQuestion], results: Sequence[bytes | Exception], seconds: float
+    ) -> None:
         self._mean += _SMOOTH * (max(seconds, 1e-6) - self._mean)
         for item, result in zip(items, results, strict=True):
             if item.done.done():

@@ -77,8 +77,8 @@ def shape_schema(shape: Shape, *, strict: bool = True) -> dict[str, Any]:
 
 async def bytes_of(request: Request, most: int, seconds: float) -> bytes:
     """The whole body; Problem where it is too large or comes too slowly."""
-    told = request.headers.get("content-length")
-    if told is not None and told.isdigit() and int(told) > most:
+    length = request.headers.get("content-length")
+    if length is not None and length.isdigit() and int(length) > most:
         raise _too_large(most)
     parts: list[bytes] = []
     size = 0
@@ -109,10 +109,10 @@ async def read(request: Request, shape: Shape, *, strict: bool = True) -> dict[s
     if content and content.split(";", 1)[0].strip().lower() not in ("application/json", "text/json"):
         raise Problem(415, "not_json", "the body must be application/json")
     body = await bytes_of(request, state.options.body, state.options.read_seconds)
-    return parsed(body, shape, strict=strict)
+    return parse_body(body, shape, strict=strict)
 
 
-def parsed(body: bytes, shape: Shape, *, strict: bool = True) -> dict[str, Any]:
+def parse_body(body: bytes, shape: Shape, *, strict: bool = True) -> dict[str, Any]:
     """The fields of a body."""
     try:
         data = orjson.loads(body)
@@ -120,16 +120,16 @@ def parsed(body: bytes, shape: Shape, *, strict: bool = True) -> dict[str, Any]:
         raise Problem(400, "bad_json", f"the body is not JSON: {error}") from None
     if not isinstance(data, dict):
         raise Problem(422, "bad_request", "the body must be a JSON object")
-    return checked(data, shape, "", strict=strict)
+    return check_fields(data, shape, "", strict=strict)
 
 
-def checked(data: Mapping[str, Any], shape: Shape, where: str, *, strict: bool = True) -> dict[str, Any]:
+def check_fields(data: Mapping[str, Any], shape: Shape, where: str, *, strict: bool = True) -> dict[str, Any]:
     """As `read`, for an object inside a body."""
     if strict:
         unknown = [name for name in data if name not in shape]
         if unknown:
-            named = str(unknown[0])[:60]
-            raise _wrong(f"{where}{named}", "there is no such field", f"fields: {', '.join(shape)}")
+            name = str(unknown[0])[:60]
+            raise _wrong(f"{where}{name}", "there is no such field", f"fields: {', '.join(shape)}")
     found: dict[str, Any] = {}
     for name, field in shape.items():
         value = data.get(name)
@@ -163,7 +163,7 @@ def _value(given: Any, field: Field, where: str, *, strict: bool) -> Any:
     if field.items is not None:
         return [_value(one, field.items, f"{where}[{n}]", strict=strict) for n, one in enumerate(value)]
     if field.fields is not None:
-        return checked(value, field.fields, f"{where}.", strict=strict)
+        return check_fields(value, field.fields, f"{where}.", strict=strict)
     if field.kind in ("object", "any") and _depth(value) > _DEEP:
         raise _wrong(where, f"it is nested more than {_DEEP} deep")
     return value

@@ -10,11 +10,11 @@ from starlette.responses import Response
 from ketrag_fast.config import Settings, names
 from ketrag_fast.index import Index
 from ketrag_fast.server.bodies import Field, Shape, read
+from ketrag_fast.server.indexes import OpenIndex
 from ketrag_fast.server.looking import clean
 from ketrag_fast.server.looking import documents as listed
 from ketrag_fast.server.problems import Problem
 from ketrag_fast.server.replies import json_reply
-from ketrag_fast.server.served import Served
 from ketrag_fast.server.service import Service
 from ketrag_fast.types import BuildReport, Document
 
@@ -54,12 +54,12 @@ async def add(request: Request) -> Response:
             403, "read_only", "this service only reads", hint="start it with --allow-write", param="documents"
         )
     body = await read(request, SHAPE)
-    served = service.indexes.find(body.get("index"))
+    entry = service.indexes.find(body.get("index"))
     documents = [
         Document(one["id"], one["text"], one.get("title", ""), one.get("metadata", {}))
         for one in body["documents"]
     ]
-    if served.writing.locked():
+    if entry.writing.locked():
         raise Problem(
             409,
             "index_locked",
@@ -67,22 +67,22 @@ async def add(request: Request) -> Response:
             hint="send them again later, many at once",
             headers={"Retry-After": "1"},
         )
-    async with served.writing:
-        report = await service.aside(_built, service, served, documents)
+    async with entry.writing:
+        report = await service.aside(_built, service, entry, documents)
     data: dict[str, Any] = clean(report.to_json(), service.indexes.folders)
     return json_reply(data)
 
 
-def _built(service: Service, served: Served, documents: list[Document]) -> BuildReport:
+def _built(service: Service, entry: OpenIndex, documents: list[Document]) -> BuildReport:
     """On a thread. How the index is made is its own affair; a build stops when the service does."""
     given = {n: v for n, v in service.options.settings.items() if n in names("run")}
     index = Index.build(
         documents,
-        served.index.path,
+        entry.index.path,
         settings=Settings(**given),
         progress=lambda _: not service.stopping,
     )
     index.close()
-    served.index.refresh()
+    entry.index.refresh()
     assert index.report is not None  # noqa: S101 - whoever builds has one
     return index.report

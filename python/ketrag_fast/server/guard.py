@@ -14,8 +14,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ketrag_fast.errors import KetragError
-from ketrag_fast.server.problems import Problem, log, status_of, told
-from ketrag_fast.server.replies import JSON, dumped, log_text
+from ketrag_fast.server.problems import Problem, error_json, log, status_of
+from ketrag_fast.server.replies import JSON, json_bytes, log_text
 
 if TYPE_CHECKING:
     from ketrag_fast.server.service import Service
@@ -40,7 +40,7 @@ class Guard:
         options = service.options
         self._token = None if service.token is None else _digest(service.token.encode())
         self._hosts = frozenset(host.lower() for host in options.hosts)
-        self._any_host = service.token is not None and not options.hosts and not local(options.host)
+        self._any_host = service.token is not None and not options.hosts and not is_local(options.host)
         self._origins = frozenset(options.origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -95,18 +95,18 @@ class Guard:
         if not isinstance(error, KetragError):
             log.error("a defect at %s", log_text(scope["path"]), exc_info=error)
             error = Problem(500, "internal", "a defect of the service; its log says more")
-        data: dict[str, Any] = told(error, self._service.indexes.folders)
+        data: dict[str, Any] = error_json(error, self._service.indexes.folders)
         status = status_of(error)
         if scope["path"].startswith(OPENAI):
             data = openai_error(data, status, getattr(error, "param", None))
-        return Response(dumped(data), status, getattr(error, "headers", None), JSON)
+        return Response(json_bytes(data), status, getattr(error, "headers", None), JSON)
 
     def _host(self, headers: MutableMapping[bytes, bytes]) -> None:
         """A name that somebody made lead here (DNS rebinding) is not one of ours."""
         if self._any_host:
             return
         name = host_of(headers.get(b"host", b"").decode("latin-1"))
-        if name is None or not (local(name) or name in self._hosts or name == self._service.options.host):
+        if name is None or not (is_local(name) or name in self._hosts or name == self._service.options.host):
             raise Problem(
                 421, "unknown_host", "the request names another host", hint="--allow-host NAME permits one"
             )
@@ -118,8 +118,8 @@ class Guard:
             return True
 
     def _authorised(self, headers: MutableMapping[bytes, bytes]) -> None:
-        kind, _, shown = headers.get(b"authorization", b"").partition(b" ")
-        good = hmac.compare_digest(_digest(shown.strip()), self._token or b"")
+        kind, _, render = headers.get(b"authorization", b"").partition(b" ")
+        good = hmac.compare_digest(_digest(render.strip()), self._token or b"")
         if not good or kind.lower() != b"bearer":
             raise Problem(
                 401,
@@ -154,7 +154,7 @@ def host_of(text: str) -> str | None:
         return None
 
 
-def local(host: str) -> bool:
+def is_local(host: str) -> bool:
     """Whether a name or address is this machine's own."""
     if host.lower() == "localhost":
         return True

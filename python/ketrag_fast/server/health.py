@@ -29,6 +29,6 @@ async def metrics(request: Request) -> Response:
     """`GET /metrics`: counters, for Prometheus."""
     service: Service = request.app.state.service
     service.metrics.waiting.set(service.batcher.waiting)
-    for served in service.indexes:
-        service.metrics.generation.labels(served.name).set(served.index.generation)
+    for entry in service.indexes:
+        service.metrics.generation.labels(entry.name).set(entry.index.generation)
     return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")

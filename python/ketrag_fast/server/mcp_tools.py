@@ -18,9 +18,9 @@ from starlette.middleware import Middleware
 
 from ketrag_fast.errors import KetragError
 from ketrag_fast.server.guard import Guard
+from ketrag_fast.server.indexes import Indexes
 from ketrag_fast.server.options import ServerOptions
-from ketrag_fast.server.problems import told
-from ketrag_fast.server.served import Indexes
+from ketrag_fast.server.problems import error_json
 from ketrag_fast.server.service import Service
 from ketrag_fast.types import Passage
 
@@ -64,7 +64,7 @@ def tools(indexes: Indexes, folders: tuple[tuple[str, str], ...]) -> MCPServer[A
         try:
             return await asyncio.to_thread(call)
         except KetragError as error:
-            said = told(error, folders)
+            said = error_json(error, folders)
             hint = f" ({said['hint']})" if said["hint"] else ""
             raise ToolError(f"{said['code']}: {said['message']}{hint}") from None
 
@@ -151,12 +151,12 @@ def tools(indexes: Indexes, folders: tuple[tuple[str, str], ...]) -> MCPServer[A
         """Lists documents: id, title, and the number of the first passage."""
 
         def call() -> dict[str, Any]:
-            served = indexes.find(index)
-            found = served.index.documents(first, count, containing)
+            entry = indexes.find(index)
+            found = entry.index.documents(first, count, containing)
             return {
-                "index": served.name,
+                "index": entry.name,
                 "indexes": [one.name for one in indexes],
-                "total": served.index.document_count,
+                "total": entry.index.document_count,
                 "documents": [one.to_json() for one in found],
             }
 

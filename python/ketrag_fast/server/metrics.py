@@ -40,7 +40,7 @@ class Metrics:
             "ketrag_batch_questions", "Questions put to the core together", buckets=_SIZES, registry=own
         )
         self.refused = Counter("ketrag_refused", "Requests refused because the queue was full", registry=own)
-        self.kept = Counter("ketrag_kept_replies", "Replies that were at hand", registry=own)
+        self.cache = Counter("ketrag_cached_replies", "Replies that were at hand", registry=own)
         self.waiting = Gauge(
             "ketrag_waiting_questions",
             "Questions that no thread has taken",
@@ -69,6 +69,6 @@ def folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="ketrag-metrics-")
 
 
-def ended(process: int, where: str) -> None:
+def mark_dead(process: int, where: str) -> None:
     """A worker is gone: what it had waiting counts no more."""
     multiprocess.mark_process_dead(process, where)  # type: ignore[no-untyped-call]

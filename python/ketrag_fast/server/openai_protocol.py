@@ -16,11 +16,11 @@ from ketrag_fast.errors import KetragError
 from ketrag_fast.server.answering import Answering, Streamed, finish_of, now, while_listened
 from ketrag_fast.server.bodies import Field, Shape, read
 from ketrag_fast.server.guard import openai_error
+from ketrag_fast.server.indexes import OpenIndex
 from ketrag_fast.server.problems import Problem
-from ketrag_fast.server.replies import JSON, dumped, event, json_reply
+from ketrag_fast.server.replies import JSON, event, json_bytes, json_reply
 from ketrag_fast.server.retrieving import LONGEST
-from ketrag_fast.server.served import Served
-from ketrag_fast.server.service import Asked, Service
+from ketrag_fast.server.service import QueryOptions, Service
 from ketrag_fast.types import Answer, Context
 
 _MOST_TEXTS: Final = 2048
@@ -57,7 +57,7 @@ CHAT: Final[Shape] = {
 async def models(request: Request) -> Response:
     """`GET /v1/models`: the indexes."""
     service: Service = request.app.state.service
-    return json_reply({"object": "list", "data": [_model(served) for served in service.indexes]})
+    return json_reply({"object": "list", "data": [_model(entry) for entry in service.indexes]})
 
 
 async def model(request: Request) -> Response:
@@ -66,21 +66,21 @@ async def model(request: Request) -> Response:
     return json_reply(_model(service.indexes.find(request.path_params["name"])))
 
 
-def _model(served: Served) -> dict[str, Any]:
-    return {"id": served.name, "object": "model", "created": served.created, "owned_by": "ketrag"}
+def _model(entry: OpenIndex) -> dict[str, Any]:
+    return {"id": entry.name, "object": "model", "created": entry.created, "owned_by": "ketrag"}
 
 
 async def embeddings(request: Request) -> Response:
     """`POST /v1/embeddings`: vectors by the index's own encoder."""
     service: Service = request.app.state.service
     body = await read(request, EMBEDDINGS, strict=False)
-    served, _ = _named(service, body["model"])
+    entry, _ = _index_of(service, body["model"])
     texts = _texts(body["input"])
     role = body.get("input_type", "document")
     seconds = service.options.deadline
 
     def made() -> bytes:
-        rows = served.index.vectors(texts, role, seconds=seconds)
+        rows = entry.index.vectors(texts, role, seconds=seconds)
         if body.get("dimensions", rows.shape[1]) != rows.shape[1]:
             raise Problem(400, "input", f"dimensions: this index has {rows.shape[1]}", param="dimensions")
         plain = body.get("encoding_format", "float") == "float"
@@ -92,9 +92,9 @@ async def embeddings(request: Request) -> Response:
             }
             for at, row in enumerate(rows)
         ]
-        tokens = served.index.tokens(texts)
+        tokens = entry.index.tokens(texts)
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-        return dumped({"object": "list", "data": data, "model": body["model"], "usage": usage})
+        return json_bytes({"object": "list", "data": data, "model": body["model"], "usage": usage})
 
     return Response(await service.aside(made), media_type=JSON)
 
@@ -111,9 +111,9 @@ def _texts(given: Any) -> list[str]:
     return texts
 
 
-def _named(service: Service, name: str) -> tuple[Served, str | None]:
+def _index_of(service: Service, name: str) -> tuple[OpenIndex, str | None]:
     """The index of a model's name, and the mode, where the name has one."""
-    if any(served.name == name for served in service.indexes):
+    if any(entry.name == name for entry in service.indexes):
         return service.indexes.find(name), None
     index, _, mode = name.partition(":")
     return service.indexes.find(index), mode or None
@@ -123,7 +123,7 @@ async def chat(request: Request) -> Response:
     """`POST /v1/chat/completions`."""
     service: Service = request.app.state.service
     body = await read(request, CHAT, strict=False)
-    served, mode = _named(service, body["model"])
+    entry, mode = _index_of(service, body["model"])
     if service.options.settings.get("writer") in (None, "none"):
         raise Problem(
             422,
@@ -132,24 +132,24 @@ async def chat(request: Request) -> Response:
             hint="start it with --llm SPEC, or ask /v1/retrieve for passages",
         )
     question = _question(body["messages"])
-    asked = Asked(served, mode, None, None, explain=False)
+    query = QueryOptions(entry, mode, None, None, explain=False)
     seconds = service.options.answer_seconds
     options: dict[str, Any] = {"seconds": seconds}
     most = body.get("max_completion_tokens", body.get("max_tokens"))
     if most is not None:
         options["tokens"] = most
-    answering = Answering(service, asked, question, options)
+    answering = Answering(service, query, question, options)
     head = {"id": f"chatcmpl-{secrets.token_hex(12)}", "created": now(), "model": body["model"]}
     if body.get("stream"):
         usage = bool(body.get("stream_options", {}).get("include_usage"))
-        shown = _chunks(head, served.name, usage=usage)
-        return Streamed(service, seconds, answering, shown, b"data: [DONE]\n\n")
+        render = _chunks(head, entry.name, usage=usage)
+        return Streamed(service, seconds, answering, render, b"data: [DONE]\n\n")
     answer = await while_listened(request, answering)
     message = {
         "role": "assistant",
         "content": answer.text,
         "refusal": None,
-        "annotations": notes_of(answer, served.name),
+        "annotations": notes_of(answer, entry.name),
     }
     choice = {"index": 0, "message": message, "finish_reason": finish_of(answer), "logprobs": None}
     return json_reply({**head, "object": "chat.completion", "choices": [choice], "usage": _usage(answer)})
@@ -218,7 +218,7 @@ def _chunks(head: Mapping[str, Any], index: str, *, usage: bool) -> Callable[[An
 
     begun = False
 
-    def shown(piece: Context | str | Answer | KetragError) -> bytes:
+    def render(piece: Context | str | Answer | KetragError) -> bytes:
         nonlocal begun
         if isinstance(piece, Context):
             return chunk({"role": "assistant", "content": ""})
@@ -234,4 +234,4 @@ def _chunks(head: Mapping[str, Any], index: str, *, usage: bool) -> Callable[[An
             made += event({**head, "object": "chat.completion.chunk", "choices": [], "usage": _usage(piece)})
         return made
 
-    return shown
+    return render

@@ -83,7 +83,7 @@ class ServerOptions:
         return cls(**{**data, "hosts": tuple(data["hosts"]), "origins": tuple(data["origins"])})
 
 
-def named(folders: list[str]) -> dict[str, str]:
+def parse_indexes(folders: list[str]) -> dict[str, str]:
     """Names and folders from `DIR` and `NAME=DIR`. ConfigError where a name is given twice or is none."""
     found: dict[str, str] = {}
     for given in folders:

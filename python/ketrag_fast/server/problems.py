@@ -77,7 +77,7 @@ def without_paths(text: str, folders: Iterable[tuple[str, str]]) -> str:
     return _PATH.sub("…", text)
 
 
-def told(error: KetragError, folders: Iterable[tuple[str, str]] = ()) -> dict[str, Any]:
+def error_json(error: KetragError, folders: Iterable[tuple[str, str]] = ()) -> dict[str, Any]:
     """The error as it is sent. What is no fault of the request is said in the log alone."""
     places = tuple(folders)
     status = status_of(error)

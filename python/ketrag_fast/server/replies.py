@@ -28,7 +28,7 @@ pattern for all looks at every byte, and takes twice as long as making the JSON.
 JSON: Final = "application/json"
 
 
-def dumped(data: Any) -> bytes:
+def json_bytes(data: Any) -> bytes:
     """JSON as bytes. Numbers of NumPy and tuples are taken; what a terminal would obey is escaped."""
     made = orjson.dumps(data, _other, orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)
     for first, pattern in _UNSEEN:
@@ -50,13 +50,13 @@ def _other(value: Any) -> Any:
 
 def json_reply(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """A reply with one JSON document."""
-    return Response(dumped(data), status, headers, JSON)
+    return Response(json_bytes(data), status, headers, JSON)
 
 
 def event(data: Any, name: str | None = None) -> bytes:
     """An event of a stream (server-sent events); JSON has no line ends of its own."""
     head = b"" if name is None else b"event: " + name.encode() + b"\n"
-    return head + b"data: " + dumped(data) + b"\n\n"
+    return head + b"data: " + json_bytes(data) + b"\n\n"
 
 
 def log_text(text: str) -> str:

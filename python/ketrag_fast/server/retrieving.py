@@ -12,7 +12,7 @@ from ketrag_fast.filters import condition_of, parsed
 from ketrag_fast.server.bodies import Field, Shape, read
 from ketrag_fast.server.problems import Problem
 from ketrag_fast.server.replies import JSON
-from ketrag_fast.server.service import Asked, Service
+from ketrag_fast.server.service import QueryOptions, Service
 
 LONGEST: Final = 20_000
 """Characters of a question, at most."""
@@ -25,7 +25,7 @@ def question(*, required: bool = False) -> Field:
 
 def topics(service: Service) -> Shape:
     """How passages are found: the fields that every body about a question has."""
-    names = tuple(served.name for served in service.indexes)
+    names = tuple(entry.name for entry in service.indexes)
     return {
         "index": Field("string", f"which index answers; without it {names[0]}", most=64),
         "mode": Field("string", "how passages are found; without it what the index is set to", most=64),
@@ -58,12 +58,12 @@ def shape(service: Service) -> Shape:
     }
 
 
-def asked_of(service: Service, body: dict[str, Any]) -> Asked:
+def query_of(service: Service, body: dict[str, Any]) -> QueryOptions:
     """What a body says of how passages are found."""
-    served = service.indexes.find(body.get("index"))
+    entry = service.indexes.find(body.get("index"))
     explain = body.get("explain", False)
-    return Asked(
-        served, body.get("mode"), body.get("budget"), body.get("top"), explain, _filter(body.get("filter"))
+    return QueryOptions(
+        entry, body.get("mode"), body.get("budget"), body.get("top"), explain, _filter(body.get("filter"))
     )
 
 
@@ -71,9 +71,11 @@ def _filter(given: Any) -> str | None:
     """A filter as a text: itself, or JSON that begins with a bracket, as no filter in words does."""
     if given is None:
         return None
-    condition = parsed(given) if isinstance(given, str) else condition_of(given)
-    del condition  # bad ones are refused before they wait with others
-    return given if isinstance(given, str) else json.dumps(given, sort_keys=True)
+    if isinstance(given, str):
+        parsed(given)  # a bad one is refused before it waits with others
+        return given
+    condition_of(given)
+    return json.dumps(given, sort_keys=True)
 
 
 async def retrieve(request: Request) -> Response:
@@ -82,10 +84,10 @@ async def retrieve(request: Request) -> Response:
     body = await read(request, request.app.state.shapes["retrieve"])
     if ("question" in body) == ("questions" in body):
         raise Problem(422, "bad_request", "give either question or questions")
-    asked = asked_of(service, body)
+    query = query_of(service, body)
     many = body.get("questions")
     seconds = body.get("deadline", service.options.deadline)
-    found = await service.contexts(asked, [body["question"]] if many is None else many, seconds)
+    found = await service.contexts(query, [body["question"]] if many is None else many, seconds)
     if many is None:
         return Response(found[0], media_type=JSON)
     return Response(b'{"schema":"ketrag/contexts/1","contexts":[' + b",".join(found) + b"]}", media_type=JSON)

@@ -20,7 +20,7 @@ from starlette.applications import Starlette
 from ketrag_fast.errors import ConfigError, KetragError
 from ketrag_fast.server.app import create_app
 from ketrag_fast.server.connection import protocol
-from ketrag_fast.server.guard import local
+from ketrag_fast.server.guard import is_local
 from ketrag_fast.server.options import ServerOptions
 
 _BACKLOG: Final = 2048
@@ -41,7 +41,7 @@ def token_of(file: str | None, host: str) -> str | None:
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"--token-file {file}: it cannot be read: {error}") from None
     if not token:
-        if not local(host):
+        if not is_local(host):
             raise ConfigError(
                 f"--host {host} can be reached from other machines, and there is no token",
                 hint=f"write one to a file and give --token-file FILE, or set ${VARIABLE}",
@@ -57,7 +57,7 @@ def token_of(file: str | None, host: str) -> str | None:
     return token
 
 
-def bound(host: str, port: int, count: int) -> list[socket.socket]:
+def listen_sockets(host: str, port: int, count: int) -> list[socket.socket]:
     """`count` sockets at one address, for one worker each: the system shares connections among them. Where it
     cannot, all are one and the same.
     """

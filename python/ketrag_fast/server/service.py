@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from ketrag_fast.keys import Key
 from ketrag_fast.server.batching import Batcher, Plan
-from ketrag_fast.server.kept import Kept
+from ketrag_fast.server.indexes import Indexes, OpenIndex
 from ketrag_fast.server.metrics import Metrics
 from ketrag_fast.server.options import ServerOptions
 from ketrag_fast.server.problems import Problem
-from ketrag_fast.server.replies import dumped
-from ketrag_fast.server.served import Indexes, Served
+from ketrag_fast.server.replies import json_bytes
+from ketrag_fast.server.reply_cache import ReplyCache
 
 _WHOLE: Final = b'"warnings":[]'
 _EMBEDDED: Final = 32
@@ -26,10 +26,10 @@ _PLAIN: Final = 8
 
 
 @dataclass(frozen=True)
-class Asked:
+class QueryOptions:
     """What questions have in common that are put to the core together."""
 
-    served: Served
+    entry: OpenIndex
     mode: str | None
     budget: int | None
     top: int | None
@@ -46,7 +46,7 @@ class Asked:
         return found
 
 
-Group = tuple[Asked, int]
+Group = tuple[QueryOptions, int]
 
 
 class Service:
@@ -61,7 +61,7 @@ class Service:
         self.metrics = Metrics()
         self.ready = False
         self.stopping = False
-        self.kept = Kept(options.cache)
+        self.cache = ReplyCache(options.cache)
         self._requests = count(1)
         self.batcher: Batcher[Group] = Batcher(
             _answers,
@@ -78,28 +78,28 @@ class Service:
         """Answers that are made or wait."""
 
     def _plan(self, group: Group) -> Plan:
-        asked, _ = group
-        index, most = asked.served.index, self.options.batch
-        if not index.embeds(asked.mode):
+        query, _ = group
+        index, most = query.entry.index, self.options.batch
+        if not index.embeds(query.mode):
             return Plan(_PLAIN if most is None else most)
 
         def embed(questions: Sequence[str], seconds: float) -> None:
             index.vectors(questions, seconds=seconds)  # which remembers them for those who answer
 
-        return Plan(_EMBEDDED if most is None else most, asked.served, embed)
+        return Plan(_EMBEDDED if most is None else most, query.entry, embed)
 
-    async def contexts(self, asked: Asked, questions: Sequence[str], seconds: float) -> list[bytes]:
+    async def contexts(self, query: QueryOptions, questions: Sequence[str], seconds: float) -> list[bytes]:
         """The reply to each question; what is at hand is not made again."""
-        generation = asked.served.index.generation
-        made: list[bytes | None] = [self.kept.get((asked, generation, text)) for text in questions]
+        generation = query.entry.index.generation
+        made: list[bytes | None] = [self.cache.get((query, generation, text)) for text in questions]
         new = [at for at, reply in enumerate(made) if reply is None]
         if len(new) < len(made):
-            self.metrics.kept.inc(len(made) - len(new))
+            self.metrics.cache.inc(len(made) - len(new))
         if new:
             until = time.monotonic() + seconds
             # Single questions go together; those of a request with many are a group of their own, and groups
             # take turns: nobody waits for all of a large request.
-            group = (asked, 0 if len(new) == 1 else next(self._requests))
+            group = (query, 0 if len(new) == 1 else next(self._requests))
             futures = self.batcher.submit(group, [questions[at] for at in new], until)
             self.metrics.waiting.set(self.batcher.waiting)
             late = asyncio.get_running_loop().call_later(seconds, _late, futures, seconds)
@@ -113,8 +113,8 @@ class Service:
             for at, reply in zip(new, replies, strict=True):
                 made[at] = reply
                 # What had to do without something (a model, for a while) is not what is asked for later.
-                if asked.served.index.generation == generation and _WHOLE in reply:
-                    self.kept.add((asked, generation, questions[at]), reply, 4 * len(questions[at]) + 200)
+                if query.entry.index.generation == generation and _WHOLE in reply:
+                    self.cache.add((query, generation, questions[at]), reply, 4 * len(questions[at]) + 200)
         return [reply for reply in made if reply is not None]
 
     async def aside(self, call: Any, *given: Any) -> Any:
@@ -139,16 +139,16 @@ def _late(futures: Sequence[asyncio.Future[bytes]], seconds: float) -> None:
 
 def _answers(group: Group, questions: Sequence[str], seconds: float) -> list[bytes]:
     """On a thread: the core ranks without the interpreter, so that these threads fill the processors."""
-    asked, _ = group
-    index = asked.served.index
+    query, _ = group
+    index = query.entry.index
     options: dict[str, Any] = {
-        "mode": asked.mode,
-        "budget": asked.budget,
-        "top": asked.top,
-        "explain": asked.explain,
+        "mode": query.mode,
+        "budget": query.budget,
+        "top": query.top,
+        "explain": query.explain,
         "deadline": seconds,
-        "filter": asked.chosen,
+        "filter": query.chosen,
     }
     if len(questions) == 1:  # on this very thread
-        return [dumped(index.retrieve(questions[0], **options).to_json())]
-    return [dumped(context.to_json()) for context in index.retrieve_many(questions, threads=1, **options)]
+        return [json_bytes(index.retrieve(questions[0], **options).to_json())]
+    return [json_bytes(context.to_json()) for context in index.retrieve_many(questions, threads=1, **options)]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ketrag_fast.errors import KetragError
-from ketrag_fast.server.metrics import FOLDER, ended, folder
+from ketrag_fast.server.metrics import FOLDER, folder, mark_dead
 from ketrag_fast.server.options import ServerOptions
 from ketrag_fast.server.problems import log
 from ketrag_fast.server.worker import READY, UNABLE
@@ -52,15 +52,15 @@ class Supervisor:
         self._workers = [_Worker(one) for one in sockets]
         self._on_start = on_start
         self._stop = False
-        self._told = False
+        self._is_up = False
 
     def run(self) -> None:
         """Until SIGTERM or Ctrl-C. Raises KetragError where a worker cannot start at all."""
         before = {
-            number: signal.signal(number, self._asked_to_stop) for number in (signal.SIGTERM, signal.SIGINT)
+            number: signal.signal(number, self._on_signal) for number in (signal.SIGTERM, signal.SIGINT)
         }
         try:
-            with folder() as counted, self._started(counted):
+            with folder() as counted, self._workers_running(counted):
                 while not self._stop:
                     self._look(counted)
         finally:
@@ -68,7 +68,7 @@ class Supervisor:
                 signal.signal(number, handler)
 
     @contextlib.contextmanager
-    def _started(self, counted: str) -> Iterator[None]:
+    def _workers_running(self, counted: str) -> Iterator[None]:
         self._selector = selectors.DefaultSelector()
         try:
             for worker in self._workers:
@@ -78,7 +78,7 @@ class Supervisor:
             self._end()
             self._selector.close()
 
-    def _asked_to_stop(self, *_: Any) -> None:
+    def _on_signal(self, *_: Any) -> None:
         self._stop = True
 
     def _start(self, worker: _Worker, counted: str) -> None:
@@ -110,8 +110,8 @@ class Supervisor:
                 self._failed(worker, line)
             else:
                 self._gone(worker, counted)
-        if not self._told and all(worker.ready for worker in self._workers):
-            self._told = True
+        if not self._is_up and all(worker.ready for worker in self._workers):
+            self._is_up = True
             self._on_start()
         now = time.monotonic()
         for worker in self._workers:
@@ -121,7 +121,7 @@ class Supervisor:
     def _failed(self, worker: _Worker, line: bytes) -> None:
         """A worker that cannot start says why. Before the service was up that ends it."""
         said = json.loads(line)
-        if not self._told:
+        if not self._is_up:
             error = KetragError(said["message"], hint=said["hint"])
             error.code = said["code"]
             raise error
@@ -136,7 +136,7 @@ class Supervisor:
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
-        ended(process.pid, counted)
+        mark_dead(process.pid, counted)
         worker.process = None
         if self._stop:
             return

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ketrag_fast.errors import ConfigError
-from ketrag_fast.server.options import named
+from ketrag_fast.server.options import parse_indexes
 from ketrag_fast.server.problems import without_paths
 from ketrag_fast.server.running import token_of
 from tests.support.service import running
@@ -165,12 +165,12 @@ def test_a_token_is_required_beyond_this_machine(tmp_path: Path, monkeypatch: py
 
 
 def test_names_of_indexes() -> None:
-    assert list(named(["a=x", "b=y=z"])) == ["a", "b"]
-    assert list(named(["./x/y"])) == ["ketrag"]
-    assert named(["a/b=c"])["ketrag"].endswith("a/b=c")
+    assert list(parse_indexes(["a=x", "b=y=z"])) == ["a", "b"]
+    assert list(parse_indexes(["./x/y"])) == ["ketrag"]
+    assert parse_indexes(["a/b=c"])["ketrag"].endswith("a/b=c")
     for wrong in (["x", "y"], ["a=x", "a=y"], ["=x"], [f"{'n' * 65}=x"], ["a="]):
         with pytest.raises(ConfigError):
-            named(wrong)
+            parse_indexes(wrong)
 
 
 def test_hosts_and_origins(folder: Path) -> None:

@@ -12,7 +12,7 @@ from ketrag_fast.cli.visible import in_json
 from tests.support.parts import part
 
 part("orjson", "server")
-from ketrag_fast.server.replies import dumped, event  # noqa: E402
+from ketrag_fast.server.replies import event, json_bytes  # noqa: E402
 
 DATA = st.recursive(
     st.none()
@@ -26,19 +26,19 @@ DATA = st.recursive(
 
 @given(DATA)
 def test_the_same_data(data: object) -> None:
-    assert json.loads(dumped(data)) == json.loads(json.dumps(data))
-    assert b"\n" not in dumped(data)
+    assert json.loads(json_bytes(data)) == json.loads(json.dumps(data))
+    assert b"\n" not in json_bytes(data)
 
 
 def test_every_character_is_escaped_as_the_command_does() -> None:
     for number in (*range(0xD800), *range(0xE000, 0x10000), *range(0xE0000, 0xE0100)):
         text = {"a": f"x{chr(number)}y"}
         plain = json.dumps(text, ensure_ascii=False, separators=(",", ":"))
-        assert dumped(text) == in_json(plain).encode(), hex(number)
+        assert json_bytes(text) == in_json(plain).encode(), hex(number)
 
 
 def test_numbers_of_numpy_and_events() -> None:
-    assert dumped({"a": np.float32(0.5), "b": np.arange(3, dtype=np.uint32), 3: (1, 2)}) == (
+    assert json_bytes({"a": np.float32(0.5), "b": np.arange(3, dtype=np.uint32), 3: (1, 2)}) == (
         b'{"a":0.5,"b":[0,1,2],"3":[1,2]}'
     )
     assert event({"text": "a\nb"}, "text") == b'event: text\ndata: {"text":"a\\nb"}\n\n'

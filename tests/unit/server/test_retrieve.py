@@ -109,7 +109,7 @@ def test_a_reply_is_kept_until_the_index_changes(tmp_path: Path) -> None:
     with running(folder) as service, service.client() as client:
         first = client.post("/v1/retrieve", json={"question": QUESTION}).content
         assert client.post("/v1/retrieve", json={"question": QUESTION}).content == first
-        assert "ketrag_kept_replies_total 1.0" in client.get("/metrics").text
+        assert "ketrag_cached_replies_total 1.0" in client.get("/metrics").text
         Index.build([Document("new.md", f"{QUESTION} Nansen did.", "New")], folder).close()
         for _ in range(200):
             reply = client.post("/v1/retrieve", json={"question": QUESTION}).json()

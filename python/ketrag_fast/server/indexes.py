@@ -14,7 +14,7 @@ from ketrag_fast.server.problems import Problem, log
 
 
 @dataclass(eq=False)
-class Served:
+class OpenIndex:
     """One index under its name. `answering` lets one question at a time ask the language model."""
 
     name: str
@@ -29,11 +29,11 @@ class Indexes:
 
     def __init__(self, options: ServerOptions) -> None:
         settings = options.opened_with()
-        self._all: dict[str, Served] = {}
+        self._all: dict[str, OpenIndex] = {}
         try:
             for name, folder in options.indexes.items():
                 index = Index.open(folder, settings=settings)
-                self._all[name] = Served(name, index, int(index.path.stat().st_mtime))
+                self._all[name] = OpenIndex(name, index, int(index.path.stat().st_mtime))
         except KetragError:
             self.close()
             raise
@@ -42,13 +42,13 @@ class Indexes:
         )
         """Names and folders, the longest first: what a message must not show."""
 
-    def __iter__(self) -> Iterator[Served]:
+    def __iter__(self) -> Iterator[OpenIndex]:
         return iter(self._all.values())
 
     def __len__(self) -> int:
         return len(self._all)
 
-    def find(self, name: str | None) -> Served:
+    def find(self, name: str | None) -> OpenIndex:
         """The index of a name; the first one for None. Problem 404 where there is none."""
         if name is None:
             return next(iter(self._all.values()))
@@ -64,28 +64,28 @@ class Indexes:
 
     def load(self) -> None:
         """Loads the models of questions, so that the first question waits for nothing."""
-        for served in self:
-            served.index.warm()
+        for entry in self:
+            entry.index.warm()
 
     async def stay_fresh(self, seconds: float, on_change: Mapping[str, object] | None = None) -> None:
         """Takes up new generations until it is cancelled. A damaged one is said in the log, and the old one
         goes on answering.
         """
-        told: dict[str, str] = {}
+        errors: dict[str, str] = {}
         while True:
             await asyncio.sleep(seconds)
-            for served in self:
+            for entry in self:
                 try:
-                    if await asyncio.to_thread(served.index.refresh):
-                        log.info("index %s: generation %d", served.name, served.index.generation)
-                    told.pop(served.name, None)
+                    if await asyncio.to_thread(entry.index.refresh):
+                        log.info("index %s: generation %d", entry.name, entry.index.generation)
+                    errors.pop(entry.name, None)
                 except KetragError as error:
-                    if told.get(served.name) != error.message:
-                        told[served.name] = error.message
-                        log.error("index %s stays at its generation: %s", served.name, error.message)
+                    if errors.get(entry.name) != error.message:
+                        errors[entry.name] = error.message
+                        log.error("index %s stays at its generation: %s", entry.name, error.message)
 
     def close(self) -> None:
         """Lets go of files and models."""
-        for served in self._all.values():
+        for entry in self._all.values():
             with contextlib.suppress(KetragError):
-                served.index.close()
+                entry.index.close()

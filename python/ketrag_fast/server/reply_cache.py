@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 
 
-class Kept:
+class ReplyCache:
     """Used from one event loop."""
 
     def __init__(self, most: int) -> None:
