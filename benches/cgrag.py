@@ -281,7 +281,7 @@ def linked(work: Path, label: str, embedder: str) -> None:
     ]
     for name, own in names:
         with Index.open(path, settings=Settings(**{"mode": "cg-rag", **own})) as index:
-            found = index.retrieve_many([q.text for q in questions], budget=10_000_000)
+            found = index.retrieve_many([q.text for q in questions], budget=100_000, top=60)
         values = []
         for question, context in zip(questions, found, strict=True):
             ranked = list(dict.fromkeys(p.document for p in context.passages[:60]))
