@@ -57,7 +57,9 @@ PARTS: dict[str, set[str]] = {
     "hyde": P0 | {"backends", "tasks"},
     # One question over one opened generation.
     "querying": LOWER | {"pipeline.known", "pipeline.planning", "explain", "hyde"},
-    "index": LOWER | {"pipeline", "statistics", "querying", "asking"},
+    # What an opened index tells without a question; a part of the facade.
+    "contents": LOWER | {"pipeline", "statistics", "querying"},
+    "index": LOWER | {"pipeline", "statistics", "querying", "contents", "asking"},
     # A judge of answers is a language model.
     "eval": P0 | {"index", "kernels", "backends.llms", "asking.prompt", "tasks"},
     # Prices and bills know no index; a prediction builds a sample with one, by the readers of a build.

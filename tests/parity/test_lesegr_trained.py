@@ -115,7 +115,7 @@ def test_what_is_learned_ranks_better_and_nothing_published_changes(index: Index
     part("torch", "score")
     digest, out = index.digest, tmp_path / "w.safetensors"
     losses: list[float] = []
-    outcome = learn(index, out, epochs=30, told=lambda n, of, loss, hit: losses.append(loss))
+    outcome = learn(index, out, epochs=30, on_epoch=lambda n, of, loss, hit: losses.append(loss))
     assert outcome.questions + outcome.without_gold == len(QUESTIONS)
     assert losses[-1] < losses[0]
     assert Index.open(tmp_path / "ix").digest == digest == index.digest
@@ -171,12 +171,12 @@ def test_a_training_that_was_stopped_goes_on(index: Index, tmp_path: Path) -> No
     whole, stopped = tmp_path / "whole.safetensors", tmp_path / "stopped.safetensors"
     learn(index, whole)
     with pytest.raises(Cancelled):
-        learn(index, stopped, told=lambda n, of, loss, hit: n < 2)
+        learn(index, stopped, on_epoch=lambda n, of, loss, hit: n < 2)
     assert not stopped.exists()
     with pytest.raises(InputError, match="another training"):
         learn(index, stopped, rate=0.02)
     seen: list[int] = []
-    learn(index, stopped, told=lambda n, of, loss, hit: seen.append(n))
+    learn(index, stopped, on_epoch=lambda n, of, loss, hit: seen.append(n))
     assert seen == [3, 4]
     again, first = read(stopped), read(whole)
     assert all(np.allclose(again.tensors[name], first.tensors[name], atol=1e-6) for name in first.tensors)

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     dataset = load_dataset(args.dataset)
     began = time.perf_counter()
 
-    def told(number: int, of: int, loss: float, hit: float) -> None:
+    def on_epoch(number: int, of: int, loss: float, hit: float) -> None:
         if not args.quiet:
             output.warn(
                 f"epoch {number} of {of}: loss {loss:.4f}; Hit@1 of those kept apart {100 * hit:.0f} %"
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
             rate=_number("rate", args.rate, 1e-9, 1.0),
             hidden=int(_number("hidden", args.hidden, 4, 4096)),
             heads=int(_number("heads", args.heads, 1, 64)),
-            told=told,
+            on_epoch=on_epoch,
         )
     data = {
         "schema": "ketrag/training/1",

@@ -159,9 +159,9 @@ class Trained:
     stopped: str | None
 
 
-Told = Callable[[int, int, float, float], "bool | None"]
+OnEpoch = Callable[[int, int, float, float], "bool | None"]
 """(epoch, of how many, loss, Hit@1 of the questions kept apart); False stops."""
-Train = Callable[["StageArrays", "Sequence[Judged]", Path, Mapping[str, Any], "Told | None"], Trained]
+Train = Callable[["StageArrays", "Sequence[Judged]", Path, Mapping[str, Any], "OnEpoch | None"], Trained]
 """Arrays, questions, where the weights go, options by name."""
 
 

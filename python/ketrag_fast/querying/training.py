@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ketrag_fast.declarations.reference import resolved
-from ketrag_fast.declarations.system import Judged, Told, Trained
+from ketrag_fast.declarations.system import Judged, OnEpoch, Trained
 from ketrag_fast.errors import ConfigError, ModeUnavailable
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.querying.opened import Opened
@@ -25,7 +25,7 @@ def train(
     questions: Sequence[tuple[str, Collection[str]]],
     out: Path,
     share: float,
-    told: Told | None,
+    on_epoch: OnEpoch | None,
     options: Mapping[str, Any],
 ) -> Trained:
     """See `Index.train`."""
@@ -56,5 +56,5 @@ def train(
         gold = (numbers[document] for document in questions[at][1] if document in numbers)
         own = frozenset(unit for document in gold for unit in of_document.get(document, ()))
         judged.append(Judged(text, np.ascontiguousarray(vector, np.float32), own))
-    made: Trained = resolved(system.train)(opened.generation.stages, judged, out, options, told)
+    made: Trained = resolved(system.train)(opened.generation.stages, judged, out, options, on_epoch)
     return made

@@ -70,5 +70,6 @@ def test_what_a_precision_costs_on_ones_own_texts(
         assert 0.99 < cost["lowest"] <= cost["mean"] < 1 and 0.5 < cost["same_nearest"] <= 1
     assert main([*command, "--texts", str(texts)]) == 0
     assert "of each text's ten nearest are the same" in capsys.readouterr().out
-    for nothing in (tmp_path / "none", tmp_path / "model"):
+    (tmp_path / "empty").mkdir()
+    for nothing in (tmp_path / "none", tmp_path / "empty"):
         assert main([*command, "--texts", str(nothing)]) != 0

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ketrag_fast.declarations.system import Judged, Told, Trained
+from ketrag_fast.declarations.system import Judged, OnEpoch, Trained
 from ketrag_fast.errors import BackendMissing, Cancelled, ConfigError, InputError
 from ketrag_fast.stages.rows import Arrays
 from ketrag_fast.systems.cgrag.candidates import candidates, free_scores, owners_of
@@ -49,7 +49,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """What is told after each: the mean loss, and on the held-out slice Hit@1 and the loss."""
+    """What is reported after each: the mean loss, and on the held-out slice Hit@1 and the loss."""
 
     number: int
     loss: float
@@ -76,13 +76,13 @@ def train_on(
     questions: Sequence[Judged],
     out: Path,
     given: Mapping[str, Any],
-    told: Told | None,
+    on_epoch: OnEpoch | None,
 ) -> Trained:
     """Trains, and writes the best weights to `out`.
 
     After each epoch the state is kept beside it (`OUT.partial`): stopped or killed, the same call goes on
     from there. Raises ConfigError where there are too few questions whose answers are among the candidates,
-    Cancelled where `told` returned False, BackendMissing without torch.
+    Cancelled where `on_epoch` returned False, BackendMissing without torch.
     """
     try:
         options = Options(**given)
@@ -119,7 +119,7 @@ def train_on(
         loss = _epoch(torch, model, optimizer, [rest[i] for i in shuffled], options)
         hit, outside = _judged(torch, model, slice_)
         state.take(loss, hit, outside, options.patience)
-        if told is not None and told(state.epoch, options.epochs, loss, hit) is False:
+        if on_epoch is not None and on_epoch(state.epoch, options.epochs, loss, hit) is False:
             raise Cancelled("stopped while training; the same command goes on from there")
     state.finish()
     return Trained(state.epoch, state.best_epoch, len(cases), lost, state.stopped)
