@@ -41,6 +41,7 @@ RUNS = (
     ("local_search.py",),
     ("skeleton.py",),
     ("skeleton_partial.py",),
+    ("serving.py",),
     ("serving.py", "--large", "100000"),
 )
 WITH_MODEL = (
