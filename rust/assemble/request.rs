@@ -27,6 +27,7 @@ pub struct Request {
 
 impl Request {
     /// Whatever can be known to be wrong without an index is refused.
+    #[allow(clippy::too_many_arguments)] // the fields of what is asked for, in their order
     pub fn new(
         mode: String,
         shares: Vec<Share>,

@@ -93,7 +93,7 @@ def _routes(options: ServerOptions) -> list[Route]:
         Route("/v1/graph", looking.graph),
         Route("/v1/graph/{name:path}", looking.node),
         Route("/v1/passages/{unit}", looking.passage),
-        Route("/v1/documents", documents.listed_or_added, methods=["GET", "POST"]),
+        Route("/v1/documents", documents.listed_or_changed, methods=["GET", "POST"]),
         Route("/v1/models", openai_protocol.models),
         Route("/v1/models/{name}", openai_protocol.model),
         Route("/v1/embeddings", openai_protocol.embeddings, methods=["POST"]),

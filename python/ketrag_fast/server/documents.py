@@ -1,4 +1,4 @@
-"""`POST /v1/documents`: adds documents to an index, where writing is allowed. Readers go on meanwhile."""
+"""`POST /v1/documents`: adds and removes documents, where writing is allowed. Readers go on meanwhile."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ SHAPE: Final[Shape] = {
     "index": Field("string", "which index; without it the first", most=64),
     "documents": Field(
         "array",
-        "one with an id that is there takes its place",
-        required=True,
+        "what is added; one with an id that is there takes its place",
         least=1,
         most=10_000,
         items=Field(
@@ -38,15 +37,22 @@ SHAPE: Final[Shape] = {
             },
         ),
     ),
+    "remove": Field(
+        "array",
+        "what is removed: ids, or patterns of ids with * and ?",
+        least=1,
+        most=10_000,
+        items=Field("string", "an id", required=True, least=1, most=1000),
+    ),
 }
 
 
-async def listed_or_added(request: Request) -> Response:
+async def listed_or_changed(request: Request) -> Response:
     """One path with two methods."""
-    return await (add(request) if request.method == "POST" else listed(request))
+    return await (change(request) if request.method == "POST" else listed(request))
 
 
-async def add(request: Request) -> Response:
+async def change(request: Request) -> Response:
     """The endpoint. The reply comes when the new generation is published, and answers here."""
     service: Service = request.app.state.service
     if not service.options.writable:
@@ -55,34 +61,30 @@ async def add(request: Request) -> Response:
         )
     body = await read(request, SHAPE)
     entry = service.indexes.find(body.get("index"))
+    if not body.get("documents") and not body.get("remove"):
+        raise Problem(422, "bad_request", "give documents, remove, or both", param="documents")
     documents = [
         Document(one["id"], one["text"], one.get("title", ""), one.get("metadata", {}))
-        for one in body["documents"]
+        for one in body.get("documents") or ()
     ]
     if entry.writing.locked():
         raise Problem(
             409,
             "index_locked",
-            "documents are being added to this index",
+            "the documents of this index are being changed",
             hint="send them again later, many at once",
             headers={"Retry-After": "1"},
         )
     async with entry.writing:
-        report = await service.aside(_built, service, entry, documents)
+        report = await service.aside(_changed, service, entry, documents, body.get("remove") or [])
     data: dict[str, Any] = clean(report.to_json(), service.indexes.folders)
     return json_reply(data)
 
 
-def _built(service: Service, entry: OpenIndex, documents: list[Document]) -> BuildReport:
+def _changed(service: Service, entry: OpenIndex, documents: list[Document], remove: list[str]) -> BuildReport:
     """On a thread. How the index is made is its own affair; a build stops when the service does."""
     given = {n: v for n, v in service.options.settings.items() if n in names("run")}
-    index = Index.build(
-        documents,
-        entry.index.path,
-        settings=Settings(**given),
-        progress=lambda _: not service.stopping,
-    )
-    index.close()
+    with Index.open(entry.index.path, settings=Settings(**given)) as index:
+        report = index.update(add=documents, remove=remove, progress=lambda _: not service.stopping)
     entry.index.refresh()
-    assert index.report is not None  # noqa: S101 - whoever builds has one
-    return index.report
+    return report

@@ -88,7 +88,9 @@ def document(service: Service, shapes: Mapping[str, Shape]) -> dict[str, Any]:
                 _query("count", {**_COUNT, "maximum": 1000}, "documents at most"),
                 _query("containing", _TEXT, "a part of id or title"),
             ),
-            "post": _post("Adds documents, where that is allowed", shapes["documents"], "ketrag/index/1"),
+            "post": _post(
+                "Adds and removes documents, where that is allowed", shapes["documents"], "ketrag/index/1"
+            ),
         },
         "/v1/models": {"get": _get("The indexes, as OpenAI's models")},
         "/v1/models/{name}": {"get": _get("One of them", _path("name", {**_TEXT, "minLength": 1}))},

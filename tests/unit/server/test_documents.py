@@ -46,6 +46,19 @@ def test_what_is_added_is_found_and_what_has_its_id_gives_way(own: Path) -> None
         assert index.document_count == 5
 
 
+def test_what_is_removed_is_gone(own: Path) -> None:
+    with running(own, writable=True, refresh_seconds=60) as service, service.client() as client:
+        reply = client.post("/v1/documents", json={"remove": ["fram.md", "no*", "nothing.md"]}).json()
+        assert reply["documents"] == {"total": 3, "added": 0, "removed": 1, "updated": 0}
+        assert [failure["document"] for failure in reply["failures"]] == ["no*", "nothing.md"]
+        assert "fram.md" not in found(client, "Who sailed the Fram across the polar basin?")
+        new = {"id": "fram.md", "text": "The Fram is a museum ship now."}
+        both = client.post("/v1/documents", json={"documents": [new], "remove": ["maud.md"]}).json()
+        assert both["documents"] == {"total": 3, "added": 1, "removed": 1, "updated": 0}
+        empty = client.post("/v1/documents", json={"index": None})
+        assert (empty.status_code, empty.json()["code"]) == (422, "bad_request")
+
+
 def test_it_is_refused_unless_it_is_allowed(client: Any) -> None:
     reply = client.post("/v1/documents", json={"documents": [{"id": "a", "text": "b"}]})
     assert (reply.status_code, reply.json()["code"]) == (403, "read_only")
