@@ -13,6 +13,7 @@ from ketrag_fast.config import Settings, names
 from ketrag_fast.config.fields import LONGEST_SECONDS
 from ketrag_fast.contents import Contents
 from ketrag_fast.errors import InputError
+from ketrag_fast.filters import Condition, condition_of, parsed
 from ketrag_fast.memory import enough_memory
 from ketrag_fast.querying.contexts import contexts_of
 from ketrag_fast.querying.opened import Opened, load
@@ -38,6 +39,12 @@ Filter = str | Mapping[str, Any]
 
 _MOST_THREADS = 4096
 _MOST_TOKENS = 1_000_000
+
+
+def _condition(given: Filter | None) -> Condition | None:
+    if given is None:
+        return None
+    return parsed(given) if isinstance(given, str) else condition_of(given)
 
 
 class Index(Contents):
@@ -130,13 +137,15 @@ class Index(Contents):
         *,
         add: Sources = (),
         remove: str | Sequence[str] = (),
+        where: Filter | None = None,
         purge: bool = False,
         progress: Callback | Callable[[Event], bool | None] | None = None,
     ) -> BuildReport:
         """Adds and removes documents, publishes the index without them, and takes it up.
 
         `add` is what `build` takes; no other source is read again. `remove` are ids, or patterns of them
-        (`*` also passes over `/`). What is removed stays away though its source has it, until `add` names
+        (`*` also passes over `/`); documents whose metadata fits `where`, a filter as in `retrieve`, go, too.
+        What is removed stays away though its source has it, until `add` names
         it or its source. Ids that no document has are among the report's failures. No language model is
         asked. The result is the index that a build over the documents that are there would give, to the
         byte. With `purge` no text, vector, reply or id of what was removed is left in any file; what was
@@ -158,6 +167,7 @@ class Index(Contents):
             only=True,
             remove=patterns,
             purge=purge,
+            where=_condition(where),
         )
         self.refresh()
         return report
@@ -170,6 +180,7 @@ class Index(Contents):
         *,
         add: Sources = (),
         remove: str | Sequence[str] = (),
+        where: Filter | None = None,
         settings: Settings | None = None,
         progress: Callback | Callable[[Event], bool | None] | None = None,
     ) -> Preview:
@@ -177,7 +188,8 @@ class Index(Contents):
         from ketrag_fast.pipeline.preview import preview
 
         patterns = (remove,) if isinstance(remove, str) else tuple(remove)
-        return preview(Path(path), add, patterns, settings or Settings(), progress=progress)
+        own = settings or Settings()
+        return preview(Path(path), add, patterns, own, where=_condition(where), progress=progress)
 
     @staticmethod
     @enough_memory()

@@ -186,3 +186,19 @@ def kept_vectors(place: Path) -> int:
     """Rows of the cache of vectors."""
     with sqlite3.connect(place / "index.sqlite") as db:
         return int(db.execute("SELECT count(*) FROM vectors").fetchone()[0])
+
+
+def test_removal_by_metadata(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = [Document(f"d{i}", text(str(i)), "", {"year": 1900 + i}) for i in range(10)]
+    place = tmp_path / "ix"
+    with Index.build(made, place) as index:
+        assert main(["remove", "-i", str(place), "--filter", "year<1903 or year=1909", "--dry-run"]) == 0
+        assert "4 removed" in capsys.readouterr().out
+        assert main(["remove", "-i", str(place), "--filter", "year<1903 or year=1909"]) == 0
+        index.refresh()
+        assert ids(index) == [f"d{i}" for i in range(3, 9)]
+        assert index.update(remove="d3", where={"year": 1904}).removed == 2
+        assert index.digest == fresh(tmp_path, made[5:9])
+    assert main(["remove", "-i", str(place), "--filter", "colour=red"]) == 1
+    assert "there are: year" in capsys.readouterr().err
+    assert main(["remove", "-i", str(place)]) == 2

@@ -21,7 +21,12 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 
 def run(
-    args: argparse.Namespace, *, sources: Sequence[str] = (), remove: Sequence[str] = (), purge: bool = False
+    args: argparse.Namespace,
+    *,
+    sources: Sequence[str] = (),
+    remove: Sequence[str] = (),
+    where: str | None = None,
+    purge: bool = False,
 ) -> int:
     """Changes the documents of an index that is there, and publishes it."""
     from ketrag_fast.index import Index
@@ -30,7 +35,7 @@ def run(
     settings = options.build_settings_of(args)
     if args.dry_run:
         found = Index.preview(
-            path, add=sources, remove=remove, settings=settings, progress=options.progress(args)
+            path, add=sources, remove=remove, where=where, settings=settings, progress=options.progress(args)
         )
         if args.json:
             output.write_json({**found.to_json(), "index": str(path)})
@@ -43,7 +48,9 @@ def run(
         failures = found.failures
     else:
         with Index.open(path, settings=settings) as opened:
-            report = opened.update(add=sources, remove=remove, purge=purge, progress=options.progress(args))
+            report = opened.update(
+                add=sources, remove=remove, where=where, purge=purge, progress=options.progress(args)
+            )
         if args.json:
             output.write_json({**report.to_json(), "index": str(path)})
         else:

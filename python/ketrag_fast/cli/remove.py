@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from ketrag_fast.cli import changes
+from ketrag_fast.errors import ConfigError
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -18,7 +19,13 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         epilog="ids are those that `ketrag documents` lists. In a pattern * stands for any characters, also "
         "for /; ? for one; [abc] for one of these. Quote it, so that the shell leaves it alone.",
     )
-    parser.add_argument("ids", nargs="+", metavar="ID|GLOB", help="a document's id, or a pattern of ids")
+    parser.add_argument("ids", nargs="*", metavar="ID|GLOB", help="a document's id, or a pattern of ids")
+    parser.add_argument(
+        "--filter",
+        dest="where",
+        metavar="TEXT",
+        help="documents whose metadata fits: 'year<1990'",
+    )
     parser.add_argument(
         "--purge",
         action="store_true",
@@ -31,4 +38,6 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
-    return changes.run(args, remove=args.ids, purge=args.purge)
+    if not args.ids and args.where is None and not args.purge:
+        raise ConfigError("nothing was named", hint="ketrag remove ID..., or --filter 'year<1990'")
+    return changes.run(args, remove=args.ids, where=args.where, purge=args.purge)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
+import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,6 +16,7 @@ from ketrag_fast.backends.readers.apart import Apart, Asked
 from ketrag_fast.backends.readers.files import missing
 from ketrag_fast.config import Settings
 from ketrag_fast.errors import Cancelled, DocumentError
+from ketrag_fast.filters import Columns, Condition
 from ketrag_fast.locations import problem_of
 from ketrag_fast.progress import Meter
 from ketrag_fast.storage.checksum import text_digest
@@ -75,6 +77,8 @@ class Change:
     replace: bool = False
     only: bool = False
     remove: Sequence[str] = ()
+    where: Condition | None = None
+    """Documents whose metadata fits go, too."""
 
 
 def split_sources(sources: Sources) -> tuple[list[str], list[Document] | None]:
@@ -104,7 +108,7 @@ def change_documents(
 ) -> Ingested:
     """As `applied`, within a transaction of the caller's."""
     sources = dataclasses.replace(change, sources=_listed(change.sources))
-    removed, unknown = removal(tables, change.remove)
+    removed, unknown = removal(tables, change.remove, change.where)
     if change.only and not sources.sources:
         done = as_they_are(tables)
     else:
@@ -119,9 +123,11 @@ def _listed(sources: Sources) -> list[Source]:
     return [sources] if isinstance(sources, (str, os.PathLike, Document)) else list(sources)
 
 
-def removal(tables: Tables, patterns: Sequence[str]) -> tuple[int, list[Failure]]:
+def removal(
+    tables: Tables, patterns: Sequence[str], where: Condition | None = None
+) -> tuple[int, list[Failure]]:
     """Removes documents; how many there were, and the ids and patterns that no document has."""
-    known = tables.known() if patterns else {}
+    known = tables.known() if patterns or where is not None else {}
     found: dict[str, Known] = {}
     unknown = []
     for pattern in patterns:
@@ -130,6 +136,11 @@ def removal(tables: Tables, patterns: Sequence[str]) -> tuple[int, list[Failure]
         found.update((name, known[name]) for name in own)
         if not own:
             unknown.append(Failure(pattern, "document", "the index has no such document"))
+    if where is not None:
+        columns = Columns(json.loads(data) for data in tables.column("metadata"))
+        ids = (name for name, _ in tables.document_hashes())
+        marks = columns.fitting(where).tolist()
+        found.update((name, known[name]) for name, mark in zip(ids, marks, strict=True) if mark)
     tables.remove(one.key for one in found.values())
     tables.set_removed(found, removed=True)
     return len(found), unknown

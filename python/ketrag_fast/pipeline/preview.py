@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ketrag_fast.config import Settings
+from ketrag_fast.filters import Condition
 from ketrag_fast.pipeline.ingest import Change, Ingested, Sources, change_documents
 from ketrag_fast.pipeline.runner import settings_for
 from ketrag_fast.progress import Callback, Limited, Meter
@@ -59,6 +60,7 @@ def preview(
     remove: Sequence[str],
     settings: Settings,
     *,
+    where: Condition | None = None,
     progress: Callback | None = None,
 ) -> Preview:
     """Reads the sources as `Index.update` would, counts, and leaves all as it is. Raises as it does."""
@@ -73,7 +75,7 @@ def preview(
             before = tables.known()
             try:
                 with tables.transaction():
-                    change = Change(sources, only=True, remove=remove)
+                    change = Change(sources, only=True, remove=remove, where=where)
                     found = change_documents(tables, change, resolved.settings, meter)
                     characters = tables.characters_of(
                         one.key

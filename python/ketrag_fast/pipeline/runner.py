@@ -32,6 +32,7 @@ from ketrag_fast.declarations.stage import (
     fingerprint_of,
 )
 from ketrag_fast.errors import Cancelled, ConfigError, ModelMismatch, StageError
+from ketrag_fast.filters import Condition
 from ketrag_fast.pipeline.behind import Kept, Outputs, Writer, finished, sound, write_stage
 from ketrag_fast.pipeline.foreign import blamed
 from ketrag_fast.pipeline.ingest import Change, Ingested, Sources, applied
@@ -86,6 +87,7 @@ def build(
     only: bool = False,
     remove: Sequence[str] = (),
     purge: bool = False,
+    where: Condition | None = None,
 ) -> BuildReport:
     """Builds the index at `path`, or brings it up to date with its sources.
 
@@ -112,7 +114,7 @@ def build(
             with tables.transaction():
                 tables.set_settings(build_settings(resolved.settings))
             meter = Meter("read", callback, "documents")
-            change = Change(sources, replace, only, remove)
+            change = Change(sources, replace, only, remove, where)
             read = applied(tables, change, resolved.settings, meter, anew=rebuild)
             if meter.finish() is False:
                 raise Cancelled("stopped after reading the sources")
