@@ -65,7 +65,7 @@ def estimates(args: argparse.Namespace) -> None:
 def formula(args: argparse.Namespace) -> None:
     """Input tokens by the formula, as sent, and the reasons for the difference."""
     from ketrag_fast.extraction.prompt import build_prompt
-    from ketrag_fast.extraction.reader import prompt_options
+    from ketrag_fast.extraction.readers import prompt_options
 
     rows = []
     for name, documents in corpora(args.sets):

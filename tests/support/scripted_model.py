@@ -8,7 +8,8 @@ from dataclasses import replace
 from ketrag_fast.backends.llms.protocol import Cancel, Limits, ModelIdentity, ModelReply, Prompt
 from ketrag_fast.config import Settings
 from ketrag_fast.extraction.options import PromptOptions
-from ketrag_fast.extraction.reader import Chunk, ChunkReader, prompt_options
+from ketrag_fast.extraction.reader import Chunk, ChunkReader
+from ketrag_fast.extraction.readers import prompt_options
 from ketrag_fast.extraction.schema import reply_schema
 
 Say = Callable[[Prompt], ModelReply | str]

@@ -15,7 +15,7 @@ from ketrag_fast.config import Settings
 from ketrag_fast.cost.estimate import RULES, SAMPLED, TIMED
 from ketrag_fast.errors import BackendError
 from ketrag_fast.extraction.prompt import PromptOptions, build_prompt
-from ketrag_fast.extraction.reader import prompt_options
+from ketrag_fast.extraction.readers import prompt_options
 from ketrag_fast.extraction.schema import reply_schema
 from ketrag_fast.kernels.text import count_tokens
 

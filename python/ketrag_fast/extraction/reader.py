@@ -6,25 +6,19 @@ reply that is kept under both need never be asked for again.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from ketrag_fast.backends.llms.protocol import LanguageModel, Limits, ModelIdentity, Prompt
-from ketrag_fast.backends.llms.registry import HEURISTIC, NONE, REPLAY, ModelOptions, open_model, parse_spec
-from ketrag_fast.backends.spending import Account, SpendingLimit
-from ketrag_fast.config import Settings
+from ketrag_fast.backends.llms.protocol import LanguageModel, Limits, Prompt
 from ketrag_fast.extraction.options import PromptOptions
 from ketrag_fast.extraction.parse import PARSER, joined, parse_reply
-from ketrag_fast.extraction.prompt import build_prompt, follow_up, instructions, prompt_fingerprint
+from ketrag_fast.extraction.prompt import build_prompt, follow_up, instructions
 from ketrag_fast.extraction.records import EntityRecord, Extraction, RelationRecord
-from ketrag_fast.extraction.schema import reply_schema
-from ketrag_fast.storage.journal import Journal, KeptReply, StoredReader, reply_key
+from ketrag_fast.storage.journal import KeptReply, reply_key
 from ketrag_fast.tasks.task import ParsedReply, Task
 
 ATTEMPTS: Final = 2
@@ -36,8 +30,6 @@ An earlier reply to this passage could not be used. Keep to the form, give the t
 entities and relations at most, and end the reply."""
 READING: Final = "reading"
 """The name of the task that reads entities and relations."""
-_ANY: Final = "any"
-_PAID: Final = "openai"
 
 
 class Chunk(NamedTuple):
@@ -180,105 +172,3 @@ def loads(text: str) -> Extraction | None:
     texts = all(isinstance(part, str) for row in (*entities, *relations) for part in row[:3])
     finite = all(isinstance(row.strength, (int, float)) and isfinite(row.strength) for row in relations)
     return Extraction(entities, relations, dropped) if texts and finite else None
-
-
-def prompt_options(settings: Settings) -> PromptOptions:
-    """What the settings ask for."""
-    listed = settings.entity_types.strip()
-    types = () if listed.lower() == _ANY else tuple(name.strip() for name in listed.split(","))
-    return PromptOptions(types, settings.language, settings.gleanings, settings.terse_replies)
-
-
-def open_reader(settings: Settings, limit: SpendingLimit | None = None) -> ChunkReader:
-    """The reader that `settings.llm` names, ready to read. `none` has no reader: do not ask for it.
-
-    `limit` is what the whole build may cost; without it the reader has the settings' limit for itself.
-
-    Raises ConfigError, BackendMissing, BackendError, NetworkForbidden.
-    """
-    kind, rest = parse_spec(settings.llm)
-    options = prompt_options(settings)
-    limits = Limits(settings.llm_tokens, settings.llm_seconds, reply_schema(options))
-    if kind == NONE:
-        raise ValueError("nobody reads for llm = none")
-    if kind == HEURISTIC:
-        return _heuristic(settings.llm, options, limits)
-    if kind == REPLAY:
-        return _replay(settings.llm, Path(rest), options, limits)
-    price = settings.llm_usd_per_million
-    price = settings.usd_per_million if price is None else price
-    price_out = settings.llm_usd_per_million_out
-    account = None
-    if kind == _PAID:
-        limit = SpendingLimit(settings.limit_usd) if limit is None else limit
-        # Twice the tokens: an embedding model may count more of them than the one that wrote them.
-        later = 2 * (settings.usd_per_million or 0.0) if settings.embedder.startswith("openai:") else 0.0
-        account = Account(price, limit, usd_per_million_out=price_out, usd_later=later)
-    model = open_model(
-        settings.llm,
-        ModelOptions(
-            offline=settings.offline,
-            slots=settings.llm_slots,
-            context=settings.llm_context,
-            threads=settings.threads,
-            account=account,
-        ),
-    )
-    identity = model.identity
-    # How often is asked again does not change the first reply: gleanings are turns of their own.
-    prompt = prompt_fingerprint(replace(options, gleanings=0))
-    key = _key(identity.fingerprint, prompt, str(settings.llm_tokens))
-    about = {**identity.to_json(), "prompt": prompt, "tokens": settings.llm_tokens}
-    return ChunkReader(settings.llm, key, about, options, limits, grounded=True, model=model)
-
-
-def kept_reader(settings: Settings, row: StoredReader) -> ChunkReader:
-    """A reader that asks nobody: what it read before is all it has."""
-    kind = parse_spec(row.spec)[0]
-    options = prompt_options(settings)
-    return ChunkReader(
-        row.spec,
-        row.key,
-        row.identity,
-        options,
-        Limits(settings.llm_tokens, settings.llm_seconds, None),
-        grounded=kind not in (HEURISTIC, REPLAY),
-        places=kind == REPLAY,
-    )
-
-
-def stored_key(journal: Journal, key: str | None, spec: str | None) -> StoredReader | None:
-    """The reader that an index was read by; without its key, the last one of that name, or of any."""
-    if key is not None:
-        return journal.known(key)
-    return journal.latest(spec)
-
-
-def _heuristic(spec: str, options: PromptOptions, limits: Limits) -> ChunkReader:
-    from ketrag_fast.extraction.heuristic import VERSION, extract
-
-    def read(chunk: Chunk) -> Extraction:
-        return extract(chunk.title, chunk.text)
-
-    mark = f"heuristic {VERSION}"
-    identity = ModelIdentity(spec, mark).to_json()
-    local = Local(read, places=False, lacking="")
-    return ChunkReader(spec, _key(mark), identity, options, limits, grounded=False, local=local)
-
-
-def _replay(spec: str, file: Path, options: PromptOptions, limits: Limits) -> ChunkReader:
-    from ketrag_fast.extraction.replay import Recording
-
-    recording = Recording.open(file)
-
-    def read(chunk: Chunk) -> Extraction | None:
-        return recording.extraction_for(chunk.document, chunk.start, chunk.end, chunk.title, chunk.text)
-
-    identity = ModelIdentity(spec, recording.fingerprint).to_json()
-    local = Local(read, places=True, lacking="the recording lacks this chunk")
-    key = _key("replay", recording.fingerprint)
-    return ChunkReader(spec, key, identity, options, limits, grounded=False, places=True, local=local)
-
-
-def _key(*parts: str) -> str:
-    return hashlib.blake2b("\x1f".join(parts).encode(), digest_size=16).hexdigest()

@@ -95,7 +95,7 @@ def opened(
     if settings.llm == NONE:
         yield None
         return
-    from ketrag_fast.extraction.reader import kept_reader, open_reader, stored_key
+    from ketrag_fast.extraction.readers import kept_reader, open_reader, stored_key
     from ketrag_fast.extraction.recording import check_place
     from ketrag_fast.extraction.run import Reading
     from ketrag_fast.storage.journal import Journal
