@@ -7,28 +7,19 @@
 
 use crate::error::{Error, Result};
 use crate::graph::links_pass::{read, renumber, subjects_of, Part, Rows, Subjects, Words};
+pub use crate::graph::links_rows::Texts;
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
 use crate::rank::links_view::{check_sentences, LinksView, Slice, NONE};
 use crate::sparse::Csr;
 use crate::text::interner::Interner;
 use crate::text::names::SubjectTree;
-use crate::text::strings::{Strings, StringsBuf};
+use crate::text::strings::StringsBuf;
 use std::sync::Mutex;
 
 pub const K1: f64 = 1.2;
 pub const B: f64 = 0.75;
 const GRAIN: usize = 1024;
-
-/// The texts of an index: `n` titles (may be empty), `n` texts, and the sentences of every unit, unit
-/// `u`'s being `first_sentence[u]..first_sentence[u + 1]`.
-#[derive(Debug, Clone, Copy)]
-pub struct Texts<'a> {
-    pub titles: Strings<'a>,
-    pub texts: Strings<'a>,
-    pub sentences: Strings<'a>,
-    pub first_sentence: &'a [u64],
-}
 
 /// Owned arrays; see [`LinksView`] for what each holds.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -260,47 +251,6 @@ fn merge(parts: impl Iterator<Item = Words>, progress: &Progress) -> Result<(Str
         );
     }
     Ok((sorted, numbers))
-}
-
-/// Rows that grow at their end.
-#[derive(Debug, Default)]
-pub(crate) struct RowBuilder {
-    pub values: Vec<u32>,
-    ends: Vec<u64>,
-}
-
-impl RowBuilder {
-    pub fn close(&mut self) {
-        self.ends.push(self.values.len() as u64);
-    }
-
-    pub fn range(&self, row: usize) -> std::ops::Range<usize> {
-        let start = if row == 0 { 0 } else { self.ends[row - 1] as usize };
-        start..self.ends[row] as usize
-    }
-
-    pub fn row(&self, row: usize) -> &[u32] {
-        &self.values[self.range(row)]
-    }
-
-    /// Ascending distinct values as the next row.
-    pub fn push_set(&mut self, row: &mut Vec<u32>) {
-        row.sort_unstable();
-        row.dedup();
-        self.values.append(row);
-        self.close();
-    }
-
-    fn append(&mut self, other: Self) {
-        let base = self.values.len() as u64;
-        self.values.extend_from_slice(&other.values);
-        self.ends.extend(other.ends.iter().map(|end| base + end));
-    }
-
-    fn finish(self, columns: usize) -> Csr {
-        let indptr = std::iter::once(0).chain(self.ends).collect();
-        Csr { indptr, indices: self.values, columns }
-    }
 }
 
 #[cfg(test)]

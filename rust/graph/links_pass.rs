@@ -1,7 +1,7 @@
 //! The passes over texts that make the arrays of the walk.
 
 use crate::error::Result;
-use crate::graph::links::{RowBuilder, Texts};
+use crate::graph::links_rows::{RowBuilder, Texts};
 use crate::progress::Progress;
 use crate::rank::links_view::NONE;
 use crate::text::interner::Interner;

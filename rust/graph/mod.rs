@@ -9,4 +9,5 @@ pub mod kmeans;
 pub mod knn_graph;
 pub mod links;
 mod links_pass;
+mod links_rows;
 pub mod skeleton;

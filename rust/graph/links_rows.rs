@@ -1,0 +1,55 @@
+//! What the walk's arrays are made from, and rows that grow while they are.
+
+use crate::sparse::Csr;
+use crate::text::strings::Strings;
+
+/// The texts of an index: `n` titles (may be empty), `n` texts, and the sentences of every unit, unit
+/// `u`'s being `first_sentence[u]..first_sentence[u + 1]`.
+#[derive(Debug, Clone, Copy)]
+pub struct Texts<'a> {
+    pub titles: Strings<'a>,
+    pub texts: Strings<'a>,
+    pub sentences: Strings<'a>,
+    pub first_sentence: &'a [u64],
+}
+
+/// Rows that grow at their end.
+#[derive(Debug, Default)]
+pub(crate) struct RowBuilder {
+    pub values: Vec<u32>,
+    ends: Vec<u64>,
+}
+
+impl RowBuilder {
+    pub fn close(&mut self) {
+        self.ends.push(self.values.len() as u64);
+    }
+
+    pub fn range(&self, row: usize) -> std::ops::Range<usize> {
+        let start = if row == 0 { 0 } else { self.ends[row - 1] as usize };
+        start..self.ends[row] as usize
+    }
+
+    pub fn row(&self, row: usize) -> &[u32] {
+        &self.values[self.range(row)]
+    }
+
+    /// Ascending distinct values as the next row.
+    pub fn push_set(&mut self, row: &mut Vec<u32>) {
+        row.sort_unstable();
+        row.dedup();
+        self.values.append(row);
+        self.close();
+    }
+
+    pub fn append(&mut self, other: Self) {
+        let base = self.values.len() as u64;
+        self.values.extend_from_slice(&other.values);
+        self.ends.extend(other.ends.iter().map(|end| base + end));
+    }
+
+    pub fn finish(self, columns: usize) -> Csr {
+        let indptr = std::iter::once(0).chain(self.ends).collect();
+        Csr { indptr, indices: self.values, columns }
+    }
+}
