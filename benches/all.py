@@ -76,7 +76,7 @@ WITH_LLM = (
 
 """With the extra `llm`: it makes its own models of random weights; an hour."""
 
-ATTACKS = (("hostile.py",), ("soak.py",))
+ATTACKS = (("hostile.py",), ("soak.py",), ("serving.py", "--seconds", "4", "--overload", "600"))
 """Not of speed: what endpoints, the disk, kills and limits can do; half an hour of two cores, Linux alone."""
 
 PREFACE = """# Benchmarks
