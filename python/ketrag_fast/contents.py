@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,14 +24,15 @@ if TYPE_CHECKING:
     from ketrag_fast.types import Listed, Span
 
 
-class Contents:
+class Contents(ABC):
     """The part of `Index` that asks no question. An index gives it a path and what is opened."""
 
     path: Path
 
     @property
+    @abstractmethod
     def _opened(self) -> Opened:
-        raise NotImplementedError
+        """What is open at this moment."""
 
     @property
     def generation(self) -> int:

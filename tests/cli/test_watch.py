@@ -32,9 +32,10 @@ def until(place: Path, wanted: list[str]) -> list[str]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no process can be sent SIGINT alone")
-def test_a_folder_that_changes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("index", ["notes/.ketrag", "note"], ids=["inside", "begins alike"])
+def test_a_folder_that_changes(tmp_path: Path, index: str) -> None:
     part("watchfiles", "watch")
-    notes, place = tmp_path / "notes", tmp_path / "notes" / ".ketrag"
+    notes, place = tmp_path / "notes", tmp_path / index
     notes.mkdir()
     (notes / "a.md").write_text("The harbour froze in winter.", "utf-8")
     command = [sys.executable, "-m", "ketrag_fast.cli.main", "watch", str(notes), "-i", str(place)]

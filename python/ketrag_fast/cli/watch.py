@@ -53,11 +53,11 @@ def run(args: argparse.Namespace) -> int:
     settings = options.build_settings_of(args)
     sources = [os.path.abspath(source) for source in args.sources]  # noqa: PTH100 - links stay as they are
     _build(args, path, settings, sources)
-    own = str(path.resolve())
+    own = path.resolve()
 
     def others(_: Any, changed: str) -> bool:
         """Changes that are not the index's own."""
-        return not str(Path(changed).resolve()).startswith(own)
+        return not Path(changed).resolve().is_relative_to(own)
 
     milliseconds = round(1000 * args.settle)
     while True:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ketrag_fast.backends.readers import Found, Item, SourceFile, find, is_glob, known_kind
-from ketrag_fast.backends.readers.apart import Apart, Asked
+from ketrag_fast.backends.readers.apart import Apart, ReadJob
 from ketrag_fast.backends.readers.files import missing
 from ketrag_fast.config import Settings
 from ketrag_fast.errors import Cancelled, DocumentError
@@ -232,8 +232,8 @@ def read_only(sources: Sources, settings: Settings) -> Iterator[Item]:
             found = find(_absolute(path), follow=settings.follow_links)
             yield from found.failures
             others: list[Failure] = []
-            asked = _asked(found, settings, again, others, Counter())
-            for _, items in apart.read(asked):
+            jobs = _jobs(found, settings, again, others, Counter())
+            for _, items in apart.read(jobs):
                 yield from (_usable(item, seen) for item in items)
             yield from others
     yield from (_usable(item, seen) for item in documents or ())
@@ -298,9 +298,9 @@ def _read_files(state: _State, source: SourceRow, apart: Apart) -> None:
             raise Cancelled("stopped while reading the sources")
 
     others: list[Failure] = []
-    asked = _asked(found, state.settings, again, others, state.skipped, named)
+    jobs = _jobs(found, state.settings, again, others, state.skipped, named)
     back = state.back
-    for file, items in apart.read(asked, waiting):
+    for file, items in apart.read(jobs, waiting):
         if state.inside:
             own = Path(_absolute(str(file.path)))
             state.back = any(own.is_relative_to(path) for path in state.inside)
@@ -313,14 +313,14 @@ def _read_files(state: _State, source: SourceRow, apart: Apart) -> None:
         _fail(state, failure)
 
 
-def _asked(
+def _jobs(
     found: Found,
     settings: Settings,
     again: Callable[[str], object],
     others: list[Failure],
     skipped: Counter[str],
     named: str | None = None,
-) -> Iterator[Asked]:
+) -> Iterator[ReadJob]:
     """The files that a reader knows, with their kinds. Of the others, those that are damaged or that the
     source names alone are failures.
     """

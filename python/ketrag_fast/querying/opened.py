@@ -40,7 +40,7 @@ _KEPT = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Filtered:
+class FilterMask:
     """What a filter leaves: a byte for each unit, and how many it leaves."""
 
     mask: NDArray[np.uint8]
@@ -116,7 +116,7 @@ class Opened:
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise IndexDamaged(f"the metadata of a document makes no sense: {error}") from error
 
-    def filtered(self, given: str | Mapping[str, Any] | None) -> Filtered | None:
+    def filtered(self, given: str | Mapping[str, Any] | None) -> FilterMask | None:
         """The units that a filter leaves; None without one. Raises InputError where it makes no sense."""
         if given is None:
             return None
@@ -127,11 +127,11 @@ class Opened:
             mask = fits[self.generation.stages["units"]["unit_document"]].astype(np.uint8)
             while len(self._masks) >= _KEPT:
                 self._masks.pop(next(iter(self._masks)), None)
-            self._masks[key] = Filtered(mask, int(mask.sum()))
+            self._masks[key] = FilterMask(mask, int(mask.sum()))
         return self._masks[key]
 
     @cached_property
-    def _masks(self) -> dict[str, Filtered]:
+    def _masks(self) -> dict[str, FilterMask]:
         return {}
 
     @cached_property

@@ -19,7 +19,7 @@ from ketrag_fast.errors import (
     KetragError,
     NetworkForbidden,
 )
-from ketrag_fast.querying.opened import Filtered, Opened
+from ketrag_fast.querying.opened import FilterMask, Opened
 from ketrag_fast.systems.registry import registry
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Prepared:
     """By channel, for each text, what a Python function ranked."""
     milliseconds: float = 0.0
     warnings: tuple[str, ...] = ()
-    filtered: Filtered | None = None
+    filtered: FilterMask | None = None
     """What a filter leaves, where there is one."""
 
     @property

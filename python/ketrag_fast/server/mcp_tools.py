@@ -17,6 +17,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
 from ketrag_fast.errors import KetragError
+from ketrag_fast.locations import described
 from ketrag_fast.server.guard import Guard
 from ketrag_fast.server.indexes import Indexes
 from ketrag_fast.server.options import ServerOptions
@@ -171,6 +172,7 @@ def _passage(passage: Passage) -> dict[str, Any]:
         "unit": passage.unit,
         "document": passage.document,
         "title": passage.title,
+        "place": described(passage.location),
         "start": passage.start,
         "end": passage.end,
         "score": passage.score,

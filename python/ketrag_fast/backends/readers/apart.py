@@ -32,7 +32,7 @@ _QUEUED: Final = 64
 _POLL: Final = 0.2
 _NO_MEMORY: Final = 77
 
-Asked = tuple[SourceFile, str]
+ReadJob = tuple[SourceFile, str]
 """A file and its kind."""
 Items = Queue[Item | None]
 """What was read of one file; None is the end."""
@@ -77,7 +77,7 @@ class Apart:
             thread.join()
 
     def read(
-        self, files: Iterable[Asked], waiting: Callable[[], None] = lambda: None
+        self, files: Iterable[ReadJob], waiting: Callable[[], None] = lambda: None
     ) -> Iterator[tuple[SourceFile, Iterator[Item]]]:
         """Each file with its items, in order. `waiting` is called now and then while nothing comes; what it
         raises ends the reading.

@@ -98,8 +98,11 @@ function highlighted(text, marks) {
 }
 
 function placeOf(one) {
+  const where = one.location || {};
   const page = one.page ? ` p. ${one.page}` : "";
-  return `${one.document}${page}:${one.start}-${one.end}`;
+  const heading = [].concat(where.heading || where.symbol || []).join(" › ");
+  const more = [heading && `§ ${heading}`, where.slide && `slide ${where.slide}`, where.cell].filter(Boolean);
+  return [`${one.document}${page}:${one.start}-${one.end}`, ...more].join(" · ");
 }
 
 function card(passage, column, shared) {
