@@ -16,7 +16,6 @@ from tests.soak.attempts import RIGHT, attempt, fault, judged
 from tests.soak.plan import Job, Outcome
 from tests.soak.subject import Subject, remove
 
-SOURCE: Final = Path(__file__).with_name("calls.c")
 MODES: Final = {"COUNT": 1, "ONCE": 2, "FROM_THEN_ON": 3, "SHORT": 4, "KILL": 5}
 KINDS: Final = {
     "no space, once": ("ONCE", errno.ENOSPC),
@@ -28,19 +27,19 @@ MOST: Final = 2000
 """More than a build makes calls; jobs beyond its last have nothing to do."""
 
 
-def compiled(folder: Path) -> Path | None:
-    """The library, made for this machine; None where there is no C compiler, or no such loader."""
+def compiled(name: str, folder: Path) -> Path | None:
+    """The library of NAME.c, made for this machine; None where there is no C compiler, or no such loader."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None or os.uname().sysname != "Linux":
         return None
-    target = folder / "calls.so"
-    command = [compiler, "-shared", "-fPIC", "-O1", "-o", str(target), str(SOURCE), "-ldl"]
+    target, source = folder / f"{name}.so", Path(__file__).with_name(f"{name}.c")
+    command = [compiler, "-shared", "-fPIC", "-O1", "-o", str(target), str(source), "-ldl"]
     return target if subprocess.run(command, check=False, capture_output=True).returncode == 0 else None
 
 
-def there() -> bool:
+def there(name: str = "calls") -> bool:
     """Whether the library stands before this process."""
-    return "calls.so" in os.environ.get("LD_PRELOAD", "")
+    return f"{name}.so" in os.environ.get("LD_PRELOAD", "")
 
 
 def _arm(path: Path, mode: str, at: int, code: int) -> None:

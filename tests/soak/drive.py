@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.process import ROOT, environment
-from tests.soak import calls, damages, flips, kills, limits
+from tests.soak import calls, crashes, damages, flips, kills, limits
 from tests.soak.plan import Job, Outcome
 
 PARTS: Final[dict[str, Any]] = {
@@ -21,7 +21,10 @@ PARTS: Final[dict[str, Any]] = {
     "kills": kills,
     "writes": calls,
     "limits": limits,
+    "crashes": crashes,
 }
+BEFORE: Final = {"writes": "calls", "kills": "calls", "crashes": "record"}
+"""Which library stands before the processes of a part."""
 
 
 def all_of(
@@ -29,19 +32,20 @@ def all_of(
 ) -> tuple[list[Outcome], list[str]]:
     """All outcomes, and what could not be run here."""
     with tempfile.TemporaryDirectory(prefix="ketrag-soak-") as name:
-        library = calls.compiled(Path(name))
+        needed = dict.fromkeys(BEFORE[part] for part in parts if part in BEFORE)
+        libraries = {which: calls.compiled(which, Path(name)) for which in needed}
         missing = []
-        if library is None and {"writes", "kills"} & set(parts):
-            missing = ["writes and kills at calls: they need Linux and a C compiler"]
-        env = environment(**({"LD_PRELOAD": str(library)} if library else {}))
+        if None in libraries.values():
+            missing = ["writes, crashes and kills at calls: they need Linux and a C compiler"]
         pairs = [(part, f"{part}:{n}:{processes}") for part in parts for n in range(processes)]
 
         def one(which: tuple[str, str]) -> list[Outcome]:
-            own = {name: value for name, value in env.items() if name != "LD_PRELOAD"}
+            library = libraries.get(BEFORE.get(which[0], ""))
+            env = {name: value for name, value in environment().items() if name != "LD_PRELOAD"}
             command = [sys.executable, "-m", "tests.soak", "--worker", which[1]]
             return worker(
                 [*command, "--seed", str(seed), "--scale", str(scale)],
-                env if which[0] in ("writes", "kills") else own,
+                env | ({"LD_PRELOAD": str(library)} if library else {}),
                 log,
             )
 
@@ -71,7 +75,9 @@ def worker(command: list[str], env: dict[str, str], log: Path | None) -> list[Ou
 def work(which: str, seed: int, scale: float) -> None:
     """One process's part of the jobs, printed as they end."""
     part, number, processes = which.split(":")
-    todo = PARTS[part].jobs(scale)[int(number) :: int(processes)]
+    todo = PARTS[part].jobs(scale)
+    share = getattr(PARTS[part], "share", lambda jobs, n, of: jobs[n::of])
+    todo = share(todo, int(number), int(processes))
     with tempfile.TemporaryDirectory(prefix="ketrag-soak-") as name:
         for outcome in PARTS[part].run(todo, seed, Path(name)):
             sys.stdout.write(json.dumps(outcome) + "\n")

@@ -11,7 +11,7 @@ from tests.soak import drive
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
 
-SCALES = {"flips": 0.02, "damages": 0.04, "kills": 0.03, "writes": 0.01, "limits": 0.04}
+SCALES = {"crashes": 0.0045, "flips": 0.02, "damages": 0.04, "kills": 0.03, "writes": 0.01, "limits": 0.04}
 """A few seconds of each."""
 
 
@@ -22,9 +22,9 @@ def test_a_part_of_the_attack(part: str) -> None:
     outcomes, missing = drive.all_of([part], 7, scale, 2)
     assert not drive.faults(outcomes), drive.report(drive.faults(outcomes), missing)
     ends = {outcome.said for outcome in outcomes}
-    if part in ("writes",) and missing:
+    if part in ("writes", "crashes") and missing:
         pytest.skip(missing[0])
-    assert "right" in ends or part == "limits", ends
+    assert ends & {"right", "new"} or part == "limits", ends
     assert len(ends) > 1 or part == "kills", ends  # what was done had its effect
 
 

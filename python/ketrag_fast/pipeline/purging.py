@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ketrag_fast.storage.durable import discard_folder
-from ketrag_fast.storage.generation import current_number
+from ketrag_fast.errors import StorageFailed
+from ketrag_fast.storage.durable import sync_folder
+from ketrag_fast.storage.faults import writing
+from ketrag_fast.storage.generation import current_number, discard
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.tables import Tables
 
@@ -43,4 +45,13 @@ def purge(layout: Layout, used: Used) -> None:
     current = current_number(layout)
     for number in layout.generations():
         if number != current:
-            discard_folder(layout.generation(number))
+            discard(layout, number)
+    left = [layout.generation(number) for number in layout.generations() if number != current]
+    left += layout.work.iterdir()
+    if left:
+        raise StorageFailed(
+            f"{left[0]} could not be removed: what was purged is still in it",
+            hint="run `ketrag remove --purge` again with the same ids, where nobody reads the index",
+        )
+    with writing(layout.root):
+        sync_folder(layout.work)  # nothing comes back after a power cut

@@ -16,13 +16,13 @@ import sqlite3
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final
 
 from ketrag_fast.errors import ConfigError, IndexDamaged, IndexIncompatible, IndexMissing, ReadOnly
-from ketrag_fast.storage.durable import sync_folder
+from ketrag_fast.storage.durable import make_folder, sync_folder, sync_folders, write_file
 from ketrag_fast.storage.faults import unreadable, writing
 from ketrag_fast.storage.generation import current_number
 from ketrag_fast.storage.layout import FORMAT, Layout
@@ -110,14 +110,16 @@ def unbundle(file: Path, layout: Layout, *, step: Step | None = None) -> None:
         raise ReadOnly(f"{root} is there already", hint="name a new or empty folder with -i/--index")
     parent = root.absolute().parent
     with writing(parent):
-        parent.mkdir(parents=True, exist_ok=True)
+        if not parent.is_dir():
+            with suppress(FileExistsError):
+                make_folder(parent)
         place = Path(tempfile.mkdtemp(dir=parent, prefix=".unbundle-"))
     try:
         current = _unpack(file, place, step)
         with writing(root):
             (place / "work").mkdir(mode=0o700)
-            (place / "CURRENT").write_text(f"{current}\n", "ascii")
-            sync_folder(place)
+            write_file(place / "CURRENT", f"{current}\n".encode("ascii"))
+            sync_folders(place)
             if root.exists():
                 root.rmdir()
             place.rename(root)

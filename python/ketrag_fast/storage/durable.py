@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,25 @@ def sync_folder(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def make_folder(path: Path, mode: int = 0o777) -> None:
+    """Makes a folder that is not there, and the folders above it: with their names, whatever comes.
+
+    FileExistsError where something has its name.
+    """
+    above = path.absolute().parent
+    if not above.is_dir():
+        with suppress(FileExistsError):  # another process made it meanwhile
+            make_folder(above)
+    path.mkdir(mode=mode)
+    sync_folder(above)
+
+
+def sync_folders(path: Path) -> None:
+    """The names in a folder and in all folders below it."""
+    for place, _, _ in os.walk(path, topdown=False):
+        sync_folder(Path(place))
 
 
 def write_file(path: Path, data: bytes) -> None:

@@ -212,4 +212,16 @@ def prune(layout: Layout) -> None:
     current = current_number(layout)
     older = [number for number in layout.generations() if current is not None and number < current]
     for number in older[: max(len(older) - (KEPT - 1), 0)]:
-        discard_folder(layout.generation(number))
+        discard(layout, number)
+
+
+def discard(layout: Layout, number: int) -> None:
+    """Removes a generation: its name first, for good, so that a crash leaves all of it or none."""
+    aside = layout.work / layout.generation(number).name
+    try:
+        layout.work.mkdir(mode=0o700, exist_ok=True)
+        move_folder(layout.generation(number), aside)
+        sync_folder(layout.root)
+    except OSError:
+        return  # mapped on Windows, or the disk fails: the next build removes it
+    discard_folder(aside)

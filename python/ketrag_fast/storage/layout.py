@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ketrag_fast.errors import IndexMissing, ReadOnly
+from ketrag_fast.storage.durable import make_folder
 from ketrag_fast.storage.faults import unreadable, writing
 
 FORMAT = 1
@@ -79,8 +80,7 @@ class Layout:
         """
         with writing(self.root):
             try:
-                self.root.parent.mkdir(parents=True, exist_ok=True)
-                self.root.mkdir(mode=0o700)
+                make_folder(self.root, 0o700)
             except FileExistsError:
                 if not self.root.is_dir():
                     raise ReadOnly(

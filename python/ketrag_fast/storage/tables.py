@@ -105,9 +105,10 @@ class Tables(Database):
     """The open tables of one index."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        # A power cut may undo the last transaction; sources are read again anyway.
+        # What is published must not outlive the rows that it was made from: a document that a program gave
+        # would be lost with the next build, and one that was removed be back.
         self._verified = -1
-        super().__init__(path, None if read_only else "NORMAL", partial(_prepare, path, read_only))
+        super().__init__(path, None if read_only else "FULL", partial(_prepare, path, read_only))
 
     def sources(self) -> list[SourceRow]:
         """In order of registration."""
