@@ -16,7 +16,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { OFF, COUNT, ONCE, FROM_THEN_ON, SHORT, KILL };
+/* COUNT_OPENS and OPEN meet openings alone, also those for reading. */
+enum { OFF, COUNT, ONCE, FROM_THEN_ON, SHORT, KILL, COUNT_OPENS, OPEN };
 
 static atomic_int mode;
 static atomic_long counted, at;
@@ -54,16 +55,25 @@ static int below_at(int folder, const char *path) {
 }
 
 /* Whether this call fails (1), is cut short (2) or goes on (0). */
-static int fate(const char *name) {
-    int what = atomic_load(&mode);
-    if (what == OFF) return 0;
+static int decide(const char *name, int what) {
     long number = atomic_fetch_add(&counted, 1) + 1, which = atomic_load(&at);
-    if (what == COUNT || number < which || (number > which && what != FROM_THEN_ON)) return 0;
+    if (what == COUNT || what == COUNT_OPENS || number < which || (number > which && what != FROM_THEN_ON)) return 0;
     snprintf(last, sizeof last, "%s", name);
     if (what == KILL) kill(getpid(), SIGKILL);
     if (what == SHORT) return 2;
     errno = code;
     return 1;
+}
+
+static int fate(const char *name) {
+    int what = atomic_load(&mode);
+    return what == OFF || what >= COUNT_OPENS ? 0 : decide(name, what);
+}
+
+/* Opening counts where it may make or empty a file. */
+static int fate_of_open(const char *name, int flags) {
+    int what = atomic_load(&mode);
+    return what >= COUNT_OPENS || (flags & (O_CREAT | O_TRUNC)) ? decide(name, what) : 0;
 }
 
 #define REAL(type, name, ...)                                                                                          \
@@ -130,23 +140,21 @@ OF_PATH(int, linkat, (int f, const char *a, int g, const char *b, int how),
         rights = va_arg(more, mode_t);                                                                                 \
         va_end(more);                                                                                                  \
     }
-/* Opening counts where it may make or empty a file. */
-#define OPEN(name)                                                                                                     \
+#define OPENED(name)                                                                                                   \
     int name(const char *path, int flags, ...) {                                                                       \
         REAL(int, #name, const char *, int, ...);                                                                      \
         RIGHTS(flags)                                                                                                  \
-        if (atomic_load(&mode) && (flags & (O_CREAT | O_TRUNC)) && below(path) && fate(#name) == 1) return -1;         \
+        if (atomic_load(&mode) && below(path) && fate_of_open(#name, flags) == 1) return -1;                           \
         return real(path, flags, rights);                                                                              \
     }
-#define OPEN_AT(name)                                                                                                  \
+#define OPENED_AT(name)                                                                                                \
     int name(int folder, const char *path, int flags, ...) {                                                           \
         REAL(int, #name, int, const char *, int, ...);                                                                 \
         RIGHTS(flags)                                                                                                  \
-        if (atomic_load(&mode) && (flags & (O_CREAT | O_TRUNC)) && below_at(folder, path) && fate(#name) == 1)         \
-            return -1;                                                                                                 \
+        if (atomic_load(&mode) && below_at(folder, path) && fate_of_open(#name, flags) == 1) return -1;                \
         return real(folder, path, flags, rights);                                                                      \
     }
-OPEN(open)
-OPEN(open64)
-OPEN_AT(openat)
-OPEN_AT(openat64)
+OPENED(open)
+OPENED(open64)
+OPENED_AT(openat)
+OPENED_AT(openat64)

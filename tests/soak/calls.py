@@ -16,7 +16,7 @@ from tests.soak.attempts import RIGHT, attempt, fault, judged
 from tests.soak.plan import Job, Outcome
 from tests.soak.subject import Subject, remove
 
-MODES: Final = {"COUNT": 1, "ONCE": 2, "FROM_THEN_ON": 3, "SHORT": 4, "KILL": 5}
+MODES: Final = {"COUNT": 1, "ONCE": 2, "FROM_THEN_ON": 3, "SHORT": 4, "KILL": 5, "COUNT_OPENS": 6, "OPEN": 7}
 KINDS: Final = {
     "no space, once": ("ONCE", errno.ENOSPC),
     "no space from then on": ("FROM_THEN_ON", errno.ENOSPC),
@@ -42,8 +42,21 @@ def there(name: str = "calls") -> bool:
     return f"{name}.so" in os.environ.get("LD_PRELOAD", "")
 
 
-def _arm(path: Path, mode: str, at: int, code: int) -> None:
+def arm(path: Path, mode: str, at: int = 0, code: int = 0) -> None:
+    """From now on the calls below a path are counted, and the `at`-th meets its fate."""
     ctypes.CDLL(None).calls_arm(os.fsencode(path), MODES[mode], ctypes.c_long(at), code)
+
+
+def counted() -> int:
+    """Calls since `arm`."""
+    return int(ctypes.CDLL(None).calls_counted())
+
+
+def name_of_call() -> str:
+    """Of the call that met its fate; empty where none did."""
+    call = ctypes.CDLL(None).calls_name
+    call.restype = ctypes.c_char_p
+    return (call() or b"").decode()
 
 
 def count(subject: Subject, path: Path) -> int:
@@ -52,9 +65,9 @@ def count(subject: Subject, path: Path) -> int:
         return 0
 
     def work() -> str:
-        _arm(path, "COUNT", 0, 0)
+        arm(path, "COUNT", 0, 0)
         said = subject.build(path)
-        return str(ctypes.CDLL(None).calls_counted()) if said == RIGHT else said
+        return str(counted()) if said == RIGHT else said
 
     remove(path)
     return int(attempt(work, seconds=60))
@@ -62,16 +75,14 @@ def count(subject: Subject, path: Path) -> int:
 
 def armed(subject: Subject, path: Path, mode: str, at: int, code: int = 0) -> str:
     """A build whose `at`-th call meets its fate."""
-    _arm(path, mode, at, code)
+    arm(path, mode, at, code)
     return subject.build(path, left=True)
 
 
 def named(subject: Subject, path: Path, mode: str, at: int, code: int) -> str:
     """How such a build ended, and the name of the call."""
     said = judged(lambda: armed(subject, path, mode, at, code))
-    call = ctypes.CDLL(None).calls_name
-    call.restype = ctypes.c_char_p
-    return f"{said}\t{(call() or b'').decode()}"
+    return f"{said}\t{name_of_call()}"
 
 
 def jobs(scale: float) -> list[Job]:

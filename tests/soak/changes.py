@@ -102,7 +102,7 @@ class Change:
     # ------------------------------------------------------------ what may be found
 
     def found(self, place: Path, *, done: bool) -> str:
-        """Which side a reader finds: "old", "new" or "missing"; or what is wrong. `done`: the change ended."""
+        """Which side a reader finds: "old", "new" or "missing"; or a fault. `done`: the change ended."""
         try:
             with Index.open(place / "index") as index:
                 if index.digest not in self.answers:

@@ -48,11 +48,11 @@ def run(todo: list[Job], seed: int, folder: Path) -> Iterator[Outcome]:
         return
     for kind in dict.fromkeys(job.kind for job in todo):
         mine = [job for job in todo if job.kind == kind]
-        with tempfile.TemporaryDirectory(dir=_quick(folder)) as name:
+        with tempfile.TemporaryDirectory(dir=quick(folder)) as name:
             yield from _one(kind, mine, seed, Path(name))
 
 
-def _quick(folder: Path) -> Path:
+def quick(folder: Path) -> Path:
     """A place in memory, where there is one: what is synced here is judged by the record alone."""
     memory = Path("/dev/shm")
     return memory if memory.is_dir() and shutil.disk_usage(memory).free > _ROOM else folder

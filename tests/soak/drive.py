@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.process import ROOT, environment
-from tests.soak import calls, crashes, damages, flips, kills, limits
+from tests.soak import calls, crashes, damages, failures, flips, kills, limits, readers
 from tests.soak.plan import Job, Outcome
 
 PARTS: Final[dict[str, Any]] = {
@@ -22,8 +22,10 @@ PARTS: Final[dict[str, Any]] = {
     "writes": calls,
     "limits": limits,
     "crashes": crashes,
+    "failures": failures,
+    "readers": readers,
 }
-BEFORE: Final = {"writes": "calls", "kills": "calls", "crashes": "record"}
+BEFORE: Final = {"writes": "calls", "failures": "calls", "kills": "calls", "crashes": "record"}
 """Which library stands before the processes of a part."""
 
 

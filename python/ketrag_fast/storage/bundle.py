@@ -24,9 +24,10 @@ from typing import IO, Any, Final
 from ketrag_fast.errors import ConfigError, IndexDamaged, IndexIncompatible, IndexMissing, ReadOnly
 from ketrag_fast.storage.durable import make_folder, sync_folder, sync_folders, write_file
 from ketrag_fast.storage.faults import unreadable, writing
-from ketrag_fast.storage.generation import current_number
+from ketrag_fast.storage.generation import current_number, open_generation
 from ketrag_fast.storage.layout import FORMAT, Layout
 from ketrag_fast.storage.lock import builder_lock
+from ketrag_fast.storage.tables import Tables
 
 LIST: Final = "bundle.json"
 KIND: Final = "ketrag-fast bundle"
@@ -47,19 +48,25 @@ class _Member:
 def bundle(layout: Layout, file: Path, *, replace: bool = False, step: Step | None = None) -> int:
     """Writes the index into one file; its size. Readers go on; a build waits.
 
-    Raises IndexMissing, IndexLocked while one builds, ConfigError where the file is there, StorageFull.
+    Raises IndexMissing, IndexDamaged, IndexLocked while one builds, ConfigError where the file is there,
+    StorageFull.
     """
     layout.require()
     if file.exists() and not replace:
         raise ConfigError(f"{file} is there already", hint="name another file, or give --replace")
-    with builder_lock(layout), tempfile.TemporaryDirectory(dir=layout.work) as scratch:
+    with builder_lock(layout), writing(layout.root), _scratch(layout) as scratch:
         number = current_number(layout)
         if number is None:
             raise IndexMissing(f"the index in {layout.root} was never finished", hint="run `ketrag index`")
+        if not layout.tables.is_file():
+            raise IndexDamaged(f"{layout.tables} is missing", hint="`ketrag index` reads the sources again")
+        with Tables(layout.tables, read_only=True) as opened:
+            opened.verify()
         tables = Path(scratch) / "index.sqlite"
         with writing(tables), closing(sqlite3.connect(layout.tables)) as db:
             db.execute("VACUUM INTO ?", (str(tables),))
         generation = layout.generation(number)
+        open_generation(generation, "full")  # what is damaged is not carried anywhere
         places = {"index.sqlite": tables}
         for path in sorted(p for p in generation.rglob("*") if p.is_file()):
             places[f"{generation.name}/{path.relative_to(generation).as_posix()}"] = path
@@ -82,6 +89,12 @@ def bundle(layout: Layout, file: Path, *, replace: bool = False, step: Step | No
                 temporary.unlink(missing_ok=True)
         sync_folder(file.absolute().parent)
     return file.stat().st_size
+
+
+def _scratch(layout: Layout) -> tempfile.TemporaryDirectory[str]:
+    """What stays of it is removed by the next build."""
+    layout.work.mkdir(mode=0o700, exist_ok=True)
+    return tempfile.TemporaryDirectory(dir=layout.work, ignore_cleanup_errors=True)
 
 
 def _pack(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ketrag_fast.errors import IndexDamaged, IndexMissing, KetragError
 from ketrag_fast.storage.database import connect
@@ -16,6 +17,10 @@ from ketrag_fast.storage.journal import Journal
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.storage.vectors import VectorTable
+
+_LOOKS: Final = 3
+_PAUSE: Final = 0.1
+"""Seconds between two looks."""
 
 
 class Finding(NamedTuple):
@@ -29,17 +34,28 @@ class Finding(NamedTuple):
 def examine(root: Path) -> Iterator[Finding]:
     """Looks at the tables, at the name of the published generation and at every byte of all generations.
 
-    Changes nothing. IndexMissing where there is no index.
+    Changes nothing, and may look while a build publishes. IndexMissing where there is no index.
     """
     layout = Layout(root)
     numbers = layout.generations()
     if not numbers and not layout.tables.exists():
         raise IndexMissing(f"there is no index in {root}", hint=f"make one: ketrag index SOURCES -i {root}")
-    yield Finding("tables", layout.tables, _error(partial(_tables, layout)))
-    yield Finding("published", layout.current, _error(partial(_published, layout, numbers)))
+    yield Finding("tables", layout.tables, _lasting(partial(_tables, layout)))
+    yield Finding("published", layout.current, _lasting(partial(_published, layout)))
     for number in numbers:
         folder = layout.generation(number)
-        yield Finding(f"generation {number}", folder, _error(partial(_generation, folder)))
+        error = _error(partial(_generation, folder))
+        if error is None or folder.exists():  # else a builder removed it meanwhile
+            yield Finding(f"generation {number}", folder, error)
+
+
+def _lasting(look: Callable[[], None]) -> KetragError | None:
+    """An error that is still there when it is looked again: a builder may have written in the middle."""
+    for _ in range(_LOOKS - 1):
+        if _error(look) is None:
+            return None
+        time.sleep(_PAUSE)
+    return _error(look)
 
 
 def _error(look: Callable[[], None]) -> KetragError | None:
@@ -69,8 +85,8 @@ def _tables(layout: Layout) -> None:
             VectorTable(db).check(layout.tables)
 
 
-def _published(layout: Layout, numbers: list[int]) -> None:
-    if numbers and current_number(layout) is None:
+def _published(layout: Layout) -> None:
+    if layout.generations() and current_number(layout) is None:
         raise IndexDamaged(
             f"{layout.current} names no generation; the newest whole one is read instead",
             hint="run `ketrag index` again: it publishes anew",
