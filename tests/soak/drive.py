@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.process import ROOT, environment
-from tests.soak import calls, crashes, damages, failures, flips, kills, limits, readers
+from tests.soak import calls, crashes, damages, failures, flips, kills, limits, readers, rot
 from tests.soak.plan import Job, Outcome
 
 PARTS: Final[dict[str, Any]] = {
@@ -24,6 +24,7 @@ PARTS: Final[dict[str, Any]] = {
     "crashes": crashes,
     "failures": failures,
     "readers": readers,
+    "rot": rot,
 }
 BEFORE: Final = {"writes": "calls", "failures": "calls", "kills": "calls", "crashes": "record"}
 """Which library stands before the processes of a part."""

@@ -1,7 +1,7 @@
 """One process publishes again and again; others read, in every way that readers have, and must never notice.
 
-`python -m tests.soak.readers KIND INDEX RIGHT SECONDS SEED` is one reader: RIGHT is a file of the right answers
-of each digest, which a calm builder made before.
+`python -m tests.soak.readers KIND INDEX RIGHT SECONDS SEED` is one reader: RIGHT is a file of the right
+answers of each digest, which a calm builder made before.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ from tests.soak.plan import Job, Outcome
 SECONDS: Final = 600
 QUESTIONS: Final = ("Who led the Fram north?", "Which harbour did Captain Nansen2 sail from?")
 MODES: Final = ("walk", "fused", "bm25")
-TEXT: Final = "Captain Nansen{0} led the Ship{0} north to Greenland.\n\nThe Fram{0} sailed from Harbour{0} in 19{0}0. {1}\n"
+TEXT: Final = (
+    "Captain Nansen{0} led the Ship{0} north to Greenland.\n\n"
+    "The Fram{0} sailed from Harbour{0} in 19{0}0. {1}\n"
+)
 STEPS: Final[tuple[dict[str, Any], ...]] = (
     {"add": [Document("n0", TEXT.format(5, "It was cold."))]},
     {"add": [Document("n1", TEXT.format(6, "")), Document("a1", TEXT.format(1, "Later it went south."))]},

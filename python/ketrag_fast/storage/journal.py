@@ -158,7 +158,8 @@ class Journal(Database):
                 (key, spec, json.dumps(dict(identity), sort_keys=True)),
             )
         found = self._reader("WHERE key = ?", (key,))
-        assert found is not None  # noqa: S101 - it was put there above
+        if found is None:  # it was put there above
+            raise damaged(self.path, "the table of readers and its index disagree")
         return found
 
     def known(self, key: str) -> StoredReader | None:

@@ -118,17 +118,18 @@ class VectorTable:
             marks = ",".join("?" * len(some))
             query = f"SELECT text, vector FROM vectors WHERE model = ? AND role = ? AND text IN ({marks})"  # noqa: S608
             found = self._db.execute(query, (model, role, *some)).fetchall()
-            right = [(key, blob) for key, blob in found if self._is_right(role, key, blob, 4 * out.shape[1])]
-            rows = [row for key, _ in right for row in places[key]]
             size = 4 * out.shape[1]
+            # Where the table and its index disagree, a key may come that nobody looked for.
+            right = [(k, blob) for k, blob in found if self._is_right(role, k, blob, size, k in places)]
+            rows = [row for key, _ in right for row in places[key]]
             blob = b"".join(blob[:size] for key, blob in right for _ in places[key])
             out[rows] = np.frombuffer(blob, "<f4").reshape(len(rows), out.shape[1])
             known[rows] = True
         return known
 
-    def _is_right(self, role: str, key: bytes, blob: Any, size: int) -> bool:
+    def _is_right(self, role: str, key: bytes, blob: Any, size: int, known: bool = True) -> bool:
         """Whether this is what was kept; else it is embedded again."""
-        if not isinstance(blob, bytes):
+        if not known or not isinstance(blob, bytes):
             right = False
         elif len(blob) == size:  # of an earlier version
             right = True

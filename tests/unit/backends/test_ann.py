@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from ketrag_fast.backends.ann.exact import ExactScan
 from ketrag_fast.backends.ann.hnsw import HnswIndex, HnswMeta
 from ketrag_fast.backends.ann.protocol import NOBODY
 from ketrag_fast.errors import BackendMissing, ConfigError, IndexDamaged, IndexIncompatible, InputError
+from tests.process import python
+from tests.support.parts import part
 
 
 def some(count: int, dimension: int = 24, seed: int = 1) -> np.ndarray:
@@ -175,3 +178,22 @@ class TestHnsw:
             HnswIndex.build(some(5), tmp_path / "x", links=1)
         with pytest.raises(ConfigError):
             HnswIndex.build(some(5), tmp_path / "x", recall=1.5)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_graph_that_the_disk_has_no_room_for_is_an_error(tmp_path: Path) -> None:
+    """hnswlib does not look whether it could write: what it left would be published under its checksum."""
+    part("hnswlib", "ann")
+    done = python(
+        "import resource, sys, numpy as np\n"
+        "from pathlib import Path\n"
+        "from ketrag_fast.backends.ann.hnsw import HnswIndex\n"
+        "rows = np.random.default_rng(1).standard_normal((2000, 24)).astype(np.float32)\n"
+        "rows /= np.linalg.norm(rows, axis=1, keepdims=True)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, -1))\n"
+        "try:\n    HnswIndex.build(rows, Path('graph.hnsw'))\n"
+        "except Exception as error:\n    print(type(error).__name__, error.hint)\n",
+        cwd=tmp_path,
+    )
+    assert done.out.startswith("StorageFull free some space"), done.err
+    assert not list(tmp_path.iterdir())

@@ -33,7 +33,14 @@ from ketrag_fast.backends.ann.protocol import (
     exact_scores,
     ordered,
 )
-from ketrag_fast.errors import BackendMissing, Cancelled, ConfigError, IndexDamaged, IndexIncompatible
+from ketrag_fast.errors import (
+    BackendMissing,
+    Cancelled,
+    ConfigError,
+    IndexDamaged,
+    IndexIncompatible,
+    StorageFull,
+)
 
 EXTRA: Final = "ann"
 Report = Callable[[int, int], bool | None]
@@ -131,6 +138,14 @@ class HnswIndex:
                     raise Cancelled("building the vectors' graph was stopped")
         aside = path.with_name(path.name + ".part")
         index.save_index(str(aside))
+        if (
+            aside.stat().st_size != index.index_file_size()
+        ):  # hnswlib itself does not look whether it could write
+            aside.unlink()
+            raise StorageFull(
+                f"no space left to write {aside}, or its disk fails",
+                hint="free some space and run the same command again: it goes on from there",
+            )
         with aside.open("rb+") as file:
             os.fsync(file.fileno())
         width, reached, sample = _tune(index, stored, recall, least_width, seed)

@@ -6,6 +6,7 @@ no more than the graph.
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from ketrag_fast.backends.embedders.protocol import Embedder, Engine, Report, Ro
 from ketrag_fast.backends.embedders.registry import Options, fingerprint, load
 from ketrag_fast.backends.embedders.sample import SAMPLE
 from ketrag_fast.errors import ModelMismatch
+from ketrag_fast.storage.faults import writing
 
 
 class LazyModel:
@@ -149,7 +151,9 @@ class VectorSource:
         out: Vectors
         size = (count, self.model.dimension)
         if count:
-            with tempfile.TemporaryFile(dir=self.scratch) as file:
+            with writing(self.scratch), tempfile.TemporaryFile(dir=self.scratch) as file:
+                if hasattr(os, "posix_fallocate"):  # else a full disk would end the process with a signal
+                    os.posix_fallocate(file.fileno(), 0, 4 * size[0] * size[1])
                 out = np.memmap(file, np.float32, "w+", shape=size)
         else:
             out = np.zeros(size, np.float32)
