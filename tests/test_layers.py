@@ -59,7 +59,9 @@ PARTS: dict[str, set[str]] = {
     "querying": LOWER | {"pipeline.known", "pipeline.planning", "explain", "hyde"},
     # What an opened index tells without a question; a part of the facade.
     "contents": LOWER | {"pipeline", "statistics", "querying"},
-    "index": LOWER | {"pipeline", "statistics", "querying", "contents", "asking"},
+    # Whole indexes as files and as parts of one; a part of the facade.
+    "carrying": LOWER | {"pipeline"},
+    "index": LOWER | {"pipeline", "statistics", "querying", "contents", "carrying", "asking"},
     # A judge of answers is a language model.
     "eval": P0 | {"index", "kernels", "backends.llms", "asking.prompt", "tasks"},
     # Prices and bills know no index; a prediction builds a sample with one, by the readers of a build.

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from ketrag_fast.carrying import Carrying
 from ketrag_fast.config import Settings, names
 from ketrag_fast.config.fields import LONGEST_SECONDS
 from ketrag_fast.contents import Contents
@@ -47,7 +48,7 @@ def _condition(given: Filter | None) -> Condition | None:
     return parsed(given) if isinstance(given, str) else condition_of(given)
 
 
-class Index(Contents):
+class Index(Carrying, Contents):
     """An index on disk, opened for questions. Safe for many threads at once, and after a fork.
 
     Readers keep the generation they opened until `refresh`; a builder never disturbs them.
@@ -190,22 +191,6 @@ class Index(Contents):
         patterns = (remove,) if isinstance(remove, str) else tuple(remove)
         own = settings or Settings()
         return preview(Path(path), add, patterns, own, where=_condition(where), progress=progress)
-
-    @staticmethod
-    @enough_memory()
-    def bundle(path: str | os.PathLike[str], file: str | os.PathLike[str], *, replace: bool = False) -> int:
-        """Writes the index at `path` into one file; its size in bytes. See `storage.bundle`."""
-        from ketrag_fast.storage.bundle import bundle
-
-        return bundle(Layout(Path(path)), Path(file), replace=replace)
-
-    @staticmethod
-    @enough_memory()
-    def unbundle(file: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
-        """Makes an index at `path`, a folder that is not there or empty, of what `bundle` wrote."""
-        from ketrag_fast.storage.bundle import unbundle
-
-        unbundle(Path(file), Layout(Path(path)))
 
     @classmethod
     @enough_memory()

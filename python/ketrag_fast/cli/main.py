@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "documents": ("documents", "list the documents of an index"),
     "bundle": ("bundle", "write an index into one file, to be carried elsewhere"),
     "unbundle": ("unbundle", "make an index of such a file"),
+    "merge": ("merge", "make one index of several"),
     "reembed": ("reembed", "give the index the vectors of another model"),
     "retrieve": ("retrieve", "print the context for a question"),
     "ask": ("ask", "answer a question, with citations"),

@@ -1,0 +1,71 @@
+"""What is done with whole indexes: carry one as one file, make one of several."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Self
+
+from ketrag_fast.config import Settings
+from ketrag_fast.memory import enough_memory
+from ketrag_fast.storage.layout import Layout
+
+if TYPE_CHECKING:
+    from ketrag_fast.progress import Callback, Event
+    from ketrag_fast.types import BuildReport
+
+
+class Carrying:
+    """The part of `Index` that is about folders of indexes."""
+
+    def __init__(self, path: Path, settings: Settings, report: BuildReport | None) -> None:
+        raise NotImplementedError  # the index's own
+
+    @classmethod
+    @enough_memory()
+    def merge(
+        cls,
+        parts: Iterable[str | os.PathLike[str]],
+        path: str | os.PathLike[str],
+        *,
+        prefer: Literal["first", "last"] | None = None,
+        settings: Settings | None = None,
+        progress: Callback | Callable[[Event], bool | None] | None = None,
+    ) -> Self:
+        """Makes one index, at `path`, of several, and opens it; `.report` says what was done.
+
+        It is the index that a build over all their documents gives, to the byte, in whatever order the parts
+        are named: sources in the order that the parts have, else in that of their paths; documents of one
+        source that several parts have by their ids, those of shards (`Settings(shard="1/4")`) as one build
+        has them. No source is read and no language model is asked; what a part has embedded is not embedded
+        again. Stopped or killed, the same call goes on. A document that several parts hold alike is one
+        document; where they differ, `prefer` says whose counts.
+
+        Raises DocumentError where parts hold different documents under one id, ConfigError where their
+        settings differ, ModelMismatch where models do, ReadOnly where `path` is there, IndexMissing,
+        IndexDamaged, IndexIncompatible, IndexLocked, StorageFull, Cancelled.
+        """
+        from ketrag_fast.pipeline.merging import merge
+        from ketrag_fast.pipeline.planning import stages_for
+
+        asked = settings if settings is not None else Settings()
+        places = [Path(part) for part in parts]
+        report = merge(places, Path(path), stages_for, asked, prefer=prefer, progress=progress)
+        return cls(Path(path), asked, report)
+
+    @staticmethod
+    @enough_memory()
+    def bundle(path: str | os.PathLike[str], file: str | os.PathLike[str], *, replace: bool = False) -> int:
+        """Writes the index at `path` into one file; its size in bytes. See `storage.bundle`."""
+        from ketrag_fast.storage.bundle import bundle
+
+        return bundle(Layout(Path(path)), Path(file), replace=replace)
+
+    @staticmethod
+    @enough_memory()
+    def unbundle(file: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
+        """Makes an index at `path`, a folder that is not there or empty, of what `bundle` wrote."""
+        from ketrag_fast.storage.bundle import unbundle
+
+        unbundle(Path(file), Layout(Path(path)))
