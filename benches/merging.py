@@ -18,7 +18,7 @@ from build_on_demand import write
 from common import ROOT, header, median, table
 
 sys.path.insert(0, str(ROOT))
-from tests import small_model  # noqa: E402 - needs the line above
+from tests import small_model
 
 _CHILD = """
 import json, resource, sys, time
@@ -94,10 +94,10 @@ def main() -> None:
     header(
         "Merging indexes",
         [
-            f"Documents of 90 made-up words, one unit each; {args.threads} threads, {args.rounds} rounds, medians; every",
-            "run in a process of its own, the two by turns.",
-            "The fold is a build of all documents with every stage run and every vector kept (`--rebuild`); it reads its",
-            "source, and the merge copies the tables of the shards. Same: all digests are equal.",
+            "Documents of 90 made-up words, one unit each; the model has random weights, one layer and 384 dimensions.",
+            f"{args.threads} threads, {args.rounds} rounds, medians; every run in a process of its own, the two by turns.",
+            "The fold is a build of all documents with every stage run and every vector kept (`--rebuild`).",
+            "Same: the digests of all runs are equal.",
         ],
     )
     table(["model", "shards", "merge s", "fold s", "merge / fold", "peak GB, merge / fold", "same"], rows)

@@ -60,7 +60,8 @@ PARTS: dict[str, set[str]] = {
     # What an opened index tells without a question; a part of the facade.
     "contents": LOWER | {"pipeline", "statistics", "querying"},
     # Whole indexes as files and as parts of one; a part of the facade.
-    "carrying": LOWER | {"pipeline"},
+    "difference": LOWER | {"pipeline"},
+    "carrying": LOWER | {"pipeline", "contents", "difference"},
     "index": LOWER | {"pipeline", "statistics", "querying", "contents", "carrying", "asking"},
     # A judge of answers is a language model.
     "eval": P0 | {"index", "kernels", "backends.llms", "asking.prompt", "tasks"},
@@ -88,6 +89,7 @@ PARTS: dict[str, set[str]] = {
         "backends.embedders",
         "extraction.graphrag",
         "storage.health",
+        "difference",
     },
     # The service stands on the index like any user's program; it computes nothing itself.
     "server": P0 | {"index", "__version__"},

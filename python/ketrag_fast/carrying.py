@@ -1,26 +1,50 @@
-"""What is done with whole indexes: carry one as one file, make one of several."""
+"""What is done with whole indexes: make one of several, compare two, carry one as one file."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
 from ketrag_fast.config import Settings
+from ketrag_fast.contents import Contents
 from ketrag_fast.memory import enough_memory
 from ketrag_fast.storage.layout import Layout
 
 if TYPE_CHECKING:
+    from ketrag_fast.difference import Difference
     from ketrag_fast.progress import Callback, Event
-    from ketrag_fast.types import BuildReport
+    from ketrag_fast.types import BuildReport, Context
 
 
-class Carrying:
+class Carrying(Contents):
     """The part of `Index` that is about folders of indexes."""
 
+    @abstractmethod
     def __init__(self, path: Path, settings: Settings, report: BuildReport | None) -> None:
-        raise NotImplementedError  # the index's own
+        """The index's own."""
+
+    @classmethod
+    @abstractmethod
+    def open(cls, path: str | os.PathLike[str], *, settings: Settings | None = None) -> Self:
+        """The index's own."""
+
+    @abstractmethod
+    def retrieve_many(self, questions: Sequence[str]) -> list[Context]:
+        """The index's own."""
+
+    @abstractmethod
+    def __enter__(self) -> Self:
+        """The index's own."""
+
+    @abstractmethod
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """The index's own."""
 
     @classmethod
     @enough_memory()
@@ -53,6 +77,26 @@ class Carrying:
         places = [Path(part) for part in parts]
         report = merge(places, Path(path), stages_for, asked, prefer=prefer, progress=progress)
         return cls(Path(path), asked, report)
+
+    @classmethod
+    @enough_memory()
+    def diff(
+        cls,
+        before: str | os.PathLike[str],
+        after: str | os.PathLike[str],
+        *,
+        questions: Sequence[str] = (),
+        settings: Settings | None = None,
+    ) -> Difference:
+        """What differs between two indexes, or generations of one (`my-index/gen-000003`): documents,
+        settings, models, entities, relations; and the passages of some `questions`, in the mode, budget and
+        number that the settings say. Raises as `open` and `retrieve_many`.
+        """
+        from ketrag_fast.difference import difference
+
+        with cls.open(before, settings=settings) as one, cls.open(after, settings=settings) as other:
+            sides = (one, other) if questions else None
+            return difference(one._opened.generation, other._opened.generation, sides, list(questions))
 
     @staticmethod
     @enough_memory()

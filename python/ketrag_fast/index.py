@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Self
 from ketrag_fast.carrying import Carrying
 from ketrag_fast.config import Settings, names
 from ketrag_fast.config.fields import LONGEST_SECONDS
-from ketrag_fast.contents import Contents
 from ketrag_fast.errors import InputError
 from ketrag_fast.filters import Condition, condition_of, parsed
 from ketrag_fast.memory import enough_memory
@@ -48,7 +47,7 @@ def _condition(given: Filter | None) -> Condition | None:
     return parsed(given) if isinstance(given, str) else condition_of(given)
 
 
-class Index(Carrying, Contents):
+class Index(Carrying):
     """An index on disk, opened for questions. Safe for many threads at once, and after a fork.
 
     Readers keep the generation they opened until `refresh`; a builder never disturbs them.

@@ -203,7 +203,9 @@ def arranged(parts: Sequence[Part], prefer: Prefer | None, shards: Shards | None
             place = max(place + 1, known.place) if shards is not None else place + 1
             places[number].append((known.key, source + 1, place))
     labels = _labels(parts)
-    sources = tuple(SourceRow(at + 1, kind, labels[kind, spec], spec) for at, (kind, spec) in enumerate(order))
+    sources = tuple(
+        SourceRow(at + 1, kind, labels[kind, spec], spec) for at, (kind, spec) in enumerate(order)
+    )
     return Plan(sources, tuple(map(tuple, places)), len(chosen))
 
 

@@ -61,6 +61,10 @@ class Layout:
             raise unreadable(error, self.root) from error
         return sorted(int(m[1]) for name in names if (m := _GENERATION.fullmatch(name)))
 
+    def is_generation(self) -> bool:
+        """Whether the folder is one of the generations of an index, and no index."""
+        return _GENERATION.fullmatch(self.root.name) is not None and (self.root / "manifest.json").is_file()
+
     def exists(self) -> bool:
         """Whether there is an index (or the beginning of one)."""
         return self.tables.is_file() or bool(self.generations())
