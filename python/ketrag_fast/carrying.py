@@ -100,16 +100,37 @@ class Carrying(Contents):
 
     @staticmethod
     @enough_memory()
-    def bundle(path: str | os.PathLike[str], file: str | os.PathLike[str], *, replace: bool = False) -> int:
-        """Writes the index at `path` into one file; its size in bytes. See `storage.bundle`."""
+    def bundle(
+        path: str | os.PathLike[str],
+        file: str | os.PathLike[str],
+        *,
+        replace: bool = False,
+        with_model: bool = False,
+    ) -> int:
+        """Writes the index at `path` into one file; its size in bytes. `with_model` puts the folder of its
+        embedding model in (where it has one), so that questions need nothing else on the other side.
+
+        Raises IndexMissing, IndexLocked while one builds, ConfigError where the file is there or the model is
+        no folder, BackendError or ModelMismatch where the model is not here, StorageFull.
+        """
+        from ketrag_fast.pipeline.carried import model_of
         from ketrag_fast.storage.bundle import bundle
 
-        return bundle(Layout(Path(path)), Path(file), replace=replace)
+        layout = Layout(Path(path))
+        layout.require()
+        model = model_of(layout) if with_model else None
+        return bundle(layout, Path(file), replace=replace, model=model)
 
     @staticmethod
     @enough_memory()
     def unbundle(file: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
-        """Makes an index at `path`, a folder that is not there or empty, of what `bundle` wrote."""
+        """Makes an index at `path`, a folder that is not there or empty, of what `bundle` wrote. A model that
+        is in it lies in the index's folder from then on, and is found there.
+
+        Raises ReadOnly where the folder holds something, IndexDamaged where the file is not what `bundle`
+        wrote or its model not the index's, IndexIncompatible, StorageFull.
+        """
+        from ketrag_fast.pipeline.carried import require_model
         from ketrag_fast.storage.bundle import unbundle
 
-        unbundle(Path(file), Layout(Path(path)))
+        unbundle(Path(file), Layout(Path(path)), check=require_model)

@@ -24,6 +24,7 @@ from ketrag_fast.declarations.stage import Stage
 from ketrag_fast.errors import BackendError, Cancelled, ConfigError, ModelMismatch, NetworkForbidden, ReadOnly
 from ketrag_fast.pipeline import parts as looking
 from ketrag_fast.pipeline.ingest import as_they_are
+from ketrag_fast.pipeline.known import located
 from ketrag_fast.pipeline.parts import Part, Prefer
 from ketrag_fast.pipeline.planning import Planner
 from ketrag_fast.pipeline.reading import Plan, opened
@@ -168,9 +169,11 @@ def _found(parts: Sequence[Part], given: Settings) -> str:
     from ketrag_fast.backends.embedders.settings import options_of
 
     stored = parts[0].manifest.models.get("embedder")
-    specs = list(dict.fromkeys(str(part.settings["embedder"]) for part in parts))
+    named = [str(part.settings["embedder"]) for part in parts]
     if not stored:
-        return specs[0]
+        return named[0]
+    here = [located(spec, part.layout) for spec, part in zip(named, parts, strict=True)]
+    specs = list(dict.fromkeys((*named, *here)))
     for spec in specs:
         try:
             if fingerprint(spec, options_of(given)) == stored["fingerprint"]:

@@ -6,16 +6,22 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ketrag_fast.errors import IndexDamaged, IndexMissing, KetragError
+from ketrag_fast.storage.bundle import digest_of
 from ketrag_fast.storage.database import connect
 from ketrag_fast.storage.faults import writing
 from ketrag_fast.storage.generation import current_number, open_generation
 from ketrag_fast.storage.journal import Journal
 from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.manifest import read_json
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.storage.vectors import VectorTable
+
+_MODEL_HINT: Final = (
+    "put the model's folder back from the bundle that it came with, or name a copy: --embedder local:FOLDER"
+)
 
 
 class Finding(NamedTuple):
@@ -37,6 +43,8 @@ def examine(root: Path) -> Iterator[Finding]:
         raise IndexMissing(f"there is no index in {root}", hint=f"make one: ketrag index SOURCES -i {root}")
     yield Finding("tables", layout.tables, _error(partial(_tables, layout)))
     yield Finding("published", layout.current, _error(partial(_published, layout, numbers)))
+    if layout.model_record.exists():
+        yield Finding("model", layout.model, _error(partial(_model, layout)))
     for number in numbers:
         folder = layout.generation(number)
         yield Finding(f"generation {number}", folder, _error(partial(_generation, folder)))
@@ -75,6 +83,23 @@ def _published(layout: Layout, numbers: list[int]) -> None:
             f"{layout.current} names no generation; the newest whole one is read instead",
             hint="run `ketrag index` again: it publishes anew",
         )
+
+
+def _model(layout: Layout) -> None:
+    """The embedding model that came with the index."""
+    record = read_json(layout.model_record)
+    try:
+        files = {str(name): str(digest) for name, digest in record["files"].items()}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise IndexDamaged(f"{layout.model_record} makes no sense: {error!r}", hint=_MODEL_HINT) from error
+    for name, digest in sorted(files.items()):
+        path = layout.root / name
+        try:
+            right = digest_of(path) == digest
+        except OSError as error:
+            raise IndexDamaged(f"cannot read {path}: {error.strerror}", hint=_MODEL_HINT) from error
+        if not right:
+            raise IndexDamaged(f"{path} is altered", hint=_MODEL_HINT)
 
 
 def _generation(folder: Path) -> None:

@@ -13,7 +13,9 @@ FORMAT = 1
 """The format of everything in the folder; a reader refuses a newer one."""
 
 _GENERATION = re.compile(r"gen-(\d{6,})")
-_OWN = re.compile(r"index\.(sqlite(-wal|-shm|-journal)?|lock|owner)|CURRENT(\.tmp)?|work|gen-\d{6,}")
+_OWN = re.compile(
+    r"index\.(sqlite(-wal|-shm|-journal)?|lock|owner)|CURRENT(\.tmp)?|work|gen-\d{6,}|model(\.json)?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,16 @@ class Layout:
     def owner(self) -> Path:
         """Who holds the lock."""
         return self.root / "index.owner"
+
+    @property
+    def model(self) -> Path:
+        """The folder of the embedding model, where it came with a bundle."""
+        return self.root / "model"
+
+    @property
+    def model_record(self) -> Path:
+        """Of that model: the name under which the index knows it, its fingerprint, the files' hashes."""
+        return self.root / "model.json"
 
     def generation(self, number: int) -> Path:
         """The folder of one generation."""
