@@ -34,14 +34,14 @@ from ketrag_fast.regular import read_regular
 from ketrag_fast.storage.durable import replace_file, sync_folder
 from ketrag_fast.storage.faults import writing
 from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.leftovers import MERGE
 from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.merging import new_tables
 from ketrag_fast.storage.tables import SourceRow, Tables
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.types import BuildReport
 
-_RECORD: Final = "merge.json"
-"""In `work/`, as long as the merge is not finished: of which parts it is."""
+_FOLDER: Final = ("keep_generations", "keep_days")
 
 
 def merge(
@@ -79,7 +79,7 @@ def merge(
         stack.enter_context(builder_lock(target))
         callback = Limited(progress, chosen.limit_seconds, start)
         with writing(target.root):
-            replace_file(target.work / _RECORD, record)
+            replace_file(target.work / MERGE, record)
         if not target.tables.exists():
             _copy(target, parts, replace(plan, sources=sources), callback)
         warnings = _about_shards(shards) + _about_sources(away, plan)
@@ -107,7 +107,7 @@ def _require_free(target: Layout, record: bytes) -> None:
     root = target.root
     if not root.exists() or (root.is_dir() and not any(root.iterdir())):
         return
-    unfinished = target.work / _RECORD
+    unfinished = target.work / MERGE
     if not unfinished.is_file() or target.generations():
         raise ReadOnly(f"{root} is there already", hint="name a new or empty folder with -i/--index")
     if read_regular(unfinished) != record:
@@ -154,7 +154,7 @@ def _about_shards(shards: Shards | None) -> list[str]:
 def _settings(parts: Sequence[Part], given: Settings, shards: Shards | None) -> Settings:
     """The parts' own, with the embedding model where it is found."""
     stored = {**parts[0].settings, "shard": None if shards is None else shards.text()}
-    about = {name: value for name, value in given.given.items() if name in names("run")}
+    about = {name: value for name, value in given.given.items() if name in (*names("run"), *_FOLDER)}
     embedder = given.given.get("embedder")
     if embedder is None:
         stored["embedder"] = _found(parts, given)

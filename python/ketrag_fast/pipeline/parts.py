@@ -34,6 +34,8 @@ Prefer = Literal["first", "last"]
 SourceName = tuple[str, str]
 """('documents' or 'path', the path): those that programs handed over come first."""
 _SHOWN: Final = 20
+_OWN: Final = frozenset({"shard", "keep_generations", "keep_days"})
+"""Settings that may differ: what is in the arrays does not depend on them."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ def require_alike(parts: Sequence[Part]) -> None:
         apart = []
         for name, value in first.settings.items():
             moved = name == "embedder" or (name == "llm" and readers[0] == readers[1] is not None)
-            if name != "shard" and not moved and other.settings.get(name) != value:
+            if name not in _OWN and not moved and other.settings.get(name) != value:
                 apart.append(
                     f"{name} is {value!r} in {first.name} and {other.settings.get(name)!r} in {other.name}"
                 )

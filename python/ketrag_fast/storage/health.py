@@ -15,6 +15,7 @@ from ketrag_fast.storage.faults import writing
 from ketrag_fast.storage.generation import current_number, open_generation
 from ketrag_fast.storage.journal import Journal
 from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.leftovers import notes
 from ketrag_fast.storage.manifest import read_json
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.storage.vectors import VectorTable
@@ -25,11 +26,14 @@ _MODEL_HINT: Final = (
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at; `error` is None where nothing is wrong with it."""
+    """One thing that was looked at; `error` is None where nothing is wrong with it. A `note` says what lies
+    there and is no damage, and what comes of it.
+    """
 
     what: str
     path: Path
     error: KetragError | None
+    note: str | None = None
 
 
 def examine(root: Path) -> Iterator[Finding]:
@@ -48,6 +52,7 @@ def examine(root: Path) -> Iterator[Finding]:
     for number in numbers:
         folder = layout.generation(number)
         yield Finding(f"generation {number}", folder, _error(partial(_generation, folder)))
+    yield from (Finding(what, path, None, note) for what, path, note in notes(layout))
 
 
 def _error(look: Callable[[], None]) -> KetragError | None:

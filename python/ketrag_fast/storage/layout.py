@@ -77,6 +77,10 @@ class Layout:
         """Whether the folder is one of the generations of an index, and no index."""
         return _GENERATION.fullmatch(self.root.name) is not None and (self.root / "manifest.json").is_file()
 
+    def is_own(self, name: str) -> bool:
+        """Whether a name is one of those that an index folder has."""
+        return _OWN.fullmatch(name) is not None
+
     def exists(self) -> bool:
         """Whether there is an index (or the beginning of one)."""
         return self.tables.is_file() or bool(self.generations())
