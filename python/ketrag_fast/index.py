@@ -181,15 +181,28 @@ class Index(Carrying):
         add: Sources = (),
         remove: str | Sequence[str] = (),
         where: Filter | None = None,
+        reread: bool = False,
+        replace: bool = False,
         settings: Settings | None = None,
         progress: Callback | Callable[[Event], bool | None] | None = None,
     ) -> Preview:
-        """What `update` would change, without doing it. Raises as it does."""
+        """What `update` would change, without doing it; with `reread` what `build` would, which reads all
+        sources again, and with `replace` what a build with these alone would. Raises as they do.
+        """
         from ketrag_fast.pipeline.preview import preview
 
         patterns = (remove,) if isinstance(remove, str) else tuple(remove)
         own = settings or Settings()
-        return preview(Path(path), add, patterns, own, where=_condition(where), progress=progress)
+        return preview(
+            Path(path),
+            add,
+            patterns,
+            own,
+            where=_condition(where),
+            reread=reread,
+            replace=replace,
+            progress=progress,
+        )
 
     @classmethod
     @enough_memory()

@@ -29,8 +29,8 @@ def numbers(place: Path) -> list[int]:
 
 def change(place: Path, times: int, settings: Settings | None = None) -> None:
     for time in range(times):
-        with Index.build(Document("x", f"Version {max(numbers(place))}.{time} of a text."), place, settings=settings):
-            pass
+        text = f"Version {max(numbers(place))}.{time} of a text."
+        Index.build(Document("x", text), place, settings=settings).close()
 
 
 def test_generations_stay_by_number(tmp_path: Path) -> None:
