@@ -28,6 +28,7 @@ RUNS = (
     ("growth.py",),
     ("walk_growth.py",),
     ("filters.py",),
+    ("merging.py",),
     ("walk_forms.py",),
     ("concepts.py",),
     ("noderag.py",),

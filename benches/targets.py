@@ -85,6 +85,7 @@ TARGETS = (
     Target("startup.py", "ketrag retrieve.*", "median ms", most=300),
     Target("size.py", "wheel.*", "MB", most=10),
     Target("size.py", "installed: with.*", "MB", most=80),
+    Target("merging.py", ".*", "merge / fold", most=1.3),
     Target("growth.py", "100,000", "co-occurrence", most=4),
     Target("growth.py", "300,000", "co-occurrence", most=40),
     Target("growth.py", "300,000", "all, s", most=120),

@@ -59,7 +59,10 @@ PARTS: dict[str, set[str]] = {
     "querying": LOWER | {"pipeline.known", "pipeline.planning", "explain", "hyde"},
     # What an opened index tells without a question; a part of the facade.
     "contents": LOWER | {"pipeline", "statistics", "querying"},
-    "index": LOWER | {"pipeline", "statistics", "querying", "contents", "asking"},
+    # Whole indexes as files and as parts of one; a part of the facade.
+    "difference": LOWER | {"pipeline"},
+    "carrying": LOWER | {"pipeline", "contents", "difference"},
+    "index": LOWER | {"pipeline", "statistics", "querying", "contents", "carrying", "asking"},
     # A judge of answers is a language model.
     "eval": P0 | {"index", "kernels", "backends.llms", "asking.prompt", "tasks"},
     # Prices and bills know no index; a prediction builds a sample with one, by the readers of a build.
@@ -86,6 +89,7 @@ PARTS: dict[str, set[str]] = {
         "backends.embedders",
         "extraction.graphrag",
         "storage.health",
+        "difference",
     },
     # The service stands on the index like any user's program; it computes nothing itself.
     "server": P0 | {"index", "__version__"},

@@ -9,9 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from ketrag_fast.carrying import Carrying
 from ketrag_fast.config import Settings, names
 from ketrag_fast.config.fields import LONGEST_SECONDS
-from ketrag_fast.contents import Contents
 from ketrag_fast.errors import InputError
 from ketrag_fast.filters import Condition, condition_of, parsed
 from ketrag_fast.memory import enough_memory
@@ -47,7 +47,7 @@ def _condition(given: Filter | None) -> Condition | None:
     return parsed(given) if isinstance(given, str) else condition_of(given)
 
 
-class Index(Contents):
+class Index(Carrying):
     """An index on disk, opened for questions. Safe for many threads at once, and after a fork.
 
     Readers keep the generation they opened until `refresh`; a builder never disturbs them.
@@ -181,31 +181,28 @@ class Index(Contents):
         add: Sources = (),
         remove: str | Sequence[str] = (),
         where: Filter | None = None,
+        reread: bool = False,
+        replace: bool = False,
         settings: Settings | None = None,
         progress: Callback | Callable[[Event], bool | None] | None = None,
     ) -> Preview:
-        """What `update` would change, without doing it. Raises as it does."""
+        """What `update` would change, without doing it; with `reread` what `build` would, which reads all
+        sources again, and with `replace` what a build with these alone would. Raises as they do.
+        """
         from ketrag_fast.pipeline.preview import preview
 
         patterns = (remove,) if isinstance(remove, str) else tuple(remove)
         own = settings or Settings()
-        return preview(Path(path), add, patterns, own, where=_condition(where), progress=progress)
-
-    @staticmethod
-    @enough_memory()
-    def bundle(path: str | os.PathLike[str], file: str | os.PathLike[str], *, replace: bool = False) -> int:
-        """Writes the index at `path` into one file; its size in bytes. See `storage.bundle`."""
-        from ketrag_fast.storage.bundle import bundle
-
-        return bundle(Layout(Path(path)), Path(file), replace=replace)
-
-    @staticmethod
-    @enough_memory()
-    def unbundle(file: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
-        """Makes an index at `path`, a folder that is not there or empty, of what `bundle` wrote."""
-        from ketrag_fast.storage.bundle import unbundle
-
-        unbundle(Path(file), Layout(Path(path)))
+        return preview(
+            Path(path),
+            add,
+            patterns,
+            own,
+            where=_condition(where),
+            reread=reread,
+            replace=replace,
+            progress=progress,
+        )
 
     @classmethod
     @enough_memory()

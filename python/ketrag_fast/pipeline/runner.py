@@ -36,7 +36,7 @@ from ketrag_fast.filters import Condition
 from ketrag_fast.pipeline.behind import Kept, Outputs, Writer, finished, sound, write_stage
 from ketrag_fast.pipeline.foreign import blamed
 from ketrag_fast.pipeline.ingest import Change, Ingested, Sources, applied
-from ketrag_fast.pipeline.known import settings_of, to_build_on
+from ketrag_fast.pipeline.known import located, settings_of, to_build_on
 from ketrag_fast.pipeline.notes import note
 from ketrag_fast.pipeline.planning import Planner
 from ketrag_fast.pipeline.purging import Used
@@ -133,7 +133,7 @@ def build(
             remember(tables, report)
         if purge:
             drop_unused(layout, used)
-        prune(layout)
+        prune(layout, resolved.settings.keep_generations, resolved.settings.keep_days)
     return report
 
 
@@ -337,11 +337,12 @@ def source_of(settings: Settings, layout: Layout, limit: SpendingLimit) -> Itera
     from ketrag_fast.backends.embedders.settings import options_of
     from ketrag_fast.backends.embedders.source import VectorSource
 
-    if parse(settings.embedder)[0] == BUILTIN:
+    spec = located(settings.embedder, layout)
+    if parse(spec)[0] == BUILTIN:
         yield None
         return
     layout.work.mkdir(parents=True, exist_ok=True)
-    with VectorSource(settings.embedder, options_of(settings, limit), layout.tables, layout.work) as source:
+    with VectorSource(spec, options_of(settings, limit), layout.tables, layout.work) as source:
         yield source
 
 

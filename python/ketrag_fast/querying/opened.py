@@ -23,7 +23,7 @@ from ketrag_fast.kernels.text import unpack
 from ketrag_fast.pipeline.known import reading_settings
 from ketrag_fast.querying.missing import missing_of
 from ketrag_fast.querying.places import Places
-from ketrag_fast.storage.generation import Generation, open_current
+from ketrag_fast.storage.generation import Generation, open_current, open_generation
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.registry import registry
 
@@ -155,12 +155,14 @@ class Opened:
 
 
 def load(path: Path, given: Settings, before: Opened | None = None) -> Opened:
-    """Opens the current generation of the index at `path`. Of an earlier one the models stay open that serve
-    this one too.
+    """Opens the current generation of the index at `path`, or the generation whose folder that is. Of an
+    earlier one the models stay open that serve this one too.
 
     Raises IndexMissing, IndexDamaged, IndexIncompatible.
     """
-    generation = open_current(Layout(path), given.verify)
+    layout = Layout(path)
+    whole = open_generation(path, given.verify) if layout.is_generation() else None
+    generation = whole or open_current(layout, given.verify)
     settings = reading_settings(given, generation)
     files = {
         f"{stage}.{name}": file

@@ -24,9 +24,9 @@ from ketrag_fast.types import Document, Failure
 _SCHEMA = """
 CREATE TABLE sources (
   number INTEGER PRIMARY KEY,            -- order of registration, which is the documents' first order
-  kind   TEXT NOT NULL,                  -- 'path', or 'documents' for those handed over by a program
+  kind   TEXT NOT NULL,                  -- 'path', or 'documents' for those that cannot be read again
   label  TEXT NOT NULL,                  -- as it was typed
-  spec   TEXT NOT NULL,                  -- absolute path or glob; '' for 'documents'
+  spec   TEXT NOT NULL,                  -- absolute path or glob; '' for those handed over by a program
   UNIQUE (kind, spec)
 ) STRICT;
 CREATE TABLE documents (
@@ -122,7 +122,12 @@ class Tables(Database):
         return row
 
     def add_source(self, kind: str, label: str, spec: str) -> None:
-        """Registers a source, once."""
+        """Registers a source, once. What a merge kept of it, when it was not there, is read from it again."""
+        if kind == "path":
+            self._db.execute(
+                "UPDATE OR IGNORE sources SET kind = 'path', label = ? WHERE kind = 'documents' AND spec = ?",
+                (label, spec),
+            )
         self._db.execute(
             "INSERT INTO sources (kind, label, spec) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
             (kind, label, spec),
