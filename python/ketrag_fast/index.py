@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -350,9 +349,16 @@ class Index(Contents):
         filtered = opened.filtered(settings.filter if chosen_filter is None else chosen_filter)
         request_of(settings, chosen, budgets, top=most)  # bad options are refused before a model is asked
         prepared = prepare(
-            opened, texts, chosen, budgets, clock, top=most, automatic=automatic, threads=threads or 0
+            opened,
+            texts,
+            chosen,
+            budgets,
+            clock,
+            top=most,
+            automatic=automatic,
+            filtered=filtered,
+            threads=threads or 0,
         )
-        prepared = replace(prepared, filtered=filtered)
         replies = replies_of(opened, questions, chosen, budgets, prepared, clock, top=most, threads=threads)
         request = None
         if explain:
