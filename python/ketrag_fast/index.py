@@ -67,7 +67,7 @@ class Index(Contents):
         """The generation that is current; of it, where not all may be seen, what may."""
         opened, folder = load(self.path, self._given, before), self.path
         if self._allows:
-            from ketrag_fast.querying.allowing import restricted
+            from ketrag_fast.allowing import restricted
 
             for allow in self._allows:
                 opened, folder = restricted(folder, opened, allow, self._given)
@@ -278,7 +278,7 @@ class Index(Contents):
         Modes whose tables would need chunks that nobody has read are ModeUnavailable. Raises InputError where
         `allow` makes no sense, IndexLocked where the documents have changed since, ReadOnly, Cancelled.
         """
-        from ketrag_fast.querying.allowing import restricted
+        from ketrag_fast.allowing import restricted
 
         key = repr(_condition(allow))
         known = self._parts.pop(key, None)

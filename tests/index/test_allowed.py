@@ -233,7 +233,9 @@ def test_what_a_model_has_not_read_is_said(tmp_path: Path) -> None:
         assert "ket" in index.allowed("lang exists").modes
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="whoever may write everything is not refused")
+@pytest.mark.skipif(
+    os.name == "nt" or os.geteuid() == 0, reason="whoever may write everything is not refused"
+)
 def test_where_nothing_may_be_written(tmp_path: Path) -> None:
     place = tmp_path / "ix"
     with Index.build(everything()[:9], place) as index:
