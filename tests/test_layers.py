@@ -58,11 +58,12 @@ PARTS: dict[str, set[str]] = {
     # One question over one opened generation.
     "querying": LOWER | {"pipeline.known", "pipeline.planning", "explain", "hyde"},
     # What an opened index tells without a question; a part of the facade.
+    "allowing": LOWER | {"pipeline.allowed", "querying"},
     "contents": LOWER | {"pipeline", "statistics", "querying"},
     # Whole indexes as files and as parts of one; a part of the facade.
     "difference": LOWER | {"pipeline"},
     "carrying": LOWER | {"pipeline", "contents", "difference"},
-    "index": LOWER | {"pipeline", "statistics", "querying", "contents", "carrying", "asking"},
+    "index": LOWER | {"pipeline", "statistics", "querying", "allowing", "contents", "carrying", "asking"},
     # A judge of answers is a language model.
     "eval": P0 | {"index", "kernels", "backends.llms", "asking.prompt", "tasks"},
     # Prices and bills know no index; a prediction builds a sample with one, by the readers of a build.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -37,6 +36,8 @@ if TYPE_CHECKING:
 
 Filter = str | Mapping[str, Any]
 
+_OPEN_PARTS = 16
+"""Indexes of some of the documents that stay open."""
 _MOST_THREADS = 4096
 _MOST_TOKENS = 1_000_000
 
@@ -57,7 +58,21 @@ class Index(Carrying):
         self.path = path
         self.report = report
         self._given = settings
-        self._now: Opened | None = load(self.path, self._given)
+        self._allows: tuple[Filter, ...] = () if settings.allow is None else (settings.allow,)
+        self._parts: dict[str, Index] = {}
+        self._lent = False
+        self._now: Opened | None = self._load(None)
+
+    def _load(self, before: Opened | None) -> Opened:
+        """The generation that is current; of it, where not all may be seen, what may."""
+        opened, folder = load(self.path, self._given, before), self.path
+        if self._allows:
+            from ketrag_fast.allowing import restricted
+
+            for allow in self._allows:
+                opened, folder = restricted(folder, opened, allow, self._given)
+        self._folder = folder
+        return opened
 
     # ------------------------------------------------------------ life
 
@@ -156,6 +171,10 @@ class Index(Carrying):
         from ketrag_fast.pipeline.planning import stages_for
         from ketrag_fast.pipeline.runner import build
 
+        if self._allows:
+            raise InputError(
+                "an index of which not all may be seen cannot be changed", hint="open it without allow"
+            )
         Layout(self.path).require()
         patterns = (remove,) if isinstance(remove, str) else tuple(remove)
         report = build(
@@ -220,13 +239,15 @@ class Index(Carrying):
         before = self._opened.generation.number
         if current_number(Layout(self.path)) == before:
             return False
-        self._now = load(self.path, self._given, self._opened)
+        self._parts = {}
+        self._now = self._load(self._opened)
         return self._opened.generation.number != before
 
     def close(self) -> None:
         """Lets go of the mapped files and of the model. Using the index afterwards is an InputError."""
         now, self._now = self._now, None
-        if now is not None:
+        self._parts = {}
+        if now is not None and not self._lent:
             now.close()
 
     def __enter__(self) -> Self:
@@ -244,6 +265,40 @@ class Index(Carrying):
             raise InputError("the index is closed", hint="open it again with Index.open")
         return now
 
+    @enough_memory()
+    def allowed(self, allow: Filter, *, progress: Callback | None = None) -> Index:
+        """This index for somebody who may see no other documents than those that `allow` fits.
+
+        What it answers, lists, counts and says of itself is what an index of these documents alone would.
+        That index is made when its documents are first asked for, in the folder of this one, and kept until
+        the next generation; no model is asked. It cannot be changed, and serves as long as this one is open.
+        Modes whose tables would need chunks that nobody has read are ModeUnavailable. Raises InputError where
+        `allow` makes no sense, IndexLocked where the documents have changed since, ReadOnly, Cancelled.
+        """
+        from ketrag_fast.allowing import restricted
+
+        key = repr(_condition(allow))
+        known = self._parts.pop(key, None)
+        if known is None:
+            known = Index.__new__(Index)
+            known.path, known.report, known._given = self.path, None, self._given
+            known._allows, known._parts, known._lent = (*self._allows, allow), {}, True
+            known._now, known._folder = restricted(self._folder, self._opened, allow, self._given, progress)
+        self._parts[key] = known
+        while len(self._parts) > _OPEN_PARTS:
+            self._parts.pop(next(iter(self._parts)), None)
+        return known
+
+    def _part(self, allow: Filter, deadline: float | None, questions: int) -> tuple[Index, float | None]:
+        """What may be seen, and what is then left of the time of each question."""
+        clock = Clock(self._opened.settings.deadline if deadline is None else deadline, questions)
+
+        def in_time(_: Event) -> bool:
+            clock.left()  # raises where none is left
+            return True
+
+        return self.allowed(allow, progress=in_time), clock.each()
+
     # ------------------------------------------------------------ questions
 
     @enough_memory()
@@ -257,14 +312,20 @@ class Index(Carrying):
         explain: bool = False,
         deadline: float | None = None,
         filter: Filter | None = None,  # noqa: A002 - the name that people know
+        allow: Filter | None = None,
     ) -> Context:
         """The context for one question: the passages that rank best and fit `budget` tokens.
 
         What is not given comes from the settings. `deadline` is in seconds. `filter` is over the documents'
         metadata, in words (`"year>=1990 and lang=en"`) or as a mapping (`{"year": {"$gte": 1990}}`): only
         passages of documents that fit are returned, and others may lead to them (`ketrag_fast.filters`).
+        `allow`, of the same form, says which documents are there at all for whoever asks: see `allowed`.
         Raises EmptyQuery, ModeUnavailable, DeadlineExceeded, and InputError for a filter that makes no sense.
         """
+        if allow is not None:
+            part, left = self._part(allow, deadline, 1)
+            own: dict[str, Any] = {"mode": mode, "budget": budget, "top": top, "explain": explain}
+            return part.retrieve(question, **own, deadline=left, filter=filter)
         settings = self._opened.settings
         budgets = [bounded(settings.budget if budget is None else budget)]
         texts = [question_text(question, None)]
@@ -280,6 +341,7 @@ class Index(Carrying):
         explain: bool = False,
         deadline: float | None = None,
         filter: Filter | None = None,  # noqa: A002 - the name that people know
+        allow: Filter | None = None,
         threads: int | None = None,
     ) -> list[Context]:
         """The contexts for many questions, in their order, over `threads` threads."""
@@ -292,6 +354,7 @@ class Index(Carrying):
             explain=explain,
             deadline=deadline,
             filter=filter,
+            allow=allow,
             threads=threads,
         )
         return [contexts[0] for contexts in found]
@@ -307,12 +370,17 @@ class Index(Carrying):
         explain: bool = False,
         deadline: float | None = None,
         filter: Filter | None = None,  # noqa: A002 - the name that people know
+        allow: Filter | None = None,
         threads: int | None = None,
     ) -> list[list[Context]]:
         """For each question a context for each budget; the passages are ranked once for all of them.
 
         Only `keyword` is ranked for each budget, because its pool depends on it (KET-RAG, Alg. 4).
         """
+        if allow is not None:
+            part, left = self._part(allow, deadline, len(questions))
+            own: dict[str, Any] = {"mode": mode, "budgets": budgets, "top": top, "explain": explain}
+            return part.retrieve_budgets(questions, **own, deadline=left, filter=filter, threads=threads)
         sizes = [bounded(budget) for budget in budgets]
         if isinstance(questions, (str, bytes)):
             raise InputError(
@@ -347,9 +415,16 @@ class Index(Carrying):
         filtered = opened.filtered(settings.filter if chosen_filter is None else chosen_filter)
         request_of(settings, chosen, budgets, top=most)  # bad options are refused before a model is asked
         prepared = prepare(
-            opened, texts, chosen, budgets, clock, top=most, automatic=automatic, threads=threads or 0
+            opened,
+            texts,
+            chosen,
+            budgets,
+            clock,
+            top=most,
+            automatic=automatic,
+            filtered=filtered,
+            threads=threads or 0,
         )
-        prepared = replace(prepared, filtered=filtered)
         replies = replies_of(opened, questions, chosen, budgets, prepared, clock, top=most, threads=threads)
         request = None
         if explain:

@@ -53,7 +53,8 @@ class Channel:
     (units, keywords, entities): where these are very many, hnswlib proposes. `settings` are the settings of
     a question that it reads. `cite` ("module:function") is for a channel of the core that prints nodes
     of a graph beside units: from the index's arrays and the ids of nodes it makes what they cite
-    (`types.Cited`). `caution` ("module:function") is for one that may have to do without what it is about:
+    (`types.Cited`); under a filter it is given, as a third argument, for each unit whether it fits, and names
+    what fits alone. `caution` ("module:function") is for one that may have to do without what it is about:
     from the index's arrays it says so in a sentence, which contexts have as a warning, or returns None.
     `lacks` ("module:function") is for one that needs more than the index: from the settings it says what is
     not there, or returns None.

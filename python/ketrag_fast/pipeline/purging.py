@@ -35,11 +35,13 @@ class Used:
 def purge(layout: Layout, used: Used) -> None:
     """Drops what no build over the documents that are there uses: vectors and replies (also those of models
     that the index was built with before), the reports of earlier builds, sources without documents, older
-    generations; then the tables are written anew without the space that it took.
+    generations, indexes of some of the documents; then the tables are written anew without the space that
+    it took.
 
     For the holder of the builder's lock. Whoever has an older generation open keeps its files until it
     closes them.
     """
+    discard_folder(layout.allowed)
     with Tables(layout.tables) as tables:
         tables.purge(used.vectors, used.replies)
     current = current_number(layout)

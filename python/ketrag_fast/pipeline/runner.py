@@ -33,6 +33,7 @@ from ketrag_fast.declarations.stage import (
 )
 from ketrag_fast.errors import Cancelled, ConfigError, ModelMismatch, StageError
 from ketrag_fast.filters import Condition
+from ketrag_fast.pipeline.allowed import drop_old
 from ketrag_fast.pipeline.behind import Kept, Outputs, Writer, finished, sound, write_stage
 from ketrag_fast.pipeline.foreign import blamed
 from ketrag_fast.pipeline.ingest import Change, Ingested, Sources, applied
@@ -134,6 +135,7 @@ def build(
         if purge:
             drop_unused(layout, used)
         prune(layout, resolved.settings.keep_generations, resolved.settings.keep_days)
+        drop_old(layout)
     return report
 
 

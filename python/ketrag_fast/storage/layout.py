@@ -15,7 +15,7 @@ FORMAT = 1
 
 _GENERATION = re.compile(r"gen-(\d{6,})")
 _OWN = re.compile(
-    r"index\.(sqlite(-wal|-shm|-journal)?|lock|owner)|CURRENT(\.tmp)?|work|gen-\d{6,}|model(\.json)?"
+    r"index\.(sqlite(-wal|-shm|-journal)?|lock|owner)|CURRENT(\.tmp)?|work|allowed|gen-\d{6,}|model(\.json)?"
 )
 
 
@@ -39,6 +39,11 @@ class Layout:
     def work(self) -> Path:
         """Finished stages of a build that is not published yet."""
         return self.root / "work"
+
+    @property
+    def allowed(self) -> Path:
+        """Indexes of the documents that somebody may see."""
+        return self.root / "allowed"
 
     @property
     def lock(self) -> Path:
