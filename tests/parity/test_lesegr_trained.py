@@ -181,7 +181,7 @@ def test_what_is_learned_ranks_better_and_nothing_published_changes(index: Index
     questions = QUESTIONS + [
         (f"Say what the {a} eats.", gold) for a, (_, gold) in zip(ANIMALS, QUESTIONS, strict=True)
     ]
-    options = {**OPTIONS, "epochs": 40, "wanted": 10, "patience": 40}
+    options = {**OPTIONS, "epochs": 16, "wanted": 10, "patience": 16, "rate": 0.03}
     outcome = index.train(
         "cgrag", questions, out, on_epoch=lambda n, of, loss, hit: losses.append(loss), **options
     )
