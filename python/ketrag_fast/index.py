@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +15,8 @@ from ketrag_fast.config.fields import LONGEST_SECONDS
 from ketrag_fast.errors import InputError
 from ketrag_fast.filters import Condition, condition_of, parsed
 from ketrag_fast.memory import enough_memory
+from ketrag_fast.progress import Limited
+from ketrag_fast.querying import around
 from ketrag_fast.querying.contexts import contexts_of
 from ketrag_fast.querying.opened import Opened, load
 from ketrag_fast.querying.preparing import Clock, prepare, question_text
@@ -326,10 +329,37 @@ class Index(Carrying):
             part, left = self._part(allow, deadline, 1)
             own: dict[str, Any] = {"mode": mode, "budget": budget, "top": top, "explain": explain}
             return part.retrieve(question, **own, deadline=left, filter=filter)
+        return self._context(
+            question,
+            True,
+            mode=mode,
+            budget=budget,
+            top=top,
+            explain=explain,
+            deadline=deadline,
+            filter=filter,
+        )
+
+    def _context(
+        self,
+        question: str,
+        quoted: bool,
+        *,
+        mode: str | None = None,
+        budget: int | None = None,
+        top: int | None = None,
+        explain: bool = False,
+        deadline: float | None = None,
+        filter: Filter | None = None,  # noqa: A002 - as `retrieve`
+    ) -> Context:
+        """`quoted`: with the best sentences around its units, where the settings ask for them."""
         settings = self._opened.settings
         budgets = [bounded(settings.budget if budget is None else budget)]
         texts = [question_text(question, None)]
-        return self._contexts([question], texts, mode, budgets, top, explain, deadline, None, filter)[0][0]
+        found = self._contexts(
+            [question], texts, mode, budgets, top, explain, deadline, None, filter, quoted=quoted
+        )
+        return found[0][0]
 
     def retrieve_many(
         self,
@@ -404,12 +434,17 @@ class Index(Carrying):
         deadline: float | None,
         threads: int | None,
         chosen_filter: Filter | None = None,
+        *,
+        quoted: bool = True,
     ) -> list[list[Context]]:
         """`threads` is None for one question on this thread."""
         opened = self._opened
         settings = opened.settings
         chosen = chosen_mode(opened, mode, self.path)
         most = settings.top if top is None else top
+        surrounded = around.count(opened, chosen)
+        if surrounded:
+            most = surrounded if most is None else min(most, surrounded)
         clock = Clock(settings.deadline if deadline is None else deadline, len(texts))
         automatic = (settings.mode if mode is None else mode) == "auto"
         filtered = opened.filtered(settings.filter if chosen_filter is None else chosen_filter)
@@ -435,6 +470,9 @@ class Index(Carrying):
             vector = None if prepared.vectors is None else prepared.vectors[at]
             why = request and Explainer(opened, request, question, prepared.texts[at], vector)
             found.append(contexts_of(opened, question, chosen, budgets, reply, why, prepared))
+        if surrounded and quoted:
+            limit = Limited(None, clock.left(), time.monotonic())
+            found = [[around.quoted(opened, context, limit) for context in row] for row in found]
         return found
 
     async def aretrieve(self, question: str, **options: Any) -> Context:
@@ -453,6 +491,8 @@ class Index(Carrying):
         seconds: float | None = None,
         on_text: OnText | None = None,
         on_context: Callable[[Context], bool | None] | None = None,
+        kind: str | None = None,
+        options: Sequence[str] = (),
         **retrieval: Any,
     ) -> Answer:
         """A language model's answer from the context of a question, with citations of its passages.
@@ -461,11 +501,15 @@ class Index(Carrying):
         `writer`. Without one nobody is asked: the answer has a `reason` and the context. `tokens` and
         `seconds` bound the reply, and a `deadline` all of it: retrieval, the model's opening and its answer,
         which is then cut with a warning. `on_text` is given the answer piece by piece, and stops it by
-        returning False; `on_context` is given the context before, and stops likewise. The other options are
-        those of `retrieve`. Raises what `retrieve` does, and BackendMissing, BackendError, NetworkForbidden,
-        ConfigError.
+        returning False; `on_context` is given the context before, and stops likewise. `kind` is "free",
+        "yes-no" (the answer has a `decision`) or "choice" among `options` (it has a `ranking`). The other
+        options are those of `retrieve`. With the setting `subgraphs` the model first summarises what the
+        passages are tied to. Raises what `retrieve` does, and BackendMissing, BackendError,
+        NetworkForbidden, ConfigError.
         """
-        from ketrag_fast.asking.answer import SECONDS, TOKENS, answer, answer_by, unasked
+        from ketrag_fast.asking.answer import SECONDS, TOKENS, unasked
+        from ketrag_fast.asking.forms import form_of
+        from ketrag_fast.querying.answering import answered
 
         most = TOKENS if tokens is None else tokens
         longest = SECONDS if seconds is None else seconds
@@ -475,24 +519,15 @@ class Index(Carrying):
             raise InputError(f"seconds must be above 0 and at most {LONGEST_SECONDS:g}")
         deadline = retrieval.get("deadline")
         clock = Clock(self._opened.settings.deadline if deadline is None else deadline, 1)
-        context = self.retrieve(question, **retrieval)
+        form = form_of(kind, options)
+        chosen = (self._opened.settings.writer or "none") if llm is None else llm
+        context = self._context(question, chosen == "none", **retrieval)
         if on_context is not None and on_context(context) is False:
             return unasked(context, "cancelled")
-        chosen = (self._opened.settings.writer or "none") if llm is None else llm
         if not context.passages or chosen == "none":
             return unasked(context, "no_model" if context.passages else None)
-        if not isinstance(chosen, str):
-            return answer(
-                context, chosen, tokens=most, seconds=longest, deadline=clock.left(), on_text=on_text
-            )
-        return answer_by(
-            self._opened.models,
-            chosen,
-            context,
-            tokens=most,
-            seconds=longest,
-            deadline=clock.left(),
-            on_text=on_text,
+        return answered(
+            self._opened, chosen, context, clock, tokens=most, seconds=longest, on_text=on_text, form=form
         )
 
     async def aask(self, question: str, **options: Any) -> Answer:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ketrag_fast.errors import StorageFailed
-from ketrag_fast.storage.durable import sync_folder
+from ketrag_fast.storage.durable import discard_folder, sync_folder
 from ketrag_fast.storage.faults import writing
 from ketrag_fast.storage.generation import current_number, discard
 from ketrag_fast.storage.layout import Layout
