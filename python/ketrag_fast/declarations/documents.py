@@ -30,6 +30,7 @@ class Documents:
         self._packed: dict[str, tuple[NDArray[np.uint8], NDArray[np.uint64]]] = {}
         self._parts: tuple[dict[int, list[Part]], dict[int, tuple[Locator, ...]]] | None = None
         self._some: list[StoredDocument] | None = None
+        self._hashes: NDArray[np.uint8] | None = None
 
     def __len__(self) -> int:
         return self._tables.count() if self._numbers is None else len(self._numbers)
@@ -43,8 +44,10 @@ class Documents:
 
     def hashes(self) -> NDArray[np.uint8]:
         """uint8[documents, 32]: of each all that is stored of it, by which a change is seen."""
-        every = self._tables.contents()
-        return every if self._numbers is None else every[self._numbers]
+        if self._hashes is None:
+            every = self._tables.contents()
+            self._hashes = every if self._numbers is None else every[self._numbers]
+        return self._hashes
 
     def _chosen(self) -> list[StoredDocument]:
         if self._some is None:

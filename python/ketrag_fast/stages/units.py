@@ -25,7 +25,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     if context.earlier is not None:
         fresh = np.flatnonzero(context.earlier.row < 0).tolist()
         return updated(_cut(documents.only(fresh), settings, context), context.earlier, documents.hashes())
-    return _cut(documents, settings, context)
+    return {**_cut(documents, settings, context), "document_hashes": documents.hashes()}
 
 
 def _cut(documents: Documents, settings: Settings, context: StageContext) -> Outputs:
@@ -47,7 +47,6 @@ def _cut(documents: Documents, settings: Settings, context: StageContext) -> Out
     unit_span = _in_documents(cut["unit_chars"], unit_document, rows, len(texts[1]) - 1)
     return {
         "document_count": np.array([len(documents)], np.uint64),
-        "document_hashes": documents.hashes(),
         **strings_out("document_ids", documents.packed("id")),
         **strings_out("document_titles", titles),
         "chunk_document": cut["chunk_doc"],
