@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.config import Settings
-from ketrag_fast.declarations.stage import DOCUMENTS, Documents, Earlier, Stage, fingerprint_of
+from ketrag_fast.declarations.documents import Documents
+from ketrag_fast.declarations.stage import DOCUMENTS, Earlier, Stage, fingerprint_of
 from ketrag_fast.pipeline.behind import sound
 from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.generation import Generation

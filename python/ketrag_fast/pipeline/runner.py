@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 from ketrag_fast.backends.spending import SpendingLimit
 from ketrag_fast.config import Resolved, Settings, build_settings, resolve
 from ketrag_fast.declarations.arrays import Sizes, check, measured
+from ketrag_fast.declarations.documents import Documents
 from ketrag_fast.declarations.stage import (
     DOCUMENTS,
-    Documents,
     Stage,
     StageContext,
     StageInputs,

@@ -29,10 +29,11 @@ def updated(new: Arrays, earlier: Earlier, hashes: NDArray[np.uint8]) -> dict[st
 
     def moved(name: str, rows: U32, over: U32, count: int) -> U32:
         """Numbers of rows of another kind, of which there were `count`; now they come in the order `over`."""
-        joined = np.concatenate([before[name], new[name] + np.uint32(count)])
+        joined: U32 = np.concatenate([before[name], new[name] + np.uint32(count)])
         place = np.empty(int(over.max()) + 1 if len(over) else 0, np.uint32)
         place[over] = np.arange(len(over), dtype=np.uint32)
-        return place[joined[rows]]
+        found: U32 = place[joined[rows]]
+        return found
 
     documents, chunks, units, sentences = changes.documents, changes.chunks, changes.units, changes.sentences
     counts = len(before["document_ids_offsets"]) - 1, len(before["chunk_document"]), len(before["unit_chunk"])

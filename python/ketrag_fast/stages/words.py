@@ -58,7 +58,9 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     }
 
 
-def _found(documents: Documents, units: Arrays, settings: Settings, context: StageContext) -> dict[str, Any]:
+def _found(
+    documents: Documents, units: Arrays, settings: Settings, context: StageContext
+) -> _core._Vocabulary:
     return _core.vocabulary(
         documents.packed("title"),
         documents.packed("text"),
@@ -103,7 +105,7 @@ def _updated(inputs: StageInputs, earlier: Earlier, settings: Settings, context:
 
 
 def _chunk_words(
-    earlier: Earlier, changes: Changes, found: dict[str, Any], numbers: tuple[U32, U32]
+    earlier: Earlier, changes: Changes, found: _core._Vocabulary, numbers: tuple[U32, U32]
 ) -> tuple[U64, U32]:
     """The new documents alone, or those before, may have had whole chunks."""
     whole = whole_chunks(earlier.needs["units"])
