@@ -18,6 +18,7 @@ RUNS = (
     ("coverage.py",),
     ("retrieval.py",),
     ("build.py",),
+    ("changes.py", "--documents", "8000,100000,300000"),
     ("build_on_demand.py", "--documents", "100000,300000", "--modes", "auto"),
     ("opening.py",),
     ("hardening.py",),

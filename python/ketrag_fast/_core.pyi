@@ -229,6 +229,9 @@ def merge_hashes(hashes: bytes, size: int) -> str | None: ...
 # Packed strings (rust/py/strings.rs).
 def take_strings(strings: _Strings, ids: _U32) -> _Strings: ...
 def slice_strings(strings: _Strings, owners: _U32, spans: _U32) -> _Strings: ...
+def splice_strings(first: _Strings, second: _Strings, ids: _U32) -> _Strings: ...
+def merge_strings(first: _Strings, used: _U8, second: _Strings) -> tuple[_Strings, _U32, _U32]: ...
+def splice_rows(first: _Csr, first_numbers: _U32, second: _Csr, second_numbers: _U32, rows: _U32) -> _Csr: ...
 
 # Co-occurrence neighbours and the KNN graph.
 def cooccurrence_knn(
@@ -457,6 +460,20 @@ def links_build(
     sentences: _U8,
     sentence_offsets: _U64,
     first_sentence: _U64,
+    *,
+    threads: int = 0,
+    report: _Report = None,
+) -> _Links: ...
+def links_update(
+    titles: _U8,
+    title_offsets: _U64,
+    texts: _U8,
+    text_offsets: _U64,
+    sentences: _U8,
+    sentence_offsets: _U64,
+    first_sentence: _U64,
+    before: _Links,
+    rows: _U32,
     *,
     threads: int = 0,
     report: _Report = None,
