@@ -518,6 +518,12 @@ class Index(Carrying):
         if not isinstance(longest, (int, float)) or not 0 < longest <= LONGEST_SECONDS:
             raise InputError(f"seconds must be above 0 and at most {LONGEST_SECONDS:g}")
         deadline = retrieval.get("deadline")
+        if retrieval.get("allow") is not None:
+            part, left = self._part(retrieval.pop("allow"), deadline, 1)
+            own: dict[str, Any] = {"llm": llm, "tokens": tokens, "seconds": seconds, "on_text": on_text}
+            own |= {"on_context": on_context, "kind": kind, "options": options, **retrieval, "deadline": left}
+            return part.ask(question, **own)
+        retrieval.pop("allow", None)
         clock = Clock(self._opened.settings.deadline if deadline is None else deadline, 1)
         form = form_of(kind, options)
         chosen = (self._opened.settings.writer or "none") if llm is None else llm
