@@ -37,8 +37,8 @@ PARTS: dict[str, set[str]] = {
     # The oracle of the walk takes words as the index cut them, as it takes the arrays.
     "reference": {"errors", "_core"},
     "storage": P0 | KERNELS,
-    # Vectors are kept in a table of the storage's.
-    "backends": P0 | KERNELS | {"storage.vectors"},
+    # Vectors are kept in a table of the storage's; a full disk is the same error everywhere.
+    "backends": P0 | KERNELS | {"storage.vectors", "storage.faults"},
     # What is asked of language models, whatever it is about: it knows texts, and no index.
     "tasks": P0 | KERNELS | {"storage", "backends"},
     "extraction": P0 | KERNELS | {"storage", "backends", "tasks"},
@@ -98,7 +98,13 @@ PARTS: dict[str, set[str]] = {
 }
 # Parts of which no file may import another file of the same part, but for what is no stage or system.
 STRANGERS = {"stages", "systems"}
-COMMON = ("stages.rows.", "stages.published.", "stages.proposals.")
+COMMON = (
+    "stages.rows.",
+    "stages.changes.",
+    "stages.changed_units.",
+    "stages.published.",
+    "stages.proposals.",
+)
 
 R0 = {"cpu", "error", "guard", "ids", "memory", "progress", "parallel", "tiles", "wide"}
 R1 = R0 | {"text", "sparse"}
