@@ -105,7 +105,7 @@ impl Links {
         drop((keyword_numbers, name_numbers));
         links.collect(rows);
         progress.check()?;
-        links.weigh(progress)?;
+        links.weigh(threads, progress)?;
         Ok(links)
     }
 
@@ -134,7 +134,7 @@ impl Links {
     }
 
     /// Transposes, idf and the sums that the walk divides by.
-    pub(crate) fn weigh(&mut self, progress: &Progress) -> Result<()> {
+    pub(crate) fn weigh(&mut self, threads: usize, progress: &Progress) -> Result<()> {
         let n = self.unit_subject.len();
         let (turned, from) = self.unit_keywords.view().transpose_with_positions()?;
         self.keyword_tf = from.iter().map(|&at| self.unit_tf[at as usize]).collect();
@@ -149,21 +149,39 @@ impl Links {
         let mean = self.unit_length.iter().map(|&l| f64::from(l)).sum::<f64>() / n.max(1) as f64;
         let relative = |length: u32| f64::from(length) / mean.max(1e-9);
         self.unit_norm = self.unit_length.iter().map(|&l| K1 * (1.0 - B + B * relative(l))).collect();
-        self.unit_sums = vec![0.0; 3 * n];
-        self.keyword_sum = vec![0.0; self.keyword_idf.len()];
-        for unit in 0..n {
-            for at in self.unit_keywords.view().range(unit) {
-                let (x, tf) = (self.unit_keywords.indices[at] as usize, f64::from(self.unit_tf[at]));
-                let weight = self.keyword_idf[x] * (tf / (tf + self.unit_norm[unit]));
-                self.unit_sums[unit] += weight;
-                self.keyword_sum[x] += weight;
-            }
-            let sum = |rows: &Csr, idf: &[f64]| -> f64 {
+        // Each sum has its terms in one order, whoever adds them up.
+        let weight = |x: usize, tf: u32, unit: usize| {
+            let tf = f64::from(tf);
+            self.keyword_idf[x] * (tf / (tf + self.unit_norm[unit]))
+        };
+        let silent = Progress::none();
+        let sums = map_ranges(n, GRAIN, threads, &silent, |units| {
+            progress.check()?;
+            let sum = |rows: &Csr, idf: &[f64], unit: usize| -> f64 {
                 rows.view().row(unit).iter().map(|&x| idf[x as usize]).sum()
             };
-            self.unit_sums[n + unit] = sum(&self.unit_names, &self.name_idf);
-            self.unit_sums[2 * n + unit] = sum(&self.unit_subjects, &self.subject_idf);
-        }
+            Ok(units
+                .map(|unit| {
+                    let terms = self.unit_keywords.view().range(unit);
+                    let words = terms.fold(0.0, |sum, at| {
+                        sum + weight(self.unit_keywords.indices[at] as usize, self.unit_tf[at], unit)
+                    });
+                    let names = sum(&self.unit_names, &self.name_idf, unit);
+                    [words, names, sum(&self.unit_subjects, &self.subject_idf, unit)]
+                })
+                .collect::<Vec<_>>())
+        })?;
+        let keyword_sum = map_ranges(self.keyword_idf.len(), 4 * GRAIN, threads, &silent, |words| {
+            progress.check()?;
+            let one = |x: usize| {
+                self.keyword_units.view().range(x).fold(0.0, |sum, at| {
+                    sum + weight(x, self.keyword_tf[at], self.keyword_units.indices[at] as usize)
+                })
+            };
+            Ok(words.map(one).collect::<Vec<_>>())
+        })?;
+        self.unit_sums = (0..3).flat_map(|kind| sums.iter().flatten().map(move |sum| sum[kind])).collect();
+        self.keyword_sum = keyword_sum.concat();
         Ok(())
     }
 
@@ -250,10 +268,7 @@ fn listed(units: std::ops::Range<usize>) -> Vec<u32> {
 
 /// One sorted vocabulary of what units have, and for each part the place in it of each of its strings;
 /// `NONE` for those that no unit has.
-pub(crate) fn merge(
-    parts: impl Iterator<Item = Words>,
-    progress: &Progress,
-) -> Result<(StringsBuf, Vec<Vec<u32>>)> {
+fn merge(parts: impl Iterator<Item = Words>, progress: &Progress) -> Result<(StringsBuf, Vec<Vec<u32>>)> {
     let parts: Vec<Words> = parts.collect();
     let mut all = Interner::default();
     let mut numbers: Vec<Vec<u32>> = Vec::with_capacity(parts.len());

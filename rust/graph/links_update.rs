@@ -7,7 +7,7 @@
 //! count where another unit has them), and every weight.
 
 use crate::error::{Error, Result};
-use crate::graph::links::{check_texts, merge, Links, GRAIN};
+use crate::graph::links::{check_texts, Links, GRAIN};
 use crate::graph::links_pass::{mentions_of, read, renumber, subjects_of, Rows, Subjects, Words};
 use crate::graph::links_rows::{RowBuilder, Texts};
 use crate::parallel::map_ranges;
@@ -16,6 +16,7 @@ use crate::rank::links_view::{LinksView, NONE};
 use crate::sparse::CsrView;
 use crate::text::interner::Interner;
 use crate::text::lexical::Lexer;
+use crate::text::merged::merge;
 use crate::text::names::{SubjectTree, MAX_PHRASE};
 use crate::text::strings::{Strings, StringsBuf};
 
@@ -66,31 +67,37 @@ impl Kinds {
     }
 }
 
-/// The strings of before that are still in use, as the first part of a vocabulary.
-struct InUse {
-    ids: Vec<u32>,
-    count: usize,
+/// A vocabulary of now: its strings, what those of before are in it, and those of each part.
+struct Joined {
+    strings: StringsBuf,
+    before: Vec<u32>,
+    parts: Vec<Vec<u32>>,
 }
 
-impl InUse {
-    fn of(count: usize, used: impl Iterator<Item = u32>) -> Self {
-        let mut marks = vec![false; count];
-        used.for_each(|id| marks[id as usize] = true);
-        Self { ids: (0..count as u32).filter(|&id| marks[id as usize]).collect(), count }
+/// Joins the strings of before that are in use with those of units that were read. Of what sentences alone have
+/// only what some unit has gets a number.
+fn joined(was: Strings<'_>, used: &[u8], parts: Vec<Words>) -> Result<Joined> {
+    let mut found = Interner::default();
+    let mut numbers: Vec<Vec<u32>> =
+        parts.iter().map(|part| found.add_first(&part.strings, part.of_units)).collect();
+    let (sorted, place) = found.sorted();
+    let merged = merge(was, used, sorted.view())?;
+    let all = merged.strings.view();
+    for (part, numbers) in parts.iter().zip(&mut numbers) {
+        numbers.iter_mut().for_each(|number| *number = merged.second[place[*number as usize] as usize]);
+        let others = part.strings.strings();
+        numbers.extend(
+            (part.of_units..part.strings.len())
+                .map(|i| all.position(others.get(i)).map_or(NONE, |number| number as u32)),
+        );
     }
+    Ok(Joined { strings: merged.strings, before: merged.first, parts: numbers })
+}
 
-    fn words(&self, strings: Strings<'_>) -> Words {
-        let mut found = Interner::default();
-        self.ids.iter().for_each(|&id| _ = found.add(strings.get(id as usize)));
-        Words { of_units: found.len(), strings: found }
-    }
-
-    /// For each string of before its number of now, or [`NONE`].
-    fn numbers(&self, now: &[u32]) -> Vec<u32> {
-        let mut numbers = vec![NONE; self.count];
-        self.ids.iter().zip(now).for_each(|(&id, &number)| numbers[id as usize] = number);
-        numbers
-    }
+fn marked(count: usize, used: impl Iterator<Item = u32>) -> Vec<u8> {
+    let mut marks = vec![0; count];
+    used.for_each(|id| marks[id as usize] = 1);
+    marks
 }
 
 impl Links {
@@ -125,11 +132,10 @@ impl Links {
             subjects_of(input, &fresh[r], progress)
         })?;
         let owned = kept().map(|(_, &row)| was.unit_subject[row as usize]).filter(|&s| s != NONE);
-        let in_use = InUse::of(was.subjects.len(), owned);
         let (words, own): (Vec<Words>, Vec<Vec<u32>>) = found.into_iter().unzip();
-        let (subjects, numbers) = merge(std::iter::once(in_use.words(was.subjects)).chain(words), progress)?;
-        let subject_now = in_use.numbers(&numbers[0]);
-        let mut fresh_subjects = own.iter().zip(&numbers[1..]).flat_map(|(own, numbers)| {
+        let Joined { strings: subjects, before: subject_now, parts: numbers } =
+            joined(was.subjects, &marked(was.subjects.len(), owned), words)?;
+        let mut fresh_subjects = own.iter().zip(&numbers).flat_map(|(own, numbers)| {
             own.iter().map(|&s| if s == NONE { NONE } else { numbers[s as usize] })
         });
         links.unit_subject = earlier
@@ -155,23 +161,21 @@ impl Links {
         drop(tree);
 
         let used = |rows: CsrView<'_>, count: usize| {
-            InUse::of(count, kept().flat_map(|(_, &row)| rows.row(row as usize).iter().copied()))
+            marked(count, kept().flat_map(|(_, &row)| rows.row(row as usize).iter().copied()))
         };
-        let (in_keywords, in_names) =
-            (used(was.unit_keywords, was.keywords.len()), used(was.unit_names, was.names.len()));
-        let more = parts.iter_mut().map(|p| std::mem::take(&mut p.keywords));
-        let (keywords, keyword_numbers) =
-            merge(std::iter::once(in_keywords.words(was.keywords)).chain(more), progress)?;
-        let more = parts.iter_mut().map(|p| std::mem::take(&mut p.names));
-        let (names, name_numbers) = merge(std::iter::once(in_names.words(was.names)).chain(more), progress)?;
-        (links.keywords, links.names, links.subjects) = (keywords, names, subjects);
+        let words = parts.iter_mut().map(|p| std::mem::take(&mut p.keywords)).collect();
+        let keywords = joined(was.keywords, &used(was.unit_keywords, was.keywords.len()), words)?;
+        progress.check()?;
+        let words = parts.iter_mut().map(|p| std::mem::take(&mut p.names)).collect();
+        let names = joined(was.names, &used(was.unit_names, was.names.len()), words)?;
+        progress.check()?;
+        (links.keywords, links.names, links.subjects) = (keywords.strings, names.strings, subjects);
         let read_rows = parts
             .into_iter()
             .enumerate()
             .map(|(at, part)| {
                 let units = &kinds.read[at * GRAIN..((at + 1) * GRAIN).min(kinds.read.len())];
-                let (keywords, names) = (&keyword_numbers[at + 1], &name_numbers[at + 1]);
-                renumber(part, units, input.first_sentence, keywords, names, progress)
+                renumber(part, units, input.first_sentence, &keywords.parts[at], &names.parts[at], progress)
             })
             .collect::<Result<Vec<_>>>()?;
         let taken = Taken {
@@ -183,15 +187,15 @@ impl Links {
             mentions: &mentions,
             asked: &asked,
             subject: &subject_now,
-            keyword: &in_keywords.numbers(&keyword_numbers[0]),
-            name: &in_names.numbers(&name_numbers[0]),
+            keyword: &keywords.before,
+            name: &names.before,
             unit_subject: &links.unit_subject,
         };
         let rows = map_ranges(n, GRAIN, threads, progress, |r| taken.rows(r, progress))?;
         drop(read_rows);
         links.collect(rows);
         progress.check()?;
-        links.weigh(progress)?;
+        links.weigh(threads, progress)?;
         Ok(links)
     }
 }

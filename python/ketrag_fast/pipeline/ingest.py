@@ -20,7 +20,7 @@ from ketrag_fast.errors import Cancelled, DocumentError
 from ketrag_fast.filters import Columns, Condition
 from ketrag_fast.locations import problem_of
 from ketrag_fast.progress import Meter
-from ketrag_fast.storage.checksum import text_digest
+from ketrag_fast.storage.checksum import bytes_digest
 from ketrag_fast.storage.tables import Known, SourceRow, Tables, content_of, hashed
 from ketrag_fast.types import Document, Failure
 
@@ -262,8 +262,9 @@ def as_they_are(tables: Tables) -> Ingested:
 
 
 def _count(found: Ingested, tables: Tables) -> None:
-    found.documents = tables.count()
-    found.fingerprint = text_digest(part for row in tables.document_hashes() for part in row)
+    hashes = tables.contents()
+    found.documents = len(hashes)
+    found.fingerprint = bytes_digest([hashes.tobytes()])
 
 
 def _home(tables: Tables, path: str) -> str | None:

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from ketrag_fast.storage.checksum import text_digest
+from ketrag_fast.storage.checksum import bytes_digest
 from ketrag_fast.storage.database import connect
-from ketrag_fast.storage.faults import writing
+from ketrag_fast.storage.faults import damaged, writing
 from ketrag_fast.storage.tables import Tables
 
 _KEPT: Final = ("vector_models", "vectors", "readers", "replies")
@@ -36,8 +36,10 @@ def excerpt(source: Path, target: Path, wanted: Collection[str]) -> str:
                     )
                 for name in _KEPT:
                     _table(old, new, name)
-            every = old.execute("SELECT id, content FROM documents ORDER BY source, place")
-            return text_digest(part for row in every for part in row)
+            every = old.execute("SELECT content FROM documents ORDER BY source, place")
+            return bytes_digest([bytes.fromhex("".join([content for (content,) in every]))])
+        except (TypeError, ValueError) as error:
+            raise damaged(source, "the hash of a document makes no sense") from error
         finally:
             old.close()
 

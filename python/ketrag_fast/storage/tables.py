@@ -119,6 +119,7 @@ class Tables(Database):
         # What is published must not outlive the rows that it was made from: a document that a program gave
         # would be lost with the next build, and one that was removed be back.
         self._verified = -1
+        self._contents: tuple[int, NDArray[np.uint8]] | None = None
         super().__init__(path, None if read_only else "FULL", partial(_prepare, path, read_only))
 
     def sources(self) -> list[SourceRow]:
@@ -288,12 +289,17 @@ class Tables(Database):
         yield from self._db.execute("SELECT id, content FROM documents ORDER BY source, place")
 
     def contents(self) -> NDArray[np.uint8]:
-        """uint8[documents, 32]: the content hashes, in document order."""
-        hashes = "".join(content for _, content in self.document_hashes())
-        try:
-            return np.frombuffer(bytes.fromhex(hashes), np.uint8).reshape(-1, 32)
-        except ValueError:
-            raise damaged(self.path, "the hash of a document makes no sense") from None
+        """uint8[documents, 32]: the content hashes, in document order. Read once for each change."""
+        changes = self._db.total_changes
+        if self._contents is None or self._contents[0] != changes:
+            rows = self._db.execute("SELECT content FROM documents ORDER BY source, place")
+            try:
+                hashes = bytes.fromhex("".join([content for (content,) in rows]))
+                found = np.frombuffer(hashes, np.uint8).reshape(-1, 32)
+            except (TypeError, ValueError):
+                raise damaged(self.path, "the hash of a document makes no sense") from None
+            self._contents = changes, found
+        return self._contents[1]
 
     def some(self, numbers: Sequence[int]) -> Iterator[StoredDocument]:
         """Some documents by their numbers in document order. IndexDamaged where one is not as it was read."""
