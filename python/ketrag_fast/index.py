@@ -22,7 +22,7 @@ from ketrag_fast.querying.reasons import Explainer
 from ketrag_fast.querying.recipes import bounded, request_of, whole
 from ketrag_fast.querying.reranking import replies_of
 from ketrag_fast.querying.serving import chosen_mode
-from ketrag_fast.storage.generation import current_number
+from ketrag_fast.storage.generation import current_number, stamp_of
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.types import Context
 
@@ -219,12 +219,16 @@ class Index(Contents):
 
     @enough_memory()
     def refresh(self) -> bool:
-        """Takes up the generation published since; True if there was a newer one."""
-        before = self._opened.generation.number
-        if current_number(Layout(self.path)) == before:
+        """Takes up the generation published since, or the index that was put in this one's place; True if
+        there was one.
+        """
+        layout, before = Layout(self.path), self._opened.generation
+        number = current_number(layout)
+        if number == before.number and stamp_of(layout.generation(number)) == before.stamp:
             return False
         self._now = load(self.path, self._given, self._opened)
-        return self._opened.generation.number != before
+        now = self._opened.generation
+        return (now.number, now.stamp) != (before.number, before.stamp)
 
     def close(self) -> None:
         """Lets go of the mapped files and of the model. Using the index afterwards is an InputError."""
