@@ -15,6 +15,7 @@ from ketrag_fast.declarations.system import System
 from ketrag_fast.errors import KetragError
 from ketrag_fast.pipeline.planning import sizes_of
 from ketrag_fast.storage import reading
+from ketrag_fast.storage.disk import disk_use
 from ketrag_fast.storage.generation import Generation
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.registry import registry
@@ -47,6 +48,7 @@ def statistics(generation: Generation, path: Path, modes: Sequence[str]) -> dict
         },
         "bytes": sum(stage["bytes"] for stage in stages.values()),
         "stages": stages,
+        "disk": disk_use(Layout(path)),
         "failures": [failure.to_json() for failure in reading.failures(Layout(path))],
         "backends": {
             "embedder": manifest.settings.get("embedder"),

@@ -154,6 +154,13 @@ class SharedSettings:
     on_error: Literal["skip", "stop"] = setting(
         "skip", "whether a document that cannot be read ends the build", concerns="run"
     )
+    keep_generations: int = setting(
+        2,
+        "generations that stay after a publication, the new one among them; readers keep what they opened",
+        concerns="run",
+        low=1,
+        high=1000,
+    )
     limit_seconds: float | None = setting(
         None,
         "a build stops after so long; the next one goes on. Chunks read by then are published",

@@ -133,7 +133,7 @@ def build(
             remember(tables, report)
         if purge:
             drop_unused(layout, used)
-        prune(layout)
+        prune(layout, resolved.settings.keep_generations)
     return report
 
 

@@ -219,11 +219,11 @@ def make_current(layout: Layout, number: int) -> None:
         replace_file(layout.current, (layout.generation(number).name + "\n").encode("ascii"))
 
 
-def prune(layout: Layout) -> None:
-    """Removes older generations. Whoever has one open keeps its files."""
+def prune(layout: Layout, kept: int = KEPT) -> None:
+    """Removes older generations but the latest ones. Whoever has one open keeps its files."""
     current = current_number(layout)
     older = [number for number in layout.generations() if current is not None and number < current]
-    for number in older[: max(len(older) - (KEPT - 1), 0)]:
+    for number in older[: max(len(older) - (kept - 1), 0)]:
         discard(layout, number)
 
 
