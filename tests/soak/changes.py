@@ -37,7 +37,9 @@ class Change:
         self.kind = kind
         self.folder = folder
         self.source = folder / "docs"
-        self.model = small_model.save(folder / "model", small_model.config(max_position_embeddings=66))
+        sizes = small_model.config(max_position_embeddings=66)
+        self.model = small_model.save(folder / "model", sizes)
+        self.other = small_model.save(folder / "other", sizes, seed=1)
         self.settings = Settings(
             threads=1, modes="auto,ket", llm="heuristic", embedder=f"native:{self.model}", chunk_tokens=40
         )
@@ -251,6 +253,7 @@ MAKE: Final[dict[str, Callable[[Change, Path], None]]] = {
     "add": lambda _, place: _update(place, add=[Document("new", TEXT.format(6, "New."))]),
     "remove": lambda _, place: _update(place, remove=["a1.md", "given"]),
     "purge": lambda _, place: _update(place, remove="secret.md", purge=True),
+    "reembed": lambda change, place: Index.reembed(place / "index", f"native:{change.other}").close(),
     "bundle": lambda _, place: (Index.bundle(place / "index", place / "out.bundle", replace=True), None)[1],
     "unbundle": lambda change, place: Index.unbundle(change.folder / "in.bundle", place / "index"),
 }
