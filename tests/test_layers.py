@@ -55,13 +55,17 @@ PARTS: dict[str, set[str]] = {
     "statistics": LOWER | {"pipeline"},
     "explain": P0 | KERNELS | {"storage"},
     "hyde": P0 | {"backends", "tasks"},
-    # One question over one opened generation.
-    "querying": LOWER | {"pipeline.known", "pipeline.planning", "explain", "hyde"},
+    # One question over one opened generation, to its answer.
+    "querying": LOWER | {"pipeline.known", "pipeline.planning", "explain", "hyde", "asking"},
     # What an opened index tells without a question; a part of the facade.
+    "allowing": LOWER | {"pipeline.allowed", "querying"},
     "contents": LOWER | {"pipeline", "statistics", "querying"},
-    "index": LOWER | {"pipeline", "statistics", "querying", "contents", "asking"},
+    # Whole indexes as files and as parts of one; a part of the facade.
+    "difference": LOWER | {"pipeline"},
+    "carrying": LOWER | {"pipeline", "contents", "difference"},
+    "index": LOWER | {"pipeline", "statistics", "querying", "allowing", "contents", "carrying", "asking"},
     # A judge of answers is a language model.
-    "eval": P0 | {"index", "kernels", "backends.llms", "asking.prompt", "tasks"},
+    "eval": P0 | {"index", "kernels", "backends.llms", "asking.prompt", "asking.forms", "tasks"},
     # Prices and bills know no index; a prediction builds a sample with one, by the readers of a build.
     "cost": P0 | {"index", "storage", "backends", "extraction", "pipeline", "systems.registry", "kernels"},
     # Whole builds side by side: it stands on everything that a user can reach, and computes nothing itself.
@@ -86,6 +90,7 @@ PARTS: dict[str, set[str]] = {
         "backends.embedders",
         "extraction.graphrag",
         "storage.health",
+        "difference",
     },
     # The service stands on the index like any user's program; it computes nothing itself.
     "server": P0 | {"index", "__version__"},

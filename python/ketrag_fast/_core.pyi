@@ -24,6 +24,7 @@ _Report = Callable[[int, int], bool | None] | None
 __all__ = [
     "Classifier",
     "Encoder",
+    "GraphNetwork",
     "MappedFile",
     "Printed",
     "Punkt",
@@ -33,6 +34,7 @@ __all__ = [
     "__version__",
     "betweenness",
     "bipartite",
+    "citation_candidates",
     "citation_links",
     "concept_graph",
     "concept_search",
@@ -91,7 +93,6 @@ __all__ = [
     "vector_top_k",
     "vocabulary",
     "walk_rank",
-    "weigh_edges",
 ]
 
 __version__: str
@@ -228,6 +229,9 @@ def merge_hashes(hashes: bytes, size: int) -> str | None: ...
 # Packed strings (rust/py/strings.rs).
 def take_strings(strings: _Strings, ids: _U32) -> _Strings: ...
 def slice_strings(strings: _Strings, owners: _U32, spans: _U32) -> _Strings: ...
+def splice_strings(first: _Strings, second: _Strings, ids: _U32) -> _Strings: ...
+def merge_strings(first: _Strings, used: _U8, second: _Strings) -> tuple[_Strings, _U32, _U32]: ...
+def splice_rows(first: _Csr, first_numbers: _U32, second: _Csr, second_numbers: _U32, rows: _U32) -> _Csr: ...
 
 # Co-occurrence neighbours and the KNN graph.
 def cooccurrence_knn(
@@ -265,20 +269,51 @@ def graph_layer(
     edges: _Csr,
     factors: _F32,
     weights: _F32,
-    matrices: tuple[tuple[_F32, _F32], tuple[_F32, _F32], tuple[_F32, _F32], tuple[_F32, _F32]],
+    matrices: tuple[_Weights, _Weights, _Weights, _Weights],
     *,
     heads: int,
     relu: bool,
     threads: int = 0,
 ) -> _F32: ...
-def weigh_edges(
-    edges: _Csr,
+def citation_candidates(
     vectors: _F32,
-    matrices: tuple[tuple[_F32, _F32], tuple[_F32, _F32], tuple[_F32, _F32]],
+    vector: _F32,
+    weights: _F64,
+    edges: _Csr,
+    kinds: _U8,
     *,
+    best: int,
+    steps: int,
+    wanted: int,
     threads: int = 0,
-    report: _Report = None,
-) -> _F32: ...
+) -> tuple[_U32, _F64, _U32, _Csr, _U64]: ...
+
+_Weights = tuple[_F32, _F32]
+
+@final
+class GraphNetwork:
+    def __init__(
+        self,
+        weigh: tuple[_Weights, _Weights, _Weights],
+        layers: Sequence[tuple[_Weights, _Weights, _Weights, _Weights]],
+        *,
+        heads: int,
+    ) -> None: ...
+    def weigh(
+        self, vectors: _F32, texts: _U32, senders: _U32, *, threads: int = 0, report: _Report = None
+    ) -> _F32: ...
+    def scores(
+        self,
+        h: _F32,
+        edges: _Csr,
+        factors: _F32,
+        weights: _F32,
+        vector: _F32,
+        ranked: _U32,
+        *,
+        threads: int = 0,
+    ) -> _F64: ...
+
 def pass_messages(
     edges: _Csr,
     kinds: _U8,
@@ -425,6 +460,20 @@ def links_build(
     sentences: _U8,
     sentence_offsets: _U64,
     first_sentence: _U64,
+    *,
+    threads: int = 0,
+    report: _Report = None,
+) -> _Links: ...
+def links_update(
+    titles: _U8,
+    title_offsets: _U64,
+    texts: _U8,
+    text_offsets: _U64,
+    sentences: _U8,
+    sentence_offsets: _U64,
+    first_sentence: _U64,
+    before: _Links,
+    rows: _U32,
     *,
     threads: int = 0,
     report: _Report = None,

@@ -28,11 +28,22 @@ class Contents(ABC):
     """The part of `Index` that asks no question. An index gives it a path and what is opened."""
 
     path: Path
+    _folder: Path
+    """Where what is opened lies: `path`, or in it the index of what may be seen."""
 
     @property
     @abstractmethod
     def _opened(self) -> Opened:
         """What is open at this moment."""
+
+    @abstractmethod
+    def allowed(self, allow: str | Mapping[str, Any]) -> Contents:
+        """The documents that fit alone."""
+
+    @property
+    def filter(self) -> str | None:
+        """The filter of the settings."""
+        return self._opened.settings.filter
 
     @property
     def generation(self) -> int:
@@ -54,7 +65,7 @@ class Contents(ABC):
         """What the index holds, as `ketrag stats --json` prints it."""
         from ketrag_fast.statistics import statistics
 
-        return statistics(self._opened.generation, self.path, self.modes)
+        return statistics(self._opened.generation, self._folder, self.modes)
 
     @enough_memory()
     def files(self, documents: Iterable[str]) -> dict[str, Path]:
@@ -62,7 +73,7 @@ class Contents(ABC):
         from ketrag_fast.backends.readers.files import place_of
         from ketrag_fast.storage.tables import Tables
 
-        tables = Layout(self.path).tables
+        tables = Layout(self._folder).tables
         if not tables.is_file():
             return {}
         with Tables(tables, read_only=True) as opened:
@@ -76,12 +87,22 @@ class Contents(ABC):
         return tuple(one.WHAT for one in self._opened.inspectors)
 
     @enough_memory()
-    def node(self, name: str, kind: str | None = None) -> Node:
+    def node(
+        self,
+        name: str,
+        kind: str | None = None,
+        *,
+        filter: str | Mapping[str, Any] | None = None,  # noqa: A002 - as in `retrieve`
+    ) -> Node:
         """What the index's graphs know under a name (an entity of the skeleton, ...). Case does not matter.
 
-        The first of `kinds` that has the name answers, or `kind` alone. Raises InputError with near
+        The first of `kinds` that has the name answers, or `kind` alone. With a `filter` it is what the graphs
+        of the documents that fit would know (see `Index.allowed`). Raises InputError with near
         names where there is none, ModeUnavailable where no graph (of this kind) is there.
         """
+        if filter is not None:
+            self._opened.filtered(filter)  # here an unknown field may be answered with those that there are
+            return self.allowed(filter).node(name, kind)
         inspectors = self._opened.inspectors
         if not inspectors:
             raise ModeUnavailable(

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.config import Settings, setting
 from ketrag_fast.declarations.arrays import ANY, ArraySpec, array, graph, strings
+from ketrag_fast.declarations.documents import Documents
 from ketrag_fast.declarations.stage import (
     DOCUMENTS,
-    Documents,
     Outputs,
     Stage,
     StageContext,

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from ketrag_fast.carrying import Carrying
 from ketrag_fast.config import Settings, names
 from ketrag_fast.config.fields import LONGEST_SECONDS
-from ketrag_fast.contents import Contents
 from ketrag_fast.errors import InputError
 from ketrag_fast.filters import Condition, condition_of, parsed
 from ketrag_fast.memory import enough_memory
+from ketrag_fast.progress import Limited
+from ketrag_fast.querying import around
 from ketrag_fast.querying.contexts import contexts_of
 from ketrag_fast.querying.opened import Opened, load
 from ketrag_fast.querying.preparing import Clock, prepare, question_text
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 
 Filter = str | Mapping[str, Any]
 
+_OPEN_PARTS = 16
+"""Indexes of some of the documents that stay open."""
 _MOST_THREADS = 4096
 _MOST_TOKENS = 1_000_000
 
@@ -47,7 +51,7 @@ def _condition(given: Filter | None) -> Condition | None:
     return parsed(given) if isinstance(given, str) else condition_of(given)
 
 
-class Index(Contents):
+class Index(Carrying):
     """An index on disk, opened for questions. Safe for many threads at once, and after a fork.
 
     Readers keep the generation they opened until `refresh`; a builder never disturbs them.
@@ -57,7 +61,21 @@ class Index(Contents):
         self.path = path
         self.report = report
         self._given = settings
-        self._now: Opened | None = load(self.path, self._given)
+        self._allows: tuple[Filter, ...] = () if settings.allow is None else (settings.allow,)
+        self._parts: dict[str, Index] = {}
+        self._lent = False
+        self._now: Opened | None = self._load(None)
+
+    def _load(self, before: Opened | None) -> Opened:
+        """The generation that is current; of it, where not all may be seen, what may."""
+        opened, folder = load(self.path, self._given, before), self.path
+        if self._allows:
+            from ketrag_fast.allowing import restricted
+
+            for allow in self._allows:
+                opened, folder = restricted(folder, opened, allow, self._given)
+        self._folder = folder
+        return opened
 
     # ------------------------------------------------------------ life
 
@@ -156,6 +174,10 @@ class Index(Contents):
         from ketrag_fast.pipeline.planning import stages_for
         from ketrag_fast.pipeline.runner import build
 
+        if self._allows:
+            raise InputError(
+                "an index of which not all may be seen cannot be changed", hint="open it without allow"
+            )
         Layout(self.path).require()
         patterns = (remove,) if isinstance(remove, str) else tuple(remove)
         report = build(
@@ -181,31 +203,28 @@ class Index(Contents):
         add: Sources = (),
         remove: str | Sequence[str] = (),
         where: Filter | None = None,
+        reread: bool = False,
+        replace: bool = False,
         settings: Settings | None = None,
         progress: Callback | Callable[[Event], bool | None] | None = None,
     ) -> Preview:
-        """What `update` would change, without doing it. Raises as it does."""
+        """What `update` would change, without doing it; with `reread` what `build` would, which reads all
+        sources again, and with `replace` what a build with these alone would. Raises as they do.
+        """
         from ketrag_fast.pipeline.preview import preview
 
         patterns = (remove,) if isinstance(remove, str) else tuple(remove)
         own = settings or Settings()
-        return preview(Path(path), add, patterns, own, where=_condition(where), progress=progress)
-
-    @staticmethod
-    @enough_memory()
-    def bundle(path: str | os.PathLike[str], file: str | os.PathLike[str], *, replace: bool = False) -> int:
-        """Writes the index at `path` into one file; its size in bytes. See `storage.bundle`."""
-        from ketrag_fast.storage.bundle import bundle
-
-        return bundle(Layout(Path(path)), Path(file), replace=replace)
-
-    @staticmethod
-    @enough_memory()
-    def unbundle(file: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
-        """Makes an index at `path`, a folder that is not there or empty, of what `bundle` wrote."""
-        from ketrag_fast.storage.bundle import unbundle
-
-        unbundle(Path(file), Layout(Path(path)))
+        return preview(
+            Path(path),
+            add,
+            patterns,
+            own,
+            where=_condition(where),
+            reread=reread,
+            replace=replace,
+            progress=progress,
+        )
 
     @classmethod
     @enough_memory()
@@ -226,14 +245,16 @@ class Index(Contents):
         number = current_number(layout)
         if number == before.number and stamp_of(layout.generation(number)) == before.stamp:
             return False
-        self._now = load(self.path, self._given, self._opened)
+        self._parts = {}
+        self._now = self._load(self._opened)
         now = self._opened.generation
         return (now.number, now.stamp) != (before.number, before.stamp)
 
     def close(self) -> None:
         """Lets go of the mapped files and of the model. Using the index afterwards is an InputError."""
         now, self._now = self._now, None
-        if now is not None:
+        self._parts = {}
+        if now is not None and not self._lent:
             now.close()
 
     def __enter__(self) -> Self:
@@ -251,6 +272,40 @@ class Index(Contents):
             raise InputError("the index is closed", hint="open it again with Index.open")
         return now
 
+    @enough_memory()
+    def allowed(self, allow: Filter, *, progress: Callback | None = None) -> Index:
+        """This index for somebody who may see no other documents than those that `allow` fits.
+
+        What it answers, lists, counts and says of itself is what an index of these documents alone would.
+        That index is made when its documents are first asked for, in the folder of this one, and kept until
+        the next generation; no model is asked. It cannot be changed, and serves as long as this one is open.
+        Modes whose tables would need chunks that nobody has read are ModeUnavailable. Raises InputError where
+        `allow` makes no sense, IndexLocked where the documents have changed since, ReadOnly, Cancelled.
+        """
+        from ketrag_fast.allowing import restricted
+
+        key = repr(_condition(allow))
+        known = self._parts.pop(key, None)
+        if known is None:
+            known = Index.__new__(Index)
+            known.path, known.report, known._given = self.path, None, self._given
+            known._allows, known._parts, known._lent = (*self._allows, allow), {}, True
+            known._now, known._folder = restricted(self._folder, self._opened, allow, self._given, progress)
+        self._parts[key] = known
+        while len(self._parts) > _OPEN_PARTS:
+            self._parts.pop(next(iter(self._parts)), None)
+        return known
+
+    def _part(self, allow: Filter, deadline: float | None, questions: int) -> tuple[Index, float | None]:
+        """What may be seen, and what is then left of the time of each question."""
+        clock = Clock(self._opened.settings.deadline if deadline is None else deadline, questions)
+
+        def in_time(_: Event) -> bool:
+            clock.left()  # raises where none is left
+            return True
+
+        return self.allowed(allow, progress=in_time), clock.each()
+
     # ------------------------------------------------------------ questions
 
     @enough_memory()
@@ -264,18 +319,51 @@ class Index(Contents):
         explain: bool = False,
         deadline: float | None = None,
         filter: Filter | None = None,  # noqa: A002 - the name that people know
+        allow: Filter | None = None,
     ) -> Context:
         """The context for one question: the passages that rank best and fit `budget` tokens.
 
         What is not given comes from the settings. `deadline` is in seconds. `filter` is over the documents'
         metadata, in words (`"year>=1990 and lang=en"`) or as a mapping (`{"year": {"$gte": 1990}}`): only
         passages of documents that fit are returned, and others may lead to them (`ketrag_fast.filters`).
+        `allow`, of the same form, says which documents are there at all for whoever asks: see `allowed`.
         Raises EmptyQuery, ModeUnavailable, DeadlineExceeded, and InputError for a filter that makes no sense.
         """
+        if allow is not None:
+            part, left = self._part(allow, deadline, 1)
+            own: dict[str, Any] = {"mode": mode, "budget": budget, "top": top, "explain": explain}
+            return part.retrieve(question, **own, deadline=left, filter=filter)
+        return self._context(
+            question,
+            True,
+            mode=mode,
+            budget=budget,
+            top=top,
+            explain=explain,
+            deadline=deadline,
+            filter=filter,
+        )
+
+    def _context(
+        self,
+        question: str,
+        quoted: bool,
+        *,
+        mode: str | None = None,
+        budget: int | None = None,
+        top: int | None = None,
+        explain: bool = False,
+        deadline: float | None = None,
+        filter: Filter | None = None,  # noqa: A002 - as `retrieve`
+    ) -> Context:
+        """`quoted`: with the best sentences around its units, where the settings ask for them."""
         settings = self._opened.settings
         budgets = [bounded(settings.budget if budget is None else budget)]
         texts = [question_text(question, None)]
-        return self._contexts([question], texts, mode, budgets, top, explain, deadline, None, filter)[0][0]
+        found = self._contexts(
+            [question], texts, mode, budgets, top, explain, deadline, None, filter, quoted=quoted
+        )
+        return found[0][0]
 
     def retrieve_many(
         self,
@@ -287,6 +375,7 @@ class Index(Contents):
         explain: bool = False,
         deadline: float | None = None,
         filter: Filter | None = None,  # noqa: A002 - the name that people know
+        allow: Filter | None = None,
         threads: int | None = None,
     ) -> list[Context]:
         """The contexts for many questions, in their order, over `threads` threads."""
@@ -299,6 +388,7 @@ class Index(Contents):
             explain=explain,
             deadline=deadline,
             filter=filter,
+            allow=allow,
             threads=threads,
         )
         return [contexts[0] for contexts in found]
@@ -314,12 +404,17 @@ class Index(Contents):
         explain: bool = False,
         deadline: float | None = None,
         filter: Filter | None = None,  # noqa: A002 - the name that people know
+        allow: Filter | None = None,
         threads: int | None = None,
     ) -> list[list[Context]]:
         """For each question a context for each budget; the passages are ranked once for all of them.
 
         Only `keyword` is ranked for each budget, because its pool depends on it (KET-RAG, Alg. 4).
         """
+        if allow is not None:
+            part, left = self._part(allow, deadline, len(questions))
+            own: dict[str, Any] = {"mode": mode, "budgets": budgets, "top": top, "explain": explain}
+            return part.retrieve_budgets(questions, **own, deadline=left, filter=filter, threads=threads)
         sizes = [bounded(budget) for budget in budgets]
         if isinstance(questions, (str, bytes)):
             raise InputError(
@@ -343,20 +438,32 @@ class Index(Contents):
         deadline: float | None,
         threads: int | None,
         chosen_filter: Filter | None = None,
+        *,
+        quoted: bool = True,
     ) -> list[list[Context]]:
         """`threads` is None for one question on this thread."""
         opened = self._opened
         settings = opened.settings
         chosen = chosen_mode(opened, mode, self.path)
         most = settings.top if top is None else top
+        surrounded = around.count(opened, chosen)
+        if surrounded:
+            most = surrounded if most is None else min(most, surrounded)
         clock = Clock(settings.deadline if deadline is None else deadline, len(texts))
         automatic = (settings.mode if mode is None else mode) == "auto"
         filtered = opened.filtered(settings.filter if chosen_filter is None else chosen_filter)
         request_of(settings, chosen, budgets, top=most)  # bad options are refused before a model is asked
         prepared = prepare(
-            opened, texts, chosen, budgets, clock, top=most, automatic=automatic, threads=threads or 0
+            opened,
+            texts,
+            chosen,
+            budgets,
+            clock,
+            top=most,
+            automatic=automatic,
+            filtered=filtered,
+            threads=threads or 0,
         )
-        prepared = replace(prepared, filtered=filtered)
         replies = replies_of(opened, questions, chosen, budgets, prepared, clock, top=most, threads=threads)
         request = None
         if explain:
@@ -367,6 +474,9 @@ class Index(Contents):
             vector = None if prepared.vectors is None else prepared.vectors[at]
             why = request and Explainer(opened, request, question, prepared.texts[at], vector)
             found.append(contexts_of(opened, question, chosen, budgets, reply, why, prepared))
+        if surrounded and quoted:
+            limit = Limited(None, clock.left(), time.monotonic())
+            found = [[around.quoted(opened, context, limit) for context in row] for row in found]
         return found
 
     async def aretrieve(self, question: str, **options: Any) -> Context:
@@ -385,6 +495,8 @@ class Index(Contents):
         seconds: float | None = None,
         on_text: OnText | None = None,
         on_context: Callable[[Context], bool | None] | None = None,
+        kind: str | None = None,
+        options: Sequence[str] = (),
         **retrieval: Any,
     ) -> Answer:
         """A language model's answer from the context of a question, with citations of its passages.
@@ -393,11 +505,15 @@ class Index(Contents):
         `writer`. Without one nobody is asked: the answer has a `reason` and the context. `tokens` and
         `seconds` bound the reply, and a `deadline` all of it: retrieval, the model's opening and its answer,
         which is then cut with a warning. `on_text` is given the answer piece by piece, and stops it by
-        returning False; `on_context` is given the context before, and stops likewise. The other options are
-        those of `retrieve`. Raises what `retrieve` does, and BackendMissing, BackendError, NetworkForbidden,
-        ConfigError.
+        returning False; `on_context` is given the context before, and stops likewise. `kind` is "free",
+        "yes-no" (the answer has a `decision`) or "choice" among `options` (it has a `ranking`). The other
+        options are those of `retrieve`. With the setting `subgraphs` the model first summarises what the
+        passages are tied to. Raises what `retrieve` does, and BackendMissing, BackendError,
+        NetworkForbidden, ConfigError.
         """
-        from ketrag_fast.asking.answer import SECONDS, TOKENS, answer, answer_by, unasked
+        from ketrag_fast.asking.answer import SECONDS, TOKENS, unasked
+        from ketrag_fast.asking.forms import form_of
+        from ketrag_fast.querying.answering import answered
 
         most = TOKENS if tokens is None else tokens
         longest = SECONDS if seconds is None else seconds
@@ -406,25 +522,22 @@ class Index(Contents):
         if not isinstance(longest, (int, float)) or not 0 < longest <= LONGEST_SECONDS:
             raise InputError(f"seconds must be above 0 and at most {LONGEST_SECONDS:g}")
         deadline = retrieval.get("deadline")
+        if retrieval.get("allow") is not None:
+            part, left = self._part(retrieval.pop("allow"), deadline, 1)
+            own: dict[str, Any] = {"llm": llm, "tokens": tokens, "seconds": seconds, "on_text": on_text}
+            own |= {"on_context": on_context, "kind": kind, "options": options, **retrieval, "deadline": left}
+            return part.ask(question, **own)
+        retrieval.pop("allow", None)
         clock = Clock(self._opened.settings.deadline if deadline is None else deadline, 1)
-        context = self.retrieve(question, **retrieval)
+        form = form_of(kind, options)
+        chosen = (self._opened.settings.writer or "none") if llm is None else llm
+        context = self._context(question, chosen == "none", **retrieval)
         if on_context is not None and on_context(context) is False:
             return unasked(context, "cancelled")
-        chosen = (self._opened.settings.writer or "none") if llm is None else llm
         if not context.passages or chosen == "none":
             return unasked(context, "no_model" if context.passages else None)
-        if not isinstance(chosen, str):
-            return answer(
-                context, chosen, tokens=most, seconds=longest, deadline=clock.left(), on_text=on_text
-            )
-        return answer_by(
-            self._opened.models,
-            chosen,
-            context,
-            tokens=most,
-            seconds=longest,
-            deadline=clock.left(),
-            on_text=on_text,
+        return answered(
+            self._opened, chosen, context, clock, tokens=most, seconds=longest, on_text=on_text, form=form
         )
 
     async def aask(self, question: str, **options: Any) -> Answer:

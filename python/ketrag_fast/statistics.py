@@ -13,9 +13,9 @@ from ketrag_fast.declarations.arrays import Sizes
 from ketrag_fast.declarations.reference import resolved
 from ketrag_fast.declarations.system import System
 from ketrag_fast.errors import KetragError
-from ketrag_fast.pipeline.planning import sizes_of
+from ketrag_fast.pipeline.planning import embedding_stages, sizes_of
 from ketrag_fast.storage import reading
-from ketrag_fast.storage.disk import disk_use
+from ketrag_fast.storage.footprint import footprint
 from ketrag_fast.storage.generation import Generation
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.registry import registry
@@ -48,7 +48,7 @@ def statistics(generation: Generation, path: Path, modes: Sequence[str]) -> dict
         },
         "bytes": sum(stage["bytes"] for stage in stages.values()),
         "stages": stages,
-        "disk": disk_use(Layout(path)),
+        "disk": _disk(path),
         "failures": [failure.to_json() for failure in reading.failures(Layout(path))],
         "backends": {
             "embedder": manifest.settings.get("embedder"),
@@ -68,6 +68,13 @@ def statistics(generation: Generation, path: Path, modes: Sequence[str]) -> dict
         },
         "settings": dict(manifest.settings),
     }
+
+
+def _disk(path: Path) -> dict[str, Any]:
+    """What lies in the folder; of a generation's own folder that is the generation's."""
+    graphs = {stage.name for stage in registry().stages if stage.proposes is not None}
+    layout = Layout(path.parent if Layout(path).is_generation() else path)
+    return footprint(layout, embedding_stages() | graphs).to_json()
 
 
 def _described(system: System, sizes: Sizes, generation: Generation) -> dict[str, Any]:

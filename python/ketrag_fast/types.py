@@ -323,7 +323,9 @@ class Answer:
     `reason` says why no model was asked (`no_model`, or the context's own reason), else None; `text` is then
     empty, or says that the information does not suffice. `passages_used` of the context's passages were
     given to the model: fewer than there are where its own context is small. `finish` is how the reply
-    ended ("stop", or "length", "time", "repetition", "cancelled" where it was cut).
+    ended ("stop", or "length", "time", "repetition", "cancelled" where it was cut). `decision` (yes, no,
+    maybe) and `ranking` (the letters of the options, best first) are there where the question was of that
+    kind.
     """
 
     question: str
@@ -341,6 +343,8 @@ class Answer:
     usd: float | None = None
     timings_ms: Mapping[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    decision: str | None = None
+    ranking: tuple[str, ...] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As the command prints it (85-interface)."""
@@ -351,6 +355,8 @@ class Answer:
             "budget": self.context.budget,
             "reason": self.reason,
             "answer": self.text,
+            **({} if self.decision is None else {"decision": self.decision}),
+            **({} if self.ranking is None else {"ranking": list(self.ranking)}),
             "citations": [citation.to_json() for citation in self.citations],
             "citations_removed": self.citations_removed,
             "finish": self.finish,

@@ -97,13 +97,6 @@ impl Searcher {
         let mask = request.mask.as_ref();
         if let Some(mask) = mask {
             mask.check(parts.len())?;
-            if let Some(channel) = channels.iter().find(|channel| !channel.filters()) {
-                return Err(Error::input(format!(
-                    "mode {} cannot be filtered: its channel {} ranks all documents together",
-                    recipe.name(),
-                    channel.name()
-                )));
-            }
         }
         let (options, policy) = (&request.options, request.policy);
         let query = Query::new(recipe.name(), question, parts, &self.printers, options, policy, mask);

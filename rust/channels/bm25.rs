@@ -20,10 +20,6 @@ impl Channel for Bm25 {
         (!parts.has_links()).then_some("the word index (stage links)")
     }
 
-    fn filters(&self) -> bool {
-        true
-    }
-
     fn rank(
         &self,
         query: &Query<'_, '_>,

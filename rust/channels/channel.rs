@@ -29,11 +29,6 @@ pub trait Channel: Sync {
         false
     }
 
-    /// Whether it ranks the units of [`Query::mask`] alone, as many as there are.
-    fn filters(&self) -> bool {
-        false
-    }
-
     /// Refuses options that the channel could not go by.
     fn check(&self, options: &Options, alone: bool) -> Result<()> {
         self.style(options, alone).map(drop)
@@ -47,8 +42,8 @@ pub trait Channel: Sync {
         }
     }
 
-    /// The best `wanted` units, best first; fewer only if there are no more. None at all says that
-    /// nothing matches.
+    /// The best `wanted` units of those that [`Query::mask`] leaves, best first; fewer only if there are no more.
+    /// None at all says that nothing matches.
     fn rank(
         &self,
         _query: &Query<'_, '_>,

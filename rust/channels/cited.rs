@@ -81,7 +81,15 @@ impl Channel for Cited {
         }
         let options = self.options(query.options)?;
         let buffers = scratch.of::<Buffers>();
-        self.index(query)?.search(query.question.text, vector, &options, wanted, buffers, progress)
+        self.index(query)?.search(
+            query.question.text,
+            vector,
+            &options,
+            wanted,
+            query.mask,
+            buffers,
+            progress,
+        )
     }
 
     /// The neighbour that sends the strongest message.

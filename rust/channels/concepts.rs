@@ -7,7 +7,7 @@ use super::scratch::Scratch;
 use crate::error::{Error, Result};
 use crate::generation::Parts;
 use crate::progress::Progress;
-use crate::search::concepts::{Options as Search, Order};
+use crate::search::concepts::{ConceptIndex, Options as Search, Order};
 use crate::search::render::Style;
 use crate::search::simd::Level;
 use crate::sparse::Scored;
@@ -63,6 +63,7 @@ impl Channel for Concepts {
             return Ok(Vec::new());
         }
         let index = concepts.index(query.parts.unit_vectors()?, query.parts.unit_codes()?)?;
+        let index = ConceptIndex { mask: query.mask, ..index };
         let options = self.options(query.options)?;
         let found = index.search(vector, options, wanted, Level::best(), scratch.of(), progress)?;
         Ok(found.into_iter().map(|f| Scored { id: f.unit, score: f.score }).collect())

@@ -6,7 +6,7 @@ use super::scratch::Scratch;
 use crate::error::{Error, Result};
 use crate::generation::Parts;
 use crate::progress::Progress;
-use crate::sparse::Scored;
+use crate::sparse::{leaves, Scored};
 
 /// A ranking that was looked at.
 #[derive(Debug)]
@@ -47,13 +47,13 @@ impl Channel for Given<'_> {
     /// The order is the caller's, whatever the scores.
     fn rank(
         &self,
-        _query: &Query<'_, '_>,
+        query: &Query<'_, '_>,
         wanted: usize,
         _budget: u64,
         _scratch: &mut Scratch,
         _progress: &Progress,
     ) -> Result<Vec<Scored>> {
-        let ranked = self.0.ids.iter().zip(self.0.scores);
+        let ranked = self.0.ids.iter().zip(self.0.scores).filter(|(&id, _)| leaves(query.mask, id));
         Ok(ranked.take(wanted).map(|(&id, &score)| Scored { id, score }).collect())
     }
 }

@@ -54,11 +54,13 @@ impl Channel for Keyword {
         scratch: &mut Scratch,
         _progress: &Progress,
     ) -> Result<Vec<Scored>> {
-        let keywords = need(query.parts.keywords()?)?;
+        let keywords = need(query.parts.keywords()?)?.only(query.mask);
         let (vector, most) = (query.vector()?, most_seeds(query.options)?);
         let limit = budget.saturating_mul(2);
         let scratch: &mut PoolScratch = scratch.of();
-        let near = query.near(LIST).map(|near| keywords.pool_near(vector, limit, most, near, scratch));
+        // What an approximate search proposes does without a filter alone: with one every answer is exact.
+        let proposed = query.near(LIST).filter(|_| query.mask.is_none());
+        let near = proposed.map(|near| keywords.pool_near(vector, limit, most, near, scratch));
         let pool = match near.transpose()?.flatten() {
             Some(pool) => pool,
             None => keywords.pool(vector, limit, most, Level::best(), scratch)?,

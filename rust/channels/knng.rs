@@ -32,8 +32,10 @@ impl Channel for Knng {
     ) -> Result<Vec<Scored>> {
         let (chunks, graph) = (need(query.parts.chunk_vectors()?)?, need(query.parts.knn()?)?);
         let (costs, chunks_of) = (query.parts.chunk_costs()?, query.parts.chunks()?);
+        let left = query.mask.map(|mask| chunks_of.left(mask));
         let best = (Level::best(), scratch.of());
-        let order = knng::knng_order(&chunks, None, graph, costs, query.vector()?, budget, best)?;
+        let (vector, left) = (query.vector()?, left.as_ref());
+        let order = knng::knng_order(&chunks, None, graph, costs, vector, budget, left, best)?;
         let units = order.iter().flat_map(|visit| {
             chunks_of.units(visit.unit as usize).map(|id| Scored { id, score: visit.score })
         });

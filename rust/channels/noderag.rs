@@ -66,7 +66,9 @@ impl Channel for NodeRag {
         let options = self.options(query.options)?;
         let vector = (!silent(vector)).then_some(vector);
         let buffers = scratch.of::<Buffers>();
-        let mut found = nodes.index().search(query.question.text, vector, &options, buffers, progress)?;
+        let left = query.mask.map(|mask| nodes.left(chunks, &chunks.left(mask))).transpose()?;
+        let (text, left) = (query.question.text, left.as_ref());
+        let mut found = nodes.index().search(text, vector, &options, left, buffers, progress)?;
         if found.is_empty() {
             return Ok(vec![Printed { no_match: true, ..Printed::default() }; room.budgets.len()]);
         }

@@ -13,7 +13,7 @@ use crate::search::local::{self, LocalContext};
 use crate::search::render::Context;
 use crate::search::simd::Level;
 use crate::search::vectors::{self, Filter};
-use crate::sparse::{top_k, Scored};
+use crate::sparse::{top_k, Mask, Scored};
 
 pub struct Skeleton;
 
@@ -66,12 +66,16 @@ impl Channel for Skeleton {
         }
         progress.check()?;
         let nearest = nearest(skeleton, query, vector, scratch)?;
+        if nearest.is_empty() && query.mask.is_some() {
+            return Ok(vec![Printed { no_match: true, ..Printed::default() }; room.budgets.len()]);
+        }
         let selected: Vec<u32> = nearest.iter().map(|s| s.id).collect();
         let tables = query.printers.tables(published(query.options)?);
         let options = local::Options {
             most_sources: room.units,
             rollover: room.rollover,
             without: room.without,
+            mask: query.mask,
             policy: query.policy,
             oversize: query.oversize,
             ..local::Options::default()
@@ -93,6 +97,13 @@ fn nearest(
 ) -> Result<Vec<Scored>> {
     let (vectors, codes) = (need(skeleton.vectors)?, skeleton.codes.as_ref());
     let count = seeds(query.options)?.min(vectors.len());
+    if let Some(mask) = query.mask {
+        // A row stands on its sources: entities of which a filter leaves none are not there.
+        let sources = skeleton.graph.arrays.units;
+        let left = Mask::from_fn(vectors.len(), |entity| mask.any(sources.row(entity)));
+        let left = Filter::Bits(left.bits());
+        return vectors::top_k(&vectors, codes, vector, count, left, Level::best(), scratch.of());
+    }
     if let Some(near) = query.near(LIST).filter(|near| near.len() >= count) {
         vectors.check_query(vector)?;
         Filter::Ids(near).check(vectors.len())?;

@@ -35,10 +35,6 @@ impl Channel for Text {
         })
     }
 
-    fn filters(&self) -> bool {
-        true
-    }
-
     fn rank(
         &self,
         query: &Query<'_, '_>,

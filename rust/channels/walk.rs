@@ -47,10 +47,6 @@ impl Channel for Walk {
         self.style(options, alone).map(drop)
     }
 
-    fn filters(&self) -> bool {
-        true
-    }
-
     fn rank(
         &self,
         query: &Query<'_, '_>,

@@ -5,7 +5,8 @@
 //! compiled for each processor), `kernel` (their names, and which are here), `model` (the packed weights) and
 //! `body` (the run through the layers); `tensors`, `config`, `folder` and `tokens` read a model's files, `load`
 //! packs them, `choice` measures which kernel serves, `pool` and `encoder` make vectors of texts, `classifier`
-//! numbers of pairs of texts.
+//! numbers of pairs of texts. `graph_matrix`, `graph_layer` and `graph_network` compute what a trained ranking
+//! makes of texts and their neighbours.
 
 // Kernels index arrays of registers side by side.
 #![allow(clippy::needless_range_loop)]
@@ -21,6 +22,9 @@ mod classifier;
 mod config;
 pub mod encoder;
 mod folder;
+pub mod graph_layer;
+pub mod graph_matrix;
+pub mod graph_network;
 mod kernel;
 mod layout;
 mod load;

@@ -50,6 +50,7 @@ impl<'a> Concepts<'a> {
             units: self.units,
             unit_vectors: unit_vectors.ok_or_else(missing)?,
             unit_codes,
+            mask: None,
         })
     }
 }

@@ -1,17 +1,24 @@
 //! NodeRAG's graph as a question reads it.
 
 use super::arrays::{damaged, Arrays};
+use super::parts::Chunks;
 use super::vectors::{codes, vectors};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::search::nodes::print::Texts;
-use crate::search::nodes::{Blocks, NodeIndex};
+use crate::search::nodes::{Blocks, Kind, NodeIndex};
 use crate::search::quantised::QuantisedView;
 use crate::search::vectors::Vectors;
-use crate::sparse::CsrView;
+use crate::sparse::{Csr, CsrView, Mask};
 use crate::text::strings::Strings;
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 /// Nodes with their edges, vectors, names and texts.
 pub struct Nodes<'a> {
+    arrays: &'a Arrays,
+    /// By element: the semantic units of its communities, or where these hold none their attributes. Made when a
+    /// filter first asks.
+    members: OnceLock<Csr>,
     blocks: Blocks,
     vectors: Option<Vectors<'a>>,
     codes: Option<QuantisedView<'a>>,
@@ -30,8 +37,8 @@ impl<'a> Nodes<'a> {
     }
 
     pub(super) fn new(arrays: &'a Arrays, chunks: usize) -> Result<Self> {
-        let rows = |name: &str| Ok::<_, crate::error::Error>(arrays.shape(name)?.0);
-        let strings = |name: &str| Ok::<_, crate::error::Error>(rows(name)?.saturating_sub(1));
+        let rows = |name: &str| Ok::<_, Error>(arrays.shape(name)?.0);
+        let strings = |name: &str| Ok::<_, Error>(rows(name)?.saturating_sub(1));
         let units = rows("noderag_graph.unit_weight")?;
         let attributes = rows("noderag_attributes.attribute_entity")?;
         let elements = strings("noderag_elements.element_offsets")?;
@@ -47,7 +54,7 @@ impl<'a> Nodes<'a> {
             let tokens = arrays.exactly::<u32>(&format!("noderag_edges.{tokens}_tokens"), count)?;
             match texts.len() == count {
                 true => Ok((texts, tokens)),
-                false => Err(crate::error::Error::damaged(format!("{name} are not {count}"))),
+                false => Err(Error::damaged(format!("{name} are not {count}"))),
             }
         };
         let names = arrays.strings("noderag_edges.name")?;
@@ -57,6 +64,8 @@ impl<'a> Nodes<'a> {
             .then(|| vectors(arrays, "noderag_vectors.vectors", searched, codes.as_ref()))
             .transpose()?;
         let made = Self {
+            arrays,
+            members: OnceLock::new(),
             blocks,
             vectors,
             codes,
@@ -79,6 +88,76 @@ impl<'a> Nodes<'a> {
 
     pub fn blocks(&self) -> Blocks {
         self.blocks
+    }
+
+    /// The nodes that stand on a chunk that a filter leaves: themselves chunks, or made from one. A summary of a
+    /// community stands on the chunks of what is in it. Entities and titles are never printed.
+    pub fn left(&self, chunks: Chunks<'_>, mask: &Mask) -> Result<Mask> {
+        let (arrays, blocks, n) = (self.arrays, self.blocks, chunks.len());
+        let count = |kind, next| blocks.start(next) - blocks.start(kind);
+        let rows = |name: &str, rows: usize| arrays.csr(name, rows, n);
+        let units = rows("noderag_graph.unit_chunks", count(Kind::Unit, Kind::Attribute))?;
+        let attributes = rows("noderag_attributes.attribute_chunks", count(Kind::Attribute, Kind::Element))?;
+        let relations = rows("noderag_graph.relation_chunks", blocks.nodes() - blocks.start(Kind::Relation))?;
+        let members = self.members()?;
+        let stands = |node: u32| match blocks.place(node) {
+            (Kind::Chunk, chunk) => mask.has(chunk as u32),
+            (Kind::Unit, unit) => mask.any(units.row(unit)),
+            (Kind::Attribute, attribute) => mask.any(attributes.row(attribute)),
+            (Kind::Relation, relation) => mask.any(relations.row(relation)),
+            (Kind::Entity | Kind::Title | Kind::Element, _) => false,
+        };
+        let start = blocks.start(Kind::Element);
+        Ok(Mask::from_fn(blocks.nodes(), |node| match blocks.place(node as u32).0 {
+            Kind::Element => members.view().row(node - start).iter().any(|&member| stands(member)),
+            _ => stands(node as u32),
+        }))
+    }
+
+    fn members(&self) -> Result<&Csr> {
+        if let Some(made) = self.members.get() {
+            return Ok(made);
+        }
+        let (arrays, blocks) = (self.arrays, self.blocks);
+        let of = |name: &str| arrays.values::<u32>(name);
+        let community = of("noderag_communities.community")?;
+        let own = arrays.rows("noderag_elements.element_communities", community.len().max(1))?;
+        let count = |kind, next| blocks.start(next) - blocks.start(kind);
+        let (units, attributes) = (count(Kind::Unit, Kind::Attribute), count(Kind::Attribute, Kind::Element));
+        let wrong = || Error::damaged("noderag_communities.community is not of the nodes of the graph");
+        let before = community.len().checked_sub(attributes).filter(|&n| n >= units).ok_or_else(wrong)?;
+        // By community, numbers among all nodes.
+        let by_community = |own: &[u32], kind: Kind| {
+            let mut inside: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+            for (at, &one) in own.iter().enumerate() {
+                inside.entry(one).or_default().push((blocks.start(kind) + at) as u32);
+            }
+            inside
+        };
+        let said = by_community(&community[..units], Kind::Unit);
+        let about = by_community(&community[before..], Kind::Attribute);
+        let of = |inside: &BTreeMap<u32, Vec<u32>>, element: usize| -> Vec<u32> {
+            let all = own.row(element).iter().filter_map(|one| inside.get(one)).flatten();
+            let mut all: Vec<u32> = all.copied().collect();
+            all.sort_unstable();
+            all.dedup();
+            all
+        };
+        let members = |element: usize| -> Vec<u32> {
+            let units = of(&said, element);
+            if units.is_empty() {
+                of(&about, element)
+            } else {
+                units
+            }
+        };
+        let elements = count(Kind::Element, Kind::Entity);
+        if own.rows() != elements {
+            return Err(wrong());
+        }
+        let rows: Vec<Vec<u32>> = (0..elements).map(members).collect();
+        let made = Csr::from_rows(&rows, blocks.nodes())?;
+        Ok(self.members.get_or_init(|| made))
     }
 
     /// As it is searched.

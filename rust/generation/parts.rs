@@ -15,7 +15,7 @@ use crate::search::keyword::KeywordChannel;
 use crate::search::quantised::QuantisedView;
 use crate::search::render::Units;
 use crate::search::vectors::Vectors;
-use crate::sparse::CsrView;
+use crate::sparse::{CsrView, Mask};
 use crate::text::strings::Strings;
 use std::sync::OnceLock;
 
@@ -82,6 +82,11 @@ impl Chunks<'_> {
 
     pub fn units(&self, chunk: usize) -> std::ops::Range<u32> {
         self.first_unit[chunk] as u32..self.first_unit[chunk + 1] as u32
+    }
+
+    /// The chunks of which a filter leaves a unit.
+    pub fn left(&self, mask: &Mask) -> Mask {
+        Mask::from_fn(self.len(), |chunk| self.units(chunk).any(|unit| mask.has(unit)))
     }
 }
 

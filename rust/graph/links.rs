@@ -19,7 +19,7 @@ use std::sync::Mutex;
 
 pub const K1: f64 = 1.2;
 pub const B: f64 = 0.75;
-const GRAIN: usize = 1024;
+pub(crate) const GRAIN: usize = 1024;
 
 /// Owned arrays; see [`LinksView`] for what each holds.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -47,6 +47,8 @@ pub struct Links {
     pub subject_idf: Vec<f64>,
     pub unit_sums: Vec<f64>,
     pub keyword_sum: Vec<f64>,
+    /// Units, ascending, that an update of the index reads again: see [`Rows`].
+    pub reread_units: Vec<u32>,
 }
 
 /// One owned array by its kind.
@@ -73,22 +75,11 @@ pub fn inverse_document_frequency(n: usize, rows: &Csr) -> Vec<f64> {
 impl Links {
     /// Same arrays on any number of threads (0: every core). Progress counts units, twice.
     pub fn build(input: &Texts<'_>, threads: usize, progress: &Progress) -> Result<Self> {
-        let n = input.texts.len();
-        if input.titles.len() != n || input.first_sentence.len() != n + 1 {
-            return Err(Error::input(format!(
-                "{n} texts need as many titles, not {}, and {} sentence offsets, not {}",
-                input.titles.len(),
-                n + 1,
-                input.first_sentence.len()
-            )));
-        }
-        check_sentences(input.first_sentence, input.sentences.len() as u64)?;
-        if n >= NONE as usize || input.sentences.len() >= NONE as usize {
-            return Err(Error::input("at most 2^32 - 2 units and sentences"));
-        }
+        let n = check_texts(input)?;
         progress.expect(2 * n as u64);
         let mut links = Self { first_sentence: input.first_sentence.to_vec(), ..Self::default() };
-        let mut found = map_ranges(n, GRAIN, threads, progress, |r| subjects_of(input, r, progress))?;
+        let mut found =
+            map_ranges(n, GRAIN, threads, progress, |r| subjects_of(input, &listed(r), progress))?;
         let (subjects, numbers) = merge(found.iter_mut().map(|(words, _)| std::mem::take(words)), progress)?;
         for ((_, own), numbers) in found.iter().zip(&numbers) {
             let of = own.iter().map(|&s| if s == NONE { NONE } else { numbers[s as usize] });
@@ -96,7 +87,8 @@ impl Links {
         }
         let tree = SubjectTree::new(subjects.view());
         let known = Subjects { sorted: &subjects, tree: &tree, of_unit: &links.unit_subject };
-        let mut parts = map_ranges(n, GRAIN, threads, progress, |r| read(input, r, &known, progress))?;
+        let mut parts =
+            map_ranges(n, GRAIN, threads, progress, |r| read(input, &listed(r), &known, progress))?;
         drop(tree);
         let (keywords, keyword_numbers) =
             merge(parts.iter_mut().map(|p| std::mem::take(&mut p.keywords)), progress)?;
@@ -108,7 +100,7 @@ impl Links {
             let at = r.start / GRAIN;
             let part = std::mem::take(&mut *parts[at].lock().unwrap_or_else(|e| e.into_inner()));
             let numbers = (&keyword_numbers[at], &name_numbers[at]);
-            renumber(part, r, input.first_sentence, numbers.0, numbers.1, progress)
+            renumber(part, &listed(r), input.first_sentence, numbers.0, numbers.1, progress)
         })?;
         drop((keyword_numbers, name_numbers));
         links.collect(rows);
@@ -118,7 +110,7 @@ impl Links {
     }
 
     /// The rows of all ranges, one after the other.
-    fn collect(&mut self, parts: Vec<Rows>) {
+    pub(crate) fn collect(&mut self, parts: Vec<Rows>) {
         let mut all = Rows::default();
         for part in parts {
             all.unit_keywords.append(part.unit_keywords);
@@ -129,6 +121,7 @@ impl Links {
             all.subjects.append(part.subjects);
             all.sentence_keywords.append(part.sentence_keywords);
             all.sentence_names.append(part.sentence_names);
+            self.reread_units.extend(part.reread);
         }
         let (keywords, names) = (self.keywords.len(), self.names.len());
         (self.unit_tf, self.unit_length) = (all.tf, all.length);
@@ -141,7 +134,7 @@ impl Links {
     }
 
     /// Transposes, idf and the sums that the walk divides by.
-    fn weigh(&mut self, progress: &Progress) -> Result<()> {
+    pub(crate) fn weigh(&mut self, progress: &Progress) -> Result<()> {
         let n = self.unit_subject.len();
         let (turned, from) = self.unit_keywords.view().transpose_with_positions()?;
         self.keyword_tf = from.iter().map(|&at| self.unit_tf[at as usize]).collect();
@@ -174,7 +167,7 @@ impl Links {
         Ok(())
     }
 
-    /// The arrays in the order of `rank::links_view::ARRAYS`, to be stored.
+    /// The arrays in the order of `rank::links_view::ARRAYS`, and `reread_units`, to be stored.
     pub fn into_arrays(self) -> Vec<(&'static str, Array)> {
         use Array::{F64, U32, U64, U8};
         let values = vec![
@@ -214,7 +207,8 @@ impl Links {
             F64(self.keyword_sum),
             U32(self.unit_length),
         ];
-        crate::rank::links_view::ARRAYS.iter().map(|a| a.0).zip(values).collect()
+        let more = ("reread_units", U32(self.reread_units));
+        crate::rank::links_view::ARRAYS.iter().map(|a| a.0).zip(values).chain(Some(more)).collect()
     }
 }
 
@@ -232,9 +226,34 @@ pub fn view<'a>(arrays: &'a [(&'static str, Array)]) -> Result<LinksView<'a>> {
     })
 }
 
+/// The number of units; an error unless the lists fit together.
+pub(crate) fn check_texts(input: &Texts<'_>) -> Result<usize> {
+    let n = input.texts.len();
+    if input.titles.len() != n || input.first_sentence.len() != n + 1 {
+        return Err(Error::input(format!(
+            "{n} texts need as many titles, not {}, and {} sentence offsets, not {}",
+            input.titles.len(),
+            n + 1,
+            input.first_sentence.len()
+        )));
+    }
+    check_sentences(input.first_sentence, input.sentences.len() as u64)?;
+    if n >= NONE as usize || input.sentences.len() >= NONE as usize {
+        return Err(Error::input("at most 2^32 - 2 units and sentences"));
+    }
+    Ok(n)
+}
+
+fn listed(units: std::ops::Range<usize>) -> Vec<u32> {
+    (units.start as u32..units.end as u32).collect()
+}
+
 /// One sorted vocabulary of what units have, and for each part the place in it of each of its strings;
 /// `NONE` for those that no unit has.
-fn merge(parts: impl Iterator<Item = Words>, progress: &Progress) -> Result<(StringsBuf, Vec<Vec<u32>>)> {
+pub(crate) fn merge(
+    parts: impl Iterator<Item = Words>,
+    progress: &Progress,
+) -> Result<(StringsBuf, Vec<Vec<u32>>)> {
     let parts: Vec<Words> = parts.collect();
     let mut all = Interner::default();
     let mut numbers: Vec<Vec<u32>> = Vec::with_capacity(parts.len());

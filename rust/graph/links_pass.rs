@@ -8,7 +8,6 @@ use crate::text::interner::Interner;
 use crate::text::lexical::Lexer;
 use crate::text::names::{name_spans, opening_subject, title_key, SubjectTree};
 use crate::text::strings::StringsBuf;
-use std::ops::Range;
 
 /// A sentence carries at most so many distinct keywords of its unit's title: a title of a million
 /// words must not be repeated for each of a million sentences.
@@ -45,13 +44,14 @@ pub(crate) struct Part {
 /// what an untitled text says that it is about.
 pub(crate) fn subjects_of(
     input: &Texts<'_>,
-    units: Range<usize>,
+    units: &[u32],
     progress: &Progress,
 ) -> Result<(Words, Vec<u32>)> {
     let (mut found, mut lexer) = (Interner::default(), Lexer::default());
     let mut of = Vec::with_capacity(units.len());
-    for unit in units {
+    for &unit in units {
         progress.check()?;
+        let unit = unit as usize;
         let title = input.titles.get(unit);
         let subject = match title {
             "" => opening_subject(input.texts.get(unit), &mut lexer),
@@ -73,24 +73,22 @@ pub(crate) struct Subjects<'a> {
 /// Keywords with counts and names of each unit and of its sentences, and what it mentions. Names are those
 /// of the text, and the title as one more.
 ///
-/// A range is read as units first, as sentences second: its texts and words are still in the nearest
-/// caches then, where those of the whole index would not be.
+/// Few units are read at a time, as units first, as sentences second: their texts and words are still in the
+/// nearest caches then, where those of the whole index would not be.
 pub(crate) fn read(
     input: &Texts<'_>,
-    units: Range<usize>,
+    units: &[u32],
     known: &Subjects<'_>,
     progress: &Progress,
 ) -> Result<Part> {
     let mut part = Part::default();
     let (mut lexer, mut other) = (Lexer::default(), Lexer::default());
     let mut row: Vec<u32> = Vec::new();
-    for unit in units.clone() {
+    for &unit in units {
         progress.check()?;
+        let unit = unit as usize;
         let title = input.titles.get(unit);
-        lexer.read(title);
-        let first_word = lexer.words.len();
-        lexer.append("\n");
-        lexer.append(input.texts.get(unit));
+        let first_word = read_unit(input, unit, &mut lexer);
         row.clear();
         let words = 0..lexer.words.len();
         part.keywords.strings.ask_for(words.clone(), |k| lexer.lower(k).as_bytes());
@@ -119,11 +117,38 @@ pub(crate) fn read(
     }
     part.keywords.of_units = part.keywords.strings.len();
     part.names.of_units = part.names.strings.len();
-    for unit in units {
+    for &unit in units {
         progress.check()?;
-        read_sentences(&mut part, input, unit, known, &mut lexer);
+        read_sentences(&mut part, input, unit as usize, known, &mut lexer);
     }
     Ok(part)
+}
+
+/// The words of "title, text"; the place of the text's first one.
+fn read_unit(input: &Texts<'_>, unit: usize, lexer: &mut Lexer) -> usize {
+    lexer.read(input.titles.get(unit));
+    let first_word = lexer.words.len();
+    lexer.append("\n");
+    lexer.append(input.texts.get(unit));
+    first_word
+}
+
+/// What some units mention: for each the subjects, ascending.
+pub(crate) fn mentions_of(
+    input: &Texts<'_>,
+    units: &[u32],
+    tree: &SubjectTree,
+    progress: &Progress,
+) -> Result<RowBuilder> {
+    let (mut found, mut lexer, mut row) = (RowBuilder::default(), Lexer::default(), Vec::new());
+    for &unit in units {
+        progress.check()?;
+        read_unit(input, unit as usize, &mut lexer);
+        tree.ask_for(&lexer, 0..lexer.words.len());
+        tree.mentions(&lexer, |id| row.push(id));
+        found.push_set(&mut row);
+    }
+    Ok(found)
 }
 
 fn read_sentences(part: &mut Part, input: &Texts<'_>, unit: usize, known: &Subjects<'_>, lexer: &mut Lexer) {
@@ -161,13 +186,16 @@ pub(crate) struct Rows {
     pub subjects: RowBuilder,
     pub sentence_keywords: RowBuilder,
     pub sentence_names: RowBuilder,
+    /// Units of which a sentence, the title or the subject has a word or a name that the unit as a whole has
+    /// not: whether it counts is up to the other units.
+    pub reread: Vec<u32>,
 }
 
 /// A sentence gets the keywords of its unit's title and subject, and the subject as a name. `keywords` and
 /// `names` are the numbers in the index of the part's own; what no unit as a whole has is left out.
 pub(crate) fn renumber(
     part: Part,
-    units: Range<usize>,
+    units: &[u32],
     first_sentence: &[u64],
     keywords: &[u32],
     names: &[u32],
@@ -177,8 +205,8 @@ pub(crate) fn renumber(
     let mut pairs: Vec<u64> = Vec::new();
     let (mut row, mut of_title): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
     let known = |numbers: &[u32], own: u32| Some(numbers[own as usize]).filter(|&number| number != NONE);
-    let first = first_sentence[units.start];
-    for (at, unit) in units.enumerate() {
+    let mut sentence = 0;
+    for (at, &unit) in units.iter().enumerate() {
         progress.check()?;
         let range = part.unit_keywords.range(at);
         let counts = part.unit_keywords.values[range.clone()].iter().zip(&part.tf[range]);
@@ -197,14 +225,25 @@ pub(crate) fn renumber(
         of_title.extend(part.of_title.row(at).iter().filter_map(|&own| known(keywords, own)));
         keep_first(&mut of_title);
         let subject_name = Some(part.subject_name[at]).filter(|&own| own != NONE);
-        for sentence in first_sentence[unit] - first..first_sentence[unit + 1] - first {
-            let sentence = sentence as usize;
+        let (own_keywords, own_names) = (part.unit_keywords.row(at), part.unit_names.row(at));
+        let lacks = |own: &[u32], some: &[u32]| some.iter().any(|x| own.binary_search(x).is_err());
+        let mut reread = lacks(own_keywords, part.of_title.row(at))
+            || subject_name.is_some_and(|name| lacks(own_names, &[name]));
+        let ends = &first_sentence[unit as usize..][..2];
+        for _ in ends[0]..ends[1] {
+            reread = reread
+                || lacks(own_keywords, part.sentence_keywords.row(sentence))
+                || lacks(own_names, part.sentence_names.row(sentence));
             row.extend_from_slice(&of_title);
             row.extend(part.sentence_keywords.row(sentence).iter().filter_map(|&own| known(keywords, own)));
             rows.sentence_keywords.push_set(&mut row);
             let own = part.sentence_names.row(sentence).iter().copied().chain(subject_name);
             row.extend(own.filter_map(|own| known(names, own)));
             rows.sentence_names.push_set(&mut row);
+            sentence += 1;
+        }
+        if reread {
+            rows.reread.push(unit);
         }
     }
     Ok(rows)

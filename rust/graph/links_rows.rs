@@ -34,6 +34,17 @@ impl RowBuilder {
         &self.values[self.range(row)]
     }
 
+    /// Values as the next row.
+    pub fn push(&mut self, row: &[u32]) {
+        self.values.extend_from_slice(row);
+        self.close();
+    }
+
+    /// The row that was pushed last.
+    pub fn last(&self) -> &[u32] {
+        self.row(self.ends.len() - 1)
+    }
+
     /// Ascending distinct values as the next row.
     pub fn push_set(&mut self, row: &mut Vec<u32>) {
         row.sort_unstable();

@@ -10,4 +10,5 @@ pub mod knn_graph;
 pub mod links;
 mod links_pass;
 mod links_rows;
+pub mod links_update;
 pub mod skeleton;

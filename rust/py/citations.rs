@@ -1,10 +1,13 @@
 //! Faces of the citation graph: its edges, and the messages that are passed along them.
 
 use super::arrays::{csr_out, matrix, matrix_out, slice, CsrArrays};
-use super::door::{long, wrong};
+use super::door::{long, to_python, wrong};
+use crate::encode::graph_layer::{Layer, Messages, Rows as Values};
+use crate::encode::graph_matrix::Matrix;
+use crate::encode::graph_network::Network;
 use crate::graph::citations::{self as graph, Texts};
 use crate::rank::messages::{pass, Aggregate, Buffers, Carried, Graph, Settings};
-use crate::search::transformer::{self, Layer, Linear};
+use crate::search::candidates::{candidates, Wanted};
 use crate::search::vectors::Vectors;
 use crate::sparse::CsrView;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
@@ -12,6 +15,7 @@ use pyo3::prelude::*;
 
 type F64s<'py> = Bound<'py, PyArray1<f64>>;
 type F32s<'py> = Bound<'py, PyArray1<f32>>;
+type U32s<'py> = Bound<'py, PyArray1<u32>>;
 
 /// Rows of compressed ids as they come from Python.
 type Rows<'py> = (PyReadonlyArray1<'py, u64>, PyReadonlyArray1<'py, u32>);
@@ -107,12 +111,51 @@ fn pass_messages<'py>(
     Ok(state.into_pyarray(py))
 }
 
-/// A matrix of weights and its bias.
-type Matrix<'py> = (PyReadonlyArray2<'py, f32>, PyReadonlyArray1<'py, f32>);
+/// The part of the graph that a question is about: (texts, their similarity, the places of those that are
+/// ranked, the edges among them, where each edge stands in the graph).
+#[pyfunction]
+#[pyo3(signature = (vectors, vector, weights, edges, kinds, *, best, steps, wanted, threads=0))]
+#[allow(clippy::too_many_arguments, clippy::type_complexity)]
+fn citation_candidates<'py>(
+    py: Python<'py>,
+    vectors: PyReadonlyArray2<'py, f32>,
+    vector: PyReadonlyArray1<'py, f32>,
+    weights: PyReadonlyArray1<'py, f64>,
+    edges: Rows<'py>,
+    kinds: PyReadonlyArray1<'py, u8>,
+    best: usize,
+    steps: usize,
+    wanted: u8,
+    threads: usize,
+) -> PyResult<(U32s<'py>, F64s<'py>, U32s<'py>, CsrArrays<'py>, Bound<'py, PyArray1<u64>>)> {
+    let (values, rows, dim) = matrix(&vectors, "vectors")?;
+    let (vector, weights) = (slice(&vector, "vector")?, slice(&weights, "weights")?);
+    let (indptr, indices) = (slice(&edges.0, "edges")?, slice(&edges.1, "edges")?);
+    let kinds = slice(&kinds, "kinds")?;
+    let found = long(py, None, |progress| {
+        let edges = CsrView::new(indptr, indices, rows)?;
+        // A vector that is no number has a similarity that is none; nothing here needs the bound.
+        let vectors = Vectors::trusted(values, dim, 0.0)?;
+        let wanted = Wanted { best, steps, kinds: wanted };
+        candidates(&vectors, vector, weights, (edges, kinds), wanted, (threads, progress))
+    })?;
+    let edges = (found.indptr.into_pyarray(py), found.indices.into_pyarray(py));
+    let (texts, near) = (found.texts.into_pyarray(py), found.near.into_pyarray(py));
+    Ok((texts, near, found.ranked.into_pyarray(py), edges, found.edges.into_pyarray(py)))
+}
 
-fn linear<'a>(given: &'a Matrix<'_>) -> PyResult<(&'a [f32], &'a [f32], usize)> {
+/// A matrix of weights and its bias.
+type Weights<'py> = (PyReadonlyArray2<'py, f32>, PyReadonlyArray1<'py, f32>);
+type LayerWeights<'py> = (Weights<'py>, Weights<'py>, Weights<'py>, Weights<'py>);
+
+fn packed(given: &Weights<'_>) -> PyResult<Matrix> {
     let (values, inputs, _) = matrix(&given.0, "weights")?;
-    Ok((values, slice(&given.1, "bias")?, inputs))
+    Matrix::new(values, slice(&given.1, "bias")?, inputs).map_err(to_python)
+}
+
+fn packed_layer(given: &LayerWeights<'_>, heads: usize) -> PyResult<Layer> {
+    let (own, value, query, key) = given;
+    Layer::new([packed(own)?, packed(value)?, packed(query)?, packed(key)?], heads).map_err(to_python)
 }
 
 /// One layer of a graph transformer: (own, value, query, key), each with its bias.
@@ -125,51 +168,98 @@ fn graph_layer<'py>(
     edges: Rows<'py>,
     factors: PyReadonlyArray1<'py, f32>,
     weights: PyReadonlyArray1<'py, f32>,
-    matrices: (Matrix<'py>, Matrix<'py>, Matrix<'py>, Matrix<'py>),
+    matrices: LayerWeights<'py>,
     heads: usize,
     relu: bool,
     threads: usize,
 ) -> PyResult<Bound<'py, PyArray2<f32>>> {
-    let (values, rows, _) = matrix(&h, "h")?;
+    let (values, rows, width) = matrix(&h, "h")?;
     let (indptr, indices) = (slice(&edges.0, "edges")?, slice(&edges.1, "edges")?);
     let (factors, weights) = (slice(&factors, "factors")?, slice(&weights, "weights")?);
-    let given = [linear(&matrices.0)?, linear(&matrices.1)?, linear(&matrices.2)?, linear(&matrices.3)?];
-    let outputs = given[0].1.len();
-    let out = long(py, None, |progress| {
-        let edges = CsrView::new(indptr, indices, rows)?;
-        let [own, value, query, key] = given.map(|(w, b, inputs)| Linear::new(w, b, inputs));
-        let layer = Layer { own: own?, value: value?, query: query?, key: key?, heads };
-        transformer::layer(values, edges, (factors, weights), &layer, (relu, threads), progress)
+    let layer = packed_layer(&matrices, heads)?;
+    let outputs = layer.outputs();
+    let out = long(py, None, move |progress| {
+        let messages = Messages::new(CsrView::new(indptr, indices, rows)?, factors, weights)?;
+        let all: Vec<u32> = (0..rows as u32).collect();
+        layer.run(Values { values, width, places: None }, messages, &all, (relu, threads), progress)
     })?;
     matrix_out(py, out, [rows, outputs])
 }
 
-/// What a trained network says of each edge, from 0 to 1.
-#[pyfunction]
-#[pyo3(signature = (edges, vectors, matrices, *, threads=0, report=None))]
-fn weigh_edges<'py>(
-    py: Python<'py>,
-    edges: Rows<'py>,
-    vectors: PyReadonlyArray2<'py, f32>,
-    matrices: (Matrix<'py>, Matrix<'py>, Matrix<'py>),
-    threads: usize,
-    report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<F32s<'py>> {
-    let (values, rows, _) = matrix(&vectors, "vectors")?;
-    let (indptr, indices) = (slice(&edges.0, "edges")?, slice(&edges.1, "edges")?);
-    let given = [linear(&matrices.0)?, linear(&matrices.1)?, linear(&matrices.2)?];
-    let made = long(py, report, |progress| {
-        let edges = CsrView::new(indptr, indices, rows)?;
-        let [first, second, third] = given.map(|(w, b, inputs)| Linear::new(w, b, inputs));
-        transformer::weigh(edges, values, [first?, second?, third?], threads, progress)
-    })?;
-    Ok(made.into_pyarray(py))
+/// A trained LeSeGR with its weights packed: what it says of edges, and the scores it gives texts.
+#[pyclass(frozen, module = "ketrag_fast._core")]
+pub struct GraphNetwork(Network);
+
+#[pymethods]
+impl GraphNetwork {
+    /// `weigh` are the three matrices that weigh edges, `layers` (own, value, query, key) of each layer.
+    #[new]
+    #[pyo3(signature = (weigh, layers, *, heads))]
+    fn new(
+        weigh: (Weights<'_>, Weights<'_>, Weights<'_>),
+        layers: Vec<LayerWeights<'_>>,
+        heads: usize,
+    ) -> PyResult<Self> {
+        let weigh = [packed(&weigh.0)?, packed(&weigh.1)?, packed(&weigh.2)?];
+        let layers = layers.iter().map(|layer| packed_layer(layer, heads)).collect::<PyResult<Vec<_>>>()?;
+        Network::new(weigh, layers).map(Self).map_err(to_python)
+    }
+
+    /// For edges from `senders` to `texts`, beside each other, a number from 0 to 1.
+    #[pyo3(signature = (vectors, texts, senders, *, threads=0, report=None))]
+    fn weigh<'py>(
+        &self,
+        py: Python<'py>,
+        vectors: PyReadonlyArray2<'py, f32>,
+        texts: PyReadonlyArray1<'py, u32>,
+        senders: PyReadonlyArray1<'py, u32>,
+        threads: usize,
+        report: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<F32s<'py>> {
+        let (values, _, dim) = matrix(&vectors, "vectors")?;
+        if dim != self.0.dimension() {
+            return Err(wrong(format!(
+                "the network of {} inputs does not fit {dim} values",
+                self.0.dimension()
+            )));
+        }
+        let (texts, senders) = (slice(&texts, "texts")?, slice(&senders, "senders")?);
+        let made = long(py, report, |progress| self.0.weigh(values, texts, senders, threads, progress))?;
+        Ok(made.into_pyarray(py))
+    }
+
+    /// The product of `vector` with what the layers make of each of the texts `ranked`, whose vectors are rows
+    /// of `h`. `factors` lie beside the edges, `weights` beside the rows.
+    #[pyo3(signature = (h, edges, factors, weights, vector, ranked, *, threads=0))]
+    #[allow(clippy::too_many_arguments)]
+    fn scores<'py>(
+        &self,
+        py: Python<'py>,
+        h: PyReadonlyArray2<'py, f32>,
+        edges: Rows<'py>,
+        factors: PyReadonlyArray1<'py, f32>,
+        weights: PyReadonlyArray1<'py, f32>,
+        vector: PyReadonlyArray1<'py, f32>,
+        ranked: PyReadonlyArray1<'py, u32>,
+        threads: usize,
+    ) -> PyResult<F64s<'py>> {
+        let (values, rows, _) = matrix(&h, "h")?;
+        let (indptr, indices) = (slice(&edges.0, "edges")?, slice(&edges.1, "edges")?);
+        let (factors, weights) = (slice(&factors, "factors")?, slice(&weights, "weights")?);
+        let (vector, ranked) = (slice(&vector, "vector")?, slice(&ranked, "ranked")?);
+        let made = long(py, None, |progress| {
+            let messages = Messages::new(CsrView::new(indptr, indices, rows)?, factors, weights)?;
+            self.0.scores(values, messages, vector, ranked, threads, progress)
+        })?;
+        Ok(made.into_pyarray(py))
+    }
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<GraphNetwork>()?;
     m.add_function(wrap_pyfunction!(citation_links, m)?)?;
+    m.add_function(wrap_pyfunction!(citation_candidates, m)?)?;
     m.add_function(wrap_pyfunction!(graph_layer, m)?)?;
-    m.add_function(wrap_pyfunction!(weigh_edges, m)?)?;
     m.add_function(wrap_pyfunction!(edge_alphas, m)?)?;
     m.add_function(wrap_pyfunction!(pass_messages, m)?)
 }

@@ -149,6 +149,7 @@ fn concept_search<'py>(
             units: CsrView::new(rows.0, rows.1, units)?,
             unit_vectors: Vectors::new(unit_values, unit_dim)?,
             unit_codes: None,
+            mask: None,
         };
         index.units.require_sorted()?;
         index.search(query, options, wanted, Level::best(), &mut search::Scratch::default(), progress)

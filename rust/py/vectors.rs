@@ -290,7 +290,7 @@ fn knng_order<'py>(
     let order = quick(py, || {
         let graph = CsrView::new(indptr, indices, rows)?;
         let how = (Level::named(simd)?, &mut Scratch::default());
-        knng::knng_order(&Vectors::new(values, d)?, None, graph, tokens, query, limit, how)
+        knng::knng_order(&Vectors::new(values, d)?, None, graph, tokens, query, limit, None, how)
     })?;
     let column = |of: fn(&knng::Visited) -> u32| order.iter().map(of).collect::<Vec<_>>().into_pyarray(py);
     let scores: Vec<f64> = order.iter().map(|v| v.score).collect();

@@ -4,6 +4,7 @@ use super::arrays::{matrix, slice};
 use super::door::{long, to_python, wrong};
 use crate::error::{Error, Result};
 use crate::graph::links::{Array, Links, Texts};
+use crate::graph::links_update::Earlier;
 use crate::parallel::map_ranges_with;
 use crate::progress::Progress;
 use crate::rank::bm25;
@@ -49,6 +50,10 @@ fn links_build<'py>(
         };
         Ok(Links::build(&input, threads, progress)?.into_arrays())
     })?;
+    arrays_out(py, arrays)
+}
+
+fn arrays_out<'py>(py: Python<'py>, arrays: Vec<(&'static str, Array)>) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
     for (name, array) in arrays {
         match array {
@@ -59,6 +64,47 @@ fn links_build<'py>(
         }
     }
     Ok(out)
+}
+
+/// As `links_build`, from the arrays before a change: `rows` says for each unit which one it was there,
+/// or 2^32 - 1 for a new one.
+#[pyfunction]
+#[pyo3(signature = (titles, title_offsets, texts, text_offsets, sentences, sentence_offsets, first_sentence, before, rows, *, threads=0, report=None))]
+#[allow(clippy::too_many_arguments)]
+fn links_update<'py>(
+    py: Python<'py>,
+    titles: Bytes<'py>,
+    title_offsets: Offsets<'py>,
+    texts: Bytes<'py>,
+    text_offsets: Offsets<'py>,
+    sentences: Bytes<'py>,
+    sentence_offsets: Offsets<'py>,
+    first_sentence: Offsets<'py>,
+    before: Bound<'py, PyDict>,
+    rows: PyReadonlyArray1<'py, u32>,
+    threads: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let titles = (slice(&titles, "titles")?, slice(&title_offsets, "title_offsets")?);
+    let texts = (slice(&texts, "texts")?, slice(&text_offsets, "text_offsets")?);
+    let sentences = (slice(&sentences, "sentences")?, slice(&sentence_offsets, "sentence_offsets")?);
+    let first_sentence = slice(&first_sentence, "first_sentence")?;
+    let held = hold(&before)?;
+    let found = slices(&held)?;
+    let reread = before.get_item("reread_units")?.ok_or_else(|| wrong("reread_units is missing"))?;
+    let reread: PyReadonlyArray1<'py, u32> = reread.extract()?;
+    let (reread, row) = (slice(&reread, "reread_units")?, slice(&rows, "rows")?);
+    let arrays = long(py, report, |progress| {
+        let input = Texts {
+            titles: Strings::new(titles.0, titles.1)?,
+            texts: Strings::new(texts.0, texts.1)?,
+            sentences: Strings::new(sentences.0, sentences.1)?,
+            first_sentence,
+        };
+        let earlier = Earlier { links: view(&found)?, reread, row };
+        Ok(Links::update(&input, &earlier, threads, progress)?.into_arrays())
+    })?;
+    arrays_out(py, arrays)
 }
 
 /// Keeps the arrays of a dict alive while a view reads them.
@@ -240,6 +286,7 @@ fn walk_rank<'py>(
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(links_build, m)?)?;
+    m.add_function(wrap_pyfunction!(links_update, m)?)?;
     m.add_function(wrap_pyfunction!(links_bm25, m)?)?;
     m.add_function(wrap_pyfunction!(walk_rank, m)?)
 }

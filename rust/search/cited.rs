@@ -10,7 +10,7 @@ use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
 use crate::rank::matches::Matches;
 use crate::rank::messages::{self, pass, Aggregate, Carried, Graph};
-use crate::sparse::{Leaders, Scored};
+use crate::sparse::{leaves, Leaders, Mask, Scored};
 use crate::text::lexical::Lexer;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -97,7 +97,8 @@ impl<'a> CitedIndex<'a> {
         Ok(Self { vectors, codes, links, graph })
     }
 
-    /// The best `wanted` texts for a question and its vector, best first. Without a layer, or where the graph
+    /// The best `wanted` texts for a question and its vector, of those that a filter leaves, best first; messages
+    /// come from all. Without a layer, or where the graph
     /// has no edge at all, these are the texts nearest by vector.
     pub fn search(
         &self,
@@ -105,6 +106,7 @@ impl<'a> CitedIndex<'a> {
         vector: &[f32],
         options: &Options,
         wanted: usize,
+        mask: Option<&Mask>,
         buffers: &mut Buffers,
         progress: &Progress,
     ) -> Result<Vec<Scored>> {
@@ -118,7 +120,7 @@ impl<'a> CitedIndex<'a> {
                 codes,
                 vector,
                 wanted,
-                Filter::All,
+                mask.map_or(Filter::All, |mask| Filter::Bits(mask.bits())),
                 Level::best(),
                 &mut buffers.search,
             );
@@ -129,7 +131,7 @@ impl<'a> CitedIndex<'a> {
         let carried = self.graph.carried(options.kinds)?;
         pass(carried, weights, state, &options.messages, messages, progress)?;
         let mut best = Leaders::new(wanted);
-        for (id, &score) in (0u32..).zip(state.iter()) {
+        for (id, &score) in (0u32..).zip(state.iter()).filter(|one| leaves(mask, one.0)) {
             best.push(Scored { id, score });
         }
         Ok(best.finish())

@@ -6,7 +6,7 @@ use super::simd::Level;
 use super::vectors::{self, Filter, Vectors};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
-use crate::sparse::{rank_order, CsrView, Scored};
+use crate::sparse::{leaves, rank_order, CsrView, Mask, Scored};
 
 /// What is searched. The lists fit each other.
 #[derive(Clone, Copy)]
@@ -19,6 +19,8 @@ pub struct ConceptIndex<'a> {
     pub units: CsrView<'a>,
     pub unit_vectors: Vectors<'a>,
     pub unit_codes: Option<&'a QuantisedView<'a>>,
+    /// Only these units are found; concepts of others lead to them all the same.
+    pub mask: Option<&'a Mask>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +119,7 @@ impl<'a> ConceptIndex<'a> {
                 }
                 progress.check()?;
                 let own = self.units.row(seed.id as usize).iter().copied();
-                pool.extend(own.filter(|&unit| insert(taken, unit)));
+                pool.extend(own.filter(|&unit| leaves(self.mask, unit) && insert(taken, unit)));
                 if options.order == Order::Local {
                     let left = wanted - found.len();
                     found.extend(self.best(&pool, query, left, seed.id, level, scoring)?);
@@ -129,7 +131,7 @@ impl<'a> ConceptIndex<'a> {
             let seeds: Vec<u32> = seeds.iter().map(|seed| seed.id).collect();
             for concept in self.expanded(&concepts, &seeds, query, options, reached, progress)? {
                 let own = self.units.row(concept as usize).iter().copied();
-                pool.extend(own.filter(|&unit| insert(taken, unit)));
+                pool.extend(own.filter(|&unit| leaves(self.mask, unit) && insert(taken, unit)));
             }
             pool.sort_unstable();
             let left = wanted - found.len();
@@ -154,7 +156,9 @@ impl<'a> ConceptIndex<'a> {
         for seed in seeds {
             progress.check()?;
             // No unit behind the first `wanted` of a list can be brought: those before it are brought first.
-            let own = self.best(self.units.row(seed.id as usize), query, wanted, seed.id, level, scoring)?;
+            let row = self.units.row(seed.id as usize).iter().copied();
+            let row: Vec<u32> = row.filter(|&unit| leaves(self.mask, unit)).collect();
+            let own = self.best(&row, query, wanted, seed.id, level, scoring)?;
             lists.push(own.into_iter());
         }
         let mut found = Vec::new();

@@ -5,7 +5,7 @@ use super::quantised::QuantisedView;
 use super::simd::Level;
 use super::vectors::{Filter, Scratch, Search, Vectors};
 use crate::error::{Error, Result};
-use crate::sparse::{rank_order, top_k, CsrView, Scored};
+use crate::sparse::{leaves, rank_order, top_k, CsrView, Mask, Scored};
 
 /// Keywords fetched first, by the tokens of the pool; then four times as many, and so on until it is
 /// full. A budget of 12,000 tokens uses some 100 to 200, and a second batch costs another pass over
@@ -21,6 +21,7 @@ pub struct KeywordChannel<'a> {
     word_units: CsrView<'a>,
     units: Vectors<'a>,
     unit_tokens: &'a [u32],
+    mask: Option<&'a Mask>,
 }
 
 /// A unit of the pool.
@@ -106,7 +107,15 @@ impl<'a> KeywordChannel<'a> {
         if let Some(quantised) = &quantised {
             quantised.matches(&keywords)?;
         }
-        Ok(Self { keywords, quantised, word_units, units, unit_tokens })
+        Ok(Self { keywords, quantised, word_units, units, unit_tokens, mask: None })
+    }
+
+    /// The channel of the units that a filter leaves: the others are brought in by no keyword, and cost nothing.
+    pub fn only<'m>(self, mask: Option<&'m Mask>) -> KeywordChannel<'m>
+    where
+        'a: 'm,
+    {
+        KeywordChannel { mask, ..self }
     }
 
     /// The pool for a question: keywords by (inner product descending, id ascending), the units of
@@ -188,7 +197,8 @@ impl<'a> KeywordChannel<'a> {
                 pool.units.push(Pooled { unit: unit.id, score: unit.score, keyword: seed.id });
             }
         }
-        pool.units.len() == self.units.len() // no keyword has anything left to bring
+        let there = self.mask.map_or(self.units.len(), Mask::count);
+        pool.units.len() >= there // no keyword has anything left to bring
     }
 
     /// The units of a keyword that are not pooled yet, best first.
@@ -196,7 +206,7 @@ impl<'a> KeywordChannel<'a> {
         fresh.clear();
         for &id in self.word_units.row(keyword as usize) {
             let at = id as usize;
-            if scratch.pooled[at] == scratch.question {
+            if scratch.pooled[at] == scratch.question || !leaves(self.mask, id) {
                 continue;
             }
             if scratch.seen[at] != scratch.question {
@@ -285,6 +295,14 @@ mod tests {
                         prop_assert!(pool.seeds.iter().all(|seed| few.contains(&seed.id)));
                         prop_assert!(pool.tokens <= limit);
                     }
+                    // With a filter the pool is that of the units that it leaves alone.
+                    let mask = Mask::from_fn(m, |id| id % 3 != 1);
+                    let own = |row: &Vec<u32>| row.iter().copied().filter(|&id| mask.has(id)).collect();
+                    let left = Csr::from_rows(&rows.iter().map(own).collect::<Vec<Vec<u32>>>(), m).unwrap();
+                    let alone = KeywordChannel::new(keywords, quantised, left.view(), units, &tokens).unwrap();
+                    let some = channel.only(Some(&mask)).pool(&seed[..d], limit, most, level, &mut scratch).unwrap();
+                    let wanted_of_them = plain(&alone, &seed[..d], limit, most.unwrap_or(usize::MAX));
+                    prop_assert_eq!((&some.units, some.tokens), (&wanted_of_them.units, wanted_of_them.tokens));
                     // A full pool ends the visit at the end of a batch.
                     let shared = found.seeds.len().min(wanted.seeds.len());
                     prop_assert_eq!(&found.seeds[..shared], &wanted.seeds[..shared]);

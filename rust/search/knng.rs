@@ -4,7 +4,7 @@ use super::quantised::QuantisedView;
 use super::simd::Level;
 use super::vectors::{Filter, Scratch, Search, Vectors};
 use crate::error::{Error, Result};
-use crate::sparse::{rank_order, top_k, CsrView, Scored};
+use crate::sparse::{leaves, rank_order, top_k, CsrView, Mask, Scored};
 
 /// Seeds fetched first; then four times as many, and so on.
 const FIRST_BATCH: usize = 64;
@@ -29,6 +29,7 @@ pub fn knng_order(
     unit_tokens: &[u32],
     query: &[f32],
     limit: u64,
+    mask: Option<&Mask>,
     (level, scratch): (Level, &mut Scratch),
 ) -> Result<Vec<Visited>> {
     let n = units.len();
@@ -48,12 +49,16 @@ pub fn knng_order(
     let mut emitted = vec![false; n];
     let mut spent = 0u64;
     let mut emit = |unit: u32, score: f64, seed: u32, order: &mut Vec<Visited>| {
+        if !leaves(mask, unit) {
+            return true; // it only leads to its neighbours
+        }
         order.push(Visited { unit, score, seed });
         spent += u64::from(unit_tokens[unit as usize]);
         spent <= limit
     };
     let (mut batch, mut visited) = (FIRST_BATCH, 0);
-    while visited < n && order.len() < n {
+    let there = mask.map_or(n, Mask::count);
+    while visited < n && order.len() < there {
         let seeds = search.best(batch.min(n), scratch);
         for seed in &seeds[visited..] {
             if std::mem::replace(&mut emitted[seed.id as usize], true) {
@@ -130,9 +135,9 @@ mod tests {
             let graph = Csr::from_rows(&rows, n).unwrap();
             let tokens: Vec<u32> = (0..n as u32).map(|i| 10 + i % 9).collect();
             let query = &seed[..d];
-            let ask = |limit| {
+            let ask = |limit, mask: Option<&Mask>| {
                 let fast = (Level::best(), &mut Scratch::default());
-                knng_order(&units, None, graph.view(), &tokens, query, limit, fast).unwrap()
+                knng_order(&units, None, graph.view(), &tokens, query, limit, mask, fast).unwrap()
             };
             let score = |id: u32| Scored { id, score: units.score(id, query) };
             let mut plain: Vec<u32> = Vec::new();
@@ -144,16 +149,23 @@ mod tests {
                 let near = rows[s.id as usize].iter().filter(|&j| !plain.contains(j)).map(|&j| score(j)).collect();
                 plain.extend(top_k(near, n).iter().map(|s| s.id));
             }
-            let all = ask(u64::MAX);
+            let all = ask(u64::MAX, None);
             prop_assert_eq!(all.iter().map(|v| v.unit).collect::<Vec<_>>(), plain);
             // A limit cuts the list after the unit that exceeds it.
-            let some = ask(limit);
+            let some = ask(limit, None);
             prop_assert_eq!(&some[..], &all[..some.len()]);
             let cost = |v: &[Visited]| v.iter().map(|v| u64::from(tokens[v.unit as usize])).sum::<u64>();
             if some.len() < all.len() {
                 prop_assert!(cost(&some) > limit);
                 prop_assert!(cost(&some[..some.len() - 1]) <= limit);
             }
+            // With a filter the same without what it leaves out, which costs nothing.
+            let mask = Mask::from_fn(n, |id| id % 3 == 0);
+            let left: Vec<Visited> = all.iter().filter(|v| mask.has(v.unit)).copied().collect();
+            prop_assert_eq!(&ask(u64::MAX, Some(&mask)), &left);
+            let some = ask(limit, Some(&mask));
+            prop_assert_eq!(&some[..], &left[..some.len()]);
+            prop_assert!(some.len() == left.len() || cost(&some) > limit);
         }
     }
 
@@ -174,7 +186,7 @@ mod tests {
         let graph = Csr::from_rows(&[vec![1u32]], 2).unwrap();
         let ask = |query: &[f32]| {
             let fast = (Level::best(), &mut Scratch::default());
-            knng_order(&units, None, graph.view(), &[1, 1], query, 9, fast)
+            knng_order(&units, None, graph.view(), &[1, 1], query, 9, None, fast)
         };
         assert!(ask(&[1.0]).is_err());
     }

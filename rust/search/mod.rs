@@ -2,6 +2,7 @@
 
 pub(crate) mod best;
 mod bytes;
+pub mod candidates;
 pub mod cited;
 pub mod concepts;
 mod encoding;
@@ -13,5 +14,4 @@ pub mod nodes;
 pub mod quantised;
 pub mod render;
 pub mod simd;
-pub mod transformer;
 pub mod vectors;

@@ -13,12 +13,7 @@ pub struct Mask {
 impl Mask {
     /// From a byte for each unit: 0 where it is left out.
     pub fn of(bytes: &[u8]) -> Self {
-        let mut bits = vec![0u64; bytes.len().div_ceil(64)];
-        for (unit, _) in bytes.iter().enumerate().filter(|(_, &byte)| byte != 0) {
-            bits[unit / 64] |= 1 << (unit % 64);
-        }
-        let count = bits.iter().map(|word| word.count_ones() as usize).sum();
-        Self { bits, units: bytes.len(), count }
+        Self::from_fn(bytes.len(), |unit| bytes[unit] != 0)
     }
 
     /// Refuses one that is of another number of units.
@@ -29,6 +24,22 @@ impl Mask {
                 Err(Error::input(format!("a filter over {} units, where there are {units}", self.units)))
             }
         }
+    }
+
+    /// Of `count` things those that `fits` says.
+    pub fn from_fn(count: usize, fits: impl Fn(usize) -> bool) -> Self {
+        let mut bits = vec![0u64; count.div_ceil(64)];
+        let mut left = 0;
+        for at in (0..count).filter(|&at| fits(at)) {
+            bits[at / 64] |= 1 << (at % 64);
+            left += 1;
+        }
+        Self { bits, units: count, count: left }
+    }
+
+    /// Whether it leaves any of these.
+    pub fn any(&self, units: &[u32]) -> bool {
+        units.iter().any(|&unit| self.has(unit))
     }
 
     #[inline]
@@ -63,6 +74,7 @@ mod tests {
         assert_eq!((0..130).filter(|&u| mask.has(u)).count(), mask.count());
         assert!(mask.has(129) && !mask.has(128));
         assert!(mask.check(130).is_ok() && mask.check(129).is_err());
+        assert!(mask.any(&[1, 129]) && !mask.any(&[1, 128]) && !mask.any(&[]));
         assert!(leaves(None, 7) && !leaves(Some(&mask), 7));
     }
 }

@@ -4,6 +4,7 @@ mod csr;
 mod leaders;
 mod mask;
 mod prefetch;
+pub mod splice;
 mod topk;
 
 pub use csr::{Csr, CsrView};

@@ -18,6 +18,7 @@ pub mod windows;
 pub mod words;
 
 mod abbreviations;
+pub mod merged;
 mod merges;
 mod pieces;
 mod word_table;

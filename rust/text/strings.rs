@@ -157,6 +157,20 @@ pub fn take(strings: Strings<'_>, ids: &[u32]) -> Result<StringsBuf> {
     Ok(out)
 }
 
+/// The same of the strings of two lists, the second's numbered on.
+pub fn joined(first: Strings<'_>, second: Strings<'_>, ids: &[u32]) -> Result<StringsBuf> {
+    let mut out = StringsBuf::default();
+    for &id in ids {
+        let id = id as usize;
+        let (strings, id) = if id < first.len() { (first, id) } else { (second, id - first.len()) };
+        if id >= strings.len() {
+            return Err(Error::input(format!("string {id} of {} is wanted", strings.len())));
+        }
+        out.push(strings.get(id));
+    }
+    Ok(out)
+}
+
 /// Pieces of strings: `spans[2 i]..spans[2 i + 1]` (bytes) of string `owners[i]`.
 pub fn slices(strings: Strings<'_>, owners: &[u32], spans: &[u32]) -> Result<StringsBuf> {
     if spans.len() != 2 * owners.len() {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ketrag_fast import Document, Index, Settings
+from ketrag_fast import Document, Index
 from ketrag_fast.cli.main import main
 from ketrag_fast.errors import InputError
 
@@ -153,14 +153,6 @@ def test_nested_without_end(index: Index) -> None:
         deep = {"$not": deep}
     with pytest.raises(InputError, match="nested"):
         index.retrieve(QUESTION, filter=deep)
-
-
-def test_modes_that_cannot_be_filtered_say_so(tmp_path: Path) -> None:
-    settings = Settings(llm="heuristic", modes="all")
-    with Index.build(documents()[:40], tmp_path / "ix", settings=settings) as built:
-        for mode in ("keyword", "ket"):
-            with pytest.raises(InputError, match="cannot be filtered"):
-                built.retrieve(QUESTION, mode=mode, filter="lang=en")
 
 
 def test_many_questions_and_the_command(

@@ -17,10 +17,10 @@ SCALES = {
     "kills": 0.05,
     "writes": 0.01,
     "limits": 0.04,
-    "crashes": 0.0045,
-    "failures": 0.002,
+    "crashes": 0.003,
+    "failures": 0.001,
     "readers": 0.02,
-    "rot": 0.02,
+    "rot": 0.015,
 }
 """A few seconds of each."""
 

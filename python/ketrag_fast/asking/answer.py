@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ketrag_fast.asking.citations import CitationReader
-from ketrag_fast.asking.prompt import INSTRUCTIONS, NOTHING, fence_in, fitting
+from ketrag_fast.asking.forms import FREE, Form
+from ketrag_fast.asking.prompt import NOTHING, fence_in, fitting, instructions
 from ketrag_fast.backends.llms.models import Models
 from ketrag_fast.backends.llms.protocol import LanguageModel, Loadable
 from ketrag_fast.errors import BackendError, Cancelled, DeadlineExceeded
@@ -62,12 +63,12 @@ def unasked(context: Context, reason: str | None = None) -> Answer:
     )
 
 
-def answer_task(tokens: int, seconds: float | None) -> Task[str, str]:
+def answer_task(tokens: int, seconds: float | None, form: Form = FREE) -> Task[str, str]:
     """What is asked: a question below its passages, for free text with citations."""
     return Task(
         name="answer",
         version=1,
-        instructions=INSTRUCTIONS,
+        instructions=instructions(form),
         text=str,
         parse=lambda _, text, finish: ParsedReply(text),
         tokens=tokens,
@@ -85,11 +86,12 @@ def answer(
     seconds: float | None = SECONDS,
     deadline: float | None = None,
     on_text: OnText | None = None,
+    form: Form = FREE,
 ) -> Answer:
     """The model's answer from a context with passages. Raises BackendError where the model fails.
 
     `seconds` bounds the reply; `deadline` are the seconds that are left of the question's own: what is there
-    by then is the answer, and it says that it was cut.
+    by then is the answer, and it says that it was cut. `form` says what the answer begins with.
     """
     limits = [bound for bound in (seconds, deadline) if bound is not None]
     limit = Limited(None, min(limits) if limits else None, time.monotonic())
@@ -100,8 +102,8 @@ def answer(
             raise DeadlineExceeded(
                 f"{model.identity.spec} was not loaded in time", hint="give more seconds, or another model"
             ) from None
-    prompt, used = fitting(context, model, tokens)
-    task = answer_task(tokens, limit.left)
+    prompt, used = fitting(context, model, tokens, form)
+    task = answer_task(tokens, limit.left, form)
     reader = CitationReader(used)
     cover = Cover()  # of what is left when control characters are gone
     began = time.perf_counter()
@@ -138,9 +140,10 @@ def answer(
     finish = "time" if reply.finish == "cancelled" and limit.reached else reply.finish
     if finish != "stop":
         warnings.append(f"the answer was cut ({finish})")
+    text = "".join(said).strip()
     return Answer(
         context.question,
-        "".join(said).strip(),
+        text,
         context,
         tuple(Citation(number, passages[number - 1]) for number in reader.cited),
         reader.removed,
@@ -153,4 +156,6 @@ def answer(
         reply.tokens_shared,
         timings_ms={**context.timings_ms, "first": 1e3 * (first or whole), "model": 1e3 * whole},
         warnings=tuple(warnings),
+        decision=form.decision(text),
+        ranking=form.ranking(text),
     )

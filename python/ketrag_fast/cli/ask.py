@@ -31,6 +31,14 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("question", metavar="QUESTION")
     parser.add_argument("--explain", action="store_true", help="say for each source why it was found")
     parser.add_argument(
+        "--kind",
+        choices=("free", "yes-no", "choice"),
+        help="what the answer begins with: text, one of Yes, No and Maybe, or an order of the --options",
+    )
+    parser.add_argument(
+        "--option", action="append", default=[], metavar="TEXT", help="one of several answers; repeat it"
+    )
+    parser.add_argument(
         "--html",
         metavar="FILE",
         help="write answer and passages as one page with links that open the sources",
@@ -77,6 +85,8 @@ def run(args: argparse.Namespace) -> int:
             tokens=args.answer_tokens,
             seconds=args.answer_seconds,
             on_text=shown,
+            kind=args.kind,
+            options=args.option,
             explain=args.explain or html is not None,
         )
         if html is not None:

@@ -17,8 +17,9 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "doctor",
         parents=[shared],
-        description="Reads the whole index, compares it with its checksums and says what to do about damage. "
-        "Changes nothing. Exit code 4 where something is damaged.",
+        description="Reads the whole index, compares it with its checksums and says what to do about damage, "
+        "and about what builds that were stopped have left. Changes nothing. Exit code 4 where something is "
+        "damaged.",
     )
     parser.set_defaults(run=run, go_on="run the same command again")
 
@@ -34,9 +35,12 @@ def run(args: argparse.Namespace) -> int:
         damaged = damaged or error is not None
         if args.json:
             said = None if error is None else {"code": error.code, "message": str(error), "hint": error.hint}
-            rows.append({"what": finding.what, "path": str(finding.path), "error": said})
+            rows.append(
+                {"what": finding.what, "path": str(finding.path), "error": said, "note": finding.note}
+            )
             continue
-        output.write(f"{finding.what}: {'sound' if error is None else inline(str(error))}")
+        state = finding.note or "sound" if error is None else str(error)
+        output.write(f"{finding.what}: {inline(state)}")
         if error is not None and error.hint:
             output.write(f"  {inline(error.hint)}")
     if args.json:

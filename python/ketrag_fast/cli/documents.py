@@ -21,6 +21,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--first", type=int, default=0, metavar="N", help="from this one on (default 0)")
     parser.add_argument("--count", type=int, default=1_000_000, metavar="N", help="so many at most")
+    options.setting(parser, "allow")
     parser.set_defaults(run=run)
 
 

@@ -30,6 +30,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         metavar="KIND",
         help="where several graphs have the name: entity, concept, ...",
     )
+    options.setting(parser, "filter", "allow")
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     from ketrag_fast.index import Index
 
     with Index.open(path, settings=options.query_settings_of(args)) as index:
-        found = index.node(name, kind)
+        found = index.node(name, kind, filter=index.filter)
     if args.json:
         output.write_json(found.to_json())
     else:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ketrag_fast.cli import options, output
+from ketrag_fast.cli import foresight, options, output
 from ketrag_fast.cli.visible import inline
-from ketrag_fast.errors import ConfigError, InternalError, KetragError
+from ketrag_fast.errors import ConfigError, IndexMissing, InternalError, KetragError
 
 if TYPE_CHECKING:
     from ketrag_fast.index import Index
@@ -39,6 +39,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         action="store_true",
         help="ask no language model; publish what the last one has read so far",
     )
+    foresight.declare(parser)
     options.topic(parser, "what is built", "build")
     options.topic(parser, "how it runs", "running")
     options.model(parser)
@@ -61,6 +62,13 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(
             "no source was named", hint="ketrag index SOURCE...: files, folders, globs or .jsonl files"
         )
+    if args.dry_run:
+        if not (path / "index.sqlite").exists():
+            raise IndexMissing(
+                f"there is no index in {path} that could change",
+                hint="`ketrag estimate SOURCE...` says what building one takes",
+            )
+        return foresight.run(args, sources=args.sources, reread=True, replace=args.replace)
     from ketrag_fast.index import Index
 
     index = Index.build(

@@ -21,6 +21,8 @@ COMMANDS: Final = {
     "documents": ("documents", "list the documents of an index"),
     "bundle": ("bundle", "write an index into one file, to be carried elsewhere"),
     "unbundle": ("unbundle", "make an index of such a file"),
+    "merge": ("merge", "make one index of several"),
+    "diff": ("diff", "what differs between two indexes, or generations of one"),
     "reembed": ("reembed", "give the index the vectors of another model"),
     "retrieve": ("retrieve", "print the context for a question"),
     "ask": ("ask", "answer a question, with citations"),

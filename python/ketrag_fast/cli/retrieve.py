@@ -127,6 +127,16 @@ def reasons(passage: Passage) -> list[str]:
     return [f"      {inline(line)}" for line in ([f"holds {', '.join(words)}"] if words else []) + lines]
 
 
+def questions_of(name: str) -> list[str]:
+    """The questions of a file that `--queries` takes. Raises what is wrong with the first bad line."""
+    with _lines(name) as lines:
+        queries = [_query(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    for query in queries:
+        if query.error is not None:
+            raise query.error
+    return [query.text for query in queries]
+
+
 @dataclass(frozen=True, slots=True)
 class _Query:
     id: str | None

@@ -17,6 +17,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         parents=[shared],
         description="Prints counts, sizes, times, failures, the generation and the digest of an index.",
     )
+    options.setting(parser, "allow")
     parser.set_defaults(run=run, go_on="run the same command again")
 
 

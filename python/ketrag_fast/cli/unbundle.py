@@ -15,7 +15,8 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "unbundle",
         parents=[shared],
         description="Makes an index of a file that `ketrag bundle` wrote, in a new or empty folder, and "
-        "checks every byte. An index with a model's vectors needs that model for questions (--embedder).",
+        "checks every byte. An index with a model's vectors needs that model for questions: it is in the "
+        "file where `ketrag bundle --with-model` wrote it, else --embedder says where it is.",
     )
     parser.add_argument("file", metavar="FILE", help="what `ketrag bundle` wrote")
     parser.set_defaults(run=run, go_on="run the same command again")

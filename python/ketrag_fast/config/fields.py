@@ -2,7 +2,8 @@
 
 `concerns`: "build" settings decide what the index holds and enter the fingerprints of the stages that
 name them; "read" settings decide how documents are read (their effect shows in the documents' own
-hashes); "query" settings are used for each question; "run" settings change nothing in any result.
+hashes) and what stays in the folder, and are remembered like these; "query" settings are used for each
+question; "run" settings change nothing in any result.
 `rebuild` marks a build setting whose change throws all earlier work away, so it must be asked for.
 `topic` says beside which options of the command it stands.
 """

@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ketrag_fast.config.catalogue import about_broken, catalogue, systems
+from ketrag_fast.config.shards import shards_of
 from ketrag_fast.config.shared import SharedSettings
 from ketrag_fast.errors import ConfigError
 
@@ -48,6 +49,7 @@ class Settings(SharedSettings):
                 f"overlap ({self.overlap}) must be below chunk_tokens ({self.chunk_tokens})",
                 hint="a window must move on by at least one token",
             )
+        shards_of(self.shard)
         systems().check(self)
 
     @property

@@ -80,6 +80,27 @@ class SharedSettings:
         None, "folder of NLTK's data; none looks in its usual places", concerns="run", topic="build"
     )
     fallback_encoding: str = setting("cp1252", "for files that are not UTF-8", concerns="read")
+    shard: str | None = setting(
+        None,
+        "I/N: only the documents whose ids fall to part I of N, for `ketrag merge`; none is all of them",
+        concerns="read",
+    )
+    keep_generations: int = setting(
+        2,
+        "generations that stay in the folder, with the new one; what a reader has open it keeps anyway",
+        concerns="read",
+        low=1,
+        high=1_000_000,
+        topic="running",
+    )
+    keep_days: float | None = setting(
+        None,
+        "older generations also stay for so many days",
+        concerns="read",
+        low=0,
+        high=1_000_000,
+        topic="running",
+    )
     read_seconds: float | None = setting(
         300.0,
         "seconds that reading one PDF, page, archive ... may take; none is no limit",
@@ -139,6 +160,12 @@ class SharedSettings:
         " to them",
         concerns="query",
     )
+    allow: str | None = setting(
+        None,
+        "only documents whose metadata fits are there at all: 'group=sales'; answers are those of an index of"
+        " these alone, which is made when it is first asked",
+        concerns="query",
+    )
     deadline: float | None = setting(
         None, "seconds that one question may take", concerns="query", low=0, high=LONGEST_SECONDS
     )
@@ -153,13 +180,6 @@ class SharedSettings:
     )
     on_error: Literal["skip", "stop"] = setting(
         "skip", "whether a document that cannot be read ends the build", concerns="run"
-    )
-    keep_generations: int = setting(
-        2,
-        "generations that stay after a publication, the new one among them; readers keep what they opened",
-        concerns="run",
-        low=1,
-        high=1000,
     )
     limit_seconds: float | None = setting(
         None,

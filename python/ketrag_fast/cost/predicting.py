@@ -164,7 +164,7 @@ class _Work:
             grown = self._grown(took)
             if self.settings.embedder != BUILTIN:
                 grown |= dict.fromkeys(embedding_stages(), self._share * self.found.fresh)
-            own = ((name, s) for name, s in self.before.stages.items() if name not in _asked_of_models())
+            own = ((name, s) for name, s in self.before.stages.items() if name not in asked_of_models())
             return {name: seconds * grown.get(name, self._share) for name, seconds in own}
         found = seconds_at(self.found.characters, self._sizes, took, _powers())
         if self.settings.embedder != BUILTIN:
@@ -235,7 +235,7 @@ def _powers() -> dict[str, float]:
     return {stage.name: stage.growth for stage in registry().stages}
 
 
-def _asked_of_models() -> frozenset[str]:
+def asked_of_models() -> frozenset[str]:
     """The stages whose time is that of a language model: they look at what is kept, and have it read."""
     return frozenset(stage.name for stage in registry().stages if stage.reads and stage.look is not None)
 

@@ -9,21 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.config import Settings
 from ketrag_fast.declarations.arrays import Arrays, Sizes
+from ketrag_fast.declarations.documents import Documents
 from ketrag_fast.declarations.reference import resolved
-from ketrag_fast.declarations.sections import Part, parts_of
 from ketrag_fast.errors import Cancelled, ConfigError
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from ketrag_fast.backends.embedders.source import VectorSource
     from ketrag_fast.extraction.run import Reading
-    from ketrag_fast.locations import Locator
     from ketrag_fast.progress import Meter
     from ketrag_fast.storage.arrays import RawFile
-    from ketrag_fast.storage.tables import Tables
-    from ketrag_fast.types import Document
 
     Outputs = Mapping[str, NDArray[Any]]
     Made = Mapping[str, NDArray[Any] | RawFile]
@@ -33,91 +29,6 @@ else:  # a declaration imports no NumPy
 
 DOCUMENTS: Final = "documents"
 """The pseudo-stage that a stage needs if it looks at the documents themselves."""
-
-
-class Documents:
-    """The documents of this build, in their order; read from the tables when asked for.
-
-    With `cut` those with headings come as their sections: each is a row of its own, with the id of its
-    document. Several stages ask for the same columns: they are kept until `forget`.
-    """
-
-    def __init__(self, tables: Tables, *, cut: bool = False) -> None:
-        self._tables = tables
-        self._cut = cut
-        self._packed: dict[str, tuple[NDArray[np.uint8], NDArray[np.uint64]]] = {}
-        self._parts: tuple[dict[int, list[Part]], dict[int, tuple[Locator, ...]]] | None = None
-
-    def __len__(self) -> int:
-        return self._tables.count()
-
-    def __iter__(self) -> Iterator[Document]:
-        return self._tables.documents()
-
-    def _of_headings(self) -> tuple[dict[int, list[Part]], dict[int, tuple[Locator, ...]]]:
-        """By number, the sections of the documents that have any, and all locators."""
-        if self._parts is None:
-            located = dict(self._tables.located())
-            parts: dict[int, list[Part]] = {}
-            if self._cut and located:
-                for number, document in enumerate(self._tables.documents()):
-                    found = parts_of(document.text, document.title, located.get(number, ()))
-                    if len(found) > 1:
-                        parts[number] = found
-            self._parts = parts, located
-        return self._parts
-
-    def rows(self) -> Iterator[tuple[int, int, tuple[Locator, ...]]]:
-        """Of each row that has any: its number, where it begins in its document, and the locators in it."""
-        parts, located = self._of_headings()
-        shift = 0
-        for number in sorted({*parts, *located}):
-            marks = located.get(number, ())
-            for part in parts.get(number, [None]):
-                start = 0 if part is None else part.start
-                own = marks if part is None else tuple(_within(marks, part))
-                yield number + shift, start, own
-                shift += 1
-            shift -= 1
-
-    def packed(self, column: str) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
-        """One of `id`, `title`, `text`, `metadata` (JSON) as (blob, offsets): UTF-8, n + 1 offsets."""
-        import numpy as np
-
-        if column not in self._packed:
-            values = list(self._tables.column(column))
-            sections, _ = self._of_headings()
-            if sections:
-                values = list(_expanded(column, values, sections))
-            offsets = np.zeros(len(values) + 1, np.uint64)
-            np.cumsum([len(value) for value in values], out=offsets[1:])
-            offsets.flags.writeable = False
-            self._packed[column] = np.frombuffer(b"".join(values), np.uint8), offsets
-        return self._packed[column]
-
-    def forget(self) -> None:
-        """Nobody needs them any more."""
-        self._packed.clear()
-        self._parts = None
-
-
-def _within(marks: Sequence[Locator], part: Part) -> Iterator[Locator]:
-    return (one for one in marks if one.start < part.end and one.end > part.start)
-
-
-def _expanded(column: str, values: Sequence[bytes], sections: Mapping[int, list[Part]]) -> Iterator[bytes]:
-    """The rows of a column with those of documents that are cut in their places."""
-    for number, value in enumerate(values):
-        parts = sections.get(number)
-        if parts is None:
-            yield value
-        elif column == "title":
-            yield from (part.title.encode("utf-8") for part in parts)
-        elif column == "text":
-            text = value.decode("utf-8")
-            yield from (text[part.start : part.end].encode("utf-8") for part in parts)
-        else:
-            yield from (value for _ in parts)
 
 
 class StageInputs(Mapping[str, Outputs]):
@@ -145,12 +56,26 @@ class StageInputs(Mapping[str, Outputs]):
 
 
 @dataclass(frozen=True, slots=True)
+class Earlier:
+    """What the published generation has of a stage, made there in the same way over other documents.
+
+    `needs` are the arrays that the stage was made from there; `row` says for each document of now which one
+    it was there, or -1. A stage may take over what depends on a document alone; its result must be, to the
+    byte, what it makes from nothing.
+    """
+
+    arrays: Outputs
+    needs: Mapping[str, Outputs]
+    row: NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
 class StageContext:
     """`report(done, total)` is handed to the kernels as `report=`; it returns False to stop them.
 
     `model` makes vectors, where the settings name one; None stands for the built-in space. `reading` has
     the chunks read, where something reads them. `scratch` is a folder on the index's disk for files that
-    are handed over, or needed for a while.
+    are handed over, or needed for a while. `earlier` is None where nothing can be taken over.
     """
 
     report: Meter
@@ -158,6 +83,7 @@ class StageContext:
     model: VectorSource | None = None
     reading: Reading | None = None
     scratch: Path | None = None
+    earlier: Earlier | None = None
 
     def check(self) -> None:
         """For Python loops: raises Cancelled once a stop was asked for."""

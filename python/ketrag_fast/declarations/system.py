@@ -53,7 +53,8 @@ class Channel:
     (units, keywords, entities): where these are very many, hnswlib proposes. `settings` are the settings of
     a question that it reads. `cite` ("module:function") is for a channel of the core that prints nodes
     of a graph beside units: from the index's arrays and the ids of nodes it makes what they cite
-    (`types.Cited`). `caution` ("module:function") is for one that may have to do without what it is about:
+    (`types.Cited`); under a filter it is given, as a third argument, for each unit whether it fits, and names
+    what fits alone. `caution` ("module:function") is for one that may have to do without what it is about:
     from the index's arrays it says so in a sentence, which contexts have as a warning, or returns None.
     `lacks` ("module:function") is for one that needs more than the index: from the settings it says what is
     not there, or returns None.
@@ -90,6 +91,20 @@ REST = "rest"
 
 
 @dataclass(frozen=True, slots=True)
+class Around:
+    """The units that a graph ties to a ranked one: printed beside it, or summarised for an answer.
+
+    `find` ("module:function") makes from a `Query`, the index's arrays and some units the units around each,
+    the strongest first. The setting `count` says of how many ranked units the surroundings are read, 0 of
+    none; the setting `tokens` how much of them one summary reads.
+    """
+
+    find: str
+    count: str
+    tokens: str
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """How channels share a budget; the name under which a system lists it is a mode.
 
@@ -98,6 +113,7 @@ class Recipe:
     the setting that says who gets what is left. `rewrite` ("module:function") makes the text that is ranked
     by from the question, with a language model. `automatic` is its place among the modes that `auto` tries
     (0 first), None where it is never taken by itself; `usual` recipes are built without being asked for.
+    `around` is for recipes over a graph whose neighbourhoods say more than a ranked unit alone.
     """
 
     shares: tuple[Share, ...]
@@ -107,6 +123,7 @@ class Recipe:
     rewrite: str | None = None
     automatic: int | None = None
     usual: bool = False
+    around: Around | None = None
 
     @property
     def channels(self) -> tuple[str, ...]:

@@ -36,7 +36,15 @@ class ModelAnswers:
         Raises ConfigError where no model is named, and what asking one raises.
         """
         try:
-            answer = self._index.ask(question.text, llm=self._llm, mode=mode, budget=budget, top=self._top)
+            answer = self._index.ask(
+                question.text,
+                llm=self._llm,
+                mode=mode,
+                budget=budget,
+                top=self._top,
+                kind=question.kind,
+                options=question.options,
+            )
         except BackendError:
             if self.model is None:
                 raise

@@ -26,6 +26,21 @@ class Question:
     grades: Mapping[str, float] = field(default_factory=dict)
 
     @property
+    def options(self) -> tuple[str, ...]:
+        """What may be chosen from (`metadata.options`); empty where the question is free."""
+        given = self.metadata.get("options")
+        if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+            return ()
+        return tuple(given)
+
+    @property
+    def kind(self) -> str | None:
+        """ "yes-no" where the set says so (`metadata.kind`). It is not concluded from the answers, which
+        whoever answers does not know.
+        """
+        return "yes-no" if self.metadata.get("kind") == "yes-no" else None
+
+    @property
     def graded(self) -> Mapping[str, float]:
         """The grade of each relevant document: 1 where none was given."""
         return self.grades or dict.fromkeys(self.gold, 1.0)

@@ -9,6 +9,8 @@ from typing import Any
 from ketrag_fast.errors import InputError
 
 HITS = (1, 5, 10)
+OPTION_HITS = (1, 3)
+"""Of questions with options: what CG-RAG reports."""
 CUT = 10
 """Of nDCG and of the precision."""
 
@@ -20,7 +22,8 @@ class Result:
     `covered` of a question answered by yes or no says little (`yes_no`): it stays out of coverage. `found`
     holds the documents of the context by rank, each once; `rank` is that of the first gold one, 0 if none is
     there. `ndcg` and `precision` are of its first ten, `average_precision` of all of it: what the budget
-    leaves out counts as not found. `decided` is (gold, said) of an answered question of yes, no or maybe.
+    leaves out counts as not found. `decided` is (gold, said) of an answered question of yes, no or maybe,
+    `option_rank` the rank of the right one where options were ranked.
     `em`, `f1` (KET-RAG's), `f1_plain` (HippoRAG's) and `bertscore` judge `answer`. `why` says of each
     passage of the context where it is from and why it is there, if that was asked for.
     """
@@ -46,6 +49,7 @@ class Result:
     precision: float | None = None
     average_precision: float | None = None
     decided: tuple[str, str | None] | None = None
+    option_rank: int | None = None
     why: tuple[Mapping[str, Any], ...] = ()
 
     @property
@@ -67,7 +71,7 @@ class Result:
         """The inverse of `to_json`. Raises InputError for a line that is not one."""
         try:
             # What older runs do not have stays absent.
-            newer = ("why", "ndcg", "precision", "average_precision", "decided")
+            newer = ("why", "ndcg", "precision", "average_precision", "decided", "option_rank")
             names = (f.name for f in fields(cls) if f.name != "why")
             known = {name: data[name] for name in names if name in data or name not in newer}
             if known.get("decided") is not None:
@@ -79,7 +83,8 @@ class Result:
             raise InputError(f"not a result of an evaluation: {error}") from error
         scores = (result.recall, result.ndcg, result.precision, result.average_precision)
         numbers = (*scores, result.ms, result.em, result.f1, result.f1_plain, result.bertscore)
-        whole = (result.budget, result.tokens, *((result.rank,) if result.rank is not None else ()))
+        ranks = (rank for rank in (result.rank, result.option_rank) if rank is not None)
+        whole = (result.budget, result.tokens, *ranks)
         if (
             not all(isinstance(x, str) for x in (result.question, result.mode, result.ran))
             or not all(isinstance(x, int) and x >= 0 for x in whole)
@@ -105,6 +110,14 @@ def _hit(k: int) -> Callable[[Result], float | None]:
     return lambda result: result.hit(k)
 
 
+def _of_option(k: int) -> Callable[[Result], float | None]:
+    return lambda r: None if r.option_rank is None else float(0 < r.option_rank <= k)
+
+
+def _option_mrr(result: Result) -> float | None:
+    return None if result.option_rank is None else 1.0 / result.option_rank
+
+
 METRICS: Mapping[str, Callable[[Result], float | None]] = {
     "coverage": lambda result: None if result.yes_no or result.covered is None else float(result.covered),
     "recall": _of("recall"),
@@ -119,11 +132,13 @@ METRICS: Mapping[str, Callable[[Result], float | None]] = {
     "f1_plain": _of("f1_plain"),
     "bertscore": _of("bertscore"),
     "accuracy": _right,
+    "option_mrr": _option_mrr,
+    **{f"option_hit@{k}": _of_option(k) for k in OPTION_HITS},
     "tokens": _of("tokens"),
 }
 """Each metric as a value of one question; None where it does not apply to the question."""
 
-OF_ANSWERS = ("em", "f1", "f1_plain", "bertscore", "accuracy", "macro_f1")
+OF_ANSWERS = ("em", "f1", "f1_plain", "bertscore", "accuracy", "macro_f1", "option_mrr")
 """Metrics that need answers, which a model (or a file) has to give."""
 
 SHARES = frozenset(METRICS) - {"tokens"}

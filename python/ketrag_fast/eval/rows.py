@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ketrag_fast.eval import metrics
-from ketrag_fast.eval.results import CUT, HITS, METRICS, OF_ANSWERS, Result
+from ketrag_fast.eval.results import CUT, HITS, METRICS, OF_ANSWERS, OPTION_HITS, Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,8 @@ class Row:
     and those answered by yes or no (`yes_no`, with the share of them that would count as covered). `ran`
     names what "auto" chose. A row that was not run has `n` 0 and a `reason`. `hit` is by the cut, and it,
     `mrr`, recall, `ndcg` and `precision` (of ten), `map` are of the documents in the context. `accuracy` and
-    `macro_f1` are of answers by yes, no or maybe. `f1` is KET-RAG's, `f1_plain` HippoRAG's.
+    `macro_f1` are of answers by yes, no or maybe, `option_mrr` and `option_hit` of options that were ranked.
+    `f1` is KET-RAG's, `f1_plain` HippoRAG's.
     """
 
     mode: str
@@ -48,6 +49,8 @@ class Row:
     map: float | None = None
     accuracy: float | None = None
     macro_f1: float | None = None
+    option_mrr: float | None = None
+    option_hit: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def status(self) -> str:
@@ -56,6 +59,7 @@ class Row:
 
     def as_dict(self) -> dict[str, object]:
         """The row as `eval --json` prints it."""
+        options = {str(k): share for k, share in self.option_hit.items()}
         row: dict[str, object] = {
             "mode": self.mode,
             "budget": self.budget,
@@ -73,6 +77,7 @@ class Row:
             f"p@{CUT}": self.precision,
             "map": self.map,
             **{name: getattr(self, name) for name in OF_ANSWERS},
+            **({"option_hit": options} if options else {}),
             "counted": dict(self.counted),
             "status": self.status,
         }
@@ -124,6 +129,8 @@ def summarise(mode: str, budget: int, results: Sequence[Result]) -> Row:
         precision=means[f"p@{CUT}"],
         map=means["map"],
         accuracy=means["accuracy"],
+        option_mrr=means["option_mrr"],
+        option_hit={k: share for k in OPTION_HITS if (share := means[f"option_hit@{k}"]) is not None},
         macro_f1=metrics.macro_f1([result.decided for result in results if result.decided is not None]),
     )
 

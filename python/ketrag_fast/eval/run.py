@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Protocol
 
+from ketrag_fast.asking.forms import LETTERS, ranking
 from ketrag_fast.errors import BackendMissing, ModeUnavailable
 from ketrag_fast.eval import metrics
 from ketrag_fast.eval.question import DataSet, Question
@@ -178,6 +179,7 @@ def _result(
         precision=metrics.precision_at(found, question.gold, CUT),
         average_precision=metrics.average_precision(found, question.gold),
         decided=_decided(question, reply),
+        option_rank=_option_rank(question, reply),
         found=found,
         answer=reply,
         em=metrics.best_exact_match(reply, question.answers) if judged and reply is not None else None,
@@ -194,6 +196,20 @@ def _decided(question: Question, reply: str | None) -> tuple[str, str | None] | 
     if reply is None or len(forms) != 1 or not forms <= set(metrics.CLASSES):
         return None
     return forms.pop(), metrics.decision(reply)
+
+
+def _option_rank(question: Question, reply: str | None) -> int | None:
+    """The rank of the right option, from 1, in an answer to a question with options. The gold answer is the
+    text of one, or its letter; None where it is neither, or nothing was answered.
+    """
+    options = [metrics.normalise(option) for option in question.options]
+    if reply is None or len(options) < 2:
+        return None
+    gold = {metrics.normalise(answer) for answer in question.answers}
+    right = {letter for letter, option in zip(LETTERS, options, strict=False) if option in gold}
+    right = right or {answer.strip(" ().").lower() for answer in question.answers}
+    ranked = ranking(reply, len(options))
+    return next((rank for rank, letter in enumerate(ranked, 1) if letter in right), None)
 
 
 _EXPLAINED = ("rank", "unit", "document", "start", "end", "score", "channel", "why")

@@ -17,6 +17,8 @@ _ANSWERS = {
     "bertscore": "BERTScore",
     "accuracy": "accuracy",
     "macro_f1": "macro F1",
+    "option_mrr": "MRR of options",
+    "option_hit": "Hit@1 of options",
 }
 
 
@@ -26,7 +28,7 @@ def render(rows: Sequence[Row], absent: Mapping[str, str] | None = None) -> str:
     Notes follow on lines of their own: they say which rows were not run and why, how many questions
     coverage leaves out, and (`absent`) which scores need something that was not there.
     """
-    judged = [name for name in _ANSWERS if any(getattr(row, name) is not None for row in rows)]
+    judged = [name for name in _ANSWERS if any(_value(row, name) is not None for row in rows)]
     ranked = any(row.ndcg is not None for row in rows) and all(row.coverage is None for row in rows)
     first = _RANKED if ranked else _COVERED
     header = ("mode", "budget", "n", *first, "recall", "all gold", "MRR", "tokens", "ms p50", "ms p95")
@@ -67,8 +69,13 @@ def _cells(row: Row, judged: Sequence[str], width: int, *, ranked: bool) -> tupl
         _ABSENT if row.tokens_mean is None else f"{row.tokens_mean:.0f}",
         _ABSENT if row.ms_p50 is None else f"{row.ms_p50:.2f}",
         _ABSENT if row.ms_p95 is None else f"{row.ms_p95:.2f}",
-        *(_percent(getattr(row, name)) for name in judged),
+        *(_percent(_value(row, name)) for name in judged),
     )
+
+
+def _value(row: Row, name: str) -> float | None:
+    value = row.option_hit.get(1) if name == "option_hit" else getattr(row, name)
+    return None if value is None else float(value)
 
 
 def _percent(share: float | None) -> str:

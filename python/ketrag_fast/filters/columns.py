@@ -50,11 +50,13 @@ class Columns:
         """Their names, sorted."""
         return sorted(self._columns)
 
-    def fitting(self, condition: Condition) -> Bools:
-        """For each document whether it fits. Raises InputError for a field that no document has."""
+    def fitting(self, condition: Condition, *, names: bool = True) -> Bools:
+        """For each document whether it fits. Raises InputError for a field that no document has; with
+        `names` it lists those that there are.
+        """
         if isinstance(condition, Comparison):
-            return self._compared(condition)
-        parts = [self.fitting(part) for part in condition.parts]
+            return self._compared(condition, names)
+        parts = [self.fitting(part, names=names) for part in condition.parts]
         if condition.name == "$not":
             return ~parts[0]
         whole: Bools = np.full(self.count, condition.name == "$and")
@@ -62,13 +64,13 @@ class Columns:
             whole = whole & part if condition.name == "$and" else whole | part
         return whole
 
-    def _compared(self, one: Comparison) -> Bools:
+    def _compared(self, one: Comparison, names: bool) -> Bools:
         kinds = self._columns.get(one.field)
         if kinds is None:
             if not self.count:
                 return np.zeros(0, bool)
-            names = ", ".join(self.fields[:30]) or "none"
-            raise wrong(f"no document has a field {one.field!r:.80}; there are: {names}")
+            listed = f"; there are: {', '.join(self.fields[:30]) or 'none'}" if names else ""
+            raise wrong(f"no document has a field {one.field!r:.80}{listed}")
         if one.name == "$exists":
             there = np.zeros(self.count, bool)
             for documents, _ in kinds.values():

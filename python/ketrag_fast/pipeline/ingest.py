@@ -15,6 +15,7 @@ from ketrag_fast.backends.readers import Found, Item, SourceFile, find, is_glob,
 from ketrag_fast.backends.readers.apart import Apart, ReadJob
 from ketrag_fast.backends.readers.files import missing
 from ketrag_fast.config import Settings
+from ketrag_fast.config.shards import Shards, shards_of
 from ketrag_fast.errors import Cancelled, DocumentError
 from ketrag_fast.filters import Columns, Condition
 from ketrag_fast.locations import problem_of
@@ -58,6 +59,8 @@ class _State:
     """Whether documents that were removed come back with the source that is read."""
     inside: list[str] = field(default_factory=list)
     """Of that source only with what lies in these."""
+    shards: Shards | None = None
+    """The documents that count, where these are not all."""
     seen: set[str] = field(default_factory=set)
     read: dict[str, int] = field(default_factory=dict)
     bytes: int = 0
@@ -176,6 +179,7 @@ def _ingest(tables: Tables, change: Change, settings: Settings, meter: Meter, an
         for name in tables.altered().values():
             known[name] = dataclasses.replace(known[name], content="")
     state = _State(tables, known, settings, meter, Ingested(), tables.removed())
+    state.shards = shards_of(settings.shard)
     dropped = []
     with _apart(settings) as apart:
         for source in tables.sources():
@@ -187,7 +191,8 @@ def _ingest(tables: Tables, change: Change, settings: Settings, meter: Meter, an
             elif change.only and not named:
                 state.seen |= {name for name, one in known.items() if one.source == source.number}
             elif source.kind == "documents":
-                _read_documents(state, source, documents, replace)
+                # Documents under a path are those of a source that is not on this machine: they stay.
+                _read_documents(state, source, None if source.spec else documents, replace)
             else:
                 _read_files(state, source, apart)
     gone = [known.key for name, known in state.known.items() if name not in state.seen]
@@ -389,6 +394,15 @@ def _take(state: _State, source: SourceRow, place: int, item: Item) -> int:
     """Stores one item; the place of the next one is returned."""
     if state.meter(len(state.seen)) is False:
         raise Cancelled("stopped while reading the sources")
+    if state.shards is None:
+        return _store(state, source, place, item)
+    name = item.document if isinstance(item, Failure) else item.id
+    if not isinstance(name, str) or state.shards.holds(name):
+        _store(state, source, place, item)
+    return place + 1  # every item counts in every shard, so that `merge` finds the order of the whole
+
+
+def _store(state: _State, source: SourceRow, place: int, item: Item) -> int:
     if isinstance(item, Failure):
         _fail(state, item)
         return place

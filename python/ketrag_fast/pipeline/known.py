@@ -12,7 +12,7 @@ from ketrag_fast.errors import ConfigError, IndexDamaged, ModelMismatch
 from ketrag_fast.pipeline.planning import AUTO, modes_of
 from ketrag_fast.storage.generation import MANIFEST, Generation, current_number
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.manifest import Manifest, read_manifest
+from ketrag_fast.storage.manifest import Manifest, read_json, read_manifest
 from ketrag_fast.systems.registry import LISTS, registry
 
 
@@ -94,4 +94,16 @@ def reading_settings(given: Settings, generation: Generation) -> Settings:
             )
     moved = {name for name, _, _ in resolved.differences if name in ("embedder", "llm")}
     kept = {n: v for n, v in stored.items() if n in catalogue() and n not in moved}
-    return resolved.settings.having(**kept)
+    own = resolved.settings.having(**kept)
+    return own.having(embedder=located(own.embedder, Layout(generation.folder.parent)))
+
+
+def located(spec: str, layout: Layout) -> str:
+    """Where the embedding model of that name lies: in the index's own folder, where it came with a bundle."""
+    if not layout.model_record.is_file():
+        return spec
+    record = read_json(layout.model_record)
+    if not isinstance(record, dict) or record.get("spec") != spec:
+        return spec  # the index has another model by now
+    kind = spec.partition(":")[0]
+    return f"{kind}:{layout.model.absolute()}"

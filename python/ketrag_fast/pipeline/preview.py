@@ -22,14 +22,22 @@ from ketrag_fast.types import Failure
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """Documents that would be there, and how they come about; `characters` are those of the new ones."""
+    """Documents that would be there, and how they come about; `characters` are those of the new and changed
+    ones, `total` those of all.
+    """
 
     documents: int
     added: int
     updated: int
     removed: int
     characters: int
+    total: int
     failures: tuple[Failure, ...]
+
+    @property
+    def changes(self) -> bool:
+        """Whether the documents would be others than before."""
+        return bool(self.added or self.updated or self.removed)
 
     def to_json(self) -> dict[str, Any]:
         """As the command prints it."""
@@ -42,6 +50,7 @@ class Preview:
                 "updated": self.updated,
             },
             "characters": self.characters,
+            "total_characters": self.total,
             "failures": [failure.to_json() for failure in self.failures],
         }
 
@@ -61,9 +70,13 @@ def preview(
     settings: Settings,
     *,
     where: Condition | None = None,
+    reread: bool = False,
+    replace: bool = False,
     progress: Callback | None = None,
 ) -> Preview:
-    """Reads the sources as `Index.update` would, counts, and leaves all as it is. Raises as it does."""
+    """Reads the sources as `Index.update` would (with `reread` all of them, as a build does; with `replace`
+    they are the only ones), counts, and leaves all as it is. Raises as these do.
+    """
     layout = Layout(path)
     layout.require()
     with builder_lock(layout):
@@ -75,16 +88,17 @@ def preview(
             before = tables.known()
             try:
                 with tables.transaction():
-                    change = Change(sources, only=True, remove=remove, where=where)
+                    change = Change(sources, replace, not reread, remove, where)
                     found = change_documents(tables, change, resolved.settings, meter)
                     characters = tables.characters_of(
                         one.key
                         for name, one in tables.known().items()
                         if name not in before or before[name].content != one.content
                     )
+                    total = tables.characters()
                     raise _Back(found)
             except _Back as back:
                 found = back.found
     return Preview(
-        found.documents, found.added, found.updated, found.removed, characters, tuple(found.failures)
+        found.documents, found.added, found.updated, found.removed, characters, total, tuple(found.failures)
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ketrag_fast.errors import StorageFailed
-from ketrag_fast.storage.durable import sync_folder
+from ketrag_fast.storage.durable import discard_folder, sync_folder
 from ketrag_fast.storage.faults import writing
 from ketrag_fast.storage.generation import current_number, discard
 from ketrag_fast.storage.layout import Layout
@@ -35,11 +35,13 @@ class Used:
 def purge(layout: Layout, used: Used) -> None:
     """Drops what no build over the documents that are there uses: vectors and replies (also those of models
     that the index was built with before), the reports of earlier builds, sources without documents, older
-    generations; then the tables are written anew without the space that it took.
+    generations, indexes of some of the documents; then the tables are written anew without the space that
+    it took.
 
     For the holder of the builder's lock. Whoever has an older generation open keeps its files until it
     closes them.
     """
+    discard_folder(layout.allowed)
     with Tables(layout.tables) as tables:
         tables.purge(used.vectors, used.replies)
     current = current_number(layout)
@@ -48,10 +50,13 @@ def purge(layout: Layout, used: Used) -> None:
             discard(layout, number)
     left = [layout.generation(number) for number in layout.generations() if number != current]
     left += layout.work.iterdir()
+    if layout.allowed.is_dir():
+        left += [one for one in layout.allowed.iterdir() if not one.name.startswith(f"{current or 0:06}-")]
     if left:
         raise StorageFailed(
             f"{left[0]} could not be removed: what was purged is still in it",
             hint="run `ketrag remove --purge` again with the same ids, where nobody reads the index",
         )
     with writing(layout.root):
-        sync_folder(layout.work)  # nothing comes back after a power cut
+        for folder in (layout.work, layout.root):
+            sync_folder(folder)  # nothing comes back after a power cut

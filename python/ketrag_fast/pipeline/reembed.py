@@ -85,7 +85,7 @@ def reembed(
             with tables.transaction():
                 tables.set_settings(build_settings(resolved.settings))
             remember(tables, report)
-        prune(layout, resolved.settings.keep_generations)
+        prune(layout, resolved.settings.keep_generations, resolved.settings.keep_days)
     return report
 
 

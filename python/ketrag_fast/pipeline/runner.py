@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 from ketrag_fast.backends.spending import SpendingLimit
 from ketrag_fast.config import Resolved, Settings, build_settings, resolve
 from ketrag_fast.declarations.arrays import Sizes, check, measured
+from ketrag_fast.declarations.documents import Documents
 from ketrag_fast.declarations.stage import (
     DOCUMENTS,
-    Documents,
     Stage,
     StageContext,
     StageInputs,
@@ -33,10 +33,12 @@ from ketrag_fast.declarations.stage import (
 )
 from ketrag_fast.errors import Cancelled, ConfigError, ModelMismatch, StageError
 from ketrag_fast.filters import Condition
+from ketrag_fast.pipeline.allowed import drop_old
 from ketrag_fast.pipeline.behind import Kept, Outputs, Writer, finished, sound, write_stage
+from ketrag_fast.pipeline.earlier import Before
 from ketrag_fast.pipeline.foreign import blamed
 from ketrag_fast.pipeline.ingest import Change, Ingested, Sources, applied
-from ketrag_fast.pipeline.known import settings_of, to_build_on
+from ketrag_fast.pipeline.known import located, settings_of, to_build_on
 from ketrag_fast.pipeline.notes import note
 from ketrag_fast.pipeline.planning import Planner
 from ketrag_fast.pipeline.purging import Used
@@ -133,7 +135,8 @@ def build(
             remember(tables, report)
         if purge:
             drop_unused(layout, used)
-        prune(layout, resolved.settings.keep_generations)
+        prune(layout, resolved.settings.keep_generations, resolved.settings.keep_days)
+        drop_old(layout)
     return report
 
 
@@ -143,6 +146,18 @@ def planned_stages(stages: Sequence[Stage] | Planner, settings: Settings, reads:
     wanted = [stage for stage in planned if reads or not stage.reads]
     check_order(wanted, settings)
     return wanted
+
+
+@dataclass(frozen=True)
+class Making:
+    """One stage that may have to run: all that its result depends on, and when it began."""
+
+    stage: Stage
+    fingerprint: str
+    inputs: StageInputs
+    context: StageContext
+    before: Before
+    begin: float
 
 
 @dataclass(frozen=True)
@@ -200,6 +215,7 @@ class Build:
         done: list[Kept] = []
         outputs: dict[str, Outputs] = {}
         sizes: Sizes = {}
+        before = Before(self.base, documents, settings)
         for number, stage in enumerate(stages):
             meter = Meter(stage.name, self.callback, stage.unit)
             context = StageContext(meter, settings.threads, self.source, self.reading, self.layout.work)
@@ -211,10 +227,12 @@ class Build:
             with blamed(stage):
                 looked = stage.looked(inputs, settings, context)
                 variant = stage.varied(inputs, settings, context)
-            more = [looked] if looked is not None else []
-            if more or variant:
-                own = text_digest([own, *more, *([variant] if variant else [])])
-            kept, made = self._stage(stage, own, inputs, context, begin, sizes, writer)
+            more = [part for part in (looked, variant or None) if part is not None]
+            if more:
+                own = text_digest([own, *more])
+            before.follow(stage, model, looked, more)
+            making = Making(stage, own, inputs, context, before, begin)
+            kept, made = self._stage(making, sizes, writer)
             if stage.arrays is not None and kept.how != "ran":
                 shapes = {name: file.shape for name, file in kept.record().files.items()}
                 measured(stage.arrays, shapes, sizes, stage.name)
@@ -252,16 +270,10 @@ class Build:
                 self.tables.set_failures(read.failures)
 
     def _stage(
-        self,
-        stage: Stage,
-        fingerprint: str,
-        inputs: StageInputs,
-        context: StageContext,
-        begin: float,
-        sizes: Sizes,
-        writer: Writer,
+        self, making: Making, sizes: Sizes, writer: Writer
     ) -> tuple[Kept, Mapping[str, NDArray[Any]] | None]:
         """A stage, and its arrays where they are still in memory."""
+        stage, fingerprint = making.stage, making.fingerprint
         reused = None if stage.name in self.anew else self._from_base(stage, fingerprint)
         if reused is not None:
             return Kept(stage.name, "reused", *reused), None
@@ -270,14 +282,16 @@ class Build:
         if resumed is not None:
             return Kept(stage.name, "resumed", folder, resumed), None
         with blamed(stage):
-            outputs = stage.make(inputs, self.resolved.settings, context)
+            earlier = None if stage.name in self.anew else making.before.of(stage)
+            context = replace(making.context, earlier=earlier)
+            outputs = stage.make(making.inputs, self.resolved.settings, context)
             context.check()
             if not isinstance(outputs, Mapping):
                 raise StageError(f"{stage.name} made a {type(outputs).__name__}, not arrays by name")
             arrays = {name: made for name, made in outputs.items() if not isinstance(made, RawFile)}
             if stage.arrays is not None:
                 check(stage.arrays, arrays, sizes, stage.name)
-        took = time.monotonic() - begin
+        took = time.monotonic() - making.begin
         write = partial(write_stage, stage, fingerprint, folder, outputs, took)
         if len(arrays) < len(outputs) or sum(array.nbytes for array in arrays.values()) < _SMALL:
             return Kept(stage.name, "ran", folder, write()), None
@@ -337,11 +351,12 @@ def source_of(settings: Settings, layout: Layout, limit: SpendingLimit) -> Itera
     from ketrag_fast.backends.embedders.settings import options_of
     from ketrag_fast.backends.embedders.source import VectorSource
 
-    if parse(settings.embedder)[0] == BUILTIN:
+    spec = located(settings.embedder, layout)
+    if parse(spec)[0] == BUILTIN:
         yield None
         return
     layout.work.mkdir(parents=True, exist_ok=True)
-    with VectorSource(settings.embedder, options_of(settings, limit), layout.tables, layout.work) as source:
+    with VectorSource(spec, options_of(settings, limit), layout.tables, layout.work) as source:
         yield source
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from ketrag_fast import _core
 from ketrag_fast.declarations.reference import resolved
 from ketrag_fast.errors import InternalError
-from ketrag_fast.querying.opened import Opened
+from ketrag_fast.querying.opened import FilterMask, Opened
 from ketrag_fast.querying.preparing import Prepared
 from ketrag_fast.querying.reasons import Explainer
 from ketrag_fast.systems.registry import registry
@@ -40,7 +40,7 @@ def contexts_of(
     for budget, printed in zip(budgets, reply.contexts, strict=True):
 
         def passages(printed: _core.Printed = printed) -> Sequence[Passage]:
-            found = _passages(opened, mode, printed)
+            found = _passages(opened, mode, printed, prepared.filtered)
             return found if explainer is None else explainer.explained(found)
 
         nothing = None if printed.text else reply.reason or "budget_too_small"
@@ -79,7 +79,9 @@ def _sections(printed: _core.Printed) -> tuple[Section, ...]:
     )
 
 
-def _passages(opened: Opened, mode: str, printed: _core.Printed) -> list[Passage]:
+def _passages(
+    opened: Opened, mode: str, printed: _core.Printed, filtered: FilterMask | None
+) -> list[Passage]:
     sections, spans = printed.sections, printed.spans
     split = opened.generation.manifest.settings.get("split_level", 0) != 0
     kind = "subchunk" if split else "chunk"
@@ -95,7 +97,7 @@ def _passages(opened: Opened, mode: str, printed: _core.Printed) -> list[Passage
         [units[row] for row in rows], [spans[row][1] - spans[row][0] for row in rows]
     )
     places = dict(zip(rows, found, strict=True))
-    cited = _cited(opened, channels, nodes)
+    cited = _cited(opened, channels, nodes, filtered)
     whole = printed.text.encode() if cited else b""
     scores, costs = printed.scores.tolist(), printed.row_tokens.tolist()
     passages = []
@@ -133,8 +135,12 @@ def _passages(opened: Opened, mode: str, printed: _core.Printed) -> list[Passage
     return passages
 
 
-def _cited(opened: Opened, channels: Sequence[str], nodes: Sequence[int]) -> dict[int, Cited]:
-    """By row, what each printed node of a graph stands on; the channel that printed it knows."""
+def _cited(
+    opened: Opened, channels: Sequence[str], nodes: Sequence[int], filtered: FilterMask | None
+) -> dict[int, Cited]:
+    """By row, what each printed node of a graph stands on, as far as a filter leaves it; the channel that
+    printed it knows.
+    """
     rows: dict[str, list[int]] = {}
     for row, node in enumerate(nodes):
         if node != NO_NODE:
@@ -144,6 +150,8 @@ def _cited(opened: Opened, channels: Sequence[str], nodes: Sequence[int]) -> dic
         cite = registry().channels[channel].cite
         if cite is None:
             raise InternalError(f"the channel {channel} prints nodes and does not say what they cite")
-        found = resolved(cite)(opened.generation.stages, [nodes[row] for row in own])
+        own_nodes = [nodes[row] for row in own]
+        left = () if filtered is None else (filtered.mask.astype(bool),)
+        found = resolved(cite)(opened.generation.stages, own_nodes, *left)
         made |= zip(own, found, strict=True)
     return made

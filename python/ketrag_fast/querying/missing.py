@@ -9,6 +9,7 @@ from ketrag_fast.declarations.reference import resolved
 from ketrag_fast.storage.generation import Generation
 from ketrag_fast.systems.registry import registry
 
+UNREAD = "chunks read by a language model that count among the documents that are allowed alone"
 WRITER = "a language model that writes a passage for each question"
 
 

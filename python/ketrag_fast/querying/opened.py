@@ -21,9 +21,10 @@ from ketrag_fast.filters import Columns, condition_of, parsed
 from ketrag_fast.hyde import Hyde, writer_of
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.pipeline.known import reading_settings
-from ketrag_fast.querying.missing import missing_of
+from ketrag_fast.pipeline.planning import needs_reader
+from ketrag_fast.querying.missing import UNREAD, missing_of
 from ketrag_fast.querying.places import Places
-from ketrag_fast.storage.generation import Generation, open_current
+from ketrag_fast.storage.generation import Generation, open_current, open_generation
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.registry import registry
 
@@ -62,6 +63,10 @@ class Opened:
     """The language models of this index; those that were opened outlive a `refresh`."""
     graphs: Mapping[str, StoredGraph]
     """Of `units`, `keywords` and `entities`, those that hnswlib made a graph of."""
+    pending: int = 0
+    """Chunks that a language model would have to read, where these are only the documents that are
+    allowed.
+    """
 
     @cached_property
     def inspectors(self) -> list[Inspector]:
@@ -151,16 +156,21 @@ class Opened:
     def missing(self) -> dict[str, str | None]:
         """Each mode, and the part that it lacks here; None where the mode is served."""
         core = self.searcher.missing()
-        return missing_of(self.generation, self.settings, core, self.writer is not None)
+        found = missing_of(self.generation, self.settings, core, self.writer is not None)
+        if self.pending:
+            found |= {mode: UNREAD for mode in found if needs_reader(registry(), mode, self.settings)}
+        return found
 
 
 def load(path: Path, given: Settings, before: Opened | None = None) -> Opened:
-    """Opens the current generation of the index at `path`. Of an earlier one the models stay open that serve
-    this one too.
+    """Opens the current generation of the index at `path`, or the generation whose folder that is. Of an
+    earlier one the models stay open that serve this one too.
 
     Raises IndexMissing, IndexDamaged, IndexIncompatible.
     """
-    generation = open_current(Layout(path), given.verify)
+    layout = Layout(path)
+    whole = open_generation(path, given.verify) if layout.is_generation() else None
+    generation = whole or open_current(layout, given.verify)
     settings = reading_settings(given, generation)
     files = {
         f"{stage}.{name}": file

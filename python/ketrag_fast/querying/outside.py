@@ -30,8 +30,10 @@ def rankings(
     vectors: NDArray[np.float32] | None,
     budget: int,
     deadline: float | None,
+    fitting: int | None = None,
 ) -> dict[str, list[Ranking]]:
-    """For each channel of the mode that is a function, its ranking for each question.
+    """For each channel of the mode that is a function, its ranking for each question. With a filter, which
+    leaves `fitting` units, it is asked for all: the core takes of them what fits.
 
     Raises ExtensionError, naming system and channel, where one raises or returns what makes no sense.
     """
@@ -46,6 +48,7 @@ def rankings(
         if own is None and channel.vector == "yes":
             own = fitted_vectors(opened, questions)
         wanted = min(units, max(_LEAST_RANKED, budget // _LEAST_TOKENS))
+        wanted = wanted if fitting is None else units
         made[channel.name] = [
             _ranked(
                 channel,

@@ -106,6 +106,7 @@ def prepare(
     *,
     top: int | None,
     automatic: bool,
+    filtered: FilterMask | None = None,
     threads: int = 0,
 ) -> Prepared:
     """The questions with all that the mode needs about them.
@@ -136,16 +137,19 @@ def prepare(
                 raise
             warnings = (*warnings, f"without vectors: {error}")
     largest = max(budgets, default=0)
-    near, more = _near(opened, mode, vectors, largest, top, threads)
+    # What hnswlib proposes does without a filter alone: with one all vectors that fit are looked at.
+    searched = vectors if filtered is None else None
+    near, more = _near(opened, mode, searched, largest, top, threads)
     rankings: Mapping[str, list[Ranking]] = {}
     if any(channel.rank is not None for channel in channels) and texts:
         from ketrag_fast.querying.outside import rankings as made
 
         started = time.perf_counter()
-        rankings = made(opened, mode, texts, vectors, largest, clock.each())
+        left = None if filtered is None else filtered.units
+        rankings = made(opened, mode, texts, vectors, largest, clock.each(), left)
         seconds += time.perf_counter() - started
     taken = seconds * 1000 / max(len(texts), 1)
-    return Prepared(texts, vectors, near, rankings, taken, (*warnings, *more))
+    return Prepared(texts, vectors, near, rankings, taken, (*warnings, *more), filtered)
 
 
 def _rewritten(

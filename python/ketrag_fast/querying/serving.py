@@ -8,7 +8,7 @@ from ketrag_fast.config import Settings
 from ketrag_fast.declarations.reference import resolved
 from ketrag_fast.errors import KetragError, ModeUnavailable
 from ketrag_fast.pipeline.planning import AUTO, modes_of, needs_reader, seconds_to_add
-from ketrag_fast.querying.missing import WRITER
+from ketrag_fast.querying.missing import UNREAD, WRITER
 from ketrag_fast.querying.opened import Opened
 from ketrag_fast.systems.registry import registry
 
@@ -33,6 +33,9 @@ def chosen_mode(opened: Opened, mode: str | None, path: Path) -> str:
     lack = opened.missing[wanted]
     if lack == WRITER:
         hint = "name one: --llm llama-cpp:PATH.gguf or openai:MODEL@URL"
+        raise ModeUnavailable(f"mode {wanted} needs {lack}", hint=hint)
+    if lack == UNREAD:
+        hint = "an index of these documents alone (`ketrag index SOURCE... --llm SPEC`) has them read"
         raise ModeUnavailable(f"mode {wanted} needs {lack}", hint=hint)
     own = (found.channels[name].lacks for name in found.recipe(wanted).channels)
     if lack is not None and any(said is not None and resolved(said)(opened.settings) == lack for said in own):

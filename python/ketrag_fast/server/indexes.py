@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ketrag_fast.errors import KetragError
+from ketrag_fast.errors import ConfigError, KetragError
 from ketrag_fast.index import Index
 from ketrag_fast.server.options import ServerOptions
 from ketrag_fast.server.problems import Problem, log
@@ -29,6 +29,11 @@ class Indexes:
 
     def __init__(self, options: ServerOptions) -> None:
         settings = options.opened_with()
+        if options.writable and settings.allow is not None:
+            raise ConfigError(
+                "clients that may not see all documents may not change them",
+                hint="leave out --allow or --allow-write",
+            )
         self._all: dict[str, OpenIndex] = {}
         try:
             for name, folder in options.indexes.items():

@@ -17,13 +17,14 @@ def has_model(settings: Settings) -> bool:
 
 UNITS = Stage(
     "units",
-    version=1,
+    version=2,
     needs=(DOCUMENTS,),
     settings=("cut", "chunk_tokens", "overlap", "split_level", "encoding"),
     run=f"{_HERE}.units:run",
     unit="documents",
     arrays={
         "document_count": array("u64", 1),
+        "document_hashes": array("u8", ANY, 32),  # one for each document
         **strings("document_ids", "documents"),
         **strings("document_titles", "documents"),
         "chunk_document": array("u32", "chunks", below="documents", rising=True),
@@ -85,7 +86,7 @@ WORDS = Stage(
 
 LINKS = Stage(
     "links",
-    version=1,
+    version=2,
     needs=(DOCUMENTS, "units"),
     settings=(),
     run=f"{_HERE}.links:run",
@@ -114,6 +115,8 @@ LINKS = Stage(
         "unit_sums": array("f64", ANY),
         "keyword_sum": array("f64", "link_keywords"),
         "unit_length": array("u32", "units"),
+        # Units whose sentences have words or names that the unit has not: an update reads these again.
+        "reread_units": array("u32", ANY, below="units", rising=True),
     },
     counts={"names": "names", "subjects": "subjects"},
     edges={"unit_name": ("unit_names_indices", 1), "unit_mention": ("unit_mentions_indices", 1)},

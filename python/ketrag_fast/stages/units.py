@@ -11,15 +11,24 @@ from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.config import Settings
+from ketrag_fast.declarations.documents import Documents
 from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
 from ketrag_fast.kernels.text import pack
 from ketrag_fast.locations import Locator
+from ketrag_fast.stages.changed_units import described, updated
 from ketrag_fast.stages.rows import offsets_of, strings_out
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """Spans in bytes serve the build; `unit_span` is in code points, for people."""
     documents = inputs.documents
+    if context.earlier is not None:
+        fresh = np.flatnonzero(context.earlier.row < 0).tolist()
+        return updated(_cut(documents.only(fresh), settings, context), context.earlier, documents.hashes())
+    return {**_cut(documents, settings, context), "document_hashes": documents.hashes()}
+
+
+def _cut(documents: Documents, settings: Settings, context: StageContext) -> Outputs:
     titles, texts = documents.packed("title"), documents.packed("text")
     cut = _core.corpus(
         titles,
@@ -57,14 +66,6 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         **located(((row, marks) for row, _, marks in rows), len(texts[1]) - 1),
         **described(documents.packed("metadata")),
     }
-
-
-def described(metadata: tuple[NDArray[np.uint8], NDArray[np.uint64]]) -> dict[str, NDArray[Any]]:
-    """The metadata of all documents as JSON, for filters. None where no document has any."""
-    empty = len("{}")
-    if len(metadata[0]) == empty * (len(metadata[1]) - 1):
-        return {}
-    return strings_out("document_metadata", metadata)
 
 
 def _in_documents(

@@ -14,8 +14,10 @@ import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.config import Settings
+from ketrag_fast.declarations.documents import Documents
 from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
-from ketrag_fast.stages.rows import U8, U32, U64, csr, strings, whole_chunks
+from ketrag_fast.stages.changes import Changes, dense_of, sentence_order, sentence_rows
+from ketrag_fast.stages.rows import U8, U32, U64, Arrays, csr, strings, whole_chunks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,18 +25,13 @@ if TYPE_CHECKING:
 Packed = tuple[U8, U64]
 Part = tuple[Packed | None, U32 | None, Packed]
 """Titles, the document of each text, and the texts."""
+_WALK, _TITLES = "walk_sentence_vectors", "title_sentence_vectors"
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """Of the units. `basis` makes a question's vector; the codes are an eight-bit copy that preselects."""
     if context.model is not None:
-        units = inputs["units"]
-        titled: Part = (
-            strings(units, "document_titles"),
-            units["unit_document"],
-            strings(units, "unit_texts"),
-        )
-        return _searchable(_embedded({"unit_vectors": titled}, context)["unit_vectors"], context)
+        return _searchable(_of_units(inputs["units"], context), context)
     words = inputs["words"]
     indptr, indices = csr(words, "unit_words")
     count = len(words["vocabulary_offsets"]) - 1
@@ -52,16 +49,40 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     return {"basis": basis, **_searchable(vectors, context)}
 
 
+def _of_units(units: Arrays, context: StageContext) -> NDArray[np.float32]:
+    """By a model; those of units that were there before are taken over."""
+    titles, owner, texts = (
+        strings(units, "document_titles"),
+        units["unit_document"],
+        strings(units, "unit_texts"),
+    )
+    if context.earlier is None:
+        return _embedded({"units": (titles, owner, texts)}, context)["units"]
+    rows = Changes.of(context.earlier, units).units
+    before = context.earlier.arrays["unit_vectors"]
+    new = np.flatnonzero(rows >= len(before)).astype(np.uint32)
+    part: Part = titles, owner[new], _core.take_strings(texts, new)
+    return dense_of(before, _embedded({"units": part}, context)["units"], rows)
+
+
 def chunks(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """Of the chunks, where these are not the units themselves."""
-    units = inputs["units"]
+    units, earlier = inputs["units"], context.earlier
     if whole_chunks(units):
         return {}
     if context.model is None:
         return {"chunk_vectors": _by_words(inputs, "chunk_words", context)}
+    if earlier is None or "chunk_vectors" not in earlier.arrays:
+        return {"chunk_vectors": _of_chunks(inputs.documents, units, context)}
+    changes = Changes.of(earlier, units)
+    new = _of_chunks(inputs.documents.only(changes.fresh), changes.new, context)
+    return {"chunk_vectors": dense_of(earlier.arrays["chunk_vectors"], new, changes.chunks)}
+
+
+def _of_chunks(documents: Documents, units: Arrays, context: StageContext) -> NDArray[np.float32]:
     owner = units["chunk_document"]
-    texts = _core.slice_strings(inputs.documents.packed("text"), owner, units["chunk_bytes"])
-    return _embedded({"chunk_vectors": (strings(units, "document_titles"), owner, texts)}, context)
+    texts = _core.slice_strings(documents.packed("text"), owner, units["chunk_bytes"])
+    return _embedded({"chunks": (documents.packed("title"), owner, texts)}, context)["chunks"]
 
 
 def sentences(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
@@ -75,24 +96,37 @@ def sentences(inputs: StageInputs, settings: Settings, context: StageContext) ->
     if settings.words == "published":
         own = strings(inputs["words"], "keyword_texts")
         return _embedded({"keyword_text_vectors": (None, None, own)}, context)
-    units = inputs["units"]
-    rows = np.flatnonzero(units["sent_title"] == 0)
-    owner = units["chunk_document"][units["sent_chunk"]]
-    titled = np.unique(owner[units["sent_title"] != 0])
-    texts = inputs.documents.packed("text")
+    units, earlier = inputs["units"], context.earlier
+    if earlier is None:
+        return _of_sentences(inputs.documents, units, context)
+    changes = Changes.of(earlier, units)
+    new = _of_sentences(inputs.documents.only(changes.fresh), changes.new, context)
+    return _joined_sentences(changes, units, earlier.arrays, new)
+
+
+def _of_sentences(documents: Documents, units: Arrays, context: StageContext) -> Outputs:
+    order, own = sentence_order(units)
+    owner = units["chunk_document"][units["sent_chunk"][order]]
+    spans = units["sent_bytes"][order[:own]]
     parts: dict[str, Part] = {
-        "walk_sentence_vectors": (
-            None,
-            None,
-            _core.slice_strings(texts, owner[rows], units["sent_bytes"][rows]),
-        ),
-        "title_sentence_vectors": (
-            None,
-            None,
-            _core.take_strings(strings(units, "document_titles"), titled),
-        ),
+        _WALK: (None, None, _core.slice_strings(documents.packed("text"), owner[:own], spans)),
+        _TITLES: (None, None, _core.take_strings(documents.packed("title"), owner[own:])),
     }
     return _embedded(parts, context)
+
+
+def _joined_sentences(changes: Changes, now: Arrays, before: Outputs, new: Outputs) -> Outputs:
+    """Rows are numbered through both arrays, and through those before and the new ones."""
+    rows = sentence_rows(changes, now).astype(np.int64)
+    _, own = sentence_order(now)
+    walk, titles, new_walk = len(before[_WALK]), len(before[_TITLES]), len(new[_WALK])
+    fresh = rows >= walk + titles
+    walked = np.where(fresh, rows - titles, rows)[:own]
+    titled = np.where(fresh, rows - walk - new_walk, rows - walk)[own:]
+    return {
+        _WALK: dense_of(before[_WALK], new[_WALK], walked.astype(np.uint32)),
+        _TITLES: dense_of(before[_TITLES], new[_TITLES], titled.astype(np.uint32)),
+    }
 
 
 def _by_words(inputs: StageInputs, name: str, context: StageContext) -> NDArray[np.float32]:

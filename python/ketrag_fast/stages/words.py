@@ -11,18 +11,57 @@ from numpy.typing import NDArray
 from ketrag_fast import _core
 from ketrag_fast.backends.nltk_data import digest, load
 from ketrag_fast.config import Settings
-from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
+from ketrag_fast.declarations.documents import Documents
+from ketrag_fast.declarations.stage import Earlier, Outputs, StageContext, StageInputs
 from ketrag_fast.kernels.arrays import Packed
 from ketrag_fast.kernels.text import unpack
+from ketrag_fast.stages.changes import Changes, rows_of, sentence_order, sentence_rows, still_used
 from ketrag_fast.stages.published import cooccurrence, keywords
-from ketrag_fast.stages.rows import csr_out, strings, strings_out, take_rows, whole_chunks
+from ketrag_fast.stages.rows import (
+    U32,
+    U64,
+    Arrays,
+    csr,
+    csr_out,
+    strings,
+    strings_out,
+    take_rows,
+    whole_chunks,
+)
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """Sentences are numbered as their vectors are: those of the texts first, then one title a document."""
     units = inputs["units"]
-    documents = inputs.documents
-    found = _core.vocabulary(
+    if context.earlier is not None and settings.words != "published":
+        return _updated(inputs, context.earlier, settings, context)
+    found = _found(inputs.documents, units, settings, context)
+    published: dict[str, NDArray[Any]] = {}
+    if settings.words == "published":
+        published = _published(inputs, settings, context)
+        texts = strings(published, "keyword_texts")
+        known = _known_words(found["words"], texts, settings.language, context.threads)
+        published |= csr_out("keyword_text_words", known)
+    words = found["words"]
+    count = len(words[1]) - 1
+    unit_words = found["unit_words"]
+    sent_words = take_rows(found["sent_words"], sentence_order(units)[0])
+    return {
+        **strings_out("vocabulary", words),
+        **csr_out("unit_words", unit_words),
+        "unit_counts": found["unit_counts"],
+        **csr_out("word_units", _core.transpose(*unit_words, count, threads=context.threads)),
+        **csr_out("sent_words", sent_words),
+        # Of a chunk that is a unit the words and the vector are the unit's own: once is enough.
+        **({} if whole_chunks(units) else csr_out("chunk_words", found["chunk_words"])),
+        **published,
+    }
+
+
+def _found(
+    documents: Documents, units: Arrays, settings: Settings, context: StageContext
+) -> _core._Vocabulary:
+    return _core.vocabulary(
         documents.packed("title"),
         documents.packed("text"),
         units["chunk_document"],
@@ -36,31 +75,43 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         context.threads,
         report=context.report,
     )
-    published: dict[str, NDArray[Any]] = {}
-    if settings.words == "published":
-        published = _published(inputs, settings, context)
-        texts = strings(published, "keyword_texts")
-        known = _known_words(found["words"], texts, settings.language, context.threads)
-        published |= csr_out("keyword_text_words", known)
-    words = found["words"]
-    count = len(words[1]) - 1
-    unit_words = found["unit_words"]
-    title = units["sent_title"].astype(bool)
-    titles = np.flatnonzero(title)
-    owners = units["chunk_document"][units["sent_chunk"][titles]]
-    first_of_document = np.unique(owners, return_index=True)[1]
-    order = np.concatenate([np.flatnonzero(~title), titles[first_of_document]])
-    sent_words = take_rows(found["sent_words"], order)
-    return {
+
+
+def _updated(inputs: StageInputs, earlier: Earlier, settings: Settings, context: StageContext) -> Outputs:
+    """The words of the new documents are found; those of the others have other numbers."""
+    units, before = inputs["units"], earlier.arrays
+    changes = Changes.of(earlier, units)
+    found = _found(inputs.documents.only(changes.fresh), changes.new, settings, context)
+    used = still_used(before, "unit_words", "word_units", changes.units)
+    words, *numbers = _core.merge_strings(strings(before, "vocabulary"), used, found["words"])
+    both = numbers[0], numbers[1]
+    unit_words = rows_of(csr(before, "unit_words"), found["unit_words"], changes.units, both)
+    counts = (
+        (before["unit_words_indptr"], before["unit_counts"]),
+        (found["unit_words"][0], found["unit_counts"]),
+    )
+    new_sentences = take_rows(found["sent_words"], sentence_order(changes.new)[0])
+    sentences = sentence_rows(changes, units)
+    made = {
         **strings_out("vocabulary", words),
         **csr_out("unit_words", unit_words),
-        "unit_counts": found["unit_counts"],
-        **csr_out("word_units", _core.transpose(*unit_words, count, threads=context.threads)),
-        **csr_out("sent_words", sent_words),
-        # Of a chunk that is a unit the words and the vector are the unit's own: once is enough.
-        **({} if whole_chunks(units) else csr_out("chunk_words", found["chunk_words"])),
-        **published,
+        "unit_counts": rows_of(*counts, changes.units)[1],
+        **csr_out("word_units", _core.transpose(*unit_words, len(words[1]) - 1, threads=context.threads)),
+        **csr_out("sent_words", rows_of(csr(before, "sent_words"), new_sentences, sentences, both)),
     }
+    if not whole_chunks(units):
+        made |= csr_out("chunk_words", _chunk_words(earlier, changes, found, both))
+    return made
+
+
+def _chunk_words(
+    earlier: Earlier, changes: Changes, found: _core._Vocabulary, numbers: tuple[U32, U32]
+) -> tuple[U64, U32]:
+    """The new documents alone, or those before, may have had whole chunks."""
+    whole = whole_chunks(earlier.needs["units"])
+    first = csr(earlier.arrays, "unit_words" if whole else "chunk_words")
+    second = found["unit_words"] if whole_chunks(changes.new) else found["chunk_words"]
+    return rows_of(first, second, changes.chunks, numbers)
 
 
 def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:

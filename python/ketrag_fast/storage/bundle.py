@@ -1,4 +1,5 @@
-"""An index as one file: its tables and its current generation, each file with its size and hash.
+"""An index as one file: its tables, its current generation and, if wanted, its embedding model, each file
+with its size and hash.
 
 A tar archive whose first member, `bundle.json`, lists the others in their order. What does not agree with
 it is refused: nothing is written but names from the list, into a new folder, which becomes the index when all
@@ -15,14 +16,14 @@ import shutil
 import sqlite3
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final
 
 from ketrag_fast.errors import ConfigError, IndexDamaged, IndexIncompatible, IndexMissing, ReadOnly
-from ketrag_fast.storage.durable import make_folder, sync_folder, sync_folders, write_file
+from ketrag_fast.storage.durable import make_folder, sync_folder, sync_folders, write_file, write_json
 from ketrag_fast.storage.faults import unreadable, writing
 from ketrag_fast.storage.generation import current_number, open_generation
 from ketrag_fast.storage.layout import FORMAT, Layout
@@ -31,7 +32,9 @@ from ketrag_fast.storage.tables import Tables
 
 LIST: Final = "bundle.json"
 KIND: Final = "ketrag-fast bundle"
+_MODEL: Final = "model"
 _LONGEST_LIST: Final = 64 << 20
+_RECORD: Final = ("spec", "fingerprint")
 _PIECE: Final = 1 << 20
 
 Step = Callable[[int, int], None]
@@ -45,8 +48,33 @@ class _Member:
     digest: str
 
 
-def bundle(layout: Layout, file: Path, *, replace: bool = False, step: Step | None = None) -> int:
-    """Writes the index into one file; its size. Readers go on; a build waits.
+@dataclass(frozen=True, slots=True)
+class CarriedModel:
+    """The files of an embedding model by their names in its folder, the name under which the index knows it,
+    and its fingerprint.
+    """
+
+    spec: str
+    fingerprint: str
+    files: Mapping[str, Path]
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    current: str
+    members: list[_Member]
+    model: Mapping[str, str] | None
+
+
+def bundle(
+    layout: Layout,
+    file: Path,
+    *,
+    replace: bool = False,
+    step: Step | None = None,
+    model: CarriedModel | None = None,
+) -> int:
+    """Writes the index, and its `model`, into one file; its size. Readers go on; a build waits.
 
     Raises IndexMissing, IndexDamaged, IndexLocked while one builds, ConfigError where the file is there,
     StorageFull.
@@ -70,13 +98,17 @@ def bundle(layout: Layout, file: Path, *, replace: bool = False, step: Step | No
         places = {"index.sqlite": tables}
         for path in sorted(p for p in generation.rglob("*") if p.is_file()):
             places[f"{generation.name}/{path.relative_to(generation).as_posix()}"] = path
-        members = [_Member(name, path.stat().st_size, _digest(path)) for name, path in places.items()]
-        about = {
+        if model is not None:
+            places.update((f"{_MODEL}/{name}", path) for name, path in sorted(model.files.items()))
+        members = [_Member(name, path.stat().st_size, digest_of(path)) for name, path in places.items()]
+        about: dict[str, Any] = {
             "kind": KIND,
             "format": FORMAT,
             "current": generation.name,
             "files": [{"name": m.name, "size": m.size, "blake2b": m.digest} for m in members],
         }
+        if model is not None:
+            about["model"] = {"spec": model.spec, "fingerprint": model.fingerprint}
         temporary = file.with_name(file.name + ".tmp")
         with writing(temporary):
             try:
@@ -112,8 +144,11 @@ def _pack(
                 step(done, total)
 
 
-def unbundle(file: Path, layout: Layout, *, step: Step | None = None) -> None:
-    """Makes an index of the file in a folder that is not there yet, or empty.
+def unbundle(
+    file: Path, layout: Layout, *, step: Step | None = None, check: Callable[[Layout], None] | None = None
+) -> None:
+    """Makes an index of the file in a folder that is not there yet, or empty. `check` sees what has arrived
+    before it becomes the index, and raises where it should not.
 
     Raises ReadOnly where the folder holds something, IndexDamaged where the file is not what `bundle` wrote,
     IndexIncompatible for a newer format, StorageFull.
@@ -128,10 +163,15 @@ def unbundle(file: Path, layout: Layout, *, step: Step | None = None) -> None:
                 make_folder(parent)
         place = Path(tempfile.mkdtemp(dir=parent, prefix=".unbundle-"))
     try:
-        current = _unpack(file, place, step)
+        listed = _unpack(file, place, step)
         with writing(root):
             (place / "work").mkdir(mode=0o700)
-            write_file(place / "CURRENT", f"{current}\n".encode("ascii"))
+            write_file(place / "CURRENT", f"{listed.current}\n".encode("ascii"))
+            if listed.model is not None:
+                files = {m.name: m.digest for m in listed.members if m.name.startswith(f"{_MODEL}/")}
+                write_json(Layout(place).model_record, {**listed.model, "files": files})
+            if check is not None:
+                check(Layout(place))
             sync_folders(place)
             if root.exists():
                 root.rmdir()
@@ -141,7 +181,7 @@ def unbundle(file: Path, layout: Layout, *, step: Step | None = None) -> None:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _unpack(file: Path, place: Path, step: Step | None) -> str:
+def _unpack(file: Path, place: Path, step: Step | None) -> _Listed:
     try:
         raw = file.open("rb")
     except OSError as error:
@@ -150,9 +190,9 @@ def _unpack(file: Path, place: Path, step: Step | None) -> str:
         try:
             with tarfile.open(fileobj=raw, mode="r|") as tar:
                 entries = iter(tar)
-                current, wanted = _list(file, tar, entries)
-                total, done = sum(m.size for m in wanted), 0
-                for member in wanted:
+                listed = _list(file, tar, entries)
+                total, done = sum(m.size for m in listed.members), 0
+                for member in listed.members:
                     entry = next(entries, None)
                     if (
                         entry is None
@@ -169,12 +209,12 @@ def _unpack(file: Path, place: Path, step: Step | None) -> str:
                         step(done, total)
                 if next(entries, None) is not None:
                     raise _damaged(file, "it holds more than its list")
-                return current
+                return listed
         except (tarfile.TarError, EOFError, ValueError, OverflowError, UnicodeError) as error:
             raise _damaged(file, error) from error
 
 
-def _list(file: Path, tar: tarfile.TarFile, entries: Iterator[tarfile.TarInfo]) -> tuple[str, list[_Member]]:
+def _list(file: Path, tar: tarfile.TarFile, entries: Iterator[tarfile.TarInfo]) -> _Listed:
     entry = next(entries, None)
     if entry is None or entry.name != LIST or not entry.isreg() or entry.size > _LONGEST_LIST:
         raise _damaged(file, f"it does not begin with {LIST}")
@@ -191,10 +231,11 @@ def _list(file: Path, tar: tarfile.TarFile, entries: Iterator[tarfile.TarInfo]) 
             )
         members = [_Member(str(f["name"]), int(f["size"]), str(f["blake2b"])) for f in about["files"]]
         current = str(about["current"])
+        model = {name: str(about["model"][name]) for name in _RECORD} if "model" in about else None
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise _damaged(file, f"its list makes no sense: {error}") from error
     own = Layout(Path())
-    allowed = {"index.sqlite", current}
+    allowed = {"index.sqlite", current, *([_MODEL] if model is not None else [])}
     if own.generation(int(current.removeprefix("gen-"))).name != current:
         raise _damaged(file, "its list names no generation")
     for member in members:
@@ -210,7 +251,7 @@ def _list(file: Path, tar: tarfile.TarFile, entries: Iterator[tarfile.TarInfo]) 
             raise _damaged(file, f"its list names a file outside of the index: {member.name!r:.100}")
     if len({m.name for m in members}) < len(members) or "index.sqlite" not in {m.name for m in members}:
         raise _damaged(file, "its list is not one of an index")
-    return current, members
+    return _Listed(current, members, model)
 
 
 def _copy(stream: IO[bytes], to: Path, member: _Member, file: Path) -> None:
@@ -227,7 +268,8 @@ def _copy(stream: IO[bytes], to: Path, member: _Member, file: Path) -> None:
         raise _damaged(file, f"{member.name} is altered")
 
 
-def _digest(path: Path) -> str:
+def digest_of(path: Path) -> str:
+    """Lower-hex BLAKE2b of a file."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=32)).hexdigest()
 

@@ -42,7 +42,8 @@ Verify = Literal["full", "blocks", "sizes"]
 MANIFEST = "manifest.json"
 _MANY_BYTES = 1 << 24
 KEPT = 2
-"""Generations that stay after a publication: the new one, and the one that a reader may be opening."""
+"""Generations that stay unless settings say more: the new one, and the one that a reader may be opening."""
+_DAY = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -219,12 +220,17 @@ def make_current(layout: Layout, number: int) -> None:
         replace_file(layout.current, (layout.generation(number).name + "\n").encode("ascii"))
 
 
-def prune(layout: Layout, kept: int = KEPT) -> None:
-    """Removes older generations but the latest ones. Whoever has one open keeps its files."""
+def prune(layout: Layout, keep: int = KEPT, days: float | None = None) -> None:
+    """Removes older generations but for the newest, `keep` with the current one, and those that were made
+    less than `days` ago. Whoever has one open keeps its files.
+    """
     current = current_number(layout)
     older = [number for number in layout.generations() if current is not None and number < current]
-    for number in older[: max(len(older) - (kept - 1), 0)]:
-        discard(layout, number)
+    now = dt.datetime.now(dt.UTC)
+    for number in older[: max(len(older) - (keep - 1), 0)]:
+        folder = layout.generation(number)
+        if days is None or _age(folder, now) >= days * _DAY:
+            discard(layout, number)
 
 
 def discard(layout: Layout, number: int) -> None:
@@ -237,3 +243,14 @@ def discard(layout: Layout, number: int) -> None:
     except OSError:
         return  # mapped on Windows, or the disk fails: the next build removes it
     discard_folder(aside)
+
+
+def _age(folder: Path, now: dt.datetime) -> float:
+    """Seconds since a generation was made; endless where it does not say. Where the clock was set back, and
+    it seems to come from the future, it is as old as it is far from now: nothing stays for ever.
+    """
+    try:
+        made = dt.datetime.fromisoformat(read_manifest(folder / MANIFEST).created)
+        return abs((now - made).total_seconds())
+    except (IndexDamaged, IndexIncompatible, ValueError, TypeError):
+        return float("inf")

@@ -10,25 +10,34 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ketrag_fast.errors import IndexDamaged, IndexMissing, KetragError
+from ketrag_fast.storage.bundle import digest_of
 from ketrag_fast.storage.database import connect
 from ketrag_fast.storage.faults import writing
 from ketrag_fast.storage.generation import current_number, open_generation
 from ketrag_fast.storage.journal import Journal
 from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.leftovers import notes
+from ketrag_fast.storage.manifest import read_json
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.storage.vectors import VectorTable
 
 _LOOKS: Final = 3
 _PAUSE: Final = 0.1
 """Seconds between two looks."""
+_MODEL_HINT: Final = (
+    "put the model's folder back from the bundle that it came with, or name a copy: --embedder local:FOLDER"
+)
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at; `error` is None where nothing is wrong with it."""
+    """One thing that was looked at; `error` is None where nothing is wrong with it. A `note` says what lies
+    there and is no damage, and what comes of it.
+    """
 
     what: str
     path: Path
     error: KetragError | None
+    note: str | None = None
 
 
 def examine(root: Path) -> Iterator[Finding]:
@@ -42,11 +51,14 @@ def examine(root: Path) -> Iterator[Finding]:
         raise IndexMissing(f"there is no index in {root}", hint=f"make one: ketrag index SOURCES -i {root}")
     yield Finding("tables", layout.tables, _lasting(partial(_tables, layout)))
     yield Finding("published", layout.current, _lasting(partial(_published, layout)))
+    if layout.model_record.exists():
+        yield Finding("model", layout.model, _error(partial(_model, layout)))
     for number in numbers:
         folder = layout.generation(number)
         error = _error(partial(_generation, folder))
         if error is None or folder.exists():  # else a builder removed it meanwhile
             yield Finding(f"generation {number}", folder, error)
+    yield from (Finding(what, path, None, note) for what, path, note in notes(layout))
 
 
 def _lasting(look: Callable[[], None]) -> KetragError | None:
@@ -91,6 +103,23 @@ def _published(layout: Layout) -> None:
             f"{layout.current} names no generation; the newest whole one is read instead",
             hint="run `ketrag index` again: it publishes anew",
         )
+
+
+def _model(layout: Layout) -> None:
+    """The embedding model that came with the index."""
+    record = read_json(layout.model_record)
+    try:
+        files = {str(name): str(digest) for name, digest in record["files"].items()}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise IndexDamaged(f"{layout.model_record} makes no sense: {error!r}", hint=_MODEL_HINT) from error
+    for name, digest in sorted(files.items()):
+        path = layout.root / name
+        try:
+            right = digest_of(path) == digest
+        except OSError as error:
+            raise IndexDamaged(f"cannot read {path}: {error.strerror}", hint=_MODEL_HINT) from error
+        if not right:
+            raise IndexDamaged(f"{path} is altered", hint=_MODEL_HINT)
 
 
 def _generation(folder: Path) -> None:

@@ -44,7 +44,7 @@ CREATE TABLE IF NOT EXISTS replies (
   PRIMARY KEY (reader, chunk, turn, attempt)
 ) STRICT, WITHOUT ROWID;
 """
-_SEALED: Final = "chunk, turn, attempt, text, finish, error, verdict, entities, parser, records"
+SEALED: Final = "chunk, turn, attempt, text, finish, error, verdict, entities, parser, records"
 """The columns that a seal covers, in its order."""
 _AT_ONCE: Final = 400
 """Keys of one query; SQLite takes a bounded number."""
@@ -224,7 +224,7 @@ class Journal(Database):
             )
             which = "WHERE reader = ? AND chunk = ? AND turn = ? AND attempt = ?"
             place = (reader, chunk, row.turn, row.attempt)
-            stored = self._db.execute(f"SELECT {_SEALED} FROM replies {which}", place).fetchone()  # noqa: S608
+            stored = self._db.execute(f"SELECT {SEALED} FROM replies {which}", place).fetchone()  # noqa: S608
             if stored is not None:
                 self._db.execute(
                     f"UPDATE replies SET seal = ? {which}",  # noqa: S608
@@ -242,7 +242,7 @@ class Journal(Database):
         """
         if self.used is not None:
             self.used.update(chunks)
-        columns = f"{_SEALED}, seal" if text else _SEALED.replace("text", "x''").replace("records", "x''")
+        columns = f"{SEALED}, seal" if text else SEALED.replace("text", "x''").replace("records", "x''")
         for start in range(0, len(chunks), _AT_ONCE):
             some = chunks[start : start + _AT_ONCE]
             found: dict[bytes, list[KeptReply]] = {}
@@ -254,7 +254,7 @@ class Journal(Database):
             )
             altered = []
             for row in self._db.execute(query, (reader, *distinct)):
-                if text and not _is_right(reader, row):
+                if text and not is_right(reader, row):
                     altered.append((reader, *row[:3]))
                     continue
                 key, turn, attempt, blob, *rest = row[:10]
@@ -281,8 +281,8 @@ class Journal(Database):
         for (key,) in self._db.execute("SELECT key FROM readers").fetchall():
             self._reader("WHERE key = ?", (key,))
         seal = "seal" if self._has_seals() else "NULL"
-        rows = self._db.execute(f"SELECT reader, {_SEALED}, {seal} FROM replies")  # noqa: S608 - ours
-        wrong = sum(not _is_right(reader, row) for reader, *row in rows)
+        rows = self._db.execute(f"SELECT reader, {SEALED}, {seal} FROM replies")  # noqa: S608 - ours
+        wrong = sum(not is_right(reader, row) for reader, *row in rows)
         if wrong:
             raise IndexDamaged(
                 f"{self.path} is damaged: {wrong:,} kept replies are altered",
@@ -309,7 +309,7 @@ class Journal(Database):
         return dict(zip(names, sums, strict=True))
 
 
-def _is_right(reader: int, row: Sequence[Any]) -> bool:
+def is_right(reader: int, row: Sequence[Any]) -> bool:
     """Whether a row (its sealed columns and its seal) is what was written."""
     *values, seal = row
     if seal is not None:

@@ -14,7 +14,9 @@ FORMAT = 1
 """The format of everything in the folder; a reader refuses a newer one."""
 
 _GENERATION = re.compile(r"gen-(\d{6,})")
-_OWN = re.compile(r"index\.(sqlite(-wal|-shm|-journal)?|lock|owner)|CURRENT(\.tmp)?|work|gen-\d{6,}")
+_OWN = re.compile(
+    r"index\.(sqlite(-wal|-shm|-journal)?|lock|owner)|CURRENT(\.tmp)?|work|allowed|gen-\d{6,}|model(\.json)?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,11 @@ class Layout:
         return self.root / "work"
 
     @property
+    def allowed(self) -> Path:
+        """Indexes of the documents that somebody may see."""
+        return self.root / "allowed"
+
+    @property
     def lock(self) -> Path:
         """Held by the one builder."""
         return self.root / "index.lock"
@@ -47,6 +54,16 @@ class Layout:
     def owner(self) -> Path:
         """Who holds the lock."""
         return self.root / "index.owner"
+
+    @property
+    def model(self) -> Path:
+        """The folder of the embedding model, where it came with a bundle."""
+        return self.root / "model"
+
+    @property
+    def model_record(self) -> Path:
+        """Of that model: the name under which the index knows it, its fingerprint, the files' hashes."""
+        return self.root / "model.json"
 
     def generation(self, number: int) -> Path:
         """The folder of one generation."""
@@ -61,6 +78,14 @@ class Layout:
         except OSError as error:
             raise unreadable(error, self.root) from error
         return sorted(int(m[1]) for name in names if (m := _GENERATION.fullmatch(name)))
+
+    def is_generation(self) -> bool:
+        """Whether the folder is one of the generations of an index, and no index."""
+        return _GENERATION.fullmatch(self.root.name) is not None and (self.root / "manifest.json").is_file()
+
+    def is_own(self, name: str) -> bool:
+        """Whether a name is one of those that an index folder has."""
+        return _OWN.fullmatch(name) is not None
 
     def exists(self) -> bool:
         """Whether there is an index (or the beginning of one)."""

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ketrag_fast.errors import IndexDamaged, IndexIncompatible
 from ketrag_fast.locations import Locator, from_rows, to_text
@@ -24,9 +27,9 @@ from ketrag_fast.types import Document, Failure
 _SCHEMA = """
 CREATE TABLE sources (
   number INTEGER PRIMARY KEY,            -- order of registration, which is the documents' first order
-  kind   TEXT NOT NULL,                  -- 'path', or 'documents' for those handed over by a program
+  kind   TEXT NOT NULL,                  -- 'path', or 'documents' for those that cannot be read again
   label  TEXT NOT NULL,                  -- as it was typed
-  spec   TEXT NOT NULL,                  -- absolute path or glob; '' for 'documents'
+  spec   TEXT NOT NULL,                  -- absolute path or glob; '' for those handed over by a program
   UNIQUE (kind, spec)
 ) STRICT;
 CREATE TABLE documents (
@@ -72,6 +75,14 @@ class SourceRow:
     kind: str
     label: str
     spec: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """A document as it is stored: `id`, `title`, `text` and `metadata` (JSON) as UTF-8."""
+
+    columns: Mapping[str, bytes]
+    locators: tuple[Locator, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +133,12 @@ class Tables(Database):
         return row
 
     def add_source(self, kind: str, label: str, spec: str) -> None:
-        """Registers a source, once."""
+        """Registers a source, once. What a merge kept of it, when it was not there, is read from it again."""
+        if kind == "path":
+            self._db.execute(
+                "UPDATE OR IGNORE sources SET kind = 'path', label = ? WHERE kind = 'documents' AND spec = ?",
+                (label, spec),
+            )
         self._db.execute(
             "INSERT INTO sources (kind, label, spec) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
             (kind, label, spec),
@@ -270,6 +286,32 @@ class Tables(Database):
     def document_hashes(self) -> Iterator[tuple[str, str]]:
         """(id, content hash) in document order."""
         yield from self._db.execute("SELECT id, content FROM documents ORDER BY source, place")
+
+    def contents(self) -> NDArray[np.uint8]:
+        """uint8[documents, 32]: the content hashes, in document order."""
+        hashes = "".join(content for _, content in self.document_hashes())
+        try:
+            return np.frombuffer(bytes.fromhex(hashes), np.uint8).reshape(-1, 32)
+        except ValueError:
+            raise damaged(self.path, "the hash of a document makes no sense") from None
+
+    def some(self, numbers: Sequence[int]) -> Iterator[StoredDocument]:
+        """Some documents by their numbers in document order. IndexDamaged where one is not as it was read."""
+        keys = [key for (key,) in self._db.execute("SELECT key FROM documents ORDER BY source, place")]
+        located, joined = "NULL", ""
+        if self._has_locators():
+            located, joined = "CAST(data AS BLOB)", " LEFT JOIN locators ON document = key"
+        query = (
+            "SELECT CAST(content AS BLOB), CAST(id AS BLOB), CAST(title AS BLOB), CAST(text AS BLOB),"  # noqa: S608 - ours
+            f" CAST(metadata AS BLOB), {located} FROM documents{joined} WHERE key = ?"
+        )
+        for number in numbers:
+            content, *parts = self._db.execute(query, (keys[number],)).fetchone()
+            if bytes_digest(part for part in parts if part is not None).encode() != content:
+                self.verify()
+                raise damaged(self.path, f"what is stored of document {number} is altered")
+            rows = from_rows(json_of(parts[4], self.path, "the locators of a document")) if parts[4] else ()
+            yield StoredDocument(dict(zip(("id", "title", "text", "metadata"), parts, strict=False)), rows)
 
     def count(self) -> int:
         """Of documents."""

@@ -10,6 +10,7 @@ use super::fill::{fill, Count, FillPolicy, OversizePolicy};
 use super::render::{Renderer, Row, Style, Units};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
+use crate::sparse::Mask;
 use graph::EntityGraph;
 use relations::{grow, head, push_row, Relations};
 use rows::push_entity;
@@ -25,6 +26,8 @@ pub struct Options<'a> {
     pub rollover: bool,
     /// Units that are no sources any more, strictly ascending.
     pub without: &'a [u32],
+    /// Only these units are sources, and only relations that stand on one of them have a row.
+    pub mask: Option<&'a Mask>,
     pub policy: FillPolicy,
     pub oversize: OversizePolicy,
 }
@@ -36,6 +39,7 @@ impl Default for Options<'_> {
             most_sources: usize::MAX,
             rollover: false,
             without: &[],
+            mask: None,
             policy: FillPolicy::default(),
             oversize: OversizePolicy::default(),
         }
@@ -116,7 +120,7 @@ impl<C: Count + Clone> Tables<C> {
         let repeat = self.published;
         let cost = |&u: &u32| units.tokens().get(u as usize).map_or(0, |&tokens| u64::from(tokens));
         let enough = room + options.without.iter().map(cost).sum::<u64>();
-        let order = sources::order(graph, selected, units.tokens(), enough, repeat);
+        let order = sources::order(graph, selected, units.tokens(), enough, repeat, options.mask);
         let fresh = |source: &&(u32, usize)| options.without.binary_search(&source.0).is_err();
         let ids: Vec<u32> =
             order.iter().filter(fresh).take(options.most_sources).map(|source| source.0).collect();

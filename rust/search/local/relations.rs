@@ -6,6 +6,7 @@ use super::Options;
 use crate::error::Result;
 use crate::progress::Progress;
 use crate::search::fill::Count;
+use crate::sparse::Mask;
 use std::cmp::Reverse;
 
 /// A row and the links that it prints.
@@ -34,6 +35,7 @@ struct Growing<'g, 'a, C> {
     most: usize,
     budget: u64,
     header: u64,
+    mask: Option<&'g Mask>,
     /// By entity: whether it is one of the prefix.
     member: Vec<bool>,
     /// By entity: how many of the prefix it is joined to, while it is outside.
@@ -62,6 +64,7 @@ pub fn grow<C: Count>(
         most: options.relations_per_entity,
         budget,
         header,
+        mask: options.mask,
         member: vec![false; graph.entities()],
         links: vec![0; graph.entities()],
         inside: Vec::new(),
@@ -90,7 +93,10 @@ impl<C: Count> Growing<'_, '_, C> {
             let (source, target) = graph.ends(r);
             !(member[source as usize] && member[target as usize])
         });
-        for &relation in graph.touching(entity) {
+        let stands = |relation: u32| {
+            self.mask.is_none_or(|mask| mask.any(graph.arrays.relation_units.row(relation as usize)))
+        };
+        for &relation in graph.touching(entity).iter().filter(|&&relation| stands(relation)) {
             let other = graph.other(relation, entity) as usize;
             if self.member[other] {
                 self.inside.push(relation);

@@ -1,6 +1,7 @@
 //! Which units the entities of a question lead to (10-ketrag 1.4 step 4).
 
 use super::graph::EntityGraph;
+use crate::sparse::{leaves, Mask};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
@@ -13,6 +14,7 @@ pub fn order(
     unit_tokens: &[u32],
     enough: u64,
     repeat: bool,
+    mask: Option<&Mask>,
 ) -> Vec<(u32, usize)> {
     let mut found = Vec::new();
     let mut seen = HashSet::new();
@@ -31,7 +33,7 @@ pub fn order(
         let mut units: Vec<(Reverse<usize>, u32)> =
             graph.arrays.units.row(entity as usize).iter().map(|&u| (Reverse(relations(u)), u)).collect();
         units.sort_unstable();
-        for (_, unit) in units {
+        for (_, unit) in units.into_iter().filter(|one| leaves(mask, one.1)) {
             if tokens > enough {
                 return found;
             }

@@ -9,7 +9,7 @@ use super::vectors::{self, Filter, Vectors};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::rank::spread::{Settings, Spread};
-use crate::sparse::{CsrView, Scored};
+use crate::sparse::{leaves, CsrView, Mask, Scored};
 use crate::text::stopwords::StopWords;
 use crate::text::strings::Strings;
 use crate::text::words::Words;
@@ -108,16 +108,18 @@ pub struct Buffers {
 impl NodeIndex<'_> {
     /// What is printed, best first: the nearest nodes, those that the walk found, the attributes of its
     /// entities, the elements of its titles, and its relations. Scores are those of the walk. Nothing at all
-    /// where nothing is near and nothing is named.
+    /// where nothing is near and nothing is named. With a filter over the nodes the nearest are those of it, and
+    /// only these are found; the walk passes over all.
     pub fn search(
         &self,
         question: &str,
         vector: Option<&[f32]>,
         options: &Options,
+        mask: Option<&Mask>,
         buffers: &mut Buffers,
         progress: &Progress,
     ) -> Result<Vec<Scored>> {
-        let near = self.near(vector, options.hits, &mut buffers.nearest)?;
+        let near = self.near(vector, options.hits, mask, &mut buffers.nearest)?;
         let named = self.named(question);
         // A node that is near and named as well is entered once.
         let mut entries: Vec<(u32, f64)> =
@@ -130,17 +132,19 @@ impl NodeIndex<'_> {
         progress.check()?;
         let weight = |place: usize| self.weights[place];
         buffers.spread.run(self.edges, weight, &entries, &options.walk, progress)?;
-        Ok(self.retrieved(&near, &buffers.spread, options))
+        Ok(self.retrieved(&near, &buffers.spread, options, mask))
     }
 
     fn near(
         &self,
         vector: Option<&[f32]>,
         hits: usize,
+        mask: Option<&Mask>,
         scratch: &mut vectors::Scratch,
     ) -> Result<Vec<Scored>> {
         let (Some(vector), Some(vectors)) = (vector, self.vectors) else { return Ok(Vec::new()) };
-        vectors::top_k(&vectors, self.codes, vector, hits, Filter::All, Level::best(), scratch)
+        let left = mask.map_or(Filter::All, |mask| Filter::Bits(mask.bits()));
+        vectors::top_k(&vectors, self.codes, vector, hits, left, Level::best(), scratch)
     }
 
     /// The entities and titles whose whole name the question has: of names within names the longest.
@@ -168,7 +172,13 @@ impl NodeIndex<'_> {
         found
     }
 
-    fn retrieved(&self, near: &[Scored], walked: &Spread, options: &Options) -> Vec<Scored> {
+    fn retrieved(
+        &self,
+        near: &[Scored],
+        walked: &Spread,
+        options: &Options,
+        mask: Option<&Mask>,
+    ) -> Vec<Scored> {
         let score = |id: u32| walked.score(id);
         let mut taken: Vec<u32> = near.iter().map(|s| s.id).collect();
         taken.sort_unstable();
@@ -180,6 +190,7 @@ impl NodeIndex<'_> {
             match kind {
                 Kind::Entity if entities.len() < options.entities => entities.push(number),
                 Kind::Title if titles.len() < options.titles => titles.push(number),
+                _ if !leaves(mask, node.id) => {}
                 Kind::Relation if relations.len() < options.relations => relations.push(node),
                 Kind::Chunk | Kind::Unit | Kind::Attribute | Kind::Element => {
                     let slot = &mut left[if options.each { kind as usize } else { 0 }];
@@ -198,7 +209,7 @@ impl NodeIndex<'_> {
         let element = |&number: &u32| (self.blocks.start(Kind::Element) + number as usize) as u32;
         let elements = titles.iter().flat_map(|&title| self.title_elements.row(title)).map(element);
         for id in entities.iter().filter_map(attribute).chain(elements) {
-            if !list.iter().any(|s| s.id == id) {
+            if leaves(mask, id) && !list.iter().any(|s| s.id == id) {
                 list.push(Scored { id, score: score(id) });
             }
         }

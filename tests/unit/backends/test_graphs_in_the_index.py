@@ -47,7 +47,7 @@ Build = Callable[..., Index]
 @pytest.fixture
 def build(vectors: Path, tmp_path: Path) -> Build:
     def make(name: str = "i", **settings: Any) -> Index:
-        documents = [Document(f"d{n}", text) for n, text in enumerate(texts())]
+        documents = [Document(f"d{n}", text, "", {"n": n}) for n, text in enumerate(texts())]
         asked = Settings(embedder=f"vectors:{vectors}", threads=2, modes="all", **settings)
         return Index.build(documents, tmp_path / name, settings=asked)
 
@@ -90,6 +90,18 @@ def test_a_budget_that_asks_for_more_than_the_graph_can_tell_is_scanned(build: B
             for mode in ("text", "keyword"):
                 one, two = (index.retrieve("question 3", mode=mode, budget=budget) for index in (scan, graph))
                 assert one.text == two.text and len(one.passages) > 128
+
+
+def test_with_a_filter_every_answer_is_exact(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is asked of the graph: its proposals would be used up by what does not fit."""
+    with build("scan", ann="exact") as scan, build("graph", ann="hnsw") as graph:
+        monkeypatch.setattr(stored.StoredGraph, "candidates", lambda *_: pytest.fail("the graph was asked"))
+        for given, least in (("n<540", 100), ("n<60", 20), ("n=7", 1)):
+            for mode in ("text", "keyword", "knng"):
+                one = scan.retrieve_many(asked()[:9], mode=mode, budget=400, filter=given)
+                two = graph.retrieve_many(asked()[:9], mode=mode, budget=400, filter=given)
+                assert [a.text for a in one] == [b.text for b in two]
+                assert all(a.passages and a.fitting and a.fitting >= least for a in one)
 
 
 def test_equal_builds_give_equal_digests(build: Build) -> None:
@@ -175,7 +187,7 @@ def test_a_copied_index_works_elsewhere(build: Build, tmp_path: Path) -> None:
 def test_a_stop_while_the_graph_is_built_leaves_nothing_behind(
     vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    documents = [Document(f"d{n}", text) for n, text in enumerate(texts())]
+    documents = [Document(f"d{n}", text, "", {"n": n}) for n, text in enumerate(texts())]
     settings = Settings(embedder=f"vectors:{vectors}", ann="hnsw")
     with pytest.raises(Cancelled):
         Index.build(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from random import Random
@@ -10,9 +11,10 @@ from typing import Any
 import pytest
 from tests.support.parts import part
 
-from ketrag_fast.eval import load_dataset, metrics
+from ketrag_fast.eval import collect, load_dataset, metrics, render
 from ketrag_fast.eval.results import Result
 from ketrag_fast.eval.rows import summarise
+from ketrag_fast.types import Context
 
 
 def drawn(seed: int) -> tuple[list[str], dict[str, float]]:
@@ -88,6 +90,40 @@ def test_answers_that_decide() -> None:
     assert again[1].decided == ("yes", "no")
     older = {k: v for k, v in results[0].to_json().items() if k not in ("decided", "ndcg", "precision")}
     assert Result.from_json(older).decided is None
+
+
+class Scripted:
+    """Gives every question one document."""
+
+    def retrieve_budgets(self, questions: Any, *, budgets: Any, **_: Any) -> list[list[Context]]:
+        return [[Context(text, "bm25", budget, 1, "[1]\nx\n") for budget in budgets] for text in questions]
+
+
+def test_options_that_are_ranked(tmp_path: Path) -> None:
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "a", "text": "x"}\n')
+    rows = [
+        {"answers": ["The Fram"], "options": ["Maud", "the Fram.", "Gjoa"]},
+        {"answers": ["c"], "options": ["one", "two", "three"]},
+        {"answers": ["one"], "options": ["one", "two", "three"]},
+        {"answers": ["four"], "options": ["one", "two", "three"]},
+        {"answers": ["free"]},
+        {"answers": ["yes"], "kind": "yes-no", "options": "no list"},
+    ]
+    entries = [{"_id": str(at), "text": f"{at}?", "metadata": row} for at, row in enumerate(rows)]
+    (tmp_path / "queries.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    dataset = load_dataset(tmp_path)
+    assert [q.kind for q in dataset.questions] == [None] * 5 + ["yes-no"]
+    said = {"0": "[b,a] as [1] says", "1": "(b)", "2": "I cannot say", "3": "[a]", "4": "[b]", "5": "Yes."}
+    found = collect(Scripted(), dataset, ["bm25"], [100], answer=lambda q, *_: said[q.id])
+    assert [r.option_rank for r in found.results] == [1, 3, 1, None, None, None]
+    (row,) = found.rows()
+    assert row.option_mrr == pytest.approx((1 + 1 / 3 + 1) / 3)
+    assert row.option_hit == {1: pytest.approx(2 / 3), 3: 1.0}
+    assert row.as_dict()["option_hit"] == {"1": pytest.approx(2 / 3), "3": 1.0}
+    assert "MRR of options" in render([row])
+    assert [Result.from_json(r.to_json()).option_rank for r in found.results] == [1, 3, 1, None, None, None]
+    unasked = collect(Scripted(), dataset, ["bm25"], [100]).rows()[0]
+    assert (unasked.option_mrr, unasked.option_hit) == (None, {})
 
 
 def test_graded_judgements_of_a_data_set(tmp_path: Path) -> None:

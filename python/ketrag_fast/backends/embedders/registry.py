@@ -25,7 +25,7 @@ _FORMS: Final = (
     "builtin, local:NAME_OR_PATH, native:NAME_OR_PATH, sentence-transformers:NAME_OR_PATH, "
     "openai:MODEL@URL, vectors:FOLDER"
 )
-_FOLDERS: Final = frozenset(("sentence-transformers", "native", "local"))
+FOLDERS: Final = frozenset(("sentence-transformers", "native", "local"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def load(spec: str, options: Options | None = None) -> Embedder:
 def fingerprint(spec: str, options: Options | None = None) -> str:
     """A model's fingerprint without loading it: a moved model has the same, another one has not."""
     kind, rest = parse(spec)
-    if kind in _FOLDERS:
+    if kind in FOLDERS:
         return of_folder(_folder(rest, options or Options()))
     if kind == "openai":
         from ketrag_fast.backends.openai import parts_of

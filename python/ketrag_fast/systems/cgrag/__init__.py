@@ -7,7 +7,7 @@ from typing import Any
 
 from ketrag_fast.declarations.arrays import ANY, Sizes, array, graph, strings
 from ketrag_fast.declarations.stage import DOCUMENTS, Stage
-from ketrag_fast.declarations.system import Channel, Recipe, Share, System
+from ketrag_fast.declarations.system import Around, Channel, Recipe, Share, System
 from ketrag_fast.stages import LINKS, UNITS, VECTORS, WORDS
 from ketrag_fast.systems.cgrag.settings import CgRagSettings
 
@@ -76,15 +76,19 @@ CHANNELS = (
     ),
 )
 
+_AROUND = Around(f"{_HERE}.subgraphs:around", count="subgraphs", tokens="summary_input_tokens")
+
 RECIPES = {
     "cg-rag": Recipe(
         (Share("cg-rag"),),
         "similarity by vectors, weighted by the words that a unit shares with the question, and passed along "
         "citations, references and from unit to unit",
+        around=_AROUND,
     ),
     "cg-rag-trained": Recipe(
         (Share("cg-rag-trained"),),
         "the candidates of `cg-rag` by a graph transformer whose weights were trained on judged questions",
+        around=_AROUND,
     ),
 }
 

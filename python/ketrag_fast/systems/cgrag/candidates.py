@@ -25,13 +25,13 @@ DIRECTIONS = {
 class Candidates:
     """Some units and the edges among them, in local numbers.
 
-    `units` ascend; those that are `ranked` come into question, the others only send messages. `weights` are
-    the messages' factors by words, `near` the similarity by vectors; `places` say where each edge stands
-    among all edges of the graph.
+    `units` ascend; those that are `ranked` (their places here) come into question, the others only send
+    messages. `weights` are the messages' factors by words, `near` the similarity by vectors; `places` say
+    where each edge stands among all edges of the graph.
     """
 
     units: NDArray[np.int64]
-    ranked: NDArray[np.bool_]
+    ranked: U32
     weights: F32
     near: NDArray[np.float64]
     indptr: U64
@@ -80,50 +80,33 @@ def candidates(
     kinds: int,
     epsilon: float,
     layers: int = 2,
+    threads: int = 0,
 ) -> Candidates:
     """The best units by similarity and by similarity times words, and all that sends to them in `layers`
     steps along edges of these kinds (and within documents).
     """
-    graph, vectors = arrays["citation_graph"], arrays["vectors"]["unit_vectors"]
+    graph = arrays["citation_graph"]
     weights = by_words(question, arrays, epsilon)
-    near = (vectors @ vector).astype(np.float64)
-    best = np.zeros(len(near), np.bool_)
-    numbers = np.arange(len(near))
-    for scores in (near, weights * near):
-        best[np.lexsort((numbers, -scores))[:wanted]] = True
-    indptr, indices = graph["edges_indptr"].astype(np.int64), graph["edges_indices"]
-    carried = graph["edge_kind"] & np.uint8(kinds | ADJACENT | REFERENCE) != 0
-    inside = best.copy()
-    frontier = np.flatnonzero(best)
-    for _ in range(layers):
-        places = _rows(indptr, frontier)[0]
-        reached = np.unique(indices[places[carried[places]]])
-        frontier = reached[~inside[reached]].astype(np.int64)
-        inside[frontier] = True
-    units = np.flatnonzero(inside)
-    places, owners = _rows(indptr, units)
-    kept = carried[places] & inside[indices[places]]
-    places, owners = places[kept], owners[kept]
-    local = np.zeros(len(near), np.int64)
-    local[units] = np.arange(len(units))
-    return Candidates(
-        units=units,
-        ranked=best[units],
-        weights=weights[units].astype(np.float32),
-        near=near[units],
-        indptr=np.searchsorted(owners, np.arange(len(units) + 1)).astype(np.uint64),
-        indices=local[indices[places]].astype(np.uint32),
-        places=places,
+    units, near, ranked, (indptr, indices), places = _core.citation_candidates(
+        arrays["vectors"]["unit_vectors"],
+        np.ascontiguousarray(vector, np.float32),
+        weights,
+        (graph["edges_indptr"], graph["edges_indices"]),
+        graph["edge_kind"],
+        best=wanted,
+        steps=layers,
+        wanted=kinds | ADJACENT | REFERENCE,
+        threads=threads,
     )
-
-
-def _rows(indptr: NDArray[np.int64], rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The places of some rows, one after the other, and the place of each one's row among them."""
-    starts, lengths = indptr[rows], indptr[rows + 1] - indptr[rows]
-    ends = np.cumsum(lengths)
-    total = int(ends[-1]) if len(ends) else 0
-    owners = np.repeat(np.arange(len(rows)), lengths)
-    return np.arange(total) - np.repeat(ends - lengths, lengths) + np.repeat(starts, lengths), owners
+    return Candidates(
+        units=units.astype(np.int64),
+        ranked=ranked,
+        weights=weights[units].astype(np.float32),
+        near=near,
+        indptr=indptr,
+        indices=indices,
+        places=places.astype(np.int64),
+    )
 
 
 def owners_of(found: Candidates) -> NDArray[np.int64]:

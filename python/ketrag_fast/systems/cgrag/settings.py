@@ -53,6 +53,17 @@ class CgRagSettings:
     lesegr_weights: str | None = setting(
         None, "weights that `ketrag train cgrag` made, for mode cg-rag-trained", concerns="query"
     )
+    subgraphs: int = setting(
+        0,
+        "of so many best texts what they are tied to is read, too: `ask` has a model summarise it for the"
+        " answer, and without a model its best sentences stand beside the text; 5 is usual, 0 leaves it out",
+        concerns="query",
+        low=0,
+        high=100,
+    )
+    summary_input_tokens: int = setting(
+        8_000, "of a text and what it is tied to, for one summary", concerns="query", low=100, high=1_000_000
+    )
     lesegr_residual: float = setting(
         0.0,
         "the share of the similarity by vectors alone in the result",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,16 +14,66 @@ from ketrag_fast import _core
 from ketrag_fast.config import Settings
 from ketrag_fast.declarations.system import Query
 from ketrag_fast.stages.rows import F32, Arrays
-from ketrag_fast.systems.cgrag.candidates import Candidates, candidates, free_scores
+from ketrag_fast.systems.cgrag.candidates import Candidates, candidates, free_scores, owners_of
 from ketrag_fast.systems.cgrag.settings import CgRagSettings
 from ketrag_fast.systems.cgrag.weights import Weights, check, read
 
 LAYERS: Final = 2
 _KEPT: Final = 2
 _lock = Lock()
-_loaded: dict[tuple[str, int, int], Weights] = {}
-_weighed: dict[tuple[str, int], tuple[object, F32]] = {}
-"""By weights and graph, which is kept alive so that its number stays its own."""
+_loaded: dict[tuple[str, int, int], Network] = {}
+
+
+class Network:
+    """Weights that were read, packed for the core, and what they say of edges so far.
+
+    What a network says of an edge depends on no question: it is computed when a question first has the edge
+    among its candidates, and kept. Threads that do so at once write the same numbers.
+    """
+
+    def __init__(self, weights: Weights) -> None:
+        self.weights = weights
+        layers = [weights.layer(number) for number in range(1, LAYERS + 1)]
+        self._packed = _core.GraphNetwork(weights.network, layers, heads=int(weights.about["heads"]))
+        self._known: tuple[object, F32] = (None, np.zeros(0, np.float32))
+
+    def alphas(self, found: Candidates, arrays: Mapping[str, Arrays], threads: int = 0) -> F32:
+        """Of the candidates' edges."""
+        graph = arrays["citation_graph"]["edges_indices"]
+        of, known = self._known
+        if of is not graph:  # of another generation, or the first question
+            known = np.full(len(graph), np.nan, np.float32)
+            self._known = (graph, known)
+        made: F32 = known[found.places]
+        lacking = np.flatnonzero(np.isnan(made))
+        if len(lacking):
+            units = found.units.astype(np.uint32)
+            made[lacking] = self._packed.weigh(
+                arrays["vectors"]["unit_vectors"],
+                units[owners_of(found)[lacking]],
+                units[found.indices[lacking]],
+                threads=threads,
+            )
+            known[found.places[lacking]] = made[lacking]
+        return made
+
+    def scores(
+        self, found: Candidates, vector: F32, arrays: Mapping[str, Arrays], threads: int = 0
+    ) -> NDArray[np.float64]:
+        """Of the candidates that are ranked."""
+        alphas = self.alphas(found, arrays, threads)
+        learned = self._packed.scores(
+            np.ascontiguousarray(arrays["vectors"]["unit_vectors"][found.units]),
+            (found.indptr, found.indices),
+            alphas * found.weights[found.indices],
+            found.weights,
+            np.ascontiguousarray(vector, np.float32),
+            found.ranked,
+            threads=threads,
+        )
+        own = arrays["citation_graph"]["edge_alpha"][found.places]
+        free = free_scores(found, own, float(self.weights.about["share"]), LAYERS)
+        return free[found.ranked] + learned
 
 
 def lacks(settings: Settings) -> str | None:
@@ -39,8 +89,8 @@ def rank(query: Query, arrays: Mapping[str, Arrays]) -> tuple[NDArray[np.int64],
     assert query.vector is not None  # noqa: S101 - the channel asks for it
     if not query.vector.any():
         return np.zeros(0, np.int64), np.zeros(0)
-    weights, alphas = prepared(query.settings, arrays)
-    about = weights.about
+    network = prepared(query.settings, arrays)
+    about, threads = network.weights.about, query.settings.threads
     found = candidates(
         query.question,
         query.vector,
@@ -49,36 +99,16 @@ def rank(query: Query, arrays: Mapping[str, Arrays]) -> tuple[NDArray[np.int64],
         kinds=int(about["kinds"]),
         epsilon=float(about["epsilon"]),
         layers=LAYERS,
+        threads=threads,
     )
-    scores = scored(found, query.vector, arrays, weights, alphas)
-    own = np.flatnonzero(found.ranked)
-    order = own[np.lexsort((found.units[own], -scores[own]))]
-    return found.units[order], scores[order]
+    scores = network.scores(found, query.vector, arrays, threads)
+    units = found.units[found.ranked]
+    order = np.lexsort((units, -scores))
+    return units[order], scores[order]
 
 
-def scored(
-    found: Candidates, vector: F32, arrays: Mapping[str, Arrays], weights: Weights, alphas: F32
-) -> NDArray[np.float64]:
-    """By candidate; those that are not ranked have a score that means nothing."""
-    heads = int(weights.about["heads"])
-    edges = (found.indptr, found.indices)
-    factors = alphas[found.places] * found.weights[found.indices]
-    h = np.ascontiguousarray(arrays["vectors"]["unit_vectors"][found.units])
-    for number in range(1, LAYERS + 1):
-        relu = number < LAYERS
-        layer = weights.layer(number)
-        h = _core.graph_layer(h, edges, factors, found.weights, layer, heads=heads, relu=relu)
-    free = free_scores(
-        found,
-        arrays["citation_graph"]["edge_alpha"][found.places],
-        float(weights.about["share"]),
-        LAYERS,
-    )
-    return free + (h @ vector).astype(np.float64)
-
-
-def prepared(settings: Settings, arrays: Mapping[str, Arrays]) -> tuple[Weights, F32]:
-    """The weights that the settings name, checked, and what they say of every edge; made once."""
+def prepared(settings: Settings, arrays: Mapping[str, Arrays]) -> Network:
+    """The network that the settings name, checked; read once."""
     path = Path(settings.of(CgRagSettings).lesegr_weights or "").expanduser()
     try:
         about = path.stat()
@@ -86,23 +116,13 @@ def prepared(settings: Settings, arrays: Mapping[str, Arrays]) -> tuple[Weights,
     except OSError:
         key = (str(path), 0, 0)
     with _lock:
-        weights = _loaded.get(key)
-        if weights is None:
-            weights = read(path)
-            _keep(_loaded, key, weights)
+        network = _loaded.get(key)
+        if network is not None:
+            check(network.weights, path, arrays)
+            return network
+        weights = read(path)
         check(weights, path, arrays)
-        graph = arrays["citation_graph"]["edges_indices"]
-        at = (str(weights.about["digest"]), id(graph))
-        held = _weighed.get(at)
-        if held is None or held[0] is not graph:
-            rows = (arrays["citation_graph"]["edges_indptr"], graph)
-            made = _core.weigh_edges(rows, arrays["vectors"]["unit_vectors"], weights.network)
-            held = (graph, made)
-            _keep(_weighed, at, held)
-        return weights, held[1]
-
-
-def _keep(kept: dict[Any, Any], key: Any, value: Any) -> None:
-    kept[key] = value
-    while len(kept) > _KEPT:
-        kept.pop(next(iter(kept)))
+        network = _loaded[key] = Network(weights)
+        while len(_loaded) > _KEPT:
+            _loaded.pop(next(iter(_loaded)))
+        return network

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from ketrag_fast.declarations.system import Judged, OnEpoch, Trained
 from ketrag_fast.errors import BackendMissing, Cancelled, ConfigError, InputError
 from ketrag_fast.stages.rows import Arrays
-from ketrag_fast.systems.cgrag.candidates import candidates, free_scores, owners_of
+from ketrag_fast.systems.cgrag.candidates import candidates, free_scores
+from ketrag_fast.systems.cgrag.learning import Batch, Case, Model, case_of
 from ketrag_fast.systems.cgrag.trained import LAYERS
-from ketrag_fast.systems.cgrag.weights import LINEAR, PARTS, embedder_of, expected, read, write
+from ketrag_fast.systems.cgrag.weights import embedder_of, read, write
 
-TEMPERATURE: Final = 0.05
 _SLICE: Final = 0.1
 _LEAST: Final = 2
 
@@ -57,20 +57,6 @@ class Epoch:
     held: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
-    """One question as tensors."""
-
-    h: Any
-    vector: Any
-    owners: Any
-    senders: Any
-    weights: Any
-    free: Any
-    ranked: Any
-    gold: Any
-
-
 def train_on(
     arrays: Mapping[str, Arrays],
     questions: Sequence[Judged],
@@ -95,7 +81,7 @@ def train_on(
             f"{options.heads} heads do not divide {options.hidden} hidden values and {dimension} dimensions",
             hint="give --heads 1, or other sizes",
         )
-    cases = [case for one in questions if (case := _case(torch, arrays, one, options)) is not None]
+    cases = [made for one in questions if (made := case(arrays, one, options)) is not None]
     lost = len(questions) - len(cases)
     if len(cases) < _LEAST:
         raise ConfigError(
@@ -107,7 +93,7 @@ def train_on(
     order = generator.permutation(len(cases))
     held = max(1, math.ceil(_SLICE * len(cases)))
     slice_, rest = [cases[i] for i in order[:held]], [cases[i] for i in order[held:]]
-    model = _Model(torch, dimension, options)
+    model = Model(torch, dimension, options.hidden, options.width, options.heads, options.seed)
     optimizer = torch.optim.AdamW(
         model.parameters, lr=options.rate, weight_decay=options.decay, betas=(0.9, 0.999)
     )
@@ -116,8 +102,8 @@ def train_on(
     state.resume()
     while state.epoch < options.epochs and state.stopped is None:
         shuffled = np.random.default_rng([options.seed, state.epoch]).permutation(len(rest))
-        loss = _epoch(torch, model, optimizer, [rest[i] for i in shuffled], options)
-        hit, outside = _judged(torch, model, slice_)
+        loss = _epoch(torch, model, optimizer, arrays, [rest[i] for i in shuffled], options)
+        hit, outside = _judged(torch, model, arrays, slice_, options)
         state.take(loss, hit, outside, options.patience)
         if on_epoch is not None and on_epoch(state.epoch, options.epochs, loss, hit) is False:
             raise Cancelled("stopped while training; the same command goes on from there")
@@ -136,7 +122,7 @@ def _torch() -> Any:
     return torch
 
 
-def _case(torch: Any, arrays: Mapping[str, Arrays], one: Judged, options: Options) -> _Case | None:
+def case(arrays: Mapping[str, Arrays], one: Judged, options: Options) -> Case | None:
     """None where none of the candidates is gold."""
     if not one.vector.any():
         return None
@@ -149,94 +135,30 @@ def _case(torch: Any, arrays: Mapping[str, Arrays], one: Judged, options: Option
         epsilon=options.epsilon,
         layers=LAYERS,
     )
-    gold = np.isin(found.units, sorted(one.gold)) & found.ranked
+    gold = np.isin(found.units[found.ranked], sorted(one.gold))
     if not gold.any():
         return None
     alphas = arrays["citation_graph"]["edge_alpha"][found.places]
     free = free_scores(found, alphas, options.share, LAYERS)
-    return _Case(
-        h=torch.from_numpy(np.array(arrays["vectors"]["unit_vectors"][found.units])),
-        vector=torch.from_numpy(np.array(one.vector)),
-        owners=torch.from_numpy(owners_of(found)),
-        senders=torch.from_numpy(found.indices.astype(np.int64)),
-        weights=torch.from_numpy(found.weights),
-        free=torch.from_numpy(free.astype(np.float32)),
-        ranked=torch.from_numpy(found.ranked),
-        gold=torch.from_numpy(gold),
-    )
+    return case_of(found, one.vector, free[found.ranked], gold)
 
 
-class _Model:
-    """The network in torch; its arithmetic is written out in reference/cgrag/transformer.py."""
-
-    def __init__(self, torch: Any, dimension: int, options: Options) -> None:
-        self._torch, self.heads = torch, options.heads
-        generator = torch.Generator().manual_seed(options.seed)
-        self.tensors: dict[str, Any] = {}
-        for name, shape in expected(dimension, options.hidden, options.width).items():
-            silent = name.startswith(("layer2.own", "layer2.value")) or name.endswith("bias")
-            limit = 0.0 if silent else 1 / math.sqrt(shape[0])
-            drawn = (2 * torch.rand(shape, generator=generator) - 1) * limit
-            self.tensors[name] = drawn.requires_grad_()
-
-    @property
-    def parameters(self) -> list[Any]:
-        return list(self.tensors.values())
-
-    def _linear(self, x: Any, name: str) -> Any:
-        return x @ self.tensors[f"{name}.weight"] + self.tensors[f"{name}.bias"]
-
-    def logits(self, case: _Case) -> Any:
-        """Of the ranked candidates: the free score and q . H, over the temperature."""
-        torch = self._torch
-        x = case.h[case.owners] - case.h[case.senders]
-        for name in LINEAR[:2]:
-            x = torch.relu(self._linear(x, f"weigh.{name}"))
-        alphas = torch.sigmoid(self._linear(x, "weigh.third")).squeeze(1)
-        factors = (alphas * case.weights[case.senders]).unsqueeze(1)
-        h = case.h
-        for number in range(1, LAYERS + 1):
-            h = self._layer(h, case, factors, f"layer{number}")
-            h = torch.relu(h) if number < LAYERS else h
-        return ((case.free + h @ case.vector) / TEMPERATURE)[case.ranked]
-
-    def _layer(self, h: Any, case: _Case, factors: Any, name: str) -> Any:
-        torch, heads = self._torch, self.heads
-        matrix = {part: self.tensors[f"{name}.{part}.weight"] for part in PARTS}
-        bias = {part: self.tensors[f"{name}.{part}.bias"] for part in PARTS}
-        own = case.weights.unsqueeze(1) * (h @ matrix["own"]) + bias["own"]
-        key = factors * (h @ matrix["key"])[case.senders] + bias["key"]
-        value = factors * (h @ matrix["value"])[case.senders] + bias["value"]
-        query = (h @ matrix["query"] + bias["query"])[case.owners]
-        n, width = h.shape[0], own.shape[1] // heads
-        scores = (query * key).view(-1, heads, width).sum(2) / math.sqrt(width)
-        index = case.owners.unsqueeze(1).expand(-1, heads)
-        most = torch.full((n, heads), -math.inf).scatter_reduce(0, index, scores.detach(), "amax")
-        shares = torch.exp(scores - most[case.owners])
-        total = torch.zeros(n, heads).index_add(0, case.owners, shares)
-        shares = (shares / total[case.owners]).unsqueeze(2)
-        taken = (shares * value.view(-1, heads, width)).reshape(-1, heads * width)
-        return own + torch.zeros_like(own).index_add(0, case.owners, taken)
-
-
-def _loss(torch: Any, model: _Model, case: _Case) -> tuple[Any, bool]:
-    """(-log of the gold candidates' share together, whether one of them is first)."""
-    logits = model.logits(case)
-    gold = case.gold[case.ranked]
-    loss = torch.logsumexp(logits, 0) - torch.logsumexp(logits[gold], 0)
-    return loss, bool(gold[int(logits.argmax())])
-
-
-def _epoch(torch: Any, model: _Model, optimizer: Any, cases: Sequence[_Case], options: Options) -> float:
+def _epoch(
+    torch: Any,
+    model: Model,
+    optimizer: Any,
+    arrays: Mapping[str, Arrays],
+    cases: Sequence[Case],
+    options: Options,
+) -> float:
     """The mean loss; NaN as soon as one is, before anything is changed by it."""
     total = 0.0
     for start in range(0, len(cases), options.batch):
         batch = cases[start : start + options.batch]
         optimizer.zero_grad()
-        for case in batch:
-            loss, _ = _loss(torch, model, case)
-            (loss / len(batch)).backward()
-            total += float(loss.detach())
+        losses, _ = model.losses(Batch(torch, arrays, batch))
+        losses.mean().backward()
+        total += float(losses.detach().sum())
         norm = torch.nn.utils.clip_grad_norm_(model.parameters, options.clip)
         if not (math.isfinite(total) and bool(torch.isfinite(norm))):
             return math.nan
@@ -244,18 +166,23 @@ def _epoch(torch: Any, model: _Model, optimizer: Any, cases: Sequence[_Case], op
     return total / max(len(cases), 1)
 
 
-def _judged(torch: Any, model: _Model, cases: Sequence[_Case]) -> tuple[float, float]:
+def _judged(
+    torch: Any, model: Model, arrays: Mapping[str, Arrays], cases: Sequence[Case], options: Options
+) -> tuple[float, float]:
     """(Hit@1, mean loss)."""
+    hits, total = 0, 0.0
     with torch.no_grad():
-        made = [_loss(torch, model, case) for case in cases]
-    return sum(hit for _, hit in made) / len(made), sum(float(loss) for loss, _ in made) / len(made)
+        for start in range(0, len(cases), options.batch):
+            losses, first = model.losses(Batch(torch, arrays, cases[start : start + options.batch]))
+            hits, total = hits + sum(first), total + float(losses.sum())
+    return hits / len(cases), total / len(cases)
 
 
 class _State:
     """Where a training is: kept after each epoch, so that it can go on; no pickle."""
 
     def __init__(
-        self, torch: Any, model: _Model, optimizer: Any, out: Path, about: Mapping[str, Any], texts: list[str]
+        self, torch: Any, model: Model, optimizer: Any, out: Path, about: Mapping[str, Any], texts: list[str]
     ) -> None:
         self._torch, self._model, self._optimizer = torch, model, optimizer
         self._out, self._about, self._texts = out, dict(about), texts

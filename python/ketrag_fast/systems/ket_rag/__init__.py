@@ -28,7 +28,8 @@ _HERE = "ketrag_fast.systems.ket_rag"
 
 def _of_keywords(settings: Settings) -> tuple[str, ...]:
     """A model's vectors of sentences are kept; those of the fitted space are made on the way."""
-    return ("words", "vectors", "sentence_vectors") if has_model(settings) else ("words", "vectors")
+    by_model = ("units", "words", "vectors", "sentence_vectors")  # "units": what a change left as it was
+    return by_model if has_model(settings) else ("words", "vectors")
 
 
 def _of_knn(settings: Settings) -> tuple[str, ...]:

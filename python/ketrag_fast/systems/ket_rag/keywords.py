@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.config import Settings
-from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
+from ketrag_fast.declarations.stage import Earlier, Outputs, StageContext, StageInputs
 from ketrag_fast.errors import InternalError
-from ketrag_fast.stages.rows import U32, U64, csr
+from ketrag_fast.stages.changes import Changes, dense_of, sentence_rows
+from ketrag_fast.stages.rows import U32, U64, csr, strings, take_rows
 from ketrag_fast.systems.ket_rag.settings import KetRagSettings
 
 
@@ -30,9 +31,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
                 vectors["basis"], own, turned, unit=unit, threads=threads, report=report
             )
         else:
-            means = _core.keyword_means(
-                *turned, _of_sentences(inputs), unit=unit, threads=threads, report=report
-            )
+            means = _of_model(inputs, turned, unit, context)
         del turned
     codes, scale, residual = _core.quantise_vectors(means, threads=context.threads)
     return {
@@ -41,6 +40,62 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         "keyword_scale": scale,
         "keyword_residual": residual,
     }
+
+
+def _of_model(
+    inputs: StageInputs, turned: tuple[U64, U32], unit: bool, context: StageContext
+) -> NDArray[np.float32]:
+    """Of a keyword none of whose sentences came or went, the mean is the one before."""
+    changed = _changed(inputs, context.earlier) if context.earlier is not None else None
+    if context.earlier is None or changed is None:
+        sentences = _of_sentences(inputs)
+        return _core.keyword_means(
+            *turned, sentences, unit=unit, threads=context.threads, report=context.report
+        )
+    words, rows = changed
+    indptr, indices = take_rows(turned, words)
+    used, own = np.unique(indices, return_inverse=True)
+    vectors = inputs["sentence_vectors"]
+    walk, titles = vectors["walk_sentence_vectors"], vectors["title_sentence_vectors"]
+    some = dense_of(walk, titles, used)
+    means = _core.keyword_means(
+        indptr, own.astype(np.uint32), some, unit=unit, threads=context.threads, report=context.report
+    )
+    return dense_of(context.earlier.arrays["vectors"], means, rows)
+
+
+def _changed(inputs: StageInputs, earlier: Earlier) -> tuple[NDArray[np.int64], U32] | None:
+    """The keywords with other sentences than before, and the rows of all: those before, then these.
+
+    None where sentences that stay come in another order: sums are taken in it.
+    """
+    words, before = inputs["words"], earlier.needs["words"]
+    changes = Changes.of(earlier, inputs["units"])
+    rows = sentence_rows(changes, inputs["units"])
+    count = len(before["sent_words_indptr"]) - 1
+    kept = rows[rows < count].astype(np.int64)
+    if np.any(np.diff(kept) < 0):
+        return None
+    size = len(words["vocabulary_offsets"]) - 1
+    old = strings(before, "vocabulary")
+    every = np.ones(len(old[1]) - 1, np.uint8)
+    _, first, second = _core.merge_strings(old, every, strings(words, "vocabulary"))
+    place = np.full(len(first) + len(second), -1, np.int64)
+    place[first] = np.arange(len(first))
+    was = place[second]  # for each keyword its number before, or -1
+    now = np.full(len(first), -1, np.int64)
+    now[was[was >= 0]] = np.flatnonzero(was >= 0)
+    gone = np.setdiff1d(np.arange(count), kept)
+    lost = now[take_rows(csr(before, "sent_words"), gone)[1]]
+    found = take_rows(csr(words, "sent_words"), np.flatnonzero(rows >= count))[1]
+    mask = was < 0
+    mask[found] = True
+    mask[lost[lost >= 0]] = True
+    out = was.copy()
+    out[mask] = len(first) + np.arange(int(mask.sum()))
+    if len(out) != size:
+        raise InternalError(f"{len(out)} keywords where there are {size}")
+    return np.flatnonzero(mask), out.astype(np.uint32)
 
 
 def _of_sentences(inputs: StageInputs) -> NDArray[np.float32]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -12,21 +12,29 @@ from ketrag_fast.stages.rows import Arrays
 from ketrag_fast.stages.showing import row_of, span_of, text_of
 from ketrag_fast.types import Cited, Span
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 MOST: Final = 20
 """Sources that are named for one node; an element may stand on hundreds of chunks."""
 
 
-def cited(stages: Mapping[str, Arrays], nodes: Sequence[int]) -> list[Cited]:
-    """For each node its kind and its sources: the sentence itself where a unit is one, else whole units."""
-    found = NodeSources(stages)
+def cited(
+    stages: Mapping[str, Arrays], nodes: Sequence[int], fits: NDArray[np.bool_] | None = None
+) -> list[Cited]:
+    """For each node its kind and its sources: the sentence itself where a unit is one, else whole units.
+    Of these only those that fit, where a filter says which units do.
+    """
+    found = NodeSources(stages, fits)
     return [found.of(node) for node in nodes]
 
 
 class NodeSources:
     """The nodes of an index with their texts and sources."""
 
-    def __init__(self, stages: Mapping[str, Arrays]) -> None:
+    def __init__(self, stages: Mapping[str, Arrays], fits: NDArray[np.bool_] | None = None) -> None:
         self._stages = stages
+        self._fits = fits
         self.units, self.graph = stages["units"], stages["noderag_graph"]
         self.attributes, self.elements = stages["noderag_attributes"], stages["noderag_elements"]
         counts = (
@@ -46,17 +54,24 @@ class NodeSources:
         if kind == 1:
             return self.unit(number)
         if kind == 2:
-            return self._over("attribute", row_of(self.attributes, "attribute_chunks", number))
+            return self._over("attribute", self._left(row_of(self.attributes, "attribute_chunks", number)))
         if kind == 3:
-            return self._over("high_level_element", self._chunks_of_element(number))
+            return self._over("high_level_element", self._left(self._chunks_of_element(number)))
         if kind == 6:
-            return self._over("relationship", row_of(self.graph, "relation_chunks", number))
+            return self._over("relationship", self._left(row_of(self.graph, "relation_chunks", number)))
         raise InternalError(f"the node {node} is never printed")
+
+    def _left(self, chunks: Sequence[int]) -> Sequence[int]:
+        """The chunks that a filter leaves: units of one are of one document."""
+        if self._fits is None:
+            return chunks
+        first = self.units["chunk_units"]
+        return [chunk for chunk in chunks if self._fits[first[chunk]]]
 
     def unit(self, number: int) -> Cited:
         """A semantic unit: its own words where they stand in a chunk, else the chunk's units."""
         text = text_of(self.graph, "semantic_unit", number)
-        chunks = row_of(self.graph, "unit_chunks", number)
+        chunks = self._left(row_of(self.graph, "unit_chunks", number))
         found = [place for chunk in chunks[:MOST] for place in self._places(chunk, text)]
         if not found:
             return self._over("semantic_unit", chunks)

@@ -1,0 +1,58 @@
+"""What somebody may see of an opened index: the index of these documents alone, opened in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ketrag_fast.config import Settings
+from ketrag_fast.errors import IndexDamaged, IndexMissing, InputError
+from ketrag_fast.filters import condition_of, parsed
+from ketrag_fast.pipeline.allowed import allowed_index
+from ketrag_fast.progress import Callback
+from ketrag_fast.querying.opened import Opened, load
+from ketrag_fast.stages.showing import text_of
+from ketrag_fast.storage.layout import Layout
+
+Given = str | Mapping[str, Any]
+
+
+def restricted(
+    folder: Path, opened: Opened, allow: Given, settings: Settings, callback: Callback | None = None
+) -> tuple[Opened, Path]:
+    """The documents of `opened`, whose index lies in `folder`, that `allow` fits, as an index of their own;
+    and where that lies. Made if it is not there; models that are open serve it, too. Raises InputError where
+    `allow` makes no sense, without a word of what there is, and what `pipeline.allowed` raises.
+    """
+    try:
+        condition = parsed(allow) if isinstance(allow, str) else condition_of(allow)
+        fits = opened.columns.fitting(condition, names=False)
+    except InputError as error:
+        raise InputError(error.message.replace("filter: ", "allow: ", 1), hint=error.hint) from None
+    units = opened.generation.stages["units"]
+    documents = dict.fromkeys(text_of(units, "document_ids", row) for row in fits.nonzero()[0].tolist())
+    made = allowed_index(Layout(folder), opened.generation, list(documents), opened.settings, callback)
+    given = Settings(**{name: value for name, value in settings.given.items() if name != "allow"})
+    try:
+        found = load(made.folder, given, _lender(opened, made.folder))
+    except (IndexMissing, IndexDamaged):  # another process removed it between the two: once more
+        made = allowed_index(Layout(folder), opened.generation, list(documents), opened.settings, callback)
+        found = load(made.folder, given, _lender(opened, made.folder))
+    # Who keeps answers by the number of the generation sees that of the whole index.
+    manifest = replace(found.generation.manifest, generation=opened.generation.number)
+    return replace(
+        found, generation=replace(found.generation, manifest=manifest), pending=made.pending
+    ), made.folder
+
+
+def _lender(opened: Opened, folder: Path) -> Opened | None:
+    """Who lends its models: the whole index, where the other one was made with the same."""
+    from ketrag_fast.storage.generation import MANIFEST, current_number
+    from ketrag_fast.storage.manifest import read_manifest
+
+    layout = Layout(folder)
+    own = read_manifest(layout.generation(current_number(layout) or 1) / MANIFEST)
+    same = own.models.get("embedder") == opened.generation.manifest.models.get("embedder")
+    return opened if same else None

@@ -1,0 +1,136 @@
+"""What is done with whole indexes: make one of several, compare two, carry one as one file."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self
+
+from ketrag_fast.config import Settings
+from ketrag_fast.contents import Contents
+from ketrag_fast.memory import enough_memory
+from ketrag_fast.storage.layout import Layout
+
+if TYPE_CHECKING:
+    from ketrag_fast.difference import Difference
+    from ketrag_fast.progress import Callback, Event
+    from ketrag_fast.types import BuildReport, Context
+
+
+class Carrying(Contents):
+    """The part of `Index` that is about folders of indexes."""
+
+    @abstractmethod
+    def __init__(self, path: Path, settings: Settings, report: BuildReport | None) -> None:
+        """The index's own."""
+
+    @classmethod
+    @abstractmethod
+    def open(cls, path: str | os.PathLike[str], *, settings: Settings | None = None) -> Self:
+        """The index's own."""
+
+    @abstractmethod
+    def retrieve_many(self, questions: Sequence[str]) -> list[Context]:
+        """The index's own."""
+
+    @abstractmethod
+    def __enter__(self) -> Self:
+        """The index's own."""
+
+    @abstractmethod
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """The index's own."""
+
+    @classmethod
+    @enough_memory()
+    def merge(
+        cls,
+        parts: Iterable[str | os.PathLike[str]],
+        path: str | os.PathLike[str],
+        *,
+        prefer: Literal["first", "last"] | None = None,
+        settings: Settings | None = None,
+        progress: Callback | Callable[[Event], bool | None] | None = None,
+    ) -> Self:
+        """Makes one index, at `path`, of several, and opens it; `.report` says what was done.
+
+        It is the index that a build over all their documents gives, to the byte, in whatever order the parts
+        are named: sources in the order that the parts have, else in that of their paths; documents of one
+        source that several parts have by their ids, those of shards (`Settings(shard="1/4")`) as one build
+        has them. No source is read and no language model is asked; what a part has embedded is not embedded
+        again. Stopped or killed, the same call goes on. A document that several parts hold alike is one
+        document; where they differ, `prefer` says whose counts.
+
+        Raises DocumentError where parts hold different documents under one id, ConfigError where their
+        settings differ, ModelMismatch where models do, ReadOnly where `path` is there, IndexMissing,
+        IndexDamaged, IndexIncompatible, IndexLocked, StorageFull, Cancelled.
+        """
+        from ketrag_fast.pipeline.merging import merge
+        from ketrag_fast.pipeline.planning import stages_for
+
+        asked = settings if settings is not None else Settings()
+        places = [Path(part) for part in parts]
+        report = merge(places, Path(path), stages_for, asked, prefer=prefer, progress=progress)
+        return cls(Path(path), asked, report)
+
+    @classmethod
+    @enough_memory()
+    def diff(
+        cls,
+        before: str | os.PathLike[str],
+        after: str | os.PathLike[str],
+        *,
+        questions: Sequence[str] = (),
+        settings: Settings | None = None,
+    ) -> Difference:
+        """What differs between two indexes, or generations of one (`my-index/gen-000003`): documents,
+        settings, models, entities, relations; and the passages of some `questions`, in the mode, budget and
+        number that the settings say. Raises as `open` and `retrieve_many`.
+        """
+        from ketrag_fast.difference import difference
+
+        with cls.open(before, settings=settings) as one, cls.open(after, settings=settings) as other:
+            sides = (one, other) if questions else None
+            return difference(one._opened.generation, other._opened.generation, sides, list(questions))
+
+    @staticmethod
+    @enough_memory()
+    def bundle(
+        path: str | os.PathLike[str],
+        file: str | os.PathLike[str],
+        *,
+        replace: bool = False,
+        with_model: bool = False,
+    ) -> int:
+        """Writes the index at `path` into one file; its size in bytes. `with_model` puts the folder of its
+        embedding model in (where it has one), so that questions need nothing else on the other side.
+
+        Raises IndexMissing, IndexLocked while one builds, ConfigError where the file is there or the model is
+        no folder, BackendError or ModelMismatch where the model is not here, StorageFull.
+        """
+        from ketrag_fast.pipeline.carried import model_of
+        from ketrag_fast.storage.bundle import bundle
+
+        layout = Layout(Path(path))
+        layout.require()
+        model = model_of(layout) if with_model else None
+        return bundle(layout, Path(file), replace=replace, model=model)
+
+    @staticmethod
+    @enough_memory()
+    def unbundle(file: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
+        """Makes an index at `path`, a folder that is not there or empty, of what `bundle` wrote. A model that
+        is in it lies in the index's folder from then on, and is found there.
+
+        Raises ReadOnly where the folder holds something, IndexDamaged where the file is not what `bundle`
+        wrote or its model not the index's, IndexIncompatible, StorageFull.
+        """
+        from ketrag_fast.pipeline.carried import require_model
+        from ketrag_fast.storage.bundle import unbundle
+
+        unbundle(Path(file), Layout(Path(path)), check=require_model)

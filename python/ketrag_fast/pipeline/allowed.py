@@ -1,0 +1,219 @@
+"""An index of the documents that somebody may see, made of the whole one.
+
+It is built from these documents alone, so that nothing of the others is read, counted, walked through or
+hinted at by whatever is asked of it; what language models replied and the vectors that are kept serve it too,
+and no model is asked. It lies in a folder of the whole index, is made when its documents are first asked for,
+serves all who may see the same, and goes with the generation that it was made of.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from filelock import FileLock, Timeout
+
+from ketrag_fast.config import Settings, catalogue
+from ketrag_fast.errors import ConfigError, IndexDamaged, IndexLocked, ModelMismatch
+from ketrag_fast.pipeline.known import settings_of, understood
+from ketrag_fast.regular import read_regular
+from ketrag_fast.storage.checksum import text_digest
+from ketrag_fast.storage.durable import discard_folder, write_json
+from ketrag_fast.storage.excerpt import excerpt
+from ketrag_fast.storage.faults import writing
+from ketrag_fast.storage.generation import current_number
+from ketrag_fast.storage.layout import Layout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ketrag_fast.declarations.stage import Stage
+    from ketrag_fast.progress import Callback
+    from ketrag_fast.storage.generation import Generation
+    from ketrag_fast.types import BuildReport
+
+KEPT: Final = 32
+"""Of one generation, as many stay; of more, those that were opened last."""
+_ABOUT: Final = "allowed.json"
+_WAIT: Final = 600.0
+"""Seconds for which another process may be making the same one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """A folder with an index of its own. `pending` chunks of it would have to be read by a language model."""
+
+    folder: Path
+    pending: int
+
+
+def allowed_index(
+    layout: Layout,
+    generation: Generation,
+    documents: Sequence[str],
+    settings: Settings,
+    callback: Callback | None = None,
+) -> Allowed:
+    """The index of `documents` (ids, in their order) of a generation of `layout`; made if it is not there.
+
+    `settings` say how it is made where the generation does not: the place of the embedder, threads. Raises
+    IndexLocked where the documents have changed since the generation, ModelMismatch, Cancelled.
+    """
+    number = current_number(layout)
+    key = text_digest([generation.manifest.digest, *documents])[:32]
+    folder = layout.allowed / f"{number or 0:06}-{key}"
+    with writing(layout.root):
+        layout.allowed.mkdir(mode=0o700, exist_ok=True)
+    with _alone(folder):
+        found = _found(folder)
+        if found is None:
+            discard_folder(folder)
+            try:
+                found = _made(layout, generation, documents, settings, folder, callback)
+            except BaseException:
+                discard_folder(folder)
+                raise
+        if current_number(layout) != number:  # what is gone from the whole index must not stay here
+            discard_folder(folder)
+            raise _changed(layout)
+        with suppress(OSError):
+            os.utime(folder)
+    drop_old(layout)
+    return found
+
+
+def _made(
+    layout: Layout,
+    generation: Generation,
+    documents: Sequence[str],
+    settings: Settings,
+    folder: Path,
+    callback: Callback | None,
+) -> Allowed:
+    from ketrag_fast.pipeline.runner import build
+
+    own = Layout(folder)
+    own.create()
+    if excerpt(layout.tables, own.tables, documents) != generation.manifest.documents.get("fingerprint"):
+        raise _changed(layout)
+    given = _settings(generation, settings)
+    stages = partial(_stages, frozenset(generation.manifest.stages))
+    how: dict[str, Any] = {"progress": callback, "only": True, "purge": True}
+    read = generation.manifest.settings.get("llm", "none") not in ("none", "heuristic")
+    pending = 0
+    try:
+        report = build(folder, (), stages, given, partial=read, **how)
+        pending = _pending(report)
+    except ConfigError:
+        if not read:
+            raise
+        # Nothing that was read is kept: whatever needs a reader is left out.
+        report = build(folder, (), stages, given.having(llm="none"), **how)
+        pending = 1
+    _same_model(own, generation)
+    write_json(folder / _ABOUT, {"pending": pending})
+    return Allowed(folder, pending)
+
+
+def _stages(there: frozenset[str], settings: Settings, reads: bool) -> Sequence[Stage]:
+    """Those of the whole index, whatever a build was once asked for."""
+    from ketrag_fast.pipeline.planning import stages_for
+    from ketrag_fast.systems.registry import registry
+
+    known = [stage.name for stage in registry().stages if stage.name in there]
+    return stages_for(settings, reads, known if reads or not _reads(known) else ())
+
+
+def _reads(names: Sequence[str]) -> bool:
+    from ketrag_fast.systems.registry import registry
+
+    return any(stage.reads for stage in registry().stages if stage.name in names)
+
+
+def _settings(generation: Generation, settings: Settings) -> Settings:
+    stored = understood(settings_of(generation.manifest))
+    known = {name: value for name, value in stored.items() if name in catalogue()}
+    moved = {"embedder": settings.embedder, "threads": settings.threads, "verify": settings.verify}
+    return Settings(**{**known, **moved})
+
+
+def _pending(report: BuildReport) -> int:
+    about = report.extraction or {}
+    summaries = about.get("summaries") or {"made": 0, "wanted": 0}
+    return int(about.get("pending", 0)) + max(int(summaries["wanted"]) - int(summaries["made"]), 0)
+
+
+def _same_model(own: Layout, generation: Generation) -> None:
+    from ketrag_fast.storage.generation import MANIFEST
+    from ketrag_fast.storage.manifest import read_manifest
+
+    made = read_manifest(own.generation(current_number(own) or 1) / MANIFEST).models.get("embedder") or {}
+    stored = generation.manifest.models.get("embedder") or {}
+    if made.get("fingerprint") != stored.get("fingerprint"):
+        raise ModelMismatch(
+            "the embedder is not the one that the index was built with",
+            hint="name its place with --embedder, or `ketrag reembed` the index",
+        )
+
+
+def _found(folder: Path) -> Allowed | None:
+    """What was finished before; None where it was not, or makes no sense."""
+    try:
+        about = json.loads(read_regular(folder / _ABOUT))
+        pending = about["pending"]
+    except (OSError, ValueError, KeyError, TypeError, IndexDamaged, RecursionError):
+        return None
+    if not isinstance(pending, int) or current_number(Layout(folder)) is None:
+        return None
+    return Allowed(folder, pending)
+
+
+def drop_old(layout: Layout) -> None:
+    """Removes what was made of older generations, and of this one all but those opened last. Who has one of
+    them open keeps its files.
+    """
+    try:
+        folders = [entry for entry in layout.allowed.iterdir() if entry.is_dir()]
+    except OSError:
+        return
+    current = f"{current_number(layout) or 0:06}-"
+    own = [folder for folder in folders if folder.name.startswith(current)]
+    with suppress(OSError):
+        own.sort(key=lambda folder: folder.stat().st_mtime, reverse=True)
+    for folder in {*folders} - {*own[:KEPT]}:
+        with suppress(IndexLocked), _alone(folder, 0):
+            discard_folder(folder)
+            if folder not in own:  # nobody asks for one of an older generation any more
+                folder.with_name(f"{folder.name}.lock").unlink(missing_ok=True)
+
+
+@contextmanager
+def _alone(folder: Path, seconds: float = _WAIT) -> Iterator[None]:
+    """One process at a time makes, opens or removes it."""
+    place = folder.with_name(f"{folder.name}.lock")
+    lock = FileLock(place, timeout=seconds)
+    try:
+        with writing(folder.parent):
+            lock.acquire()
+    except Timeout:
+        raise IndexLocked(
+            f"another process is still making {folder}", hint="ask again when it has ended"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _changed(layout: Layout) -> IndexLocked:
+    return IndexLocked(
+        f"the documents of {layout.root} have changed since the generation that is open",
+        hint="ask again when the build has ended (`ketrag index` where it was stopped); an open index takes "
+        "up what was published with refresh()",
+    )

@@ -1,0 +1,213 @@
+//! A trained LeSeGR (40-cgrag 4.4.2): a network that weighs edges, and layers of a graph transformer that give
+//! texts their scores for a question.
+
+use super::graph_layer::{Layer, Messages, Rows};
+use super::graph_matrix::Matrix;
+use crate::error::{Error, Result};
+use crate::memory::filled;
+use crate::progress::Progress;
+
+/// The weights, packed once for all questions.
+pub struct Network {
+    weigh: [Matrix; 3],
+    layers: Vec<Layer>,
+}
+
+impl Network {
+    /// Checks that each part takes what the one before gives, and that the last layer gives what the first takes.
+    pub fn new(weigh: [Matrix; 3], layers: Vec<Layer>) -> Result<Self> {
+        let [first, second, third] = &weigh;
+        let fits =
+            second.inputs() == first.outputs() && third.inputs() == second.outputs() && third.outputs() == 1;
+        if !fits {
+            return Err(Error::input("the matrices of the network that weighs edges do not fit together"));
+        }
+        let (Some(one), Some(last)) = (layers.first(), layers.last()) else {
+            return Err(Error::input("a network needs a layer at least"));
+        };
+        let chained = layers.windows(2).all(|two| two[0].outputs() == two[1].inputs());
+        if !chained || last.outputs() != one.inputs() || one.inputs() != first.inputs() {
+            return Err(Error::input("the layers of the network do not fit together"));
+        }
+        Ok(Self { weigh, layers })
+    }
+
+    /// Values of a vector.
+    pub fn dimension(&self) -> usize {
+        self.weigh[0].inputs()
+    }
+
+    /// `sigmoid(third(relu(second(relu(first(c_i - c_j))))))` for edges from j (`senders`) to i (`texts`), beside
+    /// each other. The first product is made once for each text: it is linear.
+    pub fn weigh(
+        &self,
+        vectors: &[f32],
+        texts: &[u32],
+        senders: &[u32],
+        threads: usize,
+        progress: &Progress,
+    ) -> Result<Vec<f32>> {
+        let d = self.dimension();
+        let n = vectors.len() / d;
+        if !vectors.len().is_multiple_of(d) || texts.len() != senders.len() {
+            return Err(Error::input(format!(
+                "the network of {d} inputs does not fit {} values and edges of {} and {} ends",
+                vectors.len(),
+                texts.len(),
+                senders.len()
+            )));
+        }
+        let mut ends: Vec<u32> = texts.iter().chain(senders).copied().collect();
+        ends.sort_unstable();
+        ends.dedup();
+        if let Some(&text) = ends.last().filter(|&&text| text as usize >= n) {
+            return Err(Error::input(format!("there is no text {text}")));
+        }
+        let mut places = filled(0u32, n, "places of texts")?;
+        (0u32..).zip(&ends).for_each(|(place, &text)| places[text as usize] = place);
+        let [first, second, third] = &self.weigh;
+        progress.expect((ends.len() + texts.len()) as u64);
+        let turned = first.product(ends.len(), threads, progress, |row, out| {
+            out.copy_from_slice(&vectors[ends[row] as usize * d..][..d]);
+        })?;
+        let width = first.outputs();
+        let of = |text: u32| &turned[places[text as usize] as usize * width..][..width];
+        let hidden = second.product(texts.len(), threads, progress, |edge, out| {
+            let ends = of(texts[edge]).iter().zip(of(senders[edge]));
+            for ((out, (own, other)), bias) in out.iter_mut().zip(ends).zip(first.bias()) {
+                *out = (own - other + bias).max(0.0);
+            }
+        })?;
+        let (last, bias) = third.toward(0..1, &[1.0]);
+        let score = |row: &[f32]| {
+            let terms = row.iter().zip(second.bias()).zip(&last);
+            let sum: f64 = terms.map(|((x, bias), last)| f64::from((x + bias).max(0.0)) * last).sum();
+            (1.0 / (1.0 + (-(sum + bias)).exp())) as f32
+        };
+        Ok(hidden.chunks_exact(second.outputs()).map(score).collect())
+    }
+
+    /// The products of a question's vector with what the layers make of `ranked`, of texts whose vectors are
+    /// `h`. Nothing is computed that these do not depend on.
+    pub fn scores(
+        &self,
+        h: &[f32],
+        messages: Messages<'_>,
+        vector: &[f32],
+        ranked: &[u32],
+        threads: usize,
+        progress: &Progress,
+    ) -> Result<Vec<f64>> {
+        if let Some(text) = ranked.iter().find(|&&text| text as usize >= messages.texts()) {
+            return Err(Error::input(format!("there is no text {text}")));
+        }
+        let Some((last, before)) = self.layers.split_last() else {
+            return Err(Error::Internal("a network without layers".into()));
+        };
+        // From the last layer back: whose values each needs.
+        let mut needed = vec![messages.with_senders(ranked)];
+        for _ in 1..before.len() {
+            let own = messages.with_senders(&needed[needed.len() - 1]);
+            needed.push(own);
+        }
+        let (mut values, mut places) = (Vec::new(), None);
+        for (number, (layer, texts)) in before.iter().zip(needed.iter().rev()).enumerate() {
+            let rows = if number == 0 { h } else { &values };
+            let rows = Rows { values: rows, width: layer.inputs(), places: places.as_deref() };
+            values = layer.run(rows, messages, texts, (true, threads), progress)?;
+            places = Some(messages.places(texts)?);
+        }
+        let rows = if before.is_empty() { h } else { &values };
+        let rows = Rows { values: rows, width: last.inputs(), places: places.as_deref() };
+        last.toward(rows, messages, ranked, vector, (threads, progress))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sparse::Csr;
+
+    fn matrix(inputs: usize, outputs: usize, seed: usize) -> Matrix {
+        let drawn = |k: usize| ((k * 37 + seed * 11) % 23) as f32 / 11.0 - 1.0;
+        let weights: Vec<f32> = (0..inputs * outputs).map(drawn).collect();
+        Matrix::new(&weights, &(0..outputs).map(drawn).collect::<Vec<_>>(), inputs).unwrap()
+    }
+
+    fn layer(inputs: usize, outputs: usize, seed: usize) -> Layer {
+        let one = |k| matrix(inputs, outputs, 4 * seed + k);
+        Layer::new([one(0), one(1), one(2), one(3)], 2).unwrap()
+    }
+
+    fn network(sizes: &[usize]) -> Network {
+        let layers = sizes.windows(2).enumerate().map(|(k, two)| layer(two[0], two[1], k));
+        let d = sizes[0];
+        Network::new([matrix(d, 5, 1), matrix(5, 3, 2), matrix(3, 1, 3)], layers.collect()).unwrap()
+    }
+
+    #[test]
+    fn scores_are_those_of_all_layers_over_all_texts() {
+        let rows: Vec<Vec<u32>> =
+            (0..9u32).map(|i| (0..i % 4).map(|k| (i * 5 + k * 2) % 9).collect()).collect();
+        let edges = Csr::from_rows(&rows, 9).unwrap();
+        let factors: Vec<f32> = (0..edges.indices.len()).map(|k| 0.2 + (k % 5) as f32 / 7.0).collect();
+        let weights: Vec<f32> = (0..9).map(|k| 0.1 + k as f32 / 10.0).collect();
+        let h: Vec<f32> = (0..36).map(|k| (k * 7 % 10) as f32 / 5.0 - 1.0).collect();
+        let vector = [0.3, -0.2, 0.9, 0.1];
+        let messages = Messages::new(edges.view(), &factors, &weights).unwrap();
+        let none = Progress::none();
+        for sizes in [vec![4, 4], vec![4, 6, 4], vec![4, 6, 2, 4]] {
+            let whole = network(&sizes);
+            let all: Vec<u32> = (0..9).collect();
+            let mut state = h.clone();
+            for (k, layer) in whole.layers.iter().enumerate() {
+                let rows = Rows { values: &state, width: layer.inputs(), places: None };
+                state = layer.run(rows, messages, &all, (k + 1 < whole.layers.len(), 1), &none).unwrap();
+            }
+            for ranked in [&all[..], &[7, 2], &[]] {
+                let got = whole.scores(&h, messages, &vector, ranked, 2, &none).unwrap();
+                assert_eq!(got.len(), ranked.len());
+                for (&text, got) in ranked.iter().zip(&got) {
+                    let row = &state[text as usize * 4..][..4];
+                    let want: f64 = row.iter().zip(&vector).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+                    assert!((got - want).abs() < 1e-4, "{got} {want}");
+                }
+            }
+            assert!(whole.scores(&h, messages, &vector, &[9], 1, &none).is_err());
+            assert!(whole.scores(&h, messages, &vector[..3], &[1], 1, &none).is_err());
+            assert!(whole.scores(&h[..8], messages, &vector, &[1], 1, &none).is_err());
+        }
+    }
+
+    #[test]
+    fn edges_are_weighed_from_0_to_1() {
+        let one = |weights: &[f32], inputs| {
+            Matrix::new(weights, &vec![0.0; weights.len() / inputs], inputs).unwrap()
+        };
+        let weigh = [one(&[1.0, -1.0], 1), one(&[1.0, 0.0, 0.0, 1.0], 2), one(&[1.0, 0.0], 2)];
+        let flat = || matrix(1, 1, 0);
+        let layer = || Layer::new([flat(), flat(), flat(), flat()], 1).unwrap();
+        let network = Network::new(weigh, vec![layer()]).unwrap();
+        let run = |vectors: &[f32], texts: &[u32], senders: &[u32]| {
+            network.weigh(vectors, texts, senders, 2, &Progress::none())
+        };
+        let got = run(&[3.0, 1.0], &[0, 1, 0], &[1, 0, 1]).unwrap();
+        let high = (1.0 / (1.0 + (-2.0f64).exp())) as f32;
+        assert_eq!(got, [high, 0.5, high]);
+        assert_eq!(run(&[3.0], &[], &[]).unwrap(), []);
+        assert!(run(&[3.0], &[0], &[1]).is_err());
+        assert!(run(&[3.0], &[0], &[]).is_err());
+        let odd = [one(&[1.0, -1.0], 1), one(&[1.0, 0.0], 2), one(&[1.0, 0.0, 0.0, 1.0], 2)];
+        assert!(Network::new(odd, vec![layer()]).is_err());
+    }
+
+    #[test]
+    fn parts_that_do_not_fit_are_refused() {
+        let weigh = || [matrix(4, 5, 1), matrix(5, 3, 2), matrix(3, 1, 3)];
+        assert!(Network::new(weigh(), vec![]).is_err());
+        assert!(Network::new(weigh(), vec![layer(4, 6, 1)]).is_err());
+        assert!(Network::new(weigh(), vec![layer(4, 6, 1), layer(8, 4, 1)]).is_err());
+        assert!(Network::new(weigh(), vec![layer(2, 2, 1)]).is_err());
+        assert!(Network::new(weigh(), vec![layer(4, 6, 1), layer(6, 4, 1)]).is_ok());
+    }
+}

@@ -1,0 +1,268 @@
+"""Rights: what is allowed answers as an index of these documents alone, and nothing hints at the rest."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ketrag_fast import Document, Index, Settings
+from ketrag_fast.cli.main import main
+from ketrag_fast.errors import DeadlineExceeded, IndexLocked, InputError, KetragError
+from ketrag_fast.pipeline import allowed as module
+from ketrag_fast.storage.layout import Layout
+from tests import small_model
+from tests.index.test_filters import QUESTION, documents
+
+ALLOW = "lang=en and not draft=true"
+SETTINGS = Settings(llm="heuristic", modes="all")
+QUESTIONS = (
+    QUESTION,
+    "What did the crew of the museum in Narvik say about the sledge?",
+    "Which library has the map of Hobart?",
+)
+
+
+def everything() -> list[Document]:
+    """Some with a field and words that no allowed one has."""
+    made = []
+    for one in documents():
+        about, text = dict(one.metadata), one.text
+        if not seen(one):
+            about["clearance"] = "top"
+            text += " The Zwirbelwind ledger of Oslo."
+        made.append(Document(one.id, text, one.title, about))
+    return made
+
+
+def seen(one: Document) -> bool:
+    return one.metadata["lang"] == "en" and not one.metadata.get("draft")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    with Index.build(everything(), tmp_path_factory.mktemp("whole") / "ix", settings=SETTINGS) as index:
+        yield index
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    own = [one for one in everything() if seen(one)]
+    with Index.build(own, tmp_path_factory.mktemp("alone") / "ix", settings=SETTINGS) as index:
+        yield index
+
+
+def test_it_is_the_index_of_these_documents_alone(whole: Index, alone: Index) -> None:
+    part = whole.allowed(ALLOW)
+    assert part.digest == alone.digest
+    assert part.modes == alone.modes
+    for mode in alone.modes:
+        for question in QUESTIONS:
+            own = alone.retrieve(question, mode=mode, budget=900, explain=True)
+            for found in (
+                part.retrieve(question, mode=mode, budget=900, explain=True),
+                whole.retrieve(question, mode=mode, budget=900, explain=True, allow=ALLOW),
+            ):
+                assert (found.text, found.tokens, found.reason) == (own.text, own.tokens, own.reason)
+                assert list(found.passages) == list(own.passages)
+                assert (found.fitting, found.warnings) == (own.fitting, own.warnings)
+    many = whole.retrieve_many(QUESTIONS, mode="walk", budget=500, allow=ALLOW)
+    assert [c.text for c in many] == [c.text for c in alone.retrieve_many(QUESTIONS, mode="walk", budget=500)]
+
+
+def test_with_a_filter_as_well(whole: Index, alone: Index) -> None:
+    for mode in ("walk", "bm25", "fused", "ket"):
+        one = whole.retrieve(QUESTION, mode=mode, budget=600, allow=ALLOW, filter="year>1900")
+        two = alone.retrieve(QUESTION, mode=mode, budget=600, filter="year>1900")
+        assert (one.text, one.fitting) == (two.text, two.fitting)
+        assert one.passages
+
+
+def test_nothing_hints_at_the_rest(whole: Index, alone: Index, tmp_path: Path) -> None:
+    part = whole.allowed(ALLOW)
+    assert part.document_count == alone.document_count
+    assert part.documents() == alone.documents()
+    mine, theirs = part.stats(), alone.stats()
+    assert {k: mine[k] for k in ("counts", "edges", "failures", "modes")} == {
+        k: theirs[k] for k in ("counts", "edges", "failures", "modes")
+    }
+    fields = "there are: author.name, lang, tags, year"
+    with pytest.raises(InputError, match=fields):
+        part.retrieve(QUESTION, filter="clearence=top")
+    with pytest.raises(InputError) as error:
+        part.retrieve(QUESTION, filter="clearance=top")
+    assert str(error.value).endswith(fields)
+    with pytest.raises(InputError) as error:
+        whole.retrieve(QUESTION, allow="langauge=en")
+    assert str(error.value) == "allow: no document has a field 'langauge'"
+    # A word of the others is a word that there is not, and so is a name.
+    for word in ("Zwirbelwind", "qqqqq"):
+        found = part.retrieve(f"{word} ledger", mode="walk")
+        assert (found.text, found.reason) == ("", "no_match")
+        with pytest.raises(InputError) as error:
+            part.node(word)
+        with pytest.raises(InputError) as other:
+            alone.node(word)
+        assert str(error.value) == str(other.value)
+    assert part.files(["d1"]) == {}
+    # No byte of the others is in any of its files.
+    folder = part._folder
+    assert folder != whole.path
+    held = b"".join(p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file())
+    assert b"Oslo" in held
+    assert b"zwirbelwind" not in held.lower() and b"clearance" not in held
+    with pytest.raises(InputError, match="cannot be changed"):
+        part.update(remove="d3")
+
+
+def test_nobody_and_everybody(whole: Index) -> None:
+    nobody = whole.allowed("lang=xx")
+    assert nobody.document_count == 0
+    assert nobody.retrieve(QUESTION, mode="bm25").reason == "empty_index"
+    assert whole.allowed("lang exists").digest == whole.digest
+    assert whole.allowed({}).digest == whole.digest
+    inner = whole.allowed(ALLOW).allowed("year>1900")
+    assert inner.digest == whole.allowed(f"({ALLOW}) and year>1900").digest
+
+
+def test_an_index_can_be_opened_so(whole: Index, alone: Index) -> None:
+    with Index.open(whole.path, settings=Settings(allow=ALLOW)) as index:
+        assert index.digest == alone.digest
+        assert index.retrieve(QUESTION).text == alone.retrieve(QUESTION).text
+        assert index.ask(QUESTION).context.text == alone.retrieve(QUESTION).text
+        # What a caller allows comes on top, and never takes it back.
+        assert index.allowed("lang exists").digest == alone.digest
+        assert index.retrieve(QUESTION, allow="lang=de").reason == "empty_index"
+        with pytest.raises(InputError, match="cannot be changed"):
+            index.update(remove="d3")
+
+
+def test_it_follows_the_index_and_goes_with_what_is_purged(tmp_path: Path) -> None:
+    place = tmp_path / "ix"
+    with Index.build(everything()[:60], place) as index, Index.open(place) as other:
+        before = index.allowed("lang=en")
+        assert before.document_count == 20
+        index.update(add=[Document("new", "A captain of Oslo, new.", "New", {"lang": "en"})])
+        assert index.allowed("lang=en").document_count == 21
+        assert before.document_count == 20  # open is open
+        with pytest.raises(IndexLocked, match="have changed"):
+            other.retrieve(QUESTION, allow="lang=de")
+        assert other.refresh()
+        assert other.retrieve(QUESTION, allow="lang=de").passages
+        index.update(remove="new", purge=True)
+        assert not list(Layout(place).allowed.glob("*"))
+        assert index.allowed("lang=en").digest == before.digest
+        held = b"".join(p.read_bytes() for p in place.rglob("*") if p.is_file())
+        assert b"Oslo, new" not in held
+
+
+def test_what_was_not_finished_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "ix"
+    with Index.build(everything()[:40], place) as index:
+        with pytest.raises(DeadlineExceeded):
+            index.retrieve(QUESTION, allow="lang=en", deadline=1e-9)
+        wanted = index.allowed("lang=en").digest
+        folder = index.allowed("lang=en")._folder
+    (folder / module._ABOUT).unlink()  # a process that died before it was done
+    (folder / "CURRENT").write_text("nonsense")
+    with Index.open(place) as index:
+        assert index.allowed("lang=en").digest == wanted
+        monkeypatch.setattr(module, "KEPT", 2)
+        for year in range(1880, 1886):
+            index.allowed(f"year<={year}")
+        assert len([p for p in Layout(place).allowed.iterdir() if p.is_dir()]) == 2
+
+
+def test_many_at_once_make_it_once(tmp_path: Path) -> None:
+    place = tmp_path / "ix"
+    with Index.build(everything()[:40], place) as index:
+        wanted = index.retrieve(QUESTION, mode="bm25", allow="lang=en").text
+        found: list[str | KetragError] = []
+
+        def ask(allow: str) -> None:
+            try:
+                with Index.open(place) as own:
+                    found.append(own.retrieve(QUESTION, mode="bm25", allow=allow).text)
+            except KetragError as error:
+                found.append(error)
+
+        # Two ways to say the same documents are one index.
+        threads = [threading.Thread(target=ask, args=(a,)) for a in ("lang=en", "lang in (en)") * 4]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert found == [wanted] * 8
+        assert len([p for p in Layout(place).allowed.iterdir() if p.is_dir()]) == 1
+
+
+def test_vectors_of_a_model_are_not_made_again(tmp_path: Path) -> None:
+    model = small_model.save(tmp_path / "model", small_model.config(max_position_embeddings=66))
+    settings = Settings(embedder=f"native:{model}", modes="all")
+    own = everything()[:60]
+    fresh = Index.build([d for d in own if seen(d)], tmp_path / "alone", settings=settings)
+    with Index.build(own, tmp_path / "ix", settings=settings) as index, fresh:
+        part = index.allowed(ALLOW)
+        assert part.digest == fresh.digest
+        for mode in ("text", "walk", "fused", "keyword"):
+            one, two = (one.retrieve(QUESTION, mode=mode, budget=500) for one in (part, fresh))
+            assert one.text == two.text and one.passages
+        # Nothing but its own vectors lies in its cache, and the model of questions is that of the whole.
+        assert part._opened.questions is index._opened.questions
+
+
+def test_what_a_model_has_not_read_is_said(tmp_path: Path) -> None:
+    """Other chunks are core among fewer documents; nobody is asked about them."""
+    own, said = everything(), tmp_path / "said.jsonl"
+    read = Settings(llm="heuristic", modes="all", core_ratio=0.2)
+    Index.build(own, tmp_path / "rules", settings=read.having(record=str(said))).close()
+    replayed = read.having(llm=f"replay:{said}")
+    with Index.build(own, tmp_path / "ix", settings=replayed) as index:
+        assert "ket" in index.modes
+        part = index.allowed(ALLOW)
+        assert "walk" in part.modes and "ket" not in part.modes
+        with pytest.raises(KetragError, match="read by a language model"):
+            part.retrieve(QUESTION, mode="ket")
+        alone = Index.build([d for d in own if seen(d)], tmp_path / "alone", settings=Settings(modes="walk"))
+        with alone:
+            assert part.retrieve(QUESTION, mode="walk").text == alone.retrieve(QUESTION, mode="walk").text
+        # All of it is read where all may be seen.
+        assert "ket" in index.allowed("lang exists").modes
+
+
+@pytest.mark.skipif(
+    os.name == "nt" or os.geteuid() == 0, reason="whoever may write everything is not refused"
+)
+def test_where_nothing_may_be_written(tmp_path: Path) -> None:
+    place = tmp_path / "ix"
+    with Index.build(everything()[:9], place) as index:
+        place.chmod(0o500)
+        try:
+            with pytest.raises(KetragError):
+                index.retrieve(QUESTION, allow="lang=en")
+        finally:
+            place.chmod(0o700)
+
+
+def test_commands(whole: Index, alone: Index, capsys: pytest.CaptureFixture[str]) -> None:
+    place = ["-i", str(whole.path)]
+
+    def printed(*words: str) -> str:
+        assert main(list(words)) == 0
+        return capsys.readouterr().out
+
+    there = ["-i", str(alone.path)]
+    for words in (
+        ["retrieve", QUESTION, "--budget", "400", "--mode", "walk"],
+        ["documents"],
+        ["graph", "Oslo", "--json"],
+    ):
+        mine, theirs = printed(*words, *place, "--allow", ALLOW), printed(*words, *there)
+        assert mine.replace(str(whole.path), "") == theirs.replace(str(alone.path), "")
+    # The graph of what fits is the graph of these documents.
+    assert printed("graph", "Oslo", *place, "--filter", ALLOW) == printed("graph", "Oslo", *there)
+    assert main(["graph", "Oslo", *place, "--filter", "language=en"]) != 0
+    assert "clearance" in capsys.readouterr().err

@@ -1,0 +1,170 @@
+"""What generations cost on disk, how long they stay, and what `ketrag doctor` says of leftovers."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ketrag_fast import Document, Index, Settings
+from ketrag_fast.cli.main import main
+from ketrag_fast.errors import Cancelled, ConfigError
+from ketrag_fast.storage import generation as generations
+from ketrag_fast.storage.generation import prune
+from ketrag_fast.storage.layout import Layout
+from tests import small_model
+
+DOCUMENTS = [
+    Document(f"d{i}", f"The harbour of number {i} froze in winter w{i}.", f"Port {i}") for i in range(9)
+]
+
+
+def numbers(place: Path) -> list[int]:
+    return Layout(place).generations()
+
+
+def change(place: Path, times: int, settings: Settings | None = None) -> None:
+    for time in range(times):
+        text = f"Version {max(numbers(place))}.{time} of a text."
+        Index.build(Document("x", text), place, settings=settings).close()
+
+
+def test_generations_stay_by_number(tmp_path: Path) -> None:
+    place = tmp_path / "ix"
+    Index.build(DOCUMENTS, place, settings=Settings(keep_generations=4)).close()
+    change(place, 5)  # remembered
+    assert numbers(place) == [3, 4, 5, 6]
+    with Index.open(place / "gen-000003") as old, Index.open(place) as now:
+        assert old.document_count == now.document_count == 10
+        change(place, 1, Settings(keep_generations=1))
+        assert numbers(place) == [7]
+        # Whoever has one open keeps it.
+        assert old.retrieve("which harbour froze").passages
+        assert now.retrieve("which harbour froze").passages
+    change(place, 1)
+    assert numbers(place) == [8]
+    with pytest.raises(ConfigError):
+        Settings(keep_generations=0)
+
+
+def test_generations_stay_by_age(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the clock was set back: nothing stays for ever, and nothing young goes."""
+    place = tmp_path / "ix"
+    settings = Settings(keep_generations=1, keep_days=2)
+    Index.build(DOCUMENTS, place, settings=settings).close()
+    change(place, 3)
+    assert numbers(place) == [1, 2, 3, 4]
+    real = dt.datetime.now(dt.UTC)
+
+    class Clock(dt.datetime):
+        ahead = dt.timedelta()
+
+        @classmethod
+        def now(cls, tz: Any = None) -> Clock:
+            return cls.fromtimestamp((real + cls.ahead).timestamp(), tz)
+
+    monkeypatch.setattr(generations.dt, "datetime", Clock)
+    for days, left in ((1.9, [1, 2, 3, 4]), (-1.9, [1, 2, 3, 4]), (-400, [4])):
+        Clock.ahead = dt.timedelta(days=days)
+        prune(Layout(place), 1, 2)
+        assert numbers(place) == left
+    assert Index.open(place).retrieve("which harbour froze").passages
+
+
+def test_what_it_costs_on_disk(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = small_model.save(tmp_path / "model", small_model.config(max_position_embeddings=66))
+    place = tmp_path / "ix"
+    settings = Settings(embedder=f"native:{model}", llm="heuristic", keep_generations=3)
+    Index.build(DOCUMENTS, place, settings=settings).close()
+    capsys.readouterr()
+    assert main(["stats", "-i", str(place), "--json"]) == 0
+    disk = json.loads(capsys.readouterr().out)["disk"]
+    files = [path for path in place.rglob("*") if path.is_file()]
+    assert disk["total"] == sum(path.stat().st_size for path in files)
+    parts = (
+        "arrays",
+        "vectors",
+        "documents",
+        "kept_vectors",
+        "kept_replies",
+        "older",
+        "work",
+        "model",
+        "other",
+    )
+    assert sum(disk[name] for name in parts) == disk["total"]
+    rows = 9 * 3 + 20  # units, sentences, titles; keywords have none
+    assert disk["vectors"] > 0 and disk["kept_vectors"] > 4 * 24 * rows / 2 and disk["kept_replies"] > 0
+    assert disk["generations"] == [
+        {
+            "generation": 1,
+            "bytes": disk["arrays"] + disk["vectors"],
+            "own": disk["arrays"] + disk["vectors"],
+            "current": True,
+        }
+    ]
+    # A generation that shares files with another costs what it has alone, and removing it frees just that.
+    with Index.build([], place, settings=Settings(modes="auto,concepts")) as index:
+        disk = index.stats()["disk"]
+    first, second = disk["generations"]
+    assert 0 < first["own"] < first["bytes"] - 20_000 and second["own"] < second["bytes"]
+    assert disk["older"] == first["own"]
+    shutil.rmtree(place / "gen-000001")
+    with Index.open(place) as index:
+        after = index.stats()["disk"]
+    assert disk["total"] - after["total"] == first["own"]
+    assert main(["stats", "-i", str(place)]) == 0
+    assert "kept_vectors" in capsys.readouterr().out
+
+
+def examined(place: Path, capsys: pytest.CaptureFixture[str], code: int = 0) -> dict[str, str | None]:
+    capsys.readouterr()
+    assert main(["doctor", "-i", str(place), "--json"]) == code
+    return {one["what"]: one["note"] for one in json.loads(capsys.readouterr().out)["checks"]}
+
+
+def test_doctor_says_what_was_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "ix"
+    Index.build(DOCUMENTS, place).close()
+    assert examined(place, capsys) == {"tables": None, "published": None, "generation 1": None}
+
+    def stop(event: Any) -> bool:
+        return bool(event.stage != "words")
+
+    with pytest.raises(Cancelled):
+        Index.build(Document("new", "A new text."), place, progress=stop)
+    (place / "index.owner").write_text('{"pid": 12, "host": "elsewhere"}')
+    (place / "notes.txt").write_text("mine")
+    (tmp_path / ".unbundle-abc").mkdir()
+    found = examined(place, capsys)
+    said = {name: note or "" for name, note in found.items()}
+    assert "finished or begun stages" in said["work"]
+    assert "other documents than what is published" in said["documents"]
+    assert "process 12 on elsewhere" in said["builder"]
+    assert "no part of the index" in said["stranger"]
+    assert "killed" in said["unbundle"]
+    shutil.copytree(place / "gen-000001", place / "gen-000002")
+    (place / "notes.txt").unlink()
+    (tmp_path / ".unbundle-abc").rmdir()
+    assert main(["doctor", "-i", str(place)]) == 0
+    assert "generation 2 is newer than what is published" in capsys.readouterr().out
+    shutil.rmtree(place / "gen-000002")
+    with Index.build([], place) as index:
+        assert index.report is not None and index.report.changed
+    assert all(note is None for note in examined(place, capsys).values())
+
+
+def test_doctor_knows_an_unfinished_merge(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Index.build(DOCUMENTS[:4], tmp_path / "a").close()
+    Index.build(DOCUMENTS[4:], tmp_path / "b").close()
+
+    def stop(event: Any) -> bool:
+        return bool(event.stage != "words")
+
+    with pytest.raises(Cancelled):
+        Index.merge([tmp_path / "a", tmp_path / "b"], tmp_path / "m", progress=stop)
+    assert "the same `ketrag merge`" in (examined(tmp_path / "m", capsys)["merge"] or "")
