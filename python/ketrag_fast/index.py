@@ -64,11 +64,14 @@ class Index(Carrying):
         self._allows: tuple[Filter, ...] = () if settings.allow is None else (settings.allow,)
         self._parts: dict[str, Index] = {}
         self._lent = False
+        self._whole: tuple[int, tuple[int, int]] = (0, (0, 0))
+        """Number and stamp of the generation that is open, or of which a part is."""
         self._now: Opened | None = self._load(None)
 
     def _load(self, before: Opened | None) -> Opened:
         """The generation that is current; of it, where not all may be seen, what may."""
         opened, folder = load(self.path, self._given, before), self.path
+        self._whole = (opened.generation.number, opened.generation.stamp)
         if self._allows:
             from ketrag_fast.allowing import restricted
 
@@ -241,14 +244,13 @@ class Index(Carrying):
         """Takes up the generation published since, or the index that was put in this one's place; True if
         there was one.
         """
-        layout, before = Layout(self.path), self._opened.generation
+        layout, before, opened = Layout(self.path), self._whole, self._opened
         number = current_number(layout)
-        if number == before.number and stamp_of(layout.generation(number)) == before.stamp:
+        if number is not None and (number, stamp_of(layout.generation(number))) == before:
             return False
         self._parts = {}
-        self._now = self._load(self._opened)
-        now = self._opened.generation
-        return (now.number, now.stamp) != (before.number, before.stamp)
+        self._now = self._load(opened)
+        return self._whole != before
 
     def close(self) -> None:
         """Lets go of the mapped files and of the model. Using the index afterwards is an InputError."""
@@ -290,6 +292,7 @@ class Index(Carrying):
             known = Index.__new__(Index)
             known.path, known.report, known._given = self.path, None, self._given
             known._allows, known._parts, known._lent = (*self._allows, allow), {}, True
+            known._whole = self._whole
             known._now, known._folder = restricted(self._folder, self._opened, allow, self._given, progress)
         self._parts[key] = known
         while len(self._parts) > _OPEN_PARTS:

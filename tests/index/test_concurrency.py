@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ketrag_fast import Index
+from ketrag_fast import Document, Index, Settings
 from ketrag_fast.errors import IndexLocked, IndexMissing
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
@@ -48,6 +48,21 @@ def test_a_reader_on_a_removed_index(source: Path, tmp_path: Path) -> None:
         assert index.generation == 1
         assert not index.refresh()
         assert "Colin Archer" in index.retrieve("Who built the Fram?").text
+
+
+def test_who_may_see_a_part_takes_up_what_is_published(tmp_path: Path) -> None:
+    path = tmp_path / "index"
+    texts = {1: "Nansen built the Fram.", 2: "Amundsen sailed the Maud."}
+    Index.build([Document(f"d{n}", text, metadata={"n": n}) for n, text in texts.items()], path).close()
+    with Index.open(path, settings=Settings(allow="n<=2")) as index:
+        assert not index.refresh()
+        for number in (3, 4, 5):  # its own generation has the number 1 each time
+            more = Document(f"d{number}", f"Ship{number} sank.", metadata={"n": number % 2 + 1})
+            with Index.open(path) as whole:
+                whole.update(add=more)
+            assert index.refresh()
+            assert not index.refresh()
+            assert index.retrieve(f"Ship{number}", mode="bm25").passages[0].document == more.id
 
 
 @pytest.mark.parametrize("moment", [-(2**31), 0, 1, 4_000_000_000], ids=["1901", "1970", "1970+1", "2096"])
