@@ -31,6 +31,9 @@ def main() -> None:
         "An index under attack",
         [
             "An index of the polar articles with every graph that needs no model, each attempt in a process of its own.",
+            "Crashes, failures, rot and the kills of changes: an index of seven short documents with kept vectors of a "
+            "small model, kept replies and a history (tests/soak/changes.py). `old`, `new`: the side that a reader "
+            "finds; `missing`: none yet, of a first build. docs/durability.md says what is done.",
             "A fault is an untyped error, a signal, more than 10 s, another answer under `full` or `blocks`, or a next "
             "build that does not end with the digest of the undisturbed one.",
             *args.note,

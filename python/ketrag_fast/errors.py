@@ -10,6 +10,9 @@ LONGEST: Final = 4000
 """Characters of a message: what a stranger sent, or a value that was given, may have any length."""
 
 
+_MORE_FILES: Final = "raise the limit (`ulimit -n`), or close what else is open; the index is not damaged"
+
+
 class KetragError(Exception):
     """Base of every error that this package raises on purpose.
 
@@ -77,6 +80,10 @@ class TooManyFiles(KetragError):
     """The system lets this process open no more files."""
 
     code = "too_many_files"
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        # The core raises it too, and gives no hint.
+        super().__init__(message, hint=hint or _MORE_FILES)
 
 
 class StorageFull(KetragError):

@@ -24,7 +24,7 @@ from ketrag_fast.querying.reasons import Explainer
 from ketrag_fast.querying.recipes import bounded, request_of, whole
 from ketrag_fast.querying.reranking import replies_of
 from ketrag_fast.querying.serving import chosen_mode
-from ketrag_fast.storage.generation import current_number
+from ketrag_fast.storage.generation import current_number, stamp_of
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.types import Context
 
@@ -64,11 +64,14 @@ class Index(Carrying):
         self._allows: tuple[Filter, ...] = () if settings.allow is None else (settings.allow,)
         self._parts: dict[str, Index] = {}
         self._lent = False
+        self._whole: tuple[int, tuple[int, int]] = (0, (0, 0))
+        """Number and stamp of the generation that is open, or of which a part is."""
         self._now: Opened | None = self._load(None)
 
     def _load(self, before: Opened | None) -> Opened:
         """The generation that is current; of it, where not all may be seen, what may."""
         opened, folder = load(self.path, self._given, before), self.path
+        self._whole = (opened.generation.number, opened.generation.stamp)
         if self._allows:
             from ketrag_fast.allowing import restricted
 
@@ -238,13 +241,16 @@ class Index(Carrying):
 
     @enough_memory()
     def refresh(self) -> bool:
-        """Takes up the generation published since; True if there was a newer one."""
-        before = self._opened.generation.number
-        if current_number(Layout(self.path)) == before:
+        """Takes up the generation published since, or the index that was put in this one's place; True if
+        there was one.
+        """
+        layout, before, opened = Layout(self.path), self._whole, self._opened
+        number = current_number(layout)
+        if number is not None and (number, stamp_of(layout.generation(number))) == before:
             return False
         self._parts = {}
-        self._now = self._load(self._opened)
-        return self._opened.generation.number != before
+        self._now = self._load(opened)
+        return self._whole != before
 
     def close(self) -> None:
         """Lets go of the mapped files and of the model. Using the index afterwards is an InputError."""
@@ -286,6 +292,7 @@ class Index(Carrying):
             known = Index.__new__(Index)
             known.path, known.report, known._given = self.path, None, self._given
             known._allows, known._parts, known._lent = (*self._allows, allow), {}, True
+            known._whole = self._whole
             known._now, known._folder = restricted(self._folder, self._opened, allow, self._given, progress)
         self._parts[key] = known
         while len(self._parts) > _OPEN_PARTS:

@@ -61,3 +61,37 @@ def test_a_folder_that_changes(tmp_path: Path, index: str) -> None:
     lines = [line for line in out.splitlines() if "documents" in line]
     assert len(lines) >= 3, out
     assert "1 removed" in out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a folder that is watched cannot be moved")
+def test_a_folder_that_vanishes_is_waited_for(tmp_path: Path) -> None:
+    """A drive that is taken out, or a folder that is moved for a moment, does not empty the index."""
+    part("watchfiles", "watch")
+    notes, away, place = tmp_path / "notes", tmp_path / "away", tmp_path / "index"
+    notes.mkdir()
+    (notes / "a.md").write_text("The harbour froze in winter.", "utf-8")
+    command = [sys.executable, "-m", "ketrag_fast.cli.main", "watch", str(notes), "-i", str(place)]
+    child = subprocess.Popen(
+        [*command, "--settle", "0.2"],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert until(place, ["a.md"]) == ["a.md"]
+        time.sleep(1)
+        notes.rename(away)
+        time.sleep(3)  # longer than the watch takes to look
+        assert until(place, ["a.md"]) == ["a.md"]
+        (away / "b.md").write_text("A ship left for Oslo.", "utf-8")
+        away.rename(notes)
+        assert until(place, ["a.md", "b.md"]) == ["a.md", "b.md"]
+        (notes / "c.md").write_text("It came back in spring.", "utf-8")
+        assert until(place, ["a.md", "b.md", "c.md"]) == ["a.md", "b.md", "c.md"]
+    finally:
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=60)
+    assert child.returncode == 130, err
+    assert "which is gone" in err
+    assert "removed" not in out.replace("0 removed", "")

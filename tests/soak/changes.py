@@ -24,7 +24,7 @@ SECRET: Final = "Quillerquist"
 QUESTIONS: Final = ("Who led the Fram north?", "Which harbour did Captain Nansen2 sail from?")
 MODES: Final = ("walk", "fused", "ket")
 TEXT: Final = (
-    "# Ship {0}\n\nCaptain Nansen{0} led the Ship{0} north to Greenland.\n\n"
+    "---\nship: {0}\n---\n# Ship {0}\n\nCaptain Nansen{0} led the Ship{0} north to Greenland.\n\n"
     "The Fram{0} sailed from Harbour{0} with Captain Nansen{0} in 19{0}0. {1}\n"
 )
 Answers = list[tuple[str, tuple[str, ...]]]
@@ -37,7 +37,9 @@ class Change:
         self.kind = kind
         self.folder = folder
         self.source = folder / "docs"
-        self.model = small_model.save(folder / "model", small_model.config(max_position_embeddings=66))
+        sizes = small_model.config(max_position_embeddings=66)
+        self.model = small_model.save(folder / "model", sizes)
+        self.other = small_model.save(folder / "other", sizes, seed=1)
         self.settings = Settings(
             threads=1, modes="auto,ket", llm="heuristic", embedder=f"native:{self.model}", chunk_tokens=40
         )
@@ -59,7 +61,7 @@ class Change:
             self._history(self.start / "index")
         done = self.folder / "done"
         BEFORE.get(self.kind, lambda _: None)(self)
-        if self.kind not in ("index", "unbundle"):
+        if self.kind not in ("index", "merge", "unbundle"):
             self.old = self.digest(self.start / "index")
         shutil.copytree(self.start, done)
         self.make(done)
@@ -154,13 +156,14 @@ class Change:
                     return f"a further build gives another digest than either side ({side} before)"
         if side == "missing" and self.kind == "unbundle":
             remove(place / "index")  # as the command asks for; an empty folder is allowed
-        if self.kind != "unbundle" or side == "missing":
+        if self.kind not in ("merge", "unbundle") or side == "missing":
             self.make(place)
         said = self.found(place, done=True)
         if said != "new":
             return f"the same change again: {said}"
-        left = [path.name for path in (place / "index" / "work").iterdir()]
-        left = left if self.kind != "bundle" else []
+        # What a power cut leaves there goes with the next build; these are none.
+        own = "" if self.kind in ("bundle", "merge") else "index/work/*"
+        left = [path.name for path in place.glob(own)] if own else []
         return f"left in the work folder: {left[:3]}" if left else None
 
     def judge(self, place: Path, *, done: bool, plain: bool = False) -> str:
@@ -213,9 +216,24 @@ def _bundle_alone(change: Change) -> None:
     remove(change.start / "index")
 
 
+def _seen_in_part(change: Change) -> None:
+    """Somebody who may see some documents alone has asked: an index of these lies in the folder, too."""
+    with Index.open(change.start / "index") as opened:
+        assert SECRET in opened.retrieve(SECRET, allow="ship>=2", budget=200).text
+    assert any((change.start / "index" / "allowed").iterdir())
+
+
+def _two_parts(change: Change) -> None:
+    shutil.move(change.start / "index", change.folder / "part")
+    given = [Document("late", TEXT.format(8, "Late."))]
+    Index.build(given, change.folder / "second", settings=change.settings).close()
+
+
 BEFORE: Final[dict[str, Callable[[Change], None]]] = {
     "change": _changed_files,
     "resume": _stopped,
+    "purge": _seen_in_part,
+    "merge": _two_parts,
     "bundle": _earlier_bundle,
     "unbundle": _bundle_alone,
 }
@@ -243,6 +261,10 @@ def _update(place: Path, **what: Any) -> None:
         index.update(**what)
 
 
+def _merge(change: Change, place: Path) -> None:
+    Index.merge([change.folder / "part", change.folder / "second"], place / "index").close()
+
+
 MAKE: Final[dict[str, Callable[[Change, Path], None]]] = {
     "index": _index,
     "change": _build,
@@ -251,6 +273,8 @@ MAKE: Final[dict[str, Callable[[Change, Path], None]]] = {
     "add": lambda _, place: _update(place, add=[Document("new", TEXT.format(6, "New."))]),
     "remove": lambda _, place: _update(place, remove=["a1.md", "given"]),
     "purge": lambda _, place: _update(place, remove="secret.md", purge=True),
+    "reembed": lambda change, place: Index.reembed(place / "index", f"native:{change.other}").close(),
+    "merge": _merge,
     "bundle": lambda _, place: (Index.bundle(place / "index", place / "out.bundle", replace=True), None)[1],
     "unbundle": lambda change, place: Index.unbundle(change.folder / "in.bundle", place / "index"),
 }

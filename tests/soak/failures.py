@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+from ketrag_fast.errors import KetragError
 from tests.soak import calls
 from tests.soak.attempts import RIGHT, attempt, fault, judged
 from tests.soak.changes import MAKE, Change
@@ -80,7 +81,12 @@ def failed(change: Change, place: Path, mode: str, at: int, code: int) -> str:
 
     def work() -> str:
         calls.arm(place, mode, at, code)
-        change.make(place)
+        try:
+            change.make(place)
+        except KetragError as error:
+            if not error.hint or str(change.folder) not in str(error):  # where, and what to do
+                return fault(f"{error.code}: {error}, hint: {error.hint}")
+            raise
         return RIGHT
 
     return f"{judged(work)}\t{calls.name_of_call()}"

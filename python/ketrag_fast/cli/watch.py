@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +61,10 @@ def run(args: argparse.Namespace) -> int:
     milliseconds = round(1000 * args.settle)
     while True:
         _wait(args, sources)
-        first = True  # what changed between the build and the watch was told to nobody
+        first, places = (
+            True,
+            _places(sources),
+        )  # what changed between the build and the watch was told to nobody
         try:
             for changes in watchfiles.watch(
                 *sources,
@@ -73,26 +75,35 @@ def run(args: argparse.Namespace) -> int:
                 rust_timeout=_LOOK,
                 yield_on_timeout=True,
             ):
-                if not changes and not first and all(Path(source).exists() for source in sources):
-                    continue
-                first = False
-                _build(args, path, settings, [])
-                _wait(args, sources, then=lambda: _build(args, path, settings, []))
+                if _places(sources) != places:
+                    break  # what vanished may come back: its documents stay until then
+                if changes or first:
+                    first = False
+                    _build(args, path, settings, [])
         except FileNotFoundError:
             continue  # gone between the look and the watch
 
 
-def _wait(args: argparse.Namespace, sources: list[str], then: Callable[[], None] | None = None) -> None:
-    """Until all sources are there; what vanished may come back."""
+def _places(sources: list[str]) -> list[tuple[int, int] | None]:
+    """Which folders and files the sources are; a watch does not follow a name to another."""
+    found: list[tuple[int, int] | None] = []
+    for source in sources:
+        try:
+            about = Path(source).stat()
+        except OSError:
+            found.append(None)
+        else:
+            found.append((about.st_dev, about.st_ino))
+    return found
+
+
+def _wait(args: argparse.Namespace, sources: list[str]) -> None:
+    """Until all sources are there."""
     gone = [source for source in sources if not Path(source).exists()]
-    if not gone:
-        return
-    if not args.quiet:
-        output.warn(inline(f"waiting for {', '.join(gone)}, which is gone"))
+    if gone and not args.quiet:
+        output.warn(inline(f"waiting for {', '.join(gone)}, which is gone; its documents stay until then"))
     while any(not Path(source).exists() for source in gone):
         time.sleep(_POLL)
-    if then is not None:
-        then()
 
 
 def _build(args: argparse.Namespace, path: Path, settings: Settings, sources: list[str]) -> None:

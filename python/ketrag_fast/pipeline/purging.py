@@ -50,10 +50,13 @@ def purge(layout: Layout, used: Used) -> None:
             discard(layout, number)
     left = [layout.generation(number) for number in layout.generations() if number != current]
     left += layout.work.iterdir()
+    if layout.allowed.is_dir():
+        left += [one for one in layout.allowed.iterdir() if not one.name.startswith(f"{current or 0:06}-")]
     if left:
         raise StorageFailed(
             f"{left[0]} could not be removed: what was purged is still in it",
             hint="run `ketrag remove --purge` again with the same ids, where nobody reads the index",
         )
     with writing(layout.root):
-        sync_folder(layout.work)  # nothing comes back after a power cut
+        for folder in (layout.work, layout.root):
+            sync_folder(folder)  # nothing comes back after a power cut

@@ -129,10 +129,7 @@ def json_of(text: Any, path: Path, what: str) -> Any:
 
 def too_many_files(place: object) -> TooManyFiles:
     """Of no file's fault."""
-    return TooManyFiles(
-        f"cannot open {place}: this process may open no more files",
-        hint="raise the limit (`ulimit -n`), or close what else is open; the index is not damaged",
-    )
+    return TooManyFiles(f"cannot open {place}: this process may open no more files")
 
 
 def _no_descriptor() -> bool:

@@ -54,6 +54,8 @@ class Generation:
     manifest: Manifest
     stages: Mapping[str, Arrays]
     verify: Verify
+    stamp: tuple[int, int] = (0, 0)
+    """Which file its manifest is. An index that is put in the place of another may have the same numbers."""
 
     @property
     def number(self) -> int:
@@ -63,6 +65,7 @@ class Generation:
 
 def open_generation(folder: Path, verify: Verify = "blocks") -> Generation:
     """Opens a generation: its manifest and all sizes are checked, the rest as `verify` says."""
+    stamp = stamp_of(folder)
     manifest = read_manifest(folder / MANIFEST)
     if manifest.checksum != checksum.NAME:
         raise IndexIncompatible(
@@ -74,7 +77,16 @@ def open_generation(folder: Path, verify: Verify = "blocks") -> Generation:
         stages[name] = Arrays(folder / name, record.files, _map(folder / name, record, verify))
     if content_digest(manifest.stages.values()) != manifest.digest:
         raise IndexDamaged(f"{folder / MANIFEST} is altered", hint="run `ketrag index` again")
-    return Generation(folder, manifest, stages, verify)
+    return Generation(folder, manifest, stages, verify, stamp)
+
+
+def stamp_of(folder: Path) -> tuple[int, int]:
+    """Tells a generation from another that has its name later; zeros where there is none."""
+    try:
+        about = (folder / MANIFEST).stat()
+    except OSError:
+        return 0, 0
+    return about.st_ino, about.st_mtime_ns
 
 
 def _map(folder: Path, record: StageRecord, verify: Verify) -> dict[str, MappedFile]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -92,8 +93,15 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _size(path: Path) -> int:
-    files = path.rglob("*") if path.is_dir() and not path.is_symlink() else [path]
-    return sum(file.lstat().st_size for file in files if file.is_file())
+    """Bytes; what a builder removes meanwhile counts as none."""
+    files = [path]
+    if path.is_dir() and not path.is_symlink():
+        files = [Path(place, name) for place, _, names in os.walk(path) for name in names]
+    size = 0
+    for file in files:
+        with suppress(OSError):
+            size += file.lstat().st_size
+    return size
 
 
 def _owner(layout: Layout) -> str:

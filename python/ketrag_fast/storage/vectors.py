@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sqlite3
+import tempfile
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.storage.database import connect
-from ketrag_fast.storage.faults import damaged, json_of
+from ketrag_fast.storage.faults import damaged, json_of, writing
 
 Vectors = NDArray[np.float32]
 
@@ -45,6 +47,18 @@ def text_hash(text: str) -> bytes:
 def _sum(role: str, key: bytes, vector: bytes) -> bytes:
     """4 bytes that stand behind a vector; earlier versions wrote none."""
     return zlib.crc32(vector, zlib.crc32(key, zlib.crc32(role.encode()))).to_bytes(4, "little")
+
+
+def scratch_rows(count: int, dimension: int, folder: Path) -> Vectors:
+    """f32[count, dimension] of zeros in a file of that folder, which vanishes by itself. StorageFull where
+    there is no room: it is taken now, because a mapping that finds none later ends the process by a signal.
+    """
+    if not count:
+        return np.zeros((count, dimension), np.float32)
+    with writing(folder), tempfile.TemporaryFile(dir=folder) as file:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, 4 * count * dimension)
+        return np.memmap(file, np.float32, "w+", shape=(count, dimension))
 
 
 class VectorTable:

@@ -14,6 +14,8 @@ import pytest
 
 from ketrag_fast.backends.embedders.cache import VectorCache, text_hash
 from ketrag_fast.errors import BackendError, Cancelled
+from ketrag_fast.storage.vectors import scratch_rows
+from tests.process import python
 from tests.unit.backends.test_windows_tokens import Plain
 
 TEXTS = [f"document number {number} about aeiou{'a' * (number % 7)}" for number in range(50)]
@@ -147,3 +149,21 @@ def test_progress_is_about_what_is_computed(tmp_path: Path) -> None:
         assert seen[-1][0] == worker.tally.tokens
         assert [done for done, _ in seen] == sorted(done for done, _ in seen)
         assert seen[-1][1] is None or seen[-1][1] >= seen[-1][0]
+
+
+def test_rows_without_room_are_an_error(tmp_path: Path) -> None:
+    """A file that is mapped before its blocks are taken ends the process when the disk is full."""
+    rows = scratch_rows(3, 4, tmp_path)
+    assert (rows.shape, rows.sum(), list(tmp_path.iterdir())) == ((3, 4), 0, [])
+    rows[1] = 1
+    assert rows.sum() == 4
+    done = python(
+        "import resource\n"
+        "from pathlib import Path\n"
+        "from ketrag_fast.storage.vectors import scratch_rows\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, -1))\n"
+        "try:\n    scratch_rows(1000, 4, Path())\n"
+        "except Exception as error:\n    print(type(error).__name__, error)\n",
+        cwd=tmp_path,
+    )
+    assert done.out.startswith("StorageFull no space left"), done.err

@@ -6,8 +6,6 @@ no more than the graph.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +19,7 @@ from ketrag_fast.backends.embedders.protocol import Embedder, Engine, Report, Ro
 from ketrag_fast.backends.embedders.registry import Options, fingerprint, load
 from ketrag_fast.backends.embedders.sample import SAMPLE
 from ketrag_fast.errors import ModelMismatch
-from ketrag_fast.storage.faults import writing
+from ketrag_fast.storage.vectors import scratch_rows
 
 
 class LazyModel:
@@ -148,15 +146,7 @@ class VectorSource:
         self, texts: Iterable[str], count: int, chars: int, report: Report | None, role: Role = "document"
     ) -> Vectors:
         """f32[count, dimension], in a scratch file that vanishes by itself."""
-        out: Vectors
-        size = (count, self.model.dimension)
-        if count:
-            with writing(self.scratch), tempfile.TemporaryFile(dir=self.scratch) as file:
-                if hasattr(os, "posix_fallocate"):  # else a full disk would end the process with a signal
-                    os.posix_fallocate(file.fileno(), 0, 4 * size[0] * size[1])
-                out = np.memmap(file, np.float32, "w+", shape=size)
-        else:
-            out = np.zeros(size, np.float32)
+        out = scratch_rows(count, self.model.dimension, self.scratch)
         for start, vectors in self.cache.embed_stream(self.model, texts, role, report, None, chars):
             out[start : start + len(vectors)] = vectors
         return out
