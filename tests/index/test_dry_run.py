@@ -59,6 +59,13 @@ def test_a_build_is_foreseen(notes: Path, tmp_path: Path, capsys: pytest.Capture
     assert sorted((p.name, p.stat().st_mtime_ns) for p in place.rglob("*.npy")) == before
     with Index.open(place) as index:
         assert (index.generation, index.document_count) == (1, 12)
+    (notes / "n1.md").write_text(text("1"), "utf-8")
+    (notes / "n2.md").write_text(text("2"), "utf-8")
+    (notes / "new.md").rename(tmp_path / "new.md")
+    assert said(capsys, "index", "-i", place)["cost"]["seconds"] == 0
+    other = said(capsys, "index", "-i", place, "--modes", "bm25")["cost"]
+    assert other["seconds"] is None and "modes" in other["note"]
+    (tmp_path / "new.md").rename(notes / "new.md")
     assert main(["index", "-i", str(place), "--dry-run"]) == 0
     assert "it would take about" in capsys.readouterr().out
     assert main(["index", str(notes), "-i", str(tmp_path / "none"), "--dry-run"]) == 4

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import signal
 import sqlite3
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -19,12 +21,16 @@ from ketrag_fast.errors import (
     DocumentError,
     IndexDamaged,
     IndexIncompatible,
+    IndexLocked,
     IndexMissing,
     KetragError,
     ModelMismatch,
     ReadOnly,
 )
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.lock import builder_lock
 from tests import small_model
+from tests.process import command, start
 
 NAMES = ("Amundsen", "Shackleton", "Nansen", "Frank Wild", "Tom Crean", "Oslo", "Fram", "Endurance")
 WORDS = (
@@ -70,9 +76,9 @@ def split(documents: Sequence[Document], count: int, dice: random.Random) -> lis
 def test_random_splits_give_the_index_of_one_build(tmp_path: Path, seed: int) -> None:
     """Some documents are in several parts; the parts come in any order."""
     dice = random.Random(seed)
-    settings = (
-        Settings(llm="heuristic", core_ratio=1.0, chunk_tokens=dice.choice((30, 200))) if seed % 2 else None
-    )
+    modes = "all" if seed == 3 else "auto"
+    rules = Settings(llm="heuristic", core_ratio=1.0, chunk_tokens=dice.choice((30, 200)), modes=modes)
+    settings = rules if seed % 2 else None
     documents = [document(f"d{number}") for number in range(dice.randint(6, 25))]
     parts = split(documents, dice.randint(2, 5), dice)
     for own in parts:
@@ -80,16 +86,16 @@ def test_random_splits_give_the_index_of_one_build(tmp_path: Path, seed: int) ->
     for number, own in enumerate(parts):
         build(tmp_path / f"p{number}", own, settings)
     wanted = build(tmp_path / "whole", sorted(documents, key=lambda one: one.id), settings)
-    for time in range(2):
+    for turn in range(2):
         order = dice.sample(range(len(parts)), k=len(parts))
-        with Index.merge([tmp_path / f"p{n}" for n in order], tmp_path / f"m{time}") as merged:
+        with Index.merge([tmp_path / f"p{n}" for n in order], tmp_path / f"m{turn}") as merged:
             assert merged.digest == wanted
             assert merged.report is not None and merged.report.failures == merged.report.warnings == ()
             assert merged.retrieve("Who met Nansen?", filter="year>=1920").text
             # It can be changed like any other.
             merged.update(remove=documents[0].id)
             rest = sorted(documents[1:], key=lambda one: one.id)
-            assert merged.digest == build(tmp_path / f"rest{time}", rest, settings)
+            assert merged.digest == build(tmp_path / f"rest{turn}", rest, settings)
 
 
 def test_merging_in_steps_is_merging_at_once(tmp_path: Path) -> None:
@@ -173,6 +179,10 @@ def folder(base: Path) -> Path:
     (base / "deep").mkdir(parents=True)
     for name in ("zebra.md", "deep/alpha.md", "deep/mu.md", "beta.txt"):
         (base / name).write_text(document(name).text, "utf-8")
+    (base / "page.html").write_text("<title>Page</title><p>Tom Crean met Nansen.</p>", "utf-8")
+    (base / "walk.py").write_text('def walk() -> None:\n    """Goes."""\n', "utf-8")
+    (base / "rows.csv").write_text("id,text\nc1,A river\nc2,A stone\n", "utf-8")
+    (base / "zip.txt").symlink_to(base / "beta.txt")
     rows = [{"_id": f"row{n}", "title": "", "text": document(f"row{n}").text} for n in (3, 1, 2, 11, 7, 5)]
     (base / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     (base / "bad.jsonl").write_text('{"_id": "ok", "text": "A ship in winter."}\n{"_id": 3\n', "utf-8")
@@ -192,6 +202,8 @@ def test_shards_together_are_one_build(tmp_path: Path, count: int) -> None:
         # It is remembered, and nothing changes when it is built again.
         with Index.build([], tmp_path / f"s{number}") as again:
             assert again.report is not None and not again.report.changed
+            said = [text for text in again.report.warnings if "of other shards" in text]
+            assert len(said) == (count > 1)
     places = [tmp_path / f"s{number}" for number in range(1, count + 1)]
     with Index.merge(reversed(places), tmp_path / "m") as merged:
         assert merged.digest == wanted
@@ -336,7 +348,7 @@ def test_stopped_anywhere_it_goes_on(tmp_path: Path) -> None:
     build(tmp_path / "c", [document("c")], Settings(llm="heuristic"))
     parts = [tmp_path / "a", tmp_path / "b"]
     wanted = Index.merge(parts, tmp_path / "whole").digest
-    for step in range(40):
+    for step in range(0, 40, 3):
         calls = 0
 
         def stop(_: object, step: int = step) -> bool:
@@ -348,7 +360,7 @@ def test_stopped_anywhere_it_goes_on(tmp_path: Path) -> None:
         try:
             Index.merge(parts, place, progress=stop).close()
         except Cancelled:
-            if step == 3:
+            if step == 9:
                 with pytest.raises(ReadOnly, match="another merge"):
                     Index.merge([tmp_path / "a", tmp_path / "c"], place)
             with Index.merge(list(reversed(parts)), place) as merged:
@@ -357,6 +369,39 @@ def test_stopped_anywhere_it_goes_on(tmp_path: Path) -> None:
         else:
             break
     assert step > 5
+
+
+@pytest.mark.parametrize("kills", [3, pytest.param(40, marks=pytest.mark.soak)])
+def test_killed_anywhere_it_goes_on(tmp_path: Path, kills: int) -> None:
+    documents = [document(f"d{number}") for number in range(300)]
+    for number in range(3):
+        build(tmp_path / f"p{number}", documents[number::3], Settings(llm="heuristic"))
+    wanted = build(tmp_path / "whole", sorted(documents, key=lambda one: one.id), Settings(llm="heuristic"))
+    dice = random.Random(11)
+    argv = ["merge", "p0", "p1", "p2", "-i"]
+    for number in range(kills):
+        place = tmp_path / f"m{number}"
+        child = start(*argv, str(place), cwd=tmp_path)
+        limit = time.monotonic() + 60
+        while not (place / "work").exists() and child.poll() is None and time.monotonic() < limit:
+            time.sleep(0.005)
+        time.sleep(dice.random() * 0.4)
+        child.send_signal(signal.SIGKILL)
+        child.communicate(timeout=60)
+        if not Layout(place).generations():
+            done = command(*argv, str(place), cwd=tmp_path)
+            assert done.code == 0, done.err
+        with Index.build([], place) as merged:
+            assert merged.digest == wanted
+        shutil.rmtree(place)
+
+
+def test_a_part_that_is_being_built_is_not_read(tmp_path: Path) -> None:
+    build(tmp_path / "a", [document("a")])
+    build(tmp_path / "b", [document("b")])
+    with builder_lock(Layout(tmp_path / "b")), pytest.raises(IndexLocked):
+        Index.merge([tmp_path / "a", tmp_path / "b"], tmp_path / "m")
+    assert not (tmp_path / "m").exists()
 
 
 def test_what_was_removed_stays_away(tmp_path: Path) -> None:

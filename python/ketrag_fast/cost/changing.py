@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from ketrag_fast.types import Usage
 
 @dataclass(frozen=True, slots=True)
 class ChangeCost:
-    """None is what cannot be told. `embedding` and `stages` are the parts of `seconds` beside the language
+    """None is what cannot be note. `embedding` and `stages` are the parts of `seconds` beside the language
     model; `core_chunks` are the new ones that something would read, `calls` those that a model is asked for.
     """
 
@@ -46,31 +46,23 @@ class ChangeCost:
 
 
 _NOTHING = ChangeCost(0, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, Bill(0.0, 0.0))
+_UNKNOWN = ChangeCost(None, None, None, None, None, None, None, None, None, Bill(None, None))
 
 
 def cost_of(path: Path, change: Preview, settings: Settings, prices: Prices) -> ChangeCost:
     """Of one change. New and changed documents are embedded and read; the other stages run over all."""
-    if not change.changes:
+    resolved = resolve(flags=settings.given, index=stored_settings(path), presets=registry().table)
+    whole = resolved.settings
+    if not change.changes and not resolved.differences:
         return _NOTHING
-    whole = resolve(flags=settings.given, index=stored_settings(path), presets=registry().table).settings
+    if not change.changes:
+        names = ", ".join(name for name, _, _ in resolved.differences)
+        note = f"other settings than the index has ({names}): what depends on them is made anew"
+        return replace(_NOTHING, stages=None, seconds=None, note=note)
     before = past(path, build_settings(whole))
     if before is None or not before.usage.characters:
-        why = "no whole build with these settings is remembered"
-        told = f"{why}: `ketrag estimate SOURCE... -i DIR` looks at a sample"
-        none = None if change.characters else 0
-        return ChangeCost(
-            none,
-            none,
-            none,
-            none,
-            none,
-            none,
-            None,
-            None,
-            None,
-            Bill(*([None, None] if none is None else [0.0, 0.0])),
-            told,
-        )
+        note = "no whole build with these settings is remembered: `ketrag estimate SOURCE... -i DIR` samples"
+        return replace(_UNKNOWN if change.characters else _NOTHING, stages=None, seconds=None, note=note)
     usage = before.usage
     all_of_it, fresh = (size / usage.characters for size in (change.total, change.characters))
     models = embedding_stages() if whole.embedder != BUILTIN else frozenset()
@@ -82,32 +74,33 @@ def cost_of(path: Path, change: Preview, settings: Settings, prices: Prices) -> 
     core = math.ceil(usage.core_chunks * fresh)
     asks = is_model(settings.given.get("llm", "none"))
     calls: int | None = 0
-    sent: int | None = 0
-    said: int | None = 0
+    tokens_in: int | None = 0
+    tokens_out: int | None = 0
     reading: float | None = 0.0
-    note = None
+    pending: str | None = None
     if asks and core:
         if usage.calls:
-            calls, sent, said = (round(n * fresh) for n in (usage.calls, usage.tokens_in, usage.tokens_out))
+            calls = round(usage.calls * fresh)
+            tokens_in, tokens_out = round(usage.tokens_in * fresh), round(usage.tokens_out * fresh)
             reading = usage.llm_seconds * fresh
         else:
-            calls, sent, said, reading = core * (1 + whole.gleanings), None, None, None
-            note = f"{whole.llm} was not asked in that build: `ketrag estimate` times it"
+            calls, tokens_in, tokens_out, reading = core * (1 + whole.gleanings), None, None, None
+            pending = f"{whole.llm} was not asked in that build: `ketrag estimate` times it"
     elif core and whole.llm != "none" and is_model(whole.llm):
-        note = f"about {core:,} core chunks would be pending until --llm is named"
+        pending = f"about {core:,} core chunks would be pending until --llm is named"
     tokens = round(usage.embedding_tokens * fresh)
-    spent = Usage(tokens_in=sent or 0, tokens_out=said or 0, embedding_tokens=tokens)
+    spent = Usage(tokens_in=tokens_in or 0, tokens_out=tokens_out or 0, embedding_tokens=tokens)
     money = bill(spent, prices, whole.llm, whole.embedder)
     return ChangeCost(
         tokens,
         round(usage.chunks * fresh),
         core,
         calls,
-        sent,
-        said,
+        tokens_in,
+        tokens_out,
         embedding,
         stages,
         None if reading is None else embedding + stages + reading,
-        money if sent is not None else Bill(None, money.embedding),
-        note,
+        money if tokens_in is not None else Bill(None, money.embedding),
+        pending,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ketrag_fast.errors import BackendError, ConfigError, IndexDamaged, IndexMissing, ModelMismatch
-from ketrag_fast.pipeline.known import located
+from ketrag_fast.pipeline.known import spec_here
 from ketrag_fast.storage.bundle import CarriedModel
 from ketrag_fast.storage.generation import MANIFEST, current_number
 from ketrag_fast.storage.layout import Layout
@@ -25,7 +25,7 @@ def model_of(layout: Layout) -> CarriedModel | None:
     stored, named = manifest.models.get("embedder"), str(manifest.settings.get("embedder"))
     if not stored:
         return None
-    spec = located(named, layout)
+    spec = spec_here(named, layout)
     kind, name = parse(spec)
     if kind not in FOLDERS:
         raise ConfigError(

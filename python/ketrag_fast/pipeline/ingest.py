@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ketrag_fast.backends.readers import Found, Item, SourceFile, find, is_glob, known_kind
+from ketrag_fast.backends.readers import ALONE, Found, Item, SourceFile, find, is_glob, known_kind
 from ketrag_fast.backends.readers.apart import Apart, ReadJob
 from ketrag_fast.backends.readers.files import missing
 from ketrag_fast.config import Settings
@@ -31,6 +31,8 @@ Sources = Source | Iterable[Source]
 _LARGEST = 1_000_000_000  # SQLite's limit for one text
 _FEW = 5
 _MOST_PROCESSES = 16
+_MOST_ITEMS = 32
+"""In bits: items of one file, where the number of the file stands above them."""
 
 
 @dataclass(slots=True)
@@ -61,6 +63,8 @@ class _State:
     """Of that source only with what lies in these."""
     shards: Shards | None = None
     """The documents that count, where these are not all."""
+    elsewhere: int = 0
+    """Files and documents of other shards."""
     seen: set[str] = field(default_factory=set)
     read: dict[str, int] = field(default_factory=dict)
     bytes: int = 0
@@ -209,6 +213,10 @@ def _ingest(tables: Tables, change: Change, settings: Settings, meter: Meter, an
             f"passed over {state.done.passed_over:,} documents that were removed before; "
             "`ketrag add` with their source brings them back"
         )
+    if state.elsewhere:
+        state.done.warnings.append(
+            f"passed over {state.elsewhere:,} files and documents of other shards than {settings.shard}"
+        )
     if state.skipped:
         kinds = ", ".join(f"{suffix or 'no suffix'} ({n})" for suffix, n in state.skipped.most_common(_FEW))
         state.done.warnings.append(f"passed over {state.skipped.total()} files of other kinds: {kinds}")
@@ -303,13 +311,21 @@ def _read_files(state: _State, source: SourceRow, apart: Apart) -> None:
         if state.meter(len(state.seen)) is False:
             raise Cancelled("stopped while reading the sources")
 
+    def elsewhere(file: SourceFile, kind: str) -> bool:
+        """Another shard's file need not be read: its document has its id."""
+        known = state.shards is not None and kind in ALONE and not state.shards.holds(file.id)
+        state.elsewhere += known
+        return known
+
     others: list[Failure] = []
-    jobs = _jobs(found, state.settings, again, others, state.skipped, named)
+    jobs = _jobs(found, state.settings, again, others, state.skipped, named, elsewhere)
+    order = {path: number for number, (_, path) in enumerate(found.files)} if state.shards else {}
     back = state.back
     for file, items in apart.read(jobs, waiting):
         if state.inside:
             own = Path(_absolute(str(file.path)))
             state.back = any(own.is_relative_to(path) for path in state.inside)
+        place = order.get(file.path, 0) << _MOST_ITEMS if state.shards else place
         for item in items:
             place = _take(state, source, place, item)
         state.bytes += _size(file)
@@ -326,6 +342,7 @@ def _jobs(
     others: list[Failure],
     skipped: Counter[str],
     named: str | None = None,
+    elsewhere: Callable[[SourceFile, str], bool] = lambda *_: False,
 ) -> Iterator[ReadJob]:
     """The files that a reader knows, with their kinds. Of the others, those that are damaged or that the
     source names alone are failures.
@@ -346,7 +363,7 @@ def _jobs(
                 others.append(file.failure(f"no reader for a file {suffix}"))
             else:
                 skipped[path.suffix.lower()] += 1
-        elif not again(os.path.realpath(path)):
+        elif not again(os.path.realpath(path)) and not elsewhere(file, kind):
             yield file, kind
 
 
@@ -400,7 +417,9 @@ def _take(state: _State, source: SourceRow, place: int, item: Item) -> int:
     name = item.document if isinstance(item, Failure) else item.id
     if not isinstance(name, str) or state.shards.holds(name):
         _store(state, source, place, item)
-    return place + 1  # every item counts in every shard, so that `merge` finds the order of the whole
+    else:
+        state.elsewhere += 1
+    return place + 1  # every item of a file that is read counts, so that `merge` finds the order of the whole
 
 
 def _store(state: _State, source: SourceRow, place: int, item: Item) -> int:

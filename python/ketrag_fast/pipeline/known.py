@@ -95,10 +95,10 @@ def reading_settings(given: Settings, generation: Generation) -> Settings:
     moved = {name for name, _, _ in resolved.differences if name in ("embedder", "llm")}
     kept = {n: v for n, v in stored.items() if n in catalogue() and n not in moved}
     own = resolved.settings.having(**kept)
-    return own.having(embedder=located(own.embedder, Layout(generation.folder.parent)))
+    return own.having(embedder=spec_here(own.embedder, Layout(generation.folder.parent)))
 
 
-def located(spec: str, layout: Layout) -> str:
+def spec_here(spec: str, layout: Layout) -> str:
     """Where the embedding model of that name lies: in the index's own folder, where it came with a bundle."""
     if not layout.model_record.is_file():
         return spec

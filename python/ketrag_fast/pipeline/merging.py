@@ -24,7 +24,7 @@ from ketrag_fast.declarations.stage import Stage
 from ketrag_fast.errors import BackendError, Cancelled, ConfigError, ModelMismatch, NetworkForbidden, ReadOnly
 from ketrag_fast.pipeline import parts as looking
 from ketrag_fast.pipeline.ingest import as_they_are
-from ketrag_fast.pipeline.known import located
+from ketrag_fast.pipeline.known import spec_here
 from ketrag_fast.pipeline.parts import Part, Prefer
 from ketrag_fast.pipeline.planning import Planner
 from ketrag_fast.pipeline.reading import Plan, opened
@@ -67,13 +67,13 @@ def merge(
             layout = Layout(path)
             if layout.exists() and os.access(path, os.W_OK):
                 stack.enter_context(builder_lock(layout))
-        parts = [looking.opened(path) for path in paths]
+        parts = [looking.open_part(path) for path in paths]
         looking.require_alike(parts)
         shards = looking.shards_together(parts)
         record = _record(parts, prefer)
         _require_free(target, record)
-        plan = looking.arranged(parts, prefer, shards)
-        sources, away = _placed(plan.sources)
+        plan = looking.plan_of(parts, prefer, shards)
+        sources, away = _sources_here(plan.sources)
         chosen = _settings(parts, settings, shards)
         target.create()
         stack.enter_context(builder_lock(target))
@@ -117,7 +117,7 @@ def _require_free(target: Layout, record: bytes) -> None:
         )
 
 
-def _placed(sources: Sequence[SourceRow]) -> tuple[tuple[SourceRow, ...], tuple[SourceRow, ...]]:
+def _sources_here(sources: Sequence[SourceRow]) -> tuple[tuple[SourceRow, ...], tuple[SourceRow, ...]]:
     """The sources, where those that are not on this machine keep what was read of them; and these."""
     from ketrag_fast.backends.readers import find, is_glob
 
@@ -172,7 +172,7 @@ def _found(parts: Sequence[Part], given: Settings) -> str:
     named = [str(part.settings["embedder"]) for part in parts]
     if not stored:
         return named[0]
-    here = [located(spec, part.layout) for spec, part in zip(named, parts, strict=True)]
+    here = [spec_here(spec, part.layout) for spec, part in zip(named, parts, strict=True)]
     specs = list(dict.fromkeys((*named, *here)))
     for spec in specs:
         try:

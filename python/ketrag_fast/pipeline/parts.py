@@ -63,7 +63,7 @@ class Part:
         return [self.manifest.digest, str(self.manifest.documents.get("fingerprint")), str(self.shards)]
 
 
-def opened(path: Path) -> Part:
+def open_part(path: Path) -> Part:
     """Raises IndexMissing, IndexDamaged where its tables are gone or altered, IndexIncompatible."""
     layout = Layout(path)
     layout.require()
@@ -171,7 +171,7 @@ class Plan:
     documents: int
 
 
-def arranged(parts: Sequence[Part], prefer: Prefer | None, shards: Shards | None) -> Plan:
+def plan_of(parts: Sequence[Part], prefer: Prefer | None, shards: Shards | None) -> Plan:
     """DocumentError where parts hold different documents under one id, unless one of them is preferred."""
     order = _source_order([[_source_name(row) for row in part.sources] for part in parts])
     numbers = {name: place for place, name in enumerate(order)}

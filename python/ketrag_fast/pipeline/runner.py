@@ -38,7 +38,7 @@ from ketrag_fast.pipeline.behind import Kept, Outputs, Writer, finished, sound, 
 from ketrag_fast.pipeline.earlier import Before
 from ketrag_fast.pipeline.foreign import blamed
 from ketrag_fast.pipeline.ingest import Change, Ingested, Sources, applied
-from ketrag_fast.pipeline.known import located, settings_of, to_build_on
+from ketrag_fast.pipeline.known import settings_of, spec_here, to_build_on
 from ketrag_fast.pipeline.notes import note
 from ketrag_fast.pipeline.planning import Planner
 from ketrag_fast.pipeline.purging import Used
@@ -351,7 +351,7 @@ def source_of(settings: Settings, layout: Layout, limit: SpendingLimit) -> Itera
     from ketrag_fast.backends.embedders.settings import options_of
     from ketrag_fast.backends.embedders.source import VectorSource
 
-    spec = located(settings.embedder, layout)
+    spec = spec_here(settings.embedder, layout)
     if parse(spec)[0] == BUILTIN:
         yield None
         return

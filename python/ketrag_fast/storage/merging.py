@@ -105,12 +105,15 @@ class Merged:
 
     def _documents(self, places: Iterable[Place], *, located: bool) -> None:
         db = self._db
-        db.execute("CREATE TEMP TABLE wanted (key INTEGER PRIMARY KEY, source INTEGER, place INTEGER)")
+        db.execute(
+            "CREATE TEMP TABLE wanted (key INTEGER, source INTEGER, place INTEGER,"
+            " PRIMARY KEY (source, place)) WITHOUT ROWID"
+        )
         db.executemany("INSERT INTO temp.wanted VALUES (?, ?, ?)", places)
         db.execute(
             "INSERT INTO main.documents (id, source, place, content, title, text, metadata, chars)"
             " SELECT id, w.source, w.place, content, title, text, metadata, chars"
-            " FROM temp.wanted w JOIN part.documents d ON d.key = w.key ORDER BY w.source, w.place"
+            " FROM temp.wanted w CROSS JOIN part.documents d ON d.key = w.key ORDER BY w.source, w.place"
         )
         if located:
             db.execute(

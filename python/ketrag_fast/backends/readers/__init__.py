@@ -47,6 +47,11 @@ FORMATS: Final[Mapping[str, Format]] = {
 }
 """By the kinds of `kinds.py`."""
 
+ALONE: Final = frozenset(
+    (*LANGUAGES, "code", "text", "markdown", "rst", "html", "pdf", "docx", "pptx", "odt", "epub")
+)
+"""Kinds of files that are one document each, under the file's own id."""
+
 
 def reader_of(kind: str) -> Reader:
     """The reader of a kind. Raises DocumentError where there is none."""
