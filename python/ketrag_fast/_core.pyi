@@ -112,6 +112,11 @@ _Place = tuple[int, str, str, int, int, str]
 _Ranking = tuple[_U32, _F64]
 
 @final
+class Mask:
+    def __new__(cls, bytes: _U8) -> Mask: ...
+    def __len__(self) -> int: ...
+
+@final
 class Request:
     def __new__(
         cls,
@@ -126,7 +131,7 @@ class Request:
         skip: bool = False,
         truncate: bool = True,
         deadline: float | None = None,
-        mask: _U8 | None = None,
+        mask: Mask | None = None,
     ) -> Request: ...
     @property
     def mode(self) -> str: ...

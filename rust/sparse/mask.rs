@@ -11,11 +11,6 @@ pub struct Mask {
 }
 
 impl Mask {
-    /// From a byte for each unit: 0 where it is left out.
-    pub fn of(bytes: &[u8]) -> Self {
-        Self::from_fn(bytes.len(), |unit| bytes[unit] != 0)
-    }
-
     /// Refuses one that is of another number of units.
     pub fn check(&self, units: usize) -> Result<()> {
         match self.units == units {
@@ -68,9 +63,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_are_those_of_the_bytes() {
-        let bytes: Vec<u8> = (0..130).map(|i| u8::from(i % 3 == 0)).collect();
-        let mask = Mask::of(&bytes);
+    fn bits_are_those_of_the_units() {
+        let mask = Mask::from_fn(130, |i| i % 3 == 0);
         assert_eq!((0..130).filter(|&u| mask.has(u)).count(), mask.count());
         assert!(mask.has(129) && !mask.has(128));
         assert!(mask.check(130).is_ok() && mask.check(129).is_err());
