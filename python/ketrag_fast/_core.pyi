@@ -113,7 +113,7 @@ _Ranking = tuple[_U32, _F64]
 
 @final
 class Mask:
-    def __new__(cls, bytes: _U8) -> Mask: ...
+    def __new__(cls, units: _U8) -> Mask: ...
     def __len__(self) -> int: ...
 
 @final
@@ -456,6 +456,7 @@ def walk_rank(
     form: str = "second",
     lengths: _F64 | None = None,
     numbers: list[tuple[str, float]] | None = None,
+    wanted: _U8 | None = None,
     threads: int = 0,
     report: _Report = None,
 ) -> tuple[_U64, _U32, _F64]: ...

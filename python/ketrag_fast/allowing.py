@@ -37,8 +37,10 @@ def restricted(
     given = Settings(**{name: value for name, value in settings.given.items() if name != "allow"})
     try:
         found = load(made.folder, given, _lender(opened, made.folder))
-    except (IndexMissing, IndexDamaged):  # another process removed it between the two: once more
-        made = allowed_index(Layout(folder), opened.generation, list(documents), opened.settings, callback)
+    except (IndexMissing, IndexDamaged):  # another process removed it between the two, or it is damaged
+        made = allowed_index(
+            Layout(folder), opened.generation, list(documents), opened.settings, callback, anew=True
+        )
         found = load(made.folder, given, _lender(opened, made.folder))
     # Who keeps answers by the number of the generation sees that of the whole index.
     manifest = replace(found.generation.manifest, generation=opened.generation.number)

@@ -23,9 +23,9 @@ pub struct PyMask(Arc<Mask>);
 impl PyMask {
     /// From a byte for each unit: 0 where it is left out.
     #[new]
-    fn new(bytes: PyReadonlyArray1<'_, u8>) -> Self {
-        let bytes = bytes.as_array();
-        Self(Arc::new(Mask::from_fn(bytes.len(), |unit| bytes[unit] != 0)))
+    fn new(units: PyReadonlyArray1<'_, u8>) -> Self {
+        let units = units.as_array();
+        Self(Arc::new(Mask::from_fn(units.len(), |unit| units[unit] != 0)))
     }
 
     fn __len__(&self) -> usize {

@@ -47,6 +47,18 @@ impl Mask {
         self.count
     }
 
+    /// The units that it leaves, ascending.
+    pub fn ids(&self) -> impl Iterator<Item = u32> + '_ {
+        self.bits.iter().zip((0u32..).step_by(64)).flat_map(|(&word, start)| {
+            let mut left = word;
+            std::iter::from_fn(move || {
+                let at = (left != 0).then(|| left.trailing_zeros())?;
+                left &= left - 1;
+                Some(start + at)
+            })
+        })
+    }
+
     pub fn bits(&self) -> &[u64] {
         &self.bits
     }
@@ -66,6 +78,7 @@ mod tests {
     fn bits_are_those_of_the_units() {
         let mask = Mask::from_fn(130, |i| i % 3 == 0);
         assert_eq!((0..130).filter(|&u| mask.has(u)).count(), mask.count());
+        assert!(mask.ids().eq((0..130).filter(|&u| mask.has(u))));
         assert!(mask.has(129) && !mask.has(128));
         assert!(mask.check(130).is_ok() && mask.check(129).is_err());
         assert!(mask.any(&[1, 129]) && !mask.any(&[1, 128]) && !mask.any(&[]));

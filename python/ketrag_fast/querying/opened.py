@@ -42,8 +42,8 @@ _KEPT = 32
 
 @dataclass(frozen=True, slots=True)
 class FilterMask:
-    """What a filter leaves: for each unit whether it does, how many there are, and the same as the core takes it;
-    None where all are left: then nothing need be looked up.
+    """What a filter leaves: for each unit whether it does, how many there are, and the same as the core
+    takes it; None where all are left: then nothing need be looked up.
     """
 
     fits: NDArray[np.bool_]
@@ -139,7 +139,7 @@ class Opened:
             found = FilterMask(fits, units, core)
         self._masks[key] = found  # the last of all: those that are not asked for go first
         while len(self._masks) > _KEPT:
-            self._masks.pop(list(self._masks)[0], None)  # in one step, beside other threads
+            self._masks.pop(list(self._masks)[0], None)  # noqa: RUF015 - one step, beside other threads
         return found
 
     @cached_property

@@ -209,7 +209,7 @@ fn finish(
             + chain * r.chain
     };
     let mut scores: Vec<f64> = rows.iter().map(sum).collect();
-    if let Some(dense) = dense {
+    if let Some(dense) = dense.filter(|_| !rows.is_empty()) {
         let units: Vec<Scored> = rows.iter().map(|r| Scored { id: r.unit, score: 0.0 }).collect();
         move_question(links, dense, &units, &mut scores);
     }
