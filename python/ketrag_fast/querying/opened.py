@@ -21,8 +21,7 @@ from ketrag_fast.filters import Columns, condition_of, parsed
 from ketrag_fast.hyde import Hyde, writer_of
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.pipeline.known import reading_settings
-from ketrag_fast.pipeline.planning import needs_reader
-from ketrag_fast.querying.missing import UNREAD, missing_of
+from ketrag_fast.querying.missing import UNREAD, missing_of, reads
 from ketrag_fast.querying.places import Places
 from ketrag_fast.storage.generation import Generation, open_current
 from ketrag_fast.storage.layout import Layout
@@ -165,7 +164,7 @@ class Opened:
         core = self.searcher.missing()
         found = missing_of(self.generation, self.settings, core, self.writer is not None)
         if self.pending:
-            found |= {mode: UNREAD for mode in found if needs_reader(registry(), mode, self.settings)}
+            found |= {mode: UNREAD for mode in found if reads(mode, self.settings)}
         return found
 
 
