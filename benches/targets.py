@@ -78,6 +78,7 @@ TARGETS = (
     Target("build_on_demand.py", r"100,000 \| auto", "build s", most=15),
     Target("build_on_demand.py", r"300,000 \| auto", "build s", most=50),
     Target("build_on_demand.py", r"300,000 \| auto", "peak GB", most=3),
+    Target("filters.py", r".* \| leaves (90|10|0\.1) %", "times the unfiltered", most=1),
     Target("opening.py", "blocks", "open ms", most=50),
     Target("opening.py", "blocks", "median ms", most=300),
     Target("walk_growth.py", r"300,000 \| walk", "median ms", most=5),

@@ -113,6 +113,11 @@ _Place = tuple[int, str, str, int, int, str]
 _Ranking = tuple[_U32, _F64]
 
 @final
+class Mask:
+    def __new__(cls, units: _U8) -> Mask: ...
+    def __len__(self) -> int: ...
+
+@final
 class Request:
     def __new__(
         cls,
@@ -127,7 +132,7 @@ class Request:
         skip: bool = False,
         truncate: bool = True,
         deadline: float | None = None,
-        mask: _U8 | None = None,
+        mask: Mask | None = None,
     ) -> Request: ...
     @property
     def mode(self) -> str: ...
@@ -500,6 +505,7 @@ def walk_rank(
     form: str = "second",
     lengths: _F64 | None = None,
     numbers: list[tuple[str, float]] | None = None,
+    wanted: _U8 | None = None,
     threads: int = 0,
     report: _Report = None,
 ) -> tuple[_U64, _U32, _F64]: ...

@@ -32,13 +32,20 @@ def restricted(
     except InputError as error:
         raise InputError(error.message.replace("filter: ", "allow: ", 1), hint=error.hint) from None
     units = opened.generation.stages["units"]
-    documents = dict.fromkeys(text_of(units, "document_ids", row) for row in fits.nonzero()[0].tolist())
-    made = allowed_index(Layout(folder), opened.generation, list(documents), opened.settings, callback)
+    # A row is a document or a section of one: of a document that is allowed all are.
+    fitting: dict[str, bool] = {}
+    for row, fit in enumerate(fits.tolist()):
+        name = text_of(units, "document_ids", row)
+        fitting[name] = fit and fitting.get(name, True)
+    documents = [name for name, fit in fitting.items() if fit]
+    made = allowed_index(Layout(folder), opened.generation, documents, opened.settings, callback)
     given = Settings(**{name: value for name, value in settings.given.items() if name != "allow"})
     try:
         found = load(made.folder, given, _lender(opened, made.folder))
-    except (IndexMissing, IndexDamaged):  # another process removed it between the two: once more
-        made = allowed_index(Layout(folder), opened.generation, list(documents), opened.settings, callback)
+    except (IndexMissing, IndexDamaged):  # another process removed it between the two, or it is damaged
+        made = allowed_index(
+            Layout(folder), opened.generation, documents, opened.settings, callback, anew=True
+        )
         found = load(made.folder, given, _lender(opened, made.folder))
     # Who keeps answers by the number of the generation sees that of the whole index.
     manifest = replace(found.generation.manifest, generation=opened.generation.number)

@@ -296,7 +296,7 @@ class Index(Carrying):
             known._now, known._folder = restricted(self._folder, self._opened, allow, self._given, progress)
         self._parts[key] = known
         while len(self._parts) > _OPEN_PARTS:
-            self._parts.pop(next(iter(self._parts)), None)
+            self._parts.pop(list(self._parts)[0], None)  # noqa: RUF015 - one step, beside other threads
         return known
 
     def _part(self, allow: Filter, deadline: float | None, questions: int) -> tuple[Index, float | None]:

@@ -9,6 +9,7 @@ use crate::channels::{find, Options};
 use crate::error::{Error, Result};
 use crate::search::fill::{FillPolicy, OversizePolicy};
 use crate::sparse::Mask;
+use std::sync::Arc;
 
 /// All joins. A new one is a file with a [`Join`] and an entry here.
 static JOINS: &[&dyn Join] = &[&Shares, &Fuse, &Vote];
@@ -22,7 +23,7 @@ pub struct Request {
     pub(super) top: Option<usize>,
     pub(super) policy: (FillPolicy, OversizePolicy),
     /// Only these units may be printed.
-    pub(super) mask: Option<Mask>,
+    pub(super) mask: Option<Arc<Mask>>,
 }
 
 impl Request {
@@ -36,7 +37,7 @@ impl Request {
         options: Options,
         top: Option<usize>,
         policy: (FillPolicy, OversizePolicy),
-        mask: Option<Mask>,
+        mask: Option<Arc<Mask>>,
     ) -> Result<Self> {
         let join = by_name(join)?;
         let recipe = Recipe::new(mode, shares, Rollover::by_name(rollover)?)?;

@@ -94,7 +94,7 @@ impl Searcher {
         }
         let recipe = &request.recipe;
         let channels = chosen_channels(parts, request, &given)?;
-        let mask = request.mask.as_ref();
+        let mask = request.mask.as_deref();
         if let Some(mask) = mask {
             mask.check(parts.len())?;
         }
@@ -137,7 +137,7 @@ impl Searcher {
                 return Ok(Vec::new());
             };
             let name = request.recipe.name();
-            let (options, policy, mask) = (&request.options, request.policy, request.mask.as_ref());
+            let (options, policy, mask) = (&request.options, request.policy, request.mask.as_deref());
             let query = Query::new(name, question, parts, &self.printers, options, policy, mask);
             channel.explain(&query, units, progress)
         })

@@ -54,7 +54,10 @@ impl Channel for Keyword {
         scratch: &mut Scratch,
         _progress: &Progress,
     ) -> Result<Vec<Scored>> {
-        let keywords = need(query.parts.keywords()?)?.only(query.mask);
+        let mut keywords = need(query.parts.keywords()?)?;
+        if let Some(mask) = query.mask {
+            keywords = keywords.only(mask, need(query.parts.keywords_of()?)?.view())?;
+        }
         let (vector, most) = (query.vector()?, most_seeds(query.options)?);
         let limit = budget.saturating_mul(2);
         let scratch: &mut PoolScratch = scratch.of();

@@ -12,6 +12,9 @@ use crate::sparse::Scored;
 
 pub struct Knng;
 
+/// A filter that leaves one chunk of so many is answered from those that it leaves.
+const FEW: usize = 16;
+
 impl Channel for Knng {
     fn name(&self) -> &str {
         "knng"
@@ -33,9 +36,20 @@ impl Channel for Knng {
         let (chunks, graph) = (need(query.parts.chunk_vectors()?)?, need(query.parts.knn()?)?);
         let (costs, chunks_of) = (query.parts.chunk_costs()?, query.parts.chunks()?);
         let left = query.mask.map(|mask| chunks_of.left(mask));
-        let best = (Level::best(), scratch.of());
         let (vector, left) = (query.vector()?, left.as_ref());
-        let order = knng::knng_order(&chunks, None, graph, costs, vector, budget, left, best)?;
+        let few = left.filter(|left| left.count() * FEW <= chunks.len());
+        let found = match few {
+            Some(few) => {
+                let both = (graph, need(query.parts.knn_into()?)?.view());
+                knng::few(&chunks, both, costs, vector, budget, few)?
+            }
+            None => None,
+        };
+        let best = (Level::best(), scratch.of());
+        let order = match found {
+            Some(order) => order,
+            None => knng::knng_order(&chunks, None, graph, costs, vector, budget, left, best)?,
+        };
         let units = order.iter().flat_map(|visit| {
             chunks_of.units(visit.unit as usize).map(|id| Scored { id, score: visit.score })
         });

@@ -15,7 +15,7 @@ use crate::search::keyword::KeywordChannel;
 use crate::search::quantised::QuantisedView;
 use crate::search::render::Units;
 use crate::search::vectors::Vectors;
-use crate::sparse::{CsrView, Mask};
+use crate::sparse::{Csr, CsrView, Mask};
 use crate::text::strings::Strings;
 use std::sync::OnceLock;
 
@@ -48,7 +48,9 @@ pub struct Parts<'a> {
     unit_codes: OnceLock<QuantisedView<'a>>,
     keywords: OnceLock<KeywordChannel<'a>>,
     unit_lengths: OnceLock<Vec<f64>>,
+    keywords_of: OnceLock<Csr>,
     knn: OnceLock<CsrView<'a>>,
+    knn_into: OnceLock<Csr>,
     skeleton: OnceLock<Skeleton<'a>>,
     concepts: OnceLock<Concepts<'a>>,
     nodes: OnceLock<Nodes<'a>>,
@@ -101,6 +103,14 @@ fn once<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
     }
 }
 
+/// The rows of a stored graph the other way round; every block of them is verified first.
+fn turned(graph: CsrView<'_>) -> Result<Csr> {
+    for row in 0..graph.rows() {
+        let _ = graph.row(row);
+    }
+    graph.transpose()
+}
+
 /// The same for a part that may not have been built.
 fn part<T>(has: bool, cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<Option<&T>> {
     has.then(|| once(cell, make)).transpose()
@@ -124,7 +134,9 @@ impl<'a> Parts<'a> {
             unit_codes: OnceLock::new(),
             keywords: OnceLock::new(),
             unit_lengths: OnceLock::new(),
+            keywords_of: OnceLock::new(),
             knn: OnceLock::new(),
+            knn_into: OnceLock::new(),
             skeleton: OnceLock::new(),
             concepts: OnceLock::new(),
             nodes: OnceLock::new(),
@@ -293,6 +305,12 @@ impl<'a> Parts<'a> {
         made.map(Option::<&_>::copied)
     }
 
+    /// The keywords of each unit, for a filter that leaves few.
+    pub fn keywords_of(&self) -> Result<Option<&Csr>> {
+        let Some(keywords) = self.keywords()? else { return Ok(None) };
+        once(&self.keywords_of, || turned(keywords.rows())).map(Some)
+    }
+
     fn make_keywords(&self) -> Result<KeywordChannel<'a>> {
         let arrays = self.arrays;
         // Keywords as published are raw tokens, apart from the words that everything else is made of.
@@ -324,6 +342,12 @@ impl<'a> Parts<'a> {
             self.arrays.csr("knn.graph", chunks, chunks)
         });
         made.map(Option::<&_>::copied)
+    }
+
+    /// The chunks of which each one is a neighbour, for a filter that leaves few.
+    pub fn knn_into(&self) -> Result<Option<&Csr>> {
+        let Some(graph) = self.knn()? else { return Ok(None) };
+        once(&self.knn_into, || turned(graph)).map(Some)
     }
 
     pub fn skeleton(&self) -> Result<Option<&Skeleton<'a>>> {

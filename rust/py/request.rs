@@ -9,10 +9,29 @@ use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A deadline so far away that it is none.
 const AGES: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Some of the units: those that a filter leaves. Made once and shared by all questions with it.
+#[pyclass(frozen, name = "Mask", module = "ketrag_fast._core")]
+pub struct PyMask(Arc<Mask>);
+
+#[pymethods]
+impl PyMask {
+    /// From a byte for each unit: 0 where it is left out.
+    #[new]
+    fn new(units: PyReadonlyArray1<'_, u8>) -> Self {
+        let units = units.as_array();
+        Self(Arc::new(Mask::from_fn(units.len(), |unit| units[unit] != 0)))
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.count()
+    }
+}
 
 /// How questions are answered: a mode's recipe, budgets, and the options of its channels.
 #[pyclass(frozen, name = "Request", module = "ketrag_fast._core")]
@@ -25,8 +44,8 @@ pub struct PyRequest {
 impl PyRequest {
     /// `shares` are (channel, part of the budget) in the order of their sections. `join`: "shares" or "fuse";
     /// `rollover`: what is left goes to "none", the "last" or the "first" share. `options` are those of the
-    /// channels; `deadline` is in seconds from the call; `mask` has a byte for each
-    /// unit, 0 where it must not be printed.
+    /// channels; `deadline` is in seconds from the call; `mask` leaves the units
+    /// that may be printed.
     #[new]
     #[pyo3(signature = (mode, shares, budgets, *, join="shares", rollover="none", options=None, top=None, skip=false, truncate=true, deadline=None, mask=None))]
     #[allow(clippy::too_many_arguments)]
@@ -41,7 +60,7 @@ impl PyRequest {
         skip: bool,
         truncate: bool,
         deadline: Option<f64>,
-        mask: Option<PyReadonlyArray1<'_, u8>>,
+        mask: Option<PyRef<'_, PyMask>>,
     ) -> PyResult<Self> {
         let deadline = match deadline {
             None => AGES,
@@ -61,7 +80,7 @@ impl PyRequest {
             Options::new(options),
             top,
             (policy, oversize),
-            mask.map(|mask| Mask::of(&mask.as_array().to_vec())),
+            mask.map(|mask| mask.0.clone()),
         );
         Ok(Self { inner: inner.map_err(to_python)?, deadline: deadline.min(AGES) })
     }
@@ -104,5 +123,6 @@ fn value(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Value> {
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyMask>()?;
     m.add_class::<PyRequest>()
 }

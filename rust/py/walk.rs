@@ -11,7 +11,7 @@ use crate::rank::bm25;
 use crate::rank::links_view::{LinksView, Slice, ARRAYS};
 use crate::rank::walk::{self, Dense, Form, Options};
 use crate::rank::walk2;
-use crate::sparse::Scored;
+use crate::sparse::{Mask, Scored};
 use crate::text::strings::Strings;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -208,9 +208,10 @@ fn links_bm25<'py>(
 }
 
 /// The walk: for each question the best `top` units. With vectors (all three) variant A, else C. The second
-/// form may be given the logarithms of the units' lengths, and other numbers than its own by name.
+/// form may be given the logarithms of the units' lengths, other numbers than its own by name, and for each unit
+/// whether it may be returned.
 #[pyfunction]
-#[pyo3(signature = (links, questions, question_offsets, top, *, unit_vectors=None, sentence_vectors=None, question_vectors=None, exact=false, form="second", lengths=None, numbers=None, threads=0, report=None))]
+#[pyo3(signature = (links, questions, question_offsets, top, *, unit_vectors=None, sentence_vectors=None, question_vectors=None, exact=false, form="second", lengths=None, numbers=None, wanted=None, threads=0, report=None))]
 #[allow(clippy::too_many_arguments)]
 fn walk_rank<'py>(
     py: Python<'py>,
@@ -225,6 +226,7 @@ fn walk_rank<'py>(
     form: &str,
     lengths: Option<PyReadonlyArray1<'py, f64>>,
     numbers: Option<Vec<(String, f64)>>,
+    wanted: Option<PyReadonlyArray1<'py, u8>>,
     threads: usize,
     report: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Ranked<'py>> {
@@ -246,12 +248,19 @@ fn walk_rank<'py>(
     if numbers.is_some() && form == Form::First {
         return Err(wrong("numbers are those of the walk's second form"));
     }
+    if wanted.is_some() && form == Form::First {
+        return Err(wrong("wanted units are for the walk's second form"));
+    }
+    let wanted = wanted.as_ref().map(|x| slice(x, "wanted")).transpose()?;
+    let mask = wanted.map(|units| Mask::from_fn(units.len(), |unit| units[unit] != 0));
     let mut plan = walk2::Plan::new(exact);
     for (name, value) in numbers.unwrap_or_default() {
         plan.set(&name, value).map_err(to_python)?;
     }
     let rows = long(py, report, |progress| {
         let view = view(&slices)?;
+        let mask = mask.as_ref();
+        mask.map_or(Ok(()), |mask| mask.check(view.units()))?;
         let questions = Strings::new(questions.0, questions.1)?;
         if let Some((units, sentences, asked)) = vectors {
             let wanted = (view.units(), view.sentence_keywords.rows(), questions.len());
@@ -276,7 +285,7 @@ fn walk_rank<'py>(
             match form {
                 Form::First => walk::rank(&view, dense, question, top, options, &mut own.0, progress),
                 Form::Second => {
-                    walk2::rank(&view, lengths, dense, question, top, None, &plan, &mut own.1, progress)
+                    walk2::rank(&view, lengths, dense, question, top, mask, &plan, &mut own.1, progress)
                 }
             }
         })

@@ -32,9 +32,11 @@ pub fn rank(
     known.read(links, question);
     matches.find(links, &known.keywords, None, progress)?;
     let mut best = Leaders::new(top);
-    let found = matches.units().iter().zip(matches.scores());
-    for (&id, &score) in found.filter(|(&id, _)| leaves(mask, id)) {
-        best.push(Scored { id, score });
+    for (&id, &score) in matches.units().iter().zip(matches.scores()) {
+        // Most are far below the best: few need be looked up.
+        if score >= best.floor() && leaves(mask, id) {
+            best.push(Scored { id, score });
+        }
     }
     Ok(best.finish())
 }

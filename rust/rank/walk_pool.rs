@@ -198,11 +198,11 @@ impl Reach<'_> {
     /// The same among those that a filter leaves.
     pub fn best_of(&self, want: usize, mask: Option<&Mask>) -> Vec<Scored> {
         let mut best = Leaders::new(want);
-        let reached = self.arrived.touched().iter().zip(&self.logs);
-        for (&id, &log) in reached.filter(|(&id, _)| leaves(mask, id)) {
+        for (&id, &log) in self.arrived.touched().iter().zip(&self.logs) {
             let plus = WALK_WEIGHT * self.spread.z(log);
             // Most fall by the best match of their neighbours, which is read sooner than their own.
-            if self.direct.is_some() || self.standard.z(self.words.most(id)) + plus >= best.floor() {
+            let near = self.direct.is_some() || self.standard.z(self.words.most(id)) + plus >= best.floor();
+            if near && leaves(mask, id) {
                 best.push(Scored { id, score: self.f(id) + plus });
             }
         }

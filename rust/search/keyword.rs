@@ -21,7 +21,7 @@ pub struct KeywordChannel<'a> {
     word_units: CsrView<'a>,
     units: Vectors<'a>,
     unit_tokens: &'a [u32],
-    mask: Option<&'a Mask>,
+    left: Option<(&'a Mask, CsrView<'a>)>,
 }
 
 /// A unit of the pool.
@@ -107,15 +107,41 @@ impl<'a> KeywordChannel<'a> {
         if let Some(quantised) = &quantised {
             quantised.matches(&keywords)?;
         }
-        Ok(Self { keywords, quantised, word_units, units, unit_tokens, mask: None })
+        Ok(Self { keywords, quantised, word_units, units, unit_tokens, left: None })
     }
 
-    /// The channel of the units that a filter leaves: the others are brought in by no keyword, and cost nothing.
-    pub fn only<'m>(self, mask: Option<&'m Mask>) -> KeywordChannel<'m>
+    /// The units of each keyword.
+    pub fn rows(&self) -> CsrView<'a> {
+        self.word_units
+    }
+
+    /// The channel of the units that a filter leaves: the others are brought in by no keyword, cost nothing, and
+    /// keywords that hold none of those that it leaves are not there. `words` are the keywords of each unit.
+    pub fn only<'m>(self, mask: &'m Mask, words: CsrView<'m>) -> Result<KeywordChannel<'m>>
     where
         'a: 'm,
     {
-        KeywordChannel { mask, ..self }
+        mask.check(self.units.len())?;
+        if (words.rows(), words.columns) != (self.units.len(), self.keywords.len()) {
+            return Err(Error::input("the keywords of units are those of another index"));
+        }
+        Ok(KeywordChannel { left: Some((mask, words)), ..self })
+    }
+
+    /// Bits of the keywords that hold a unit which the filter leaves, where it pays to know them: where all of
+    /// them may be tried, a keyword that brings nothing changes nothing.
+    fn holding(&self, most_seeds: Option<usize>) -> Option<Vec<u64>> {
+        let (mask, words) = self.left?;
+        if most_seeds.is_none() && mask.count() > self.units.len() / 2 {
+            return None;
+        }
+        let mut bits = vec![0u64; self.keywords.len().div_ceil(64)];
+        for unit in mask.ids() {
+            for &word in words.row(unit as usize) {
+                bits[word as usize / 64] |= 1 << (word % 64);
+            }
+        }
+        Some(bits)
     }
 
     /// The pool for a question: keywords by (inner product descending, id ascending), the units of
@@ -135,9 +161,13 @@ impl<'a> KeywordChannel<'a> {
             return Ok(pool);
         }
         scratch.next(self.units.len());
-        let most = most_seeds.unwrap_or(usize::MAX).min(self.keywords.len());
-        let quantised = self.quantised.as_ref();
-        let search = Search::new(&self.keywords, quantised, query, Filter::All, level, &mut scratch.search)?;
+        let holding = self.holding(most_seeds);
+        let count = |bits: &Vec<u64>| bits.iter().map(|word| word.count_ones() as usize).sum();
+        let there = holding.as_ref().map_or(self.keywords.len(), count);
+        let most = most_seeds.unwrap_or(usize::MAX).min(there);
+        let (quantised, left) =
+            (self.quantised.as_ref(), holding.as_deref().map_or(Filter::All, Filter::Bits));
+        let search = Search::new(&self.keywords, quantised, query, left, level, &mut scratch.search)?;
         let first = (limit / TOKENS_PER_KEYWORD).clamp(*FIRST_BATCH.start(), *FIRST_BATCH.end());
         let mut batch = (first as usize).min(most);
         while pool.seeds.len() < most {
@@ -197,16 +227,17 @@ impl<'a> KeywordChannel<'a> {
                 pool.units.push(Pooled { unit: unit.id, score: unit.score, keyword: seed.id });
             }
         }
-        let there = self.mask.map_or(self.units.len(), Mask::count);
+        let there = self.left.map_or(self.units.len(), |left| left.0.count());
         pool.units.len() >= there // no keyword has anything left to bring
     }
 
     /// The units of a keyword that are not pooled yet, best first.
     fn fresh_units(&self, keyword: u32, query: &[f32], scratch: &mut PoolScratch, fresh: &mut Vec<Scored>) {
         fresh.clear();
+        let mask = self.left.map(|left| left.0);
         for &id in self.word_units.row(keyword as usize) {
             let at = id as usize;
-            if scratch.pooled[at] == scratch.question || !leaves(self.mask, id) {
+            if scratch.pooled[at] == scratch.question || !leaves(mask, id) {
                 continue;
             }
             if scratch.seen[at] != scratch.question {
@@ -295,14 +326,24 @@ mod tests {
                         prop_assert!(pool.seeds.iter().all(|seed| few.contains(&seed.id)));
                         prop_assert!(pool.tokens <= limit);
                     }
-                    // With a filter the pool is that of the units that it leaves alone.
-                    let mask = Mask::from_fn(m, |id| id % 3 != 1);
-                    let own = |row: &Vec<u32>| row.iter().copied().filter(|&id| mask.has(id)).collect();
-                    let left = Csr::from_rows(&rows.iter().map(own).collect::<Vec<Vec<u32>>>(), m).unwrap();
-                    let alone = KeywordChannel::new(keywords, quantised, left.view(), units, &tokens).unwrap();
-                    let some = channel.only(Some(&mask)).pool(&seed[..d], limit, most, level, &mut scratch).unwrap();
-                    let wanted_of_them = plain(&alone, &seed[..d], limit, most.unwrap_or(usize::MAX));
-                    prop_assert_eq!((&some.units, some.tokens), (&wanted_of_them.units, wanted_of_them.tokens));
+                    // With a filter the pool is that of the units that it leaves alone, and of their keywords.
+                    for every in [2, 5] {
+                        let mask = Mask::from_fn(m, |id| id % every == 0);
+                        let own = |row: &Vec<u32>| row.iter().copied().filter(|&id| mask.has(id)).collect();
+                        let left: Vec<Vec<u32>> = rows.iter().map(own).collect();
+                        let held: Vec<usize> = (0..left.len()).filter(|&w| !left[w].is_empty()).collect();
+                        let of_held: Vec<f32> = held.iter().flat_map(|&w| &words[w * d..(w + 1) * d]).copied().collect();
+                        let of_held = Vectors::new(&of_held, d).unwrap();
+                        let left: Vec<Vec<u32>> = held.iter().map(|&w| left[w].clone()).collect();
+                        let left = Csr::from_rows(&left, m).unwrap();
+                        let alone = KeywordChannel::new(of_held, None, left.view(), units, &tokens).unwrap();
+                        let turned = csr.view().transpose().unwrap();
+                        let some = channel.only(&mask, turned.view()).unwrap();
+                        let some = some.pool(&seed[..d], limit, most, level, &mut scratch).unwrap();
+                        let wanted = plain(&alone, &seed[..d], limit, most.unwrap_or(usize::MAX));
+                        let told = |pool: &Pool| pool.units.iter().map(|p| p.scored()).collect::<Vec<_>>();
+                        prop_assert_eq!((told(&some), some.tokens), (told(&wanted), wanted.tokens));
+                    }
                     // A full pool ends the visit at the end of a batch.
                     let shared = found.seeds.len().min(wanted.seeds.len());
                     prop_assert_eq!(&found.seeds[..shared], &wanted.seeds[..shared]);

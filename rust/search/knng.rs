@@ -86,6 +86,74 @@ pub fn knng_order(
     Ok(order)
 }
 
+/// The same for a filter that leaves few units: instead of all it looks at these, and at those that may come
+/// before them. `into` is the graph the other way round. None where that are too many to pay.
+pub fn few(
+    units: &Vectors,
+    (neighbours, into): (CsrView, CsrView),
+    unit_tokens: &[u32],
+    query: &[f32],
+    limit: u64,
+    mask: &Mask,
+) -> Result<Option<Vec<Visited>>> {
+    let n = units.len();
+    if [neighbours.rows(), neighbours.columns, into.rows(), into.columns, unit_tokens.len()] != [n; 5] {
+        return Err(Error::input(format!("{n} units, but graphs or costs of another number")));
+    }
+    mask.check(n)?;
+    let mut order = Vec::new();
+    if units.check_query(query)? == 0.0 {
+        return Ok(Some(order));
+    }
+    // Whether a unit is a seed depends on those before it of which it is a neighbour, and so on.
+    let mut known: Vec<Scored> = mask.ids().map(|id| Scored { id, score: units.score(id, query) }).collect();
+    let mut place = vec![u32::MAX; n];
+    known.iter().zip(0..).for_each(|(one, at)| place[one.id as usize] = at);
+    let mut at = 0;
+    while at < known.len() {
+        let own = known[at];
+        at += 1;
+        for &id in into.row(own.id as usize) {
+            if place[id as usize] != u32::MAX {
+                continue;
+            }
+            let other = Scored { id, score: units.score(id, query) };
+            if rank_order(&other, &own).is_lt() {
+                place[id as usize] = known.len() as u32;
+                known.push(other);
+            }
+        }
+        if known.len() > n / 4 + FIRST_BATCH {
+            return Ok(None);
+        }
+    }
+    let scores: Vec<f64> = known.iter().map(|one| one.score).collect();
+    known.sort_unstable_by(rank_order);
+    let mut emitted = vec![false; scores.len()];
+    let mut spent = 0u64;
+    for seed in known {
+        if std::mem::replace(&mut emitted[place[seed.id as usize] as usize], true) {
+            continue;
+        }
+        let mut brought = Vec::new();
+        for &id in neighbours.row(seed.id as usize) {
+            let at = place[id as usize] as usize;
+            if at < scores.len() && !std::mem::replace(&mut emitted[at], true) {
+                brought.push(Scored { id, score: scores[at] });
+            }
+        }
+        brought.sort_unstable_by(rank_order);
+        for unit in std::iter::once(seed).chain(brought).filter(|one| mask.has(one.id)) {
+            order.push(Visited { unit: unit.id, score: unit.score, seed: seed.id });
+            spent += u64::from(unit_tokens[unit.id as usize]);
+            if spent > limit {
+                return Ok(Some(order));
+            }
+        }
+    }
+    Ok(Some(order))
+}
+
 /// Reciprocal-rank fusion (Cormack, Clarke, Buettcher 2009): an id scores the sum over the lists of
 /// `1 / (constant + rank)`, ranks from 1. Best first, ties by id. `constant` is usually 60.
 pub fn fuse(lists: &[&[u32]], constant: f64) -> Result<Vec<Scored>> {
@@ -166,6 +234,15 @@ mod tests {
             let some = ask(limit, Some(&mask));
             prop_assert_eq!(&some[..], &left[..some.len()]);
             prop_assert!(some.len() == left.len() || cost(&some) > limit);
+            // And where it leaves few without a look at all.
+            let into = graph.view().transpose().unwrap();
+            for every in [3, 20, 60] {
+                let mask = Mask::from_fn(n, |id| id % every == every / 2);
+                let both = (graph.view(), into.view());
+                if let Some(found) = few(&units, both, &tokens, query, limit, &mask).unwrap() {
+                    prop_assert_eq!(found, ask(limit, Some(&mask)));
+                }
+            }
         }
     }
 

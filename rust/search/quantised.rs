@@ -6,7 +6,7 @@ use super::bytes::{self, Query, LARGEST};
 use super::simd::Level;
 #[cfg(test)]
 use super::vectors::reference_dot;
-use super::vectors::Vectors;
+use super::vectors::{Filter, Vectors};
 use crate::error::{Error, Result};
 use crate::memory::zeros;
 use crate::parallel::map_ranges;
@@ -231,6 +231,7 @@ impl QuantisedView<'_> {
         query: &CodedQuery,
         rows: Range<usize>,
         products: &[i32],
+        filter: Filter<'_>,
         best: &mut Best,
         exact: impl Fn(u32) -> f64,
     ) {
@@ -253,7 +254,8 @@ impl QuantisedView<'_> {
             if !any {
                 continue;
             }
-            for (id, &product) in (start..).zip(&products[start..end]) {
+            let rows = (start..).zip(&products[start..end]);
+            for (id, &product) in rows.filter(|row| filter.leaves(row.0)) {
                 let (score, error) = self.bounds(query, id, product);
                 best.push(id as u32, score - error, score + error, &exact);
             }

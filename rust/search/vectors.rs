@@ -18,6 +18,8 @@ use std::ops::Range;
 const BLOCK: usize = 256;
 /// Rows beyond twice the wanted that are scored in full without a second look in f32.
 const FEW: usize = 64;
+/// Wanted rows of 64 from which all of these are scored.
+const DENSE: u32 = 16;
 
 /// The reference similarity of specs 0.2: products in index order, each exact in f64, summed in
 /// f64. For vectors normalised at ingest it is their cosine.
@@ -248,14 +250,24 @@ impl Filter<'_> {
         }
     }
 
-    /// Calls `work` on runs of at most [`BLOCK`] neighbouring rows, ascending.
+    /// Whether a row of [`Filter::runs`] takes part.
+    #[inline]
+    pub(crate) fn leaves(&self, row: usize) -> bool {
+        match self {
+            Self::Bits(words) => words[row / 64] >> (row % 64) & 1 == 1,
+            Self::All | Self::Ids(_) => true,
+        }
+    }
+
+    /// Calls `work` on runs of at most [`BLOCK`] neighbouring rows, ascending. Where most of a word of bits are
+    /// set all of its rows are among them: they are scored faster together than those that are wanted apart.
     pub(crate) fn runs(&self, rows: usize, mut work: impl FnMut(Range<usize>)) {
         let mut open = 0..0;
-        let mut add = |id: usize| {
-            if open.end == id && open.len() < BLOCK {
-                open.end = id + 1;
+        let mut add = |rows: Range<usize>| {
+            if open.end == rows.start && open.len() + rows.len() <= BLOCK {
+                open.end = rows.end;
             } else {
-                let run = std::mem::replace(&mut open, id..id + 1);
+                let run = std::mem::replace(&mut open, rows);
                 if !run.is_empty() {
                     work(run);
                 }
@@ -268,9 +280,21 @@ impl Filter<'_> {
                 }
                 return;
             }
-            Self::Ids(ids) => ids.iter().for_each(|&id| add(id as usize)),
+            Self::Ids(ids) => ids.iter().for_each(|&id| add(id as usize..id as usize + 1)),
             Self::Bits(words) => {
-                (0..rows).filter(|&i| words[i / 64] >> (i % 64) & 1 == 1).for_each(&mut add);
+                for (start, &word) in (0..rows).step_by(64).zip(*words) {
+                    let own = start..(start + 64).min(rows);
+                    let mut left = word & (u64::MAX >> (64 - own.len()));
+                    if left.count_ones() >= DENSE {
+                        add(own);
+                        continue;
+                    }
+                    while left != 0 {
+                        let row = start + left.trailing_zeros() as usize;
+                        left &= left - 1;
+                        add(row..row + 1);
+                    }
+                }
             }
         }
         if !open.is_empty() {
@@ -339,6 +363,7 @@ impl<'a> Search<'a> {
             let mut first = Vec::new();
             self.filter.runs(rows, |run| {
                 let room = k - first.len();
+                let run = run.filter(|&row| self.filter.leaves(row));
                 first.extend(run.take(room).map(|id| Scored { id: id as u32, score: 0.0 }));
             });
             return first;
@@ -346,7 +371,7 @@ impl<'a> Search<'a> {
         let exact = |id| self.vectors.score(id, self.query);
         best.reset(k);
         if let Some((quantised, coded)) = &self.quantised {
-            self.filter.runs(rows, |run| quantised.push(coded, run, products, best, exact));
+            self.filter.runs(rows, |run| quantised.push(coded, run, products, self.filter, best, exact));
             // What the codes leave is thinned by the f32 product before the exact sum.
             let left = best.left();
             if left.len() <= 2 * k + FEW {
@@ -375,7 +400,7 @@ impl<'a> Search<'a> {
             if !scores.iter().fold(false, |any, &s| any | (s >= floor) | s.is_nan()) {
                 continue;
             }
-            for (id, &score) in (start..).zip(scores) {
+            for (id, &score) in (start..).zip(scores).filter(|one| self.filter.leaves(one.0)) {
                 let (lower, upper) = match f64::from(score) {
                     s if s.is_finite() => (s - error, s + error),
                     // The fast product overflowed: nothing is known of this row yet.

@@ -11,11 +11,6 @@ pub struct Mask {
 }
 
 impl Mask {
-    /// From a byte for each unit: 0 where it is left out.
-    pub fn of(bytes: &[u8]) -> Self {
-        Self::from_fn(bytes.len(), |unit| bytes[unit] != 0)
-    }
-
     /// Refuses one that is of another number of units.
     pub fn check(&self, units: usize) -> Result<()> {
         match self.units == units {
@@ -52,6 +47,18 @@ impl Mask {
         self.count
     }
 
+    /// The units that it leaves, ascending.
+    pub fn ids(&self) -> impl Iterator<Item = u32> + '_ {
+        self.bits.iter().zip((0u32..).step_by(64)).flat_map(|(&word, start)| {
+            let mut left = word;
+            std::iter::from_fn(move || {
+                let at = (left != 0).then(|| left.trailing_zeros())?;
+                left &= left - 1;
+                Some(start + at)
+            })
+        })
+    }
+
     pub fn bits(&self) -> &[u64] {
         &self.bits
     }
@@ -68,10 +75,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_are_those_of_the_bytes() {
-        let bytes: Vec<u8> = (0..130).map(|i| u8::from(i % 3 == 0)).collect();
-        let mask = Mask::of(&bytes);
+    fn bits_are_those_of_the_units() {
+        let mask = Mask::from_fn(130, |i| i % 3 == 0);
         assert_eq!((0..130).filter(|&u| mask.has(u)).count(), mask.count());
+        assert!(mask.ids().eq((0..130).filter(|&u| mask.has(u))));
         assert!(mask.has(129) && !mask.has(128));
         assert!(mask.check(130).is_ok() && mask.check(129).is_err());
         assert!(mask.any(&[1, 129]) && !mask.any(&[1, 128]) && !mask.any(&[]));

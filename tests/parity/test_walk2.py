@@ -72,6 +72,29 @@ def test_the_product_s_sizes_equal_the_slow_form_s() -> None:
             found, values = oracle.walk2(links, known, lengths, sizes=sizes)
             hits = second(links, question, exact=True, lengths=lengths, numbers=dataclasses.asdict(sizes))
             same(hits, (found, values), 1e-7)
+            for share in (0.9, 0.1, 0.01):
+                wanted = np.random.default_rng(3).random(len(units)) < share
+                options = {"exact": True, "lengths": lengths, "numbers": dataclasses.asdict(sizes)}
+                slow = oracle.walk2(links, known, lengths, sizes=sizes, wanted=wanted)
+                same(second(links, question, wanted=wanted, **options), slow, 1e-7)
+
+
+@settings(max_examples=40, deadline=None)
+@given(corpus, sentence, st.integers(1, 4), st.integers(0, 3))
+def test_with_a_filter_equals_the_slow_form(
+    units: list[tuple[str, list[str]]], question: str, every: int, offset: int
+) -> None:
+    links, lengths = build(units), lengths_of(units)
+    known = asked(links, question)
+    wanted = np.arange(offset, offset + len(units)) % every == 0
+    hits = second(links, question, exact=True, lengths=lengths, wanted=wanted)
+    if not known.keywords:
+        assert len(hits[0]) == 0
+        return
+    same(hits, oracle.walk2(links, known, lengths, wanted=wanted), 1e-7)
+    if wanted.all():
+        plain_ids, plain_scores = second(links, question, exact=True, lengths=lengths)
+        assert np.array_equal(hits[0], plain_ids) and np.array_equal(hits[1], plain_scores)
 
 
 @settings(max_examples=40, deadline=None)

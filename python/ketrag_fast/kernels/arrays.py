@@ -47,6 +47,14 @@ def whole(values: ArrayLike, kind: type[np.integer[Any]], name: str, dims: int |
     return np.require(array.astype(kind, copy=False), requirements=["C", "A"])
 
 
+def marks(values: ArrayLike, name: str) -> U8:
+    """One row of booleans, a byte each."""
+    array = _array(values, name, 1)
+    if array.size and array.dtype.kind != "b":
+        raise InputError(f"{name} must be booleans, not {array.dtype}")
+    return np.require(array.astype(np.uint8), requirements=["C", "A"])
+
+
 def real(values: ArrayLike, name: str) -> F64:
     """One row of numbers as float64."""
     return _floats(values, np.float64, name, 1)

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ketrag_fast import _core
 from ketrag_fast.errors import InputError
@@ -24,6 +25,7 @@ from ketrag_fast.kernels.arrays import (
     callback,
     count,
     flag,
+    marks,
     packed,
     real,
     table,
@@ -129,6 +131,7 @@ def walk(
     form: Literal["first", "second"] = "second",
     lengths: F64 | None = None,
     numbers: Mapping[str, float] | None = None,
+    wanted: ArrayLike | None = None,
     threads: int = 0,
     report: Report = None,
 ) -> list[Hits]:
@@ -143,7 +146,8 @@ def walk(
     plus one; without them it takes their numbers of keywords. Its first two places are chosen by another
     sum than that of the scores; where theirs would be too low, it is the least that is above the next.
     `numbers` replaces sizes and weights of the second form by name (rust/rank/walk2/plan.rs lists them), to
-    try others on questions of one's own.
+    try others on questions of one's own. Of the units only those that `wanted` says are returned, and as many
+    candidates as ever are taken from these; of the others the best serve as partners and bridges.
 
     Raises InputError on numbers that do not exist, on shapes that do not fit and on values that are not
     finite.
@@ -166,6 +170,7 @@ def walk(
             form=text(form, "form"),
             lengths=None if lengths is None else real(lengths, "lengths"),
             numbers=_numbers(numbers),
+            wanted=None if wanted is None else marks(wanted, "wanted"),
             threads=count(threads, "threads"),
             report=callback(report),
         )

@@ -59,8 +59,11 @@ def allowed_index(
     documents: Sequence[str],
     settings: Settings,
     callback: Callback | None = None,
+    *,
+    anew: bool = False,
 ) -> Allowed:
-    """The index of `documents` (ids, in their order) of a generation of `layout`; made if it is not there.
+    """The index of `documents` (ids, in their order) of a generation of `layout`; made if it is not there,
+    and with `anew` if it is.
 
     `settings` say how it is made where the generation does not: the place of the embedder, threads. Raises
     IndexLocked where the documents have changed since the generation, ModelMismatch, Cancelled.
@@ -71,7 +74,7 @@ def allowed_index(
     with writing(layout.root):
         layout.allowed.mkdir(mode=0o700, exist_ok=True)
     with _alone(folder):
-        found = _found(folder)
+        found = None if anew else _found(folder)
         if found is None:
             discard_folder(folder)
             try:

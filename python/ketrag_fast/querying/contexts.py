@@ -151,7 +151,7 @@ def _cited(
         if cite is None:
             raise InternalError(f"the channel {channel} prints nodes and does not say what they cite")
         own_nodes = [nodes[row] for row in own]
-        left = () if filtered is None else (filtered.mask.astype(bool),)
+        left = () if filtered is None else (filtered.fits,)
         found = resolved(cite)(opened.generation.stages, own_nodes, *left)
         made |= zip(own, found, strict=True)
     return made

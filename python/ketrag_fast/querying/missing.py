@@ -6,11 +6,21 @@ from collections.abc import Mapping
 
 from ketrag_fast.config import Settings
 from ketrag_fast.declarations.reference import resolved
+from ketrag_fast.errors import KetragError
+from ketrag_fast.pipeline.planning import needs_reader
 from ketrag_fast.storage.generation import Generation
 from ketrag_fast.systems.registry import registry
 
 UNREAD = "chunks read by a language model that count among the documents that are allowed alone"
 WRITER = "a language model that writes a passage for each question"
+
+
+def reads(mode: str, settings: Settings) -> bool:
+    """Whether a mode stands on what something has read of the chunks."""
+    try:
+        return needs_reader(registry(), mode, settings)
+    except KetragError:  # a system whose needs do not hold together: building it says why
+        return False
 
 
 def missing_of(

@@ -21,8 +21,7 @@ from ketrag_fast.filters import Columns, condition_of, parsed
 from ketrag_fast.hyde import Hyde, writer_of
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.pipeline.known import reading_settings
-from ketrag_fast.pipeline.planning import needs_reader
-from ketrag_fast.querying.missing import UNREAD, missing_of
+from ketrag_fast.querying.missing import UNREAD, missing_of, reads
 from ketrag_fast.querying.places import Places
 from ketrag_fast.storage.generation import Generation, open_current, open_generation
 from ketrag_fast.storage.layout import Layout
@@ -42,10 +41,13 @@ _KEPT = 32
 
 @dataclass(frozen=True, slots=True)
 class FilterMask:
-    """What a filter leaves: a byte for each unit, and how many it leaves."""
+    """What a filter leaves: for each unit whether it does, how many there are, and the same as the core
+    takes it; None where all are left: then nothing need be looked up.
+    """
 
-    mask: NDArray[np.uint8]
+    fits: NDArray[np.bool_]
     units: int
+    core: _core.Mask | None
 
 
 @dataclass(frozen=True)
@@ -125,15 +127,19 @@ class Opened:
         """The units that a filter leaves; None without one. Raises InputError where it makes no sense."""
         if given is None:
             return None
-        condition = parsed(given) if isinstance(given, str) else condition_of(given)
-        key = repr(condition)  # as dictionaries see it, True is 1
-        if key not in self._masks:
-            fits = self.columns.fitting(condition)
-            mask = fits[self.generation.stages["units"]["unit_document"]].astype(np.uint8)
-            while len(self._masks) >= _KEPT:
-                self._masks.pop(next(iter(self._masks)), None)
-            self._masks[key] = FilterMask(mask, int(mask.sum()))
-        return self._masks[key]
+        # Mappings are told apart by what they mean: as dictionaries see it, True is 1.
+        key = given if isinstance(given, str) else repr(condition_of(given))
+        found = self._masks.pop(key, None)
+        if found is None:
+            condition = parsed(given) if isinstance(given, str) else condition_of(given)
+            fits = self.columns.fitting(condition)[self.generation.stages["units"]["unit_document"]]
+            units = int(fits.sum())
+            core = None if units == len(fits) else _core.Mask(fits.view(np.uint8))
+            found = FilterMask(fits, units, core)
+        self._masks[key] = found  # the last of all: those that are not asked for go first
+        while len(self._masks) > _KEPT:
+            self._masks.pop(list(self._masks)[0], None)  # noqa: RUF015 - one step, beside other threads
+        return found
 
     @cached_property
     def _masks(self) -> dict[str, FilterMask]:
@@ -158,7 +164,7 @@ class Opened:
         core = self.searcher.missing()
         found = missing_of(self.generation, self.settings, core, self.writer is not None)
         if self.pending:
-            found |= {mode: UNREAD for mode in found if needs_reader(registry(), mode, self.settings)}
+            found |= {mode: UNREAD for mode in found if reads(mode, self.settings)}
         return found
 
 

@@ -30,10 +30,11 @@ def rankings(
     vectors: NDArray[np.float32] | None,
     budget: int,
     deadline: float | None,
-    fitting: int | None = None,
+    *,
+    whole: bool = False,
 ) -> dict[str, list[Ranking]]:
-    """For each channel of the mode that is a function, its ranking for each question. With a filter, which
-    leaves `fitting` units, it is asked for all: the core takes of them what fits.
+    """For each channel of the mode that is a function, its ranking for each question. With `whole` it is
+    asked for all units: under a filter the core takes of them what fits.
 
     Raises ExtensionError, naming system and channel, where one raises or returns what makes no sense.
     """
@@ -48,7 +49,7 @@ def rankings(
         if own is None and channel.vector == "yes":
             own = fitted_vectors(opened, questions)
         wanted = min(units, max(_LEAST_RANKED, budget // _LEAST_TOKENS))
-        wanted = wanted if fitting is None else units
+        wanted = units if whole else wanted
         made[channel.name] = [
             _ranked(
                 channel,

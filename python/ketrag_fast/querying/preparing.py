@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ketrag_fast import _core
 from ketrag_fast.config.fields import LONGEST_SECONDS, shown
 from ketrag_fast.declarations.reference import resolved
 from ketrag_fast.errors import (
@@ -59,9 +60,9 @@ class Prepared:
     """What a filter leaves, where there is one."""
 
     @property
-    def mask(self) -> NDArray[np.uint8] | None:
-        """Its byte for each unit."""
-        return None if self.filtered is None else self.filtered.mask
+    def mask(self) -> _core.Mask | None:
+        """The same as the core takes it; None where all units are left."""
+        return None if self.filtered is None else self.filtered.core
 
 
 class Clock:
@@ -138,15 +139,15 @@ def prepare(
             warnings = (*warnings, f"without vectors: {error}")
     largest = max(budgets, default=0)
     # What hnswlib proposes does without a filter alone: with one all vectors that fit are looked at.
-    searched = vectors if filtered is None else None
+    narrowed = filtered is not None and filtered.core is not None
+    searched = None if narrowed else vectors
     near, more = _near(opened, mode, searched, largest, top, threads)
     rankings: Mapping[str, list[Ranking]] = {}
     if any(channel.rank is not None for channel in channels) and texts:
         from ketrag_fast.querying.outside import rankings as made
 
         started = time.perf_counter()
-        left = None if filtered is None else filtered.units
-        rankings = made(opened, mode, texts, vectors, largest, clock.each(), left)
+        rankings = made(opened, mode, texts, vectors, largest, clock.each(), whole=narrowed)
         seconds += time.perf_counter() - started
     taken = seconds * 1000 / max(len(texts), 1)
     return Prepared(texts, vectors, near, rankings, taken, (*warnings, *more), filtered)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import index
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ketrag_fast import _core
 from ketrag_fast.config import Settings
@@ -12,10 +12,6 @@ from ketrag_fast.config.fields import shown
 from ketrag_fast.declarations.system import REST, Recipe
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.systems.registry import registry
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 _ROLLOVER: Final = {"texts": "last", "graph": "first"}
 """KET-RAG's words for who gets what is left, in the core's."""
@@ -46,10 +42,10 @@ def request_of(
     *,
     top: int | None = None,
     deadline: float | None = None,
-    mask: NDArray[np.uint8] | None = None,
+    mask: _core.Mask | None = None,
 ) -> _core.Request:
     """What the core is asked for; `top` and `deadline` (seconds) are as they stand, the rest is from the
-    settings. `mask` has a byte for each unit: 0 where a filter leaves it out.
+    settings. `mask` are the units that a filter leaves.
     """
     if top is not None and whole("top", top) < 0:
         raise ConfigError("top: it is negative", hint="give a number of passages from 0 up")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ketrag_fast.config import Settings
 from ketrag_fast.declarations.reference import resolved
 from ketrag_fast.errors import KetragError, ModeUnavailable
-from ketrag_fast.pipeline.planning import AUTO, modes_of, needs_reader, seconds_to_add
-from ketrag_fast.querying.missing import UNREAD, WRITER
+from ketrag_fast.pipeline.planning import AUTO, modes_of, seconds_to_add
+from ketrag_fast.querying.missing import UNREAD, WRITER, reads
 from ketrag_fast.querying.opened import Opened
 from ketrag_fast.systems.registry import registry
 
@@ -51,7 +50,7 @@ def chosen_mode(opened: Opened, mode: str | None, path: Path) -> str:
 def how_to_add(opened: Opened, mode: str, path: Path) -> str:
     """The command that adds a mode to an index, and about how long it takes."""
     found, settings, manifest = registry(), opened.settings, opened.generation.manifest
-    if _reads(mode, settings) and "llm" not in manifest.models:
+    if reads(mode, settings) and "llm" not in manifest.models:
         more = "" if found.recipes[mode].usual else f" --modes {modes_of(manifest)},{mode}"
         return (
             f"`ketrag index -i {path} --llm SPEC{more}` has the core chunks read (heuristic needs no model); "
@@ -66,13 +65,6 @@ def how_to_add(opened: Opened, mode: str, path: Path) -> str:
     if seconds is None:
         return f"{command} adds it, and does nothing else again"
     return f"{command} adds it in about {_about(seconds)}, and does nothing else again"
-
-
-def _reads(mode: str, settings: Settings) -> bool:
-    try:
-        return needs_reader(registry(), mode, settings)
-    except KetragError:  # a system whose needs do not hold together: building it says why
-        return False
 
 
 def _about(seconds: float) -> str:

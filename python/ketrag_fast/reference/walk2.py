@@ -186,10 +186,13 @@ def walk2(
     lengths: Array,
     vectors: Vectors | None = None,
     sizes: Sizes = SKETCH,
+    wanted: Array | None = None,
 ) -> tuple[list[int], Array]:
     """Every unit, best first, and the scores of the candidates, which come first and fall.
 
-    `asked` has keywords. `lengths`: natural logarithms of the units' lengths.
+    `asked` has keywords. `lengths`: natural logarithms of the units' lengths. With `wanted`, which says for
+    each unit whether it is, only these are returned: candidates are the best of them, beside the partners of
+    round 1.
     """
     corpus = WalkCorpus.of(links)
     n = len(corpus.subject)
@@ -200,6 +203,10 @@ def walk2(
     first = spread(links, asked, direct)
     order = [int(u) for u in best_first(first)]
     pool, partners = order[: sizes.pool], order[: sizes.partners]
+    if wanted is not None:
+        order = [u for u in order if wanted[u]]
+        chosen = {*order[: sizes.pool], *partners}
+        pool = [int(u) for u in best_first(first) if int(u) in chosen]
     named = np.array([float(s in asked.subjects) for s in corpus.subject])
 
     pairs = Pairs(corpus, asked, pool, partners, vectors, sizes.least_rarity)
@@ -228,7 +235,10 @@ def walk2(
     scores += 0.16 * np.log(stepped[rows] + 1e-9) + 2.5 * named[rows]
     scores += 1.5 * corpus.share[rows][:, asked.keywords].sum(axis=1)
     scores += (-0.4 if vectors else -0.5) * lengths[rows] + (0.5 if vectors else 0.8) * chain
-    if vectors and n > 1:
+    if wanted is not None:
+        kept = [at for at, row in enumerate(rows) if wanted[row]]
+        rows, scores = [rows[at] for at in kept], scores[kept]
+    if vectors and n > 1 and rows:
         scores = move_question(corpus.first, rows, scores, vectors)
     head = [int(at) for at in best_first(scores + (sizes.first_stage1 - 0.1) * first[rows])[: sizes.first]]
     places = list(dict.fromkeys([*head, *map(int, best_first(scores))]))

@@ -61,8 +61,8 @@ struct Row {
 /// number of keywords. The first two places go by a sum in which the direct match counts more; they carry
 /// the score of the other, or the least that is above those that follow. What finds nothing, and what comes
 /// after the candidates, is as in the first form. With vectors, a question with no known keyword is ranked by them
-/// alone. Of the units only those that `mask` leaves are returned; the others serve as partners and bridges, and
-/// as many candidates as ever are taken from those that it leaves.
+/// alone. Of the units only those that `mask` leaves are returned, and as many candidates as ever are taken from
+/// these; of the others the best serve as partners and bridges.
 #[allow(clippy::too_many_arguments)] // those of the first form, and the lengths
 pub fn rank(
     links: &LinksView<'_>,
@@ -103,12 +103,13 @@ pub fn rank(
     // Round 1.
     let most = plan.pool + plan.rest_pool + plan.step_pool;
     let stage1 = reach(links, dense, known, None, Sums::InLanes, plan.options(plan.steps), first, progress)?;
-    let order = stage1.best(top.max(most));
-    let filtered = mask.map(|mask| stage1.best_of(top.max(plan.pool), Some(mask)));
+    let order = stage1.best_of(top.max(most), mask);
     let mut pool = order[..order.len().min(plan.pool)].to_vec();
-    if let Some(filtered) = &filtered {
-        let own = filtered.iter().take(plan.pool).filter(|one| !pool.iter().any(|other| other.id == one.id));
-        pool.extend(own.copied().collect::<Vec<_>>());
+    if let Some(mask) = mask {
+        // The best of all are the partners of round 1, whether they are wanted or not.
+        let bridges = stage1.best(plan.partners);
+        pool.extend(bridges.iter().filter(|one| !mask.has(one.id)));
+        pool.sort_unstable_by(rank_order);
     }
     let early: Vec<u32> = pool.iter().take(plan.partners).map(|p| p.id).collect();
     let mut rows: Vec<Row> = Vec::with_capacity(most);
@@ -172,6 +173,8 @@ pub fn rank(
     for (k, (row, place)) in rows.iter_mut().zip(&places).enumerate() {
         if place.is_some() {
             pairs.at_most(row.unit);
+        } else if !leaves(mask, row.unit) {
+            continue; // it is nobody's partner, and not returned
         } else {
             // Of the pool the pairs with the partners of round 1 are known.
             let from = if k < in_pool { early.len() } else { 0 };
@@ -179,9 +182,10 @@ pub fn rank(
         }
         row.chain = chains.best(&mut pairs, row.unit);
     }
+    rows.retain(|row| leaves(mask, row.unit));
     trace.keep(&columns, &pairs.bonus, plan.worth(), || chains.kept());
     trace.chain_cover = plan.chain_cover;
-    Ok(finish(links, dense, plan, &rows, filtered.as_ref().unwrap_or(&order), (top, mask)))
+    Ok(finish(links, dense, plan, &rows, &order, top))
 }
 
 /// The weighted sum, what stage 3 adds where there are vectors, and the order of places.
@@ -191,7 +195,7 @@ fn finish(
     plan: &Plan,
     rows: &[Row],
     order: &[Scored],
-    (top, mask): (usize, Option<&Mask>),
+    top: usize,
 ) -> Vec<Scored> {
     let (length, chain) =
         if dense.is_some() { (plan.length_dense, plan.chain_dense) } else { (plan.length, plan.chain) };
@@ -205,15 +209,14 @@ fn finish(
             + chain * r.chain
     };
     let mut scores: Vec<f64> = rows.iter().map(sum).collect();
-    if let Some(dense) = dense {
+    if let Some(dense) = dense.filter(|_| !rows.is_empty()) {
         let units: Vec<Scored> = rows.iter().map(|r| Scored { id: r.unit, score: 0.0 }).collect();
         move_question(links, dense, &units, &mut scores);
     }
     let direct =
         rows.iter().zip(&scores).map(|(r, score)| score + (plan.first_stage1 - plan.stage1) * r.stage1);
-    let stays = |at: &usize| leaves(mask, rows[*at].unit);
-    let first: Vec<usize> = ordered(direct).into_iter().filter(stays).take(plan.first).collect();
-    let others = ordered(scores.iter().copied()).into_iter().filter(stays).filter(|at| !first.contains(at));
+    let first: Vec<usize> = ordered(direct).into_iter().take(plan.first).collect();
+    let others = ordered(scores.iter().copied()).into_iter().filter(|at| !first.contains(at));
     let places = first.iter().copied().chain(others);
     let mut found: Vec<Scored> = places.map(|at| Scored { id: rows[at].unit, score: scores[at] }).collect();
     lift(&mut found, plan.first);
