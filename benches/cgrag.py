@@ -27,7 +27,7 @@ from ketrag_fast.eval import load_dataset
 from ketrag_fast.eval.beir import load_folder
 from ketrag_fast.eval.metrics import average_precision, ndcg_at, precision_at
 from ketrag_fast.eval.paired import holm, paired
-from ketrag_fast.eval.question import Question
+from ketrag_fast.eval.question import DataSet, Question
 
 MODES = "bm25,text,fused,walk,cg-rag"
 DEPTH = 1000
@@ -239,13 +239,13 @@ def scored(work: Path, label: str, embedder: str) -> None:
     )
 
 
-def mentioned(work: Path) -> list[Document]:
-    """musique-dev with links: a passage cites those whose subject it mentions."""
-    corpus = load_dataset(require_data("musique-dev")).corpus
+def mentions_of(dataset: DataSet, scratch: Path) -> list[Document]:
+    """The corpus of a set with links: a passage cites those whose subject it mentions."""
+    corpus = dataset.corpus
     assert corpus is not None
     entries = [json.loads(line) for line in corpus.read_text("utf-8").splitlines()]
     plain = [Document(e["_id"], e["text"], e["title"]) for e in entries]
-    with Index.build(plain, work / "mentions", settings=Settings(modes="bm25")) as index:
+    with Index.build(plain, scratch, settings=Settings(modes="bm25")) as index:
         arrays = index.arrays()
         links, units = arrays["links"], arrays["units"]
         ends, subjects = links["unit_mentions_indptr"].tolist(), links["unit_mentions_indices"].tolist()
@@ -267,7 +267,8 @@ def linked(work: Path, label: str, embedder: str) -> None:
     questions = [q for q in load_dataset(require_data("musique-dev")).questions if q.gold]
     path = work / f"musique-{label.replace(' ', '-')}"
     given = Settings(system="cg-rag", modes=MODES, embedder=embedder)
-    with Index.build(mentioned(work), path, settings=given) as index:
+    documents = mentions_of(load_dataset(require_data("musique-dev")), work / "mentions")
+    with Index.build(documents, path, settings=given) as index:
         stats = index.stats()["systems"]["cg-rag"]
     rows: dict[str, np.ndarray] = {}
     names: list[tuple[str, dict[str, object]]] = [

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _HERE = "ketrag_fast.systems.cgrag"
 
+# Citations are of whole documents: where these are cut at their headings, `documents` are the sections.
 CITATIONS = Stage(
     "citations",
     version=1,
@@ -25,12 +26,12 @@ CITATIONS = Stage(
     unit="documents",
     look=f"{_HERE}.citations:look",
     arrays={
-        **graph("cites", "documents", "documents"),
+        **graph("cites", "whole_documents", "whole_documents"),
         "cite_source": array("u8", "citations"),
         **strings("unresolved", "unresolved_citations"),
-        "unresolved_document": array("u32", "unresolved_citations", below="documents", rising=True),
+        "unresolved_document": array("u32", "unresolved_citations", below="whole_documents", rising=True),
         **graph("references", "units", "units"),
-        "duplicate": array("u32", "duplicate_documents", below="documents", rising=True),
+        "duplicate": array("u32", "duplicate_documents", below="whole_documents", rising=True),
         "counts": array("u64", 3),
     },
     counts={"citations": "citations"},
