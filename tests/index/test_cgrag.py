@@ -181,8 +181,8 @@ def test_bad_citations_do_no_harm(tmp_path: Path) -> None:
         assert index.retrieve("whales", mode="cg-rag").passages
 
 
-def test_many_citations_of_one_document(tmp_path: Path) -> None:
-    count = 3000
+@pytest.mark.parametrize("count", [3_000, pytest.param(100_000, marks=pytest.mark.soak)])
+def test_many_citations_of_one_document(count: int, tmp_path: Path) -> None:
     many = [Document("hub", TOPICS[0])]
     many += [Document(str(at), f"Paper {at} about ships.", "", {"cites": ["hub"]}) for at in range(count)]
     with built(tmp_path / "all", many) as index:
