@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(find(1, 1, 4).unwrap().texts, [0, 2, 5]);
         assert_eq!(find(1, 3, 4).unwrap().indices, [2]);
         assert_eq!(find(9, 0, 0).unwrap().ranked, [0, 1, 2, 3, 4, 5]);
-        assert_eq!(find(0, 2, 5).unwrap().texts, []);
+        assert!(find(0, 2, 5).unwrap().texts.is_empty());
     }
 
     #[test]

@@ -133,9 +133,16 @@ RECIPES = {
         "citations, references and from unit to unit",
         around=_AROUND,
     ),
+    "cg-rag-fused": Recipe(
+        (Share("bm25"), Share("cg-rag")),
+        "`bm25` and `cg-rag`, joined by reciprocal rank: for indexes without an embedding model",
+        join="fuse",
+        around=_AROUND,
+    ),
     "cg-rag-sparse": Recipe(
         (Share("cg-rag-sparse"),),
         "cg-rag with the weights of a sparse encoder (`sparse_model`) in the place of BM25",
+        around=_AROUND,
     ),
     "cg-rag-trained": Recipe(
         (Share("cg-rag-trained"),),
