@@ -60,6 +60,7 @@ WITH_MODEL = (
     ("coverage.py", "--embedder", "native:{model}", "--budgets", "12000,6000,3000"),
     ("serving.py", "--model", "{model}"),
     ("concepts.py", "--part", "coverage", "--embedder", "native:{model}"),
+    ("cgrag_training.py", "--embedder", "native:{model}"),
     (
         "estimates.py",
         "--embedder",

@@ -27,11 +27,14 @@ from ketrag_fast.eval import load_dataset
 from ketrag_fast.eval.beir import load_folder
 from ketrag_fast.eval.metrics import average_precision, ndcg_at, precision_at
 from ketrag_fast.eval.paired import holm, paired
-from ketrag_fast.eval.question import Question
+from ketrag_fast.eval.question import DataSet, Question
 
 MODES = "bm25,text,fused,walk,cg-rag"
 DEPTH = 1000
 """Documents of a ranking that are looked at, as in trec_eval."""
+BEST = "cg-rag, K = 2, cited_to_citing"
+FUSED = "cg-rag-fused, K = 2, cited_to_citing"
+"""The form for indexes without a model."""
 
 
 def made(documents: int, citations: int) -> list[Document]:
@@ -138,6 +141,7 @@ def configurations() -> list[tuple[str, dict[str, object]]]:
         ("text", {"mode": "text"}),
         ("fused", {"mode": "fused"}),
         ("walk", {"mode": "walk"}),
+        (FUSED, {"mode": "cg-rag-fused"}),
         ("cg-rag, K = 0", {"lesegr_layers": 0}),
         ("cg-rag without citations, K = 1", {"lesegr_layers": 1, "citation_direction": "none"}),
     ]
@@ -173,9 +177,6 @@ def score(path: Path, name: str, given: dict[str, object], questions: Sequence[Q
     return Scores(name, np.array(values, np.float64))
 
 
-BEST = "cg-rag, K = 2, cited_to_citing"
-
-
 def scored(work: Path, label: str, embedder: str) -> None:
     """The table of cacm, and paired tests on the half that nothing was chosen on."""
     questions = [q for q in load_folder(require_data("cacm")).questions if q.gold]
@@ -205,6 +206,7 @@ def scored(work: Path, label: str, embedder: str) -> None:
         ],
     )
     by_name = {row.name: row.values for row in rows}
+    best = FUSED if embedder == "builtin" else BEST
     tests = []
     for other in (
         "bm25",
@@ -212,14 +214,14 @@ def scored(work: Path, label: str, embedder: str) -> None:
         "fused",
         "walk",
         "cg-rag without citations, K = 1",
-        "mean, K = 2, cited_to_citing",
+        BEST if best == FUSED else "mean, K = 2, cited_to_citing",
     ):
         for place, measure in enumerate(("nDCG@10", "MAP", "P@10")):
-            difference = paired(by_name[other][held, place].tolist(), by_name[BEST][held, place].tolist())
+            difference = paired(by_name[other][held, place].tolist(), by_name[best][held, place].tolist())
             assert difference is not None
             tests.append((other, measure, difference))
     corrected = holm([test[2].p for test in tests])
-    print(f"`{BEST}` against others, on the {int(held.sum())} questions that nothing was chosen on:\n")
+    print(f"`{best}` against others, on the {int(held.sum())} questions that nothing was chosen on:\n")
     table(
         ["against", "measure", "it", "this", "difference", "95 % interval", "better / worse", "p", "p, Holm"],
         [
@@ -239,13 +241,13 @@ def scored(work: Path, label: str, embedder: str) -> None:
     )
 
 
-def mentioned(work: Path) -> list[Document]:
-    """musique-dev with links: a passage cites those whose subject it mentions."""
-    corpus = load_dataset(require_data("musique-dev")).corpus
+def mentions_of(dataset: DataSet, scratch: Path) -> list[Document]:
+    """The corpus of a set with links: a passage cites those whose subject it mentions."""
+    corpus = dataset.corpus
     assert corpus is not None
     entries = [json.loads(line) for line in corpus.read_text("utf-8").splitlines()]
     plain = [Document(e["_id"], e["text"], e["title"]) for e in entries]
-    with Index.build(plain, work / "mentions", settings=Settings(modes="bm25")) as index:
+    with Index.build(plain, scratch, settings=Settings(modes="bm25")) as index:
         arrays = index.arrays()
         links, units = arrays["links"], arrays["units"]
         ends, subjects = links["unit_mentions_indptr"].tolist(), links["unit_mentions_indices"].tolist()
@@ -267,7 +269,8 @@ def linked(work: Path, label: str, embedder: str) -> None:
     questions = [q for q in load_dataset(require_data("musique-dev")).questions if q.gold]
     path = work / f"musique-{label.replace(' ', '-')}"
     given = Settings(system="cg-rag", modes=MODES, embedder=embedder)
-    with Index.build(mentioned(work), path, settings=given) as index:
+    documents = mentions_of(load_dataset(require_data("musique-dev")), work / "mentions")
+    with Index.build(documents, path, settings=given) as index:
         stats = index.stats()["systems"]["cg-rag"]
     rows: dict[str, np.ndarray] = {}
     names: list[tuple[str, dict[str, object]]] = [

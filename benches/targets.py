@@ -114,6 +114,8 @@ TARGETS = (
     Target("noderag.py", "noderag", "ms, median", most=5),
     Target("cgrag.py", "50,000", "graph, s", most=5),
     Target("cgrag.py", "cg-rag, K = 2", "ms, median", most=3),
+    Target("cgrag_training.py", "20", "minutes", most=15),
+    Target("cgrag_training.py", "for the first time|once.*", "ms, median", most=20),
     Target("tokenisation.py", ".*", "ratio", least=1),
     Target("fold.py", "100000", "seconds", most=10),
     Target("local_search.py", "skeleton|ket", "median ms", most=3),

@@ -7,6 +7,7 @@ use crate::memory::filled;
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
 use crate::sparse::{CsrView, Leaders, Scored};
+use crate::wide::wide;
 
 /// Rows of vectors that a thread takes at a time.
 const GRAIN: usize = 2048;
@@ -57,14 +58,15 @@ pub fn candidates(
     }
     vectors.check_query(vector)?;
     let parts = map_ranges(n, GRAIN, threads, progress, |range| {
-        let ids: Vec<u32> = (range.start as u32..range.end as u32).collect();
-        Ok(vectors.score_many(&ids, vector))
+        let mut out = filled(0.0, range.len(), WHAT)?;
+        similarities(vectors.rows(range), vector, &mut out);
+        Ok(out)
     })?;
-    let near = parts.concat();
+    let near: Vec<f64> = parts.concat();
     let (mut by_near, mut by_both) = (Leaders::new(wanted.best), Leaders::new(wanted.best));
-    for (one, weight) in near.iter().zip(weights) {
-        by_near.push(*one);
-        by_both.push(Scored { id: one.id, score: weight * one.score });
+    for ((id, &score), weight) in (0u32..).zip(&near).zip(weights) {
+        by_near.push(Scored { id, score });
+        by_both.push(Scored { id, score: weight * score });
     }
     let mut best: Vec<u32> = by_near.finish().iter().chain(&by_both.finish()).map(|one| one.id).collect();
     best.sort_unstable();
@@ -91,7 +93,7 @@ pub fn candidates(
     texts.sort_unstable();
     (0u32..).zip(&texts).for_each(|(place, &text)| places[text as usize] = place);
     let mut found = Candidates {
-        near: texts.iter().map(|&text| near[text as usize].score).collect(),
+        near: texts.iter().map(|&text| near[text as usize]).collect(),
         ranked: best.iter().map(|&text| places[text as usize]).collect(),
         indptr: vec![0],
         ..Candidates::default()
@@ -109,6 +111,27 @@ pub fn candidates(
     found.texts = texts;
     Ok(found)
 }
+
+/// Lanes of a sum.
+const LANES: usize = 8;
+
+/// The product of each row with the vector: eight sums in f64 side by side, then the rest, on every machine.
+#[inline(always)]
+fn similarities_body(rows: &[f32], vector: &[f32], out: &mut [f64]) {
+    let (whole, rest) = vector.split_at(vector.len() / LANES * LANES);
+    for (row, out) in rows.chunks_exact(vector.len()).zip(out) {
+        let mut sums = [0f64; LANES];
+        let (row, tail) = row.split_at(whole.len());
+        for (x, y) in row.chunks_exact(LANES).zip(whole.chunks_exact(LANES)) {
+            for lane in 0..LANES {
+                sums[lane] += f64::from(x[lane]) * f64::from(y[lane]);
+            }
+        }
+        let last: f64 = tail.iter().zip(rest).map(|(&x, &y)| f64::from(x) * f64::from(y)).sum();
+        *out = sums.iter().sum::<f64>() + last;
+    }
+}
+wide!(similarities, similarities_body, (rows: &[f32], vector: &[f32], out: &mut [f64]));
 
 #[cfg(test)]
 mod tests {
@@ -138,7 +161,7 @@ mod tests {
         assert_eq!(find(1, 1, 4).unwrap().texts, [0, 2, 5]);
         assert_eq!(find(1, 3, 4).unwrap().indices, [2]);
         assert_eq!(find(9, 0, 0).unwrap().ranked, [0, 1, 2, 3, 4, 5]);
-        assert_eq!(find(0, 2, 5).unwrap().texts, []);
+        assert!(find(0, 2, 5).unwrap().texts.is_empty());
     }
 
     #[test]

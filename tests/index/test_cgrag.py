@@ -14,6 +14,7 @@ from ketrag_fast.errors import ConfigError, InputError
 from ketrag_fast.kernels.citations import ADJACENT, CITED, CITING, REFERENCE
 from ketrag_fast.reference import cgrag
 from ketrag_fast.stages.rows import Arrays, lengths
+from ketrag_fast.stages.showing import text_of
 from tests.support.parts import part
 
 TOPICS = (
@@ -64,6 +65,26 @@ def test_citations_of_the_metadata_become_edges(tmp_path: Path) -> None:
         assert stats["edges"]["citation_graph"] == len(graph(index)["edges_indices"])
         assert index.retrieve("Who built the Fram?").mode == "cg-rag"
         assert index.retrieve("Who built the Fram?").warnings == ()
+
+
+def test_documents_that_are_cut_at_their_headings(tmp_path: Path) -> None:
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    filler = "Nothing else is told of it in this place, and that is all there is to say. " * 12
+    (folder / "a.md").write_text(f"# A\n\n{filler}\n\n## Ships\n\nThe Fram, see [b](b.md). {filler}\n")
+    (folder / "b.md").write_text(f"# B\n\n{filler}\n\n## Ice\n\nDrifting ice of the north. {filler}\n")
+    (folder / "c.md").write_text(f"# C\n\n[gone](nowhere.md) {filler}\n\n## More\n\n{filler}\n")
+    given = Settings(modes="auto,cg-rag", mode="cg-rag")
+    with Index.build([str(folder)], tmp_path / "ix", settings=given) as index:
+        units = index.arrays()["units"]
+        assert len(units["document_ids_offsets"]) - 1 == 6  # a row for each section
+        stats = index.stats()["systems"]["cg-rag"]
+        assert (stats["citations"], stats["unresolved_citations"]) == (1, 1)
+        assert stats["unresolved"] == [{"document": "c.md", "citation": "nowhere.md"}]
+        names = [text_of(units, "document_ids", row) for row in units["unit_document"].tolist()]
+        tied = {(names[receiver], names[sender]) for receiver, sender in edges(index, CITED)}
+        assert tied == {("a.md", "b.md")}
+        assert index.retrieve("drifting ice").passages[0].document == "b.md"
 
 
 @pytest.mark.parametrize("direction", ["cited_to_citing", "citing_to_cited", "both", "none"])
@@ -160,8 +181,8 @@ def test_bad_citations_do_no_harm(tmp_path: Path) -> None:
         assert index.retrieve("whales", mode="cg-rag").passages
 
 
-def test_many_citations_of_one_document(tmp_path: Path) -> None:
-    count = 3000
+@pytest.mark.parametrize("count", [3_000, pytest.param(100_000, marks=pytest.mark.soak)])
+def test_many_citations_of_one_document(count: int, tmp_path: Path) -> None:
     many = [Document("hub", TOPICS[0])]
     many += [Document(str(at), f"Paper {at} about ships.", "", {"cites": ["hub"]}) for at in range(count)]
     with built(tmp_path / "all", many) as index:

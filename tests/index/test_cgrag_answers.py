@@ -121,6 +121,10 @@ def test_an_answer_is_made_from_summaries(folder: Path, server: Chat) -> None:
     llm = f"openai:mini@{server.url}"
     with opened(folder, subgraphs=2) as index:
         found = index.ask(QUESTION, llm=llm)
+        again = index.ask(QUESTION, llm=llm)
+    assert again.context.text == found.context.text
+    assert len(server.requests) == 4  # what was summarised is known, and only the answer is asked for
+    server.requests.pop()
     *asked, last = (request["messages"][1]["content"] for request in server.requests)
     assert len(asked) == 2
     assert all(f"Question: {QUESTION}" in text for text in asked)

@@ -21,7 +21,7 @@ from tests.process import POLAR
 ARTICLES = sorted((POLAR / "articles").glob("[a-e]*.md"))
 QUESTION = "Who built the Fram?"
 MODES = tuple(registry().recipes)
-NEED_MORE = {"hyde", "cg-rag-trained"}
+NEED_MORE = {"hyde", "cg-rag-sparse", "cg-rag-trained"}
 """A model that writes, and trained weights."""
 PLAIN = tuple(mode for mode in MODES if not needs_reader(registry(), mode, Settings()))
 
@@ -151,7 +151,15 @@ def test_lists_of_modes(modes: str | list[str], tmp_path: Path) -> None:
 
 def test_auto_is_the_usual_modes_and_the_preset_s(tmp_path: Path) -> None:
     usual = {mode for mode in PLAIN if registry().recipes[mode].usual}
-    assert usual == set(PLAIN) - {"knng", "concepts", "g2cons", "cg-rag", "cg-rag-trained"}
+    assert usual == set(PLAIN) - {
+        "knng",
+        "concepts",
+        "g2cons",
+        "cg-rag",
+        "cg-rag-fused",
+        "cg-rag-sparse",
+        "cg-rag-trained",
+    }
     with built(tmp_path / "auto", "auto") as index:
         assert set(ran(index)) == stages_of(*usual)
         assert "knn" not in ran(index)

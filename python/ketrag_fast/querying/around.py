@@ -8,10 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from ketrag_fast import _core
+from ketrag_fast.backends.llms.models import Models
+from ketrag_fast.backends.remembered import Remembered
 from ketrag_fast.declarations.reference import resolved
 from ketrag_fast.declarations.system import Around, Query
 from ketrag_fast.errors import DeadlineExceeded
@@ -36,6 +39,8 @@ SENTENCES: Final = 3
 READ: Final = 32
 """Sentences around one unit that are compared with the question, the strongest neighbours' first: a model of
 MiniLM's size embeds a thousand or two a second."""
+REMEMBERED: Final = 1024
+"""Summaries of an open index: who asks again waits for the answer alone."""
 _SHORTEST: Final = 20
 """Characters of a sentence that may say something."""
 _OWN: Final = 900
@@ -43,6 +48,9 @@ _OWN: Final = 900
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _Addition = tuple[str, tuple[Span, ...]]
 """What is printed below a unit, and where it stands."""
+
+
+_recent: WeakKeyDictionary[Models, Remembered[str]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +96,20 @@ def summarised(
         tokens = max(min(tokens, model.identity.context - _OWN), 1)
     subjects = [_filled(opened, context.question, one, tokens) for one in every]
     driver = Driver(model, limit=limit)
-    items = driver.items(TASK, [subject for subject, _ in subjects])
+    keys = [f"{model.identity.fingerprint} {TASK.key(subject).hex()}" for subject, _ in subjects]
+    recent = _recent.setdefault(opened.models, Remembered(REMEMBERED))
+    known = recent.known(keys)
+    lost = [(key, subject) for key, (subject, _) in zip(keys, subjects, strict=True) if key not in known]
+    items = driver.items(TASK, [subject for _, subject in lost])
     driver.run(items)
     if driver.spent.stopped == "limit_seconds":
         raise DeadlineExceeded(
             "the texts around the passages were not summarised in time",
             hint="give more seconds, or --subgraphs 0",
         )
-    made = [next(iter(item.values), None) for item in items]
+    fresh = {key: next(iter(item.values)) for (key, _), item in zip(lost, items, strict=True) if item.values}
+    recent.add(fresh)
+    made = [{**known, **fresh}.get(key) for key in keys]
     lacking = [one for one, summary in zip(every, made, strict=True) if summary is None]
     instead = iter(_sentences(opened, context.question, lacking, limit) if lacking else ())
     additions: list[_Addition] = []

@@ -47,14 +47,13 @@ def train(
     if vectors is None:
         raise ModeUnavailable("this index has no vectors", hint="`ketrag index --modes auto` adds them")
     units = opened.generation.stages["units"]
-    numbers = {document: at for at, document in enumerate(unpack(*strings(units, "document_ids")))}
-    of_document: dict[int, list[int]] = {}
-    for unit, document in enumerate(units["unit_document"].tolist()):
-        of_document.setdefault(document, []).append(unit)
+    names = unpack(*strings(units, "document_ids"))  # of each section of a document that is cut into such
+    of_document: dict[str, list[int]] = {}
+    for unit, row in enumerate(units["unit_document"].tolist()):
+        of_document.setdefault(names[row], []).append(unit)
     judged = []
     for text, vector, at in zip(texts, vectors, chosen, strict=True):
-        gold = (numbers[document] for document in questions[at][1] if document in numbers)
-        own = frozenset(unit for document in gold for unit in of_document.get(document, ()))
+        own = frozenset(unit for name in questions[at][1] for unit in of_document.get(name, ()))
         judged.append(Judged(text, np.ascontiguousarray(vector, np.float32), own))
     made: Trained = resolved(system.train)(opened.generation.stages, judged, out, options, on_epoch)
     return made

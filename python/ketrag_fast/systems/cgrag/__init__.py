@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.declarations.arrays import ANY, Sizes, array, graph, strings
 from ketrag_fast.declarations.stage import DOCUMENTS, Stage
@@ -11,8 +11,12 @@ from ketrag_fast.declarations.system import Around, Channel, Recipe, Share, Syst
 from ketrag_fast.stages import LINKS, UNITS, VECTORS, WORDS
 from ketrag_fast.systems.cgrag.settings import CgRagSettings
 
+if TYPE_CHECKING:
+    from ketrag_fast.config import Settings
+
 _HERE = "ketrag_fast.systems.cgrag"
 
+# Citations are of whole documents: where these are cut at their headings, `documents` are the sections.
 CITATIONS = Stage(
     "citations",
     version=1,
@@ -22,22 +26,53 @@ CITATIONS = Stage(
     unit="documents",
     look=f"{_HERE}.citations:look",
     arrays={
-        **graph("cites", "documents", "documents"),
+        **graph("cites", "whole_documents", "whole_documents"),
         "cite_source": array("u8", "citations"),
         **strings("unresolved", "unresolved_citations"),
-        "unresolved_document": array("u32", "unresolved_citations", below="documents", rising=True),
+        "unresolved_document": array("u32", "unresolved_citations", below="whole_documents", rising=True),
         **graph("references", "units", "units"),
-        "duplicate": array("u32", "duplicate_documents", below="documents", rising=True),
+        "duplicate": array("u32", "duplicate_documents", below="whole_documents", rising=True),
         "counts": array("u64", 3),
     },
     counts={"citations": "citations"},
     seconds=lambda size: 5e-5 * size.get("documents", 0),
 )
 
+CITATION_SPARSE = Stage(
+    "citation_sparse",
+    version=1,
+    needs=("units",),
+    settings=(),
+    run=f"{_HERE}.sparse:run",
+    look=f"{_HERE}.sparse:look",
+    unit="units",
+    arrays={
+        **graph("terms", "units", "sparse_terms"),
+        "term_weight": array("f32", "unit_terms"),
+        "term_units": array("u32", "sparse_terms"),
+        "model": array("u8", ANY),
+    },
+    counts={"terms": "unit_terms"},
+    seconds=lambda size: 0.05 * size.get("units", 0),
+)
+
+
+def _graph_needs(settings: Settings) -> tuple[str, ...]:
+    """Weights of terms from a model where the settings name one, else those of words."""
+    words = "links" if settings.of(CgRagSettings).sparse_model is None else "citation_sparse"
+    return ("units", words, "vectors", "citations")
+
+
+def _sparse_needs(settings: Settings) -> tuple[str, ...]:
+    """Without a model the mode lacks that, whatever the index holds."""
+    own = () if settings.of(CgRagSettings).sparse_model is None else ("citation_sparse",)
+    return ("units", "vectors", "citations", "citation_graph", *own)
+
+
 CITATION_GRAPH = Stage(
     "citation_graph",
     version=2,
-    needs=("units", "links", "vectors", "citations"),
+    needs=_graph_needs,
     settings=("inter_top_n", "max_in_degree"),
     run=f"{_HERE}.graph:run",
     unit="documents",
@@ -74,6 +109,19 @@ CHANNELS = (
         caution=f"{_HERE}.inspection:caution",
         lacks=f"{_HERE}.trained:lacks",
     ),
+    Channel(
+        "cg-rag-sparse",
+        needs=_sparse_needs,
+        help="the same as cg-rag, with the weights of a sparse encoder in the place of BM25",
+        rank=f"{_HERE}.sparse:rank",
+        vector="yes",
+        settings=(
+            *("citation_direction", "lesegr_layers", "lesegr_aggregate", "lesegr_share"),
+            *("lesegr_epsilon", "lesegr_residual"),
+        ),
+        caution=f"{_HERE}.inspection:caution",
+        lacks=f"{_HERE}.sparse:lacks",
+    ),
 )
 
 _AROUND = Around(f"{_HERE}.subgraphs:around", count="subgraphs", tokens="summary_input_tokens")
@@ -83,6 +131,17 @@ RECIPES = {
         (Share("cg-rag"),),
         "similarity by vectors, weighted by the words that a unit shares with the question, and passed along "
         "citations, references and from unit to unit",
+        around=_AROUND,
+    ),
+    "cg-rag-fused": Recipe(
+        (Share("bm25"), Share("cg-rag")),
+        "`bm25` and `cg-rag`, joined by reciprocal rank: for indexes without an embedding model",
+        join="fuse",
+        around=_AROUND,
+    ),
+    "cg-rag-sparse": Recipe(
+        (Share("cg-rag-sparse"),),
+        "cg-rag with the weights of a sparse encoder (`sparse_model`) in the place of BM25",
         around=_AROUND,
     ),
     "cg-rag-trained": Recipe(
@@ -114,7 +173,7 @@ SYSTEM = System(
     source="CG-RAG: contextual citation graph and LeSeGR; with the decisions of docs/cgrag.md",
     help="citations, links and references join the texts, and what fits a question is passed along them",
     settings=CgRagSettings,
-    stages=(UNITS, WORDS, LINKS, VECTORS, CITATIONS, CITATION_GRAPH),
+    stages=(UNITS, WORDS, LINKS, VECTORS, CITATIONS, CITATION_SPARSE, CITATION_GRAPH),
     channels=CHANNELS,
     recipes=RECIPES,
     presets={

@@ -14,6 +14,7 @@ from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
 from ketrag_fast.kernels.citations import ADJACENT, CITED, CITING, REFERENCE
 from ketrag_fast.stages.rows import U64, Arrays, csr, csr_out, lengths, offsets_of, unit_owners
 from ketrag_fast.systems.cgrag.settings import CgRagSettings
+from ketrag_fast.systems.cgrag.sparse import unit_weights
 
 Ids = NDArray[np.int64]
 Values = NDArray[np.float64]
@@ -33,7 +34,12 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         _near(*own_edges, vectors, context)
         for own_edges in (_adjacent(units), _references(inputs["citations"]))
     ]
-    words, weights, vocabulary = _words(inputs["links"])
+    if own.sparse_model is None:
+        words, weights, vocabulary = _words(inputs["links"])
+    else:
+        sparse = inputs["citation_sparse"]
+        words, weights = unit_weights(sparse)
+        vocabulary = len(sparse["term_units"])
     for kind, turned in _BOTH:
         senders = cites
         if turned:

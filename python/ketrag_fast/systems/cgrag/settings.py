@@ -22,6 +22,11 @@ class CgRagSettings:
         "BibTeX (.bib) or CSL-JSON (.json) files, with commas between: citations by their keys in the texts"
         " and in `cites` lead to the documents that the entries name",
     )
+    sparse_model: str | None = setting(
+        None,
+        "a sparse encoder (SPLADE and its like), sentence-transformers:NAME_OR_PATH: its weights stand in the"
+        " place of BM25 in the graph and in mode cg-rag-sparse",
+    )
     inter_top_n: int = setting(
         4, "texts of a cited document that each text of the citing one is linked to", low=0, high=1000
     )
