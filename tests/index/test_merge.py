@@ -27,6 +27,7 @@ from ketrag_fast.errors import (
     ModelMismatch,
     ReadOnly,
 )
+from ketrag_fast.progress import Event
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
 from tests import small_model
@@ -96,6 +97,18 @@ def test_random_splits_give_the_index_of_one_build(tmp_path: Path, seed: int) ->
             merged.update(remove=documents[0].id)
             rest = sorted(documents[1:], key=lambda one: one.id)
             assert merged.digest == build(tmp_path / f"rest{turn}", rest, settings)
+
+
+@pytest.mark.parametrize("others", [["a"], ["a", "z"], ["z", "b", "a"]])
+def test_documents_that_several_parts_hold_stand_by_their_ids(tmp_path: Path, others: list[str]) -> None:
+    """Also where one of the parts holds all of them, in another order."""
+    documents = {name: document(name) for name in ("z", "b", "a")}
+    build(tmp_path / "p", documents.values())
+    build(tmp_path / "q", [documents[name] for name in others])
+    wanted = build(tmp_path / "whole", [documents[name] for name in sorted(documents)])
+    for number, order in enumerate((["p", "q"], ["q", "p"])):
+        with Index.merge([tmp_path / name for name in order], tmp_path / f"m{number}") as merged:
+            assert merged.digest == wanted
 
 
 def test_merging_in_steps_is_merging_at_once(tmp_path: Path) -> None:
@@ -388,12 +401,44 @@ def test_killed_anywhere_it_goes_on(tmp_path: Path, kills: int) -> None:
         time.sleep(dice.random() * 0.4)
         child.send_signal(signal.SIGKILL)
         child.communicate(timeout=60)
-        if not Layout(place).generations():
-            done = command(*argv, str(place), cwd=tmp_path)
-            assert done.code == 0, done.err
+        done = command(*argv, str(place), cwd=tmp_path)
+        assert done.code == 0 or "is there already" in done.err, done.err
+        assert Layout(place).generations() == [1] and not list((place / "work").iterdir())
         with Index.build([], place) as merged:
             assert merged.digest == wanted
         shutil.rmtree(place)
+
+
+def test_killed_before_it_began_and_after_it_ended(tmp_path: Path) -> None:
+    documents = [document(f"d{number}") for number in range(4)]
+    parts = [tmp_path / "a", tmp_path / "b"]
+    for place, own in zip(parts, (documents[:2], documents[2:]), strict=True):
+        build(place, own)
+    target = Layout(tmp_path / "m")
+    target.create()
+    (target.work / "merge.json.tmp").write_bytes(b"{")
+    wanted = Index.merge(parts, target.root).digest
+    with pytest.raises(ReadOnly, match="there already"):
+        Index.merge(parts, target.root)
+
+    def stop(event: Event) -> bool:
+        if event.stage == "words":
+            record.append((Layout(tmp_path / "n").work / "merge.json").read_bytes())
+        return True
+
+    record: list[bytes] = []
+    Index.merge(parts, tmp_path / "n", progress=stop).close()
+    last = Layout(tmp_path / "n")
+    (last.work / "merge.json").write_bytes(record[0])
+    last.current.unlink()
+    with Index.merge(parts, last.root) as merged:
+        assert merged.digest == wanted and last.generations() == [1]
+    assert not list(last.work.iterdir())
+    other = tmp_path / "strange"
+    (other / "work").mkdir(parents=True)
+    (other / "letter.txt").write_text("mine")
+    with pytest.raises(ReadOnly, match="there already"):
+        Index.merge(parts, other)
 
 
 def test_a_part_that_is_being_built_is_not_read(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ from ketrag_fast.progress import Callback, Limited, Meter
 from ketrag_fast.regular import read_regular
 from ketrag_fast.storage.durable import replace_file, sync_folder
 from ketrag_fast.storage.faults import writing
+from ketrag_fast.storage.generation import current_number, make_current, newest_whole
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.leftovers import MERGE
 from ketrag_fast.storage.lock import builder_lock
@@ -108,13 +109,21 @@ def _require_free(target: Layout, record: bytes) -> None:
     if not root.exists() or (root.is_dir() and not any(root.iterdir())):
         return
     unfinished = target.work / MERGE
-    if not unfinished.is_file() or target.generations():
+    if not unfinished.is_file() and not _hardly_begun(target):
         raise ReadOnly(f"{root} is there already", hint="name a new or empty folder with -i/--index")
-    if read_regular(unfinished) != record:
+    if unfinished.is_file() and read_regular(unfinished) != record:
         raise ReadOnly(
             f"{root} holds the beginning of another merge",
             hint="name the same indexes as before, as they were, to go on with it; or remove the folder",
         )
+
+
+def _hardly_begun(target: Layout) -> bool:
+    """Whether a merge was killed before it had written what it is of."""
+    if target.exists() or not target.root.is_dir() or not target.work.is_dir():
+        return False
+    left = {path.name for path in target.work.iterdir()}
+    return left <= {f"{MERGE}.tmp"} and all(target.is_own(path.name) for path in target.root.iterdir())
 
 
 def _sources_here(sources: Sequence[SourceRow]) -> tuple[tuple[SourceRow, ...], tuple[SourceRow, ...]]:
@@ -218,6 +227,9 @@ def _fold(
     warnings: Sequence[str],
 ) -> BuildReport:
     """The stages over the tables that are there."""
+    base = newest_whole(target)
+    if base is not None and base.number != current_number(target):
+        make_current(target, base.number)  # the merge died on its last step
     key = part.manifest.models.get("llm", {}).get("reader")
     reads = Plan() if settings.llm == NONE else Plan(settings.llm == HEURISTIC, key)
     limit = SpendingLimit(settings.limit_usd)
@@ -235,7 +247,7 @@ def _fold(
             read.failures += tables.failures()
             read.warnings += warnings
             planned = planned_stages(stages, settings, reading is not None)
-            work = Build(target, tables, resolved, None, frozenset(), callback, start, source, reads, reading)
+            work = Build(target, tables, resolved, base, frozenset(), callback, start, source, reads, reading)
             report = work.run(planned, read)
         remember(tables, report)
     return report

@@ -176,6 +176,10 @@ def plan_of(parts: Sequence[Part], prefer: Prefer | None, shards: Shards | None)
     order = _source_order([[_source_name(row) for row in part.sources] for part in parts])
     numbers = {name: place for place, name in enumerate(order)}
     source_of = [{row.number: numbers[_source_name(row)] for row in part.sources} for part in parts]
+
+    def place_of(number: int, known: Known) -> tuple[int, int]:
+        return source_of[number][known.source], known.place
+
     chosen: dict[str, tuple[int, Known]] = {}
     conflicts: dict[str, tuple[int, int]] = {}
     for number, part in enumerate(parts):
@@ -187,17 +191,21 @@ def plan_of(parts: Sequence[Part], prefer: Prefer | None, shards: Shards | None)
                 conflicts.setdefault(name, (old[0], number))
                 if prefer == "last":
                     chosen[name] = (number, known)
-            elif source_of[number][known.source] < source_of[old[0]][old[1].source]:
+            elif place_of(number, known) < place_of(*old):
                 chosen[name] = (number, known)  # as a build that reads both sources has it
     if conflicts and prefer is None:
         _refuse(parts, conflicts)
     by_source: dict[int, list[tuple[str, int, Known]]] = {}
     for name, (number, known) in chosen.items():
         by_source.setdefault(source_of[number][known.source], []).append((name, number, known))
+    holders: list[set[int]] = [set() for _ in order]
+    for number, part in enumerate(parts):
+        for source in {known.source for known in part.known.values()}:
+            holders[source_of[number][source]].add(number)
     together = all(part.shards is not None for part in parts)
     places: list[list[Place]] = [[] for _ in parts]
     for source, rows in by_source.items():
-        in_place = together or len({number for _, number, _ in rows}) == 1
+        in_place = together or len(holders[source]) == 1
         rows.sort(key=lambda row: (row[2].place if in_place else 0, row[0].encode("utf-8", "surrogatepass")))
         place = -1
         for _, number, known in rows:
