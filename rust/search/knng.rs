@@ -9,7 +9,7 @@ use crate::sparse::{leaves, rank_order, top_k, CsrView, Mask, Scored};
 /// Seeds fetched first; then four times as many, and so on.
 const FIRST_BATCH: usize = 64;
 /// With a filter at most so many times as many.
-const SPREAD: usize = 16;
+const SPREAD: usize = 3;
 
 /// A unit in the order of emission.
 #[derive(Debug, Clone, Copy, PartialEq)]
