@@ -23,7 +23,7 @@ SHARES = (1.0, 0.9, 0.1, 0.001)
 MODES = ("bm25", "text", "fused", "walk", "keyword", "knng", "concepts")
 CHECKED = ("bm25", "text", "knng")
 BUDGET = 4000
-ROUNDS = 5
+ROUNDS = 7
 
 
 def main() -> None:
@@ -55,12 +55,14 @@ def main() -> None:
 def compared(index: Index, mode: str, asked: list[str], made: list) -> list[list[object]]:  # type: ignore[type-arg]
     """A row for each share."""
     filters = [None, *(f"draw<{share}" for share in SHARES)]
+    order = random.Random(5)
     times: list[list[float]] = [[] for _ in filters]
     for question in asked:
         least = [float("inf")] * len(filters)
-        for first in range(ROUNDS):
-            for place in range(len(filters)):
-                at = (first + place) % len(filters)  # whoever comes first finds other things in the caches
+        for _ in range(ROUNDS):
+            turn = list(range(len(filters)))
+            order.shuffle(turn)  # who comes after whom finds other things in the caches
+            for at in turn:
                 begin = time.perf_counter()
                 index.retrieve(question, mode=mode, budget=BUDGET, filter=filters[at])
                 least[at] = min(least[at], time.perf_counter() - begin)

@@ -98,8 +98,9 @@ impl<'a> CitedIndex<'a> {
     }
 
     /// The best `wanted` texts for a question and its vector, of those that a filter leaves, best first; messages
-    /// come from all. Without a layer, or where the graph
-    /// has no edge at all, these are the texts nearest by vector.
+    /// come from all. Without a layer, or where the graph has no edge at all, these are the texts nearest by
+    /// vector.
+    #[allow(clippy::too_many_arguments)] // a question, what is wanted of it, and buffers
     pub fn search(
         &self,
         question: &str,

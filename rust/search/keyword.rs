@@ -11,6 +11,8 @@ use crate::sparse::{leaves, rank_order, top_k, CsrView, Mask, Scored};
 /// full. A budget of 12,000 tokens uses some 100 to 200, and a second batch costs another pass over
 /// the scores.
 const TOKENS_PER_KEYWORD: u64 = 96;
+/// With a filter that leaves little at most so many times as many keywords are looked at together.
+const SPREAD: usize = 4;
 const FIRST_BATCH: std::ops::RangeInclusive<u64> = 64..=256;
 
 /// What the channel reads. All of it is borrowed: the arrays may be mapped files.
@@ -169,7 +171,8 @@ impl<'a> KeywordChannel<'a> {
             (self.quantised.as_ref(), holding.as_deref().map_or(Filter::All, Filter::Bits));
         let search = Search::new(&self.keywords, quantised, query, left, level, &mut scratch.search)?;
         let first = (limit / TOKENS_PER_KEYWORD).clamp(*FIRST_BATCH.start(), *FIRST_BATCH.end());
-        let mut batch = (first as usize).min(most);
+        let spread = self.left.map_or(1, |(mask, _)| mask.spread(SPREAD));
+        let mut batch = (first as usize * spread).min(most);
         while pool.seeds.len() < most {
             let seeds = search.best(batch, &mut scratch.search);
             if self.take(&seeds[pool.seeds.len()..], query, limit, scratch, &mut pool) {

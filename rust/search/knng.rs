@@ -8,6 +8,8 @@ use crate::sparse::{leaves, rank_order, top_k, CsrView, Mask, Scored};
 
 /// Seeds fetched first; then four times as many, and so on.
 const FIRST_BATCH: usize = 64;
+/// With a filter at most so many times as many.
+const SPREAD: usize = 3;
 
 /// A unit in the order of emission.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,6 +24,7 @@ pub struct Visited {
 /// the same order, until the sum of `unit_tokens` exceeds `limit` (the unit that exceeds it is the
 /// last of the list, so that a budgeted fill sees it). `neighbours` is the graph over the units;
 /// its rows are taken as they are. A zero question visits nothing (specs 0.6).
+#[allow(clippy::too_many_arguments)] // what is visited, for what, how far and with what
 pub fn knng_order(
     units: &Vectors,
     quantised: Option<&QuantisedView>,
@@ -56,7 +59,8 @@ pub fn knng_order(
         spent += u64::from(unit_tokens[unit as usize]);
         spent <= limit
     };
-    let (mut batch, mut visited) = (FIRST_BATCH, 0);
+    // Where little is left more is visited: it costs less to find that at once.
+    let (mut batch, mut visited) = (FIRST_BATCH * mask.map_or(1, |mask| mask.spread(SPREAD)), 0);
     let there = mask.map_or(n, Mask::count);
     while visited < n && order.len() < there {
         let seeds = search.best(batch.min(n), scratch);
@@ -69,7 +73,7 @@ pub fn knng_order(
             }
             let mut near = Vec::new();
             for &id in neighbours.row(seed.id as usize) {
-                if !std::mem::replace(&mut emitted[id as usize], true) {
+                if !std::mem::replace(&mut emitted[id as usize], true) && leaves(mask, id) {
                     near.push(Scored { id, score: units.score(id, query) });
                 }
             }

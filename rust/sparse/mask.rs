@@ -47,6 +47,11 @@ impl Mask {
         self.count
     }
 
+    /// How many are looked through for one that it leaves: from 1 to `most`.
+    pub fn spread(&self, most: usize) -> usize {
+        (self.units / self.count.max(1)).clamp(1, most)
+    }
+
     /// The units that it leaves, ascending.
     pub fn ids(&self) -> impl Iterator<Item = u32> + '_ {
         self.bits.iter().zip((0u32..).step_by(64)).flat_map(|(&word, start)| {
