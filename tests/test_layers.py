@@ -63,7 +63,9 @@ PARTS: dict[str, set[str]] = {
     # Whole indexes as files and as parts of one; a part of the facade.
     "difference": LOWER | {"pipeline"},
     "carrying": LOWER | {"pipeline", "contents", "difference"},
-    "index": LOWER | {"pipeline", "statistics", "querying", "allowing", "contents", "carrying", "asking"},
+    # Questions to an opened index; a part of the facade.
+    "questions": LOWER | {"querying", "carrying", "asking"},
+    "index": LOWER | {"pipeline", "statistics", "querying", "allowing", "questions"},
     # A judge of answers is a language model.
     "eval": P0 | {"index", "kernels", "backends.llms", "asking.prompt", "asking.forms", "tasks"},
     # Prices and bills know no index; a prediction builds a sample with one, by the readers of a build.
