@@ -23,7 +23,7 @@ from ketrag_fast.types import Usage
 
 @dataclass(frozen=True, slots=True)
 class ChangeCost:
-    """None is what cannot be note. `embedding` and `stages` are the parts of `seconds` beside the language
+    """None is what cannot be known. `embedding` and `stages` are the parts of `seconds` beside the language
     model; `core_chunks` are the new ones that something would read, `calls` those that a model is asked for.
     """
 
@@ -50,7 +50,10 @@ _UNKNOWN = ChangeCost(None, None, None, None, None, None, None, None, None, Bill
 
 
 def cost_of(path: Path, change: Preview, settings: Settings, prices: Prices) -> ChangeCost:
-    """Of one change. New and changed documents are embedded and read; the other stages run over all."""
+    """Of one change. New and changed documents are embedded and read; the other stages run over all.
+
+    That is an upper bound: stages take over what they can of documents that stay.
+    """
     resolved = resolve(flags=settings.given, index=stored_settings(path), presets=registry().table)
     whole = resolved.settings
     if not change.changes and not resolved.differences:
