@@ -15,6 +15,7 @@ ALL = (
     *RANKED,
     "concepts",
     "fused",
+    "cg-rag-fused",
     "walk",
     "skeleton",
     "ket",

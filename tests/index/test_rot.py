@@ -336,7 +336,9 @@ def test_headers_that_are_altered_are_typed_whatever_is_verified(index: Path) ->
                     assert array.name in str(error)
                     kinds.add(verify)
                 else:
-                    assert header[:size] == whole[10 : 10 + size], (array, header)
+                    same = header[:size] == whole[10 : 10 + size]
+                    # Bytes have no order: without checksums "<u1" is as good as "|u1".
+                    assert same or (b"<u1" in header and verify == "sizes"), (array, header, verify)
         array.write_bytes(whole)
     assert kinds == {"full", "blocks", "sizes"}
 

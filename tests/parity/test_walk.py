@@ -167,7 +167,7 @@ def test_bad_arguments_are_refused() -> None:
                 first_form(
                     links, ["Ada"], 5, vectors=kernel.Vectors(*good[:which], wrong, *good[which + 1 :])
                 )
-    for name in links:
+    for name in links.keys() - {"reread_units"}:  # for updates alone
         with pytest.raises(InputError, match=name.split("_")[0]):
             first_form({k: v for k, v in links.items() if k != name}, ["Ada"], 5)
         with pytest.raises(InputError):

@@ -20,7 +20,6 @@ from ketrag_fast.errors import Cancelled, DocumentError
 from ketrag_fast.filters import Columns, Condition
 from ketrag_fast.locations import problem_of
 from ketrag_fast.progress import Meter
-from ketrag_fast.storage.checksum import bytes_digest
 from ketrag_fast.storage.tables import Known, SourceRow, Tables, content_of, hashed
 from ketrag_fast.types import Document, Failure
 
@@ -270,9 +269,8 @@ def as_they_are(tables: Tables) -> Ingested:
 
 
 def _count(found: Ingested, tables: Tables) -> None:
-    hashes = tables.contents()
-    found.documents = len(hashes)
-    found.fingerprint = bytes_digest([hashes.tobytes()])
+    found.documents = tables.count()
+    found.fingerprint = tables.fingerprint()
 
 
 def _home(tables: Tables, path: str) -> str | None:

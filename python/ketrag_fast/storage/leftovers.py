@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from ketrag_fast.errors import KetragError
 from ketrag_fast.regular import read_regular
-from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.generation import MANIFEST, current_number
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import read_manifest
@@ -74,7 +73,7 @@ def notes(layout: Layout) -> Iterator[Note]:
 def _unpublished(layout: Layout, current: int) -> Iterator[Note]:
     manifest = read_manifest(layout.generation(current) / MANIFEST)
     with Tables(layout.tables, read_only=True) as tables:
-        found = text_digest(part for row in tables.document_hashes() for part in row)
+        found = tables.fingerprint()
         stored = manifest.documents.get("fingerprint")
     if found != stored:
         yield Note(

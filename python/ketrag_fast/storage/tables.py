@@ -301,6 +301,10 @@ class Tables(Database):
             self._contents = changes, found
         return self._contents[1]
 
+    def fingerprint(self) -> str:
+        """A hash of all documents and their order."""
+        return bytes_digest([self.contents().tobytes()])
+
     def some(self, numbers: Sequence[int]) -> Iterator[StoredDocument]:
         """Some documents by their numbers in document order. IndexDamaged where one is not as it was read."""
         keys = [key for (key,) in self._db.execute("SELECT key FROM documents ORDER BY source, place")]
