@@ -26,6 +26,7 @@ __all__ = [
     "Encoder",
     "GraphNetwork",
     "MappedFile",
+    "Mask",
     "Printed",
     "Punkt",
     "Reply",
@@ -66,8 +67,10 @@ __all__ = [
     "lexical_keywords",
     "links_bm25",
     "links_build",
+    "links_update",
     "local_search",
     "merge_hashes",
+    "merge_strings",
     "normalise_vectors",
     "pagerank",
     "pass_messages",
@@ -81,6 +84,8 @@ __all__ = [
     "simd_levels",
     "skeleton_row_tokens",
     "slice_strings",
+    "splice_rows",
+    "splice_strings",
     "split_budget",
     "spread",
     "stop_words",
@@ -297,13 +302,13 @@ _Weights = tuple[_F32, _F32]
 
 @final
 class GraphNetwork:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         weigh: tuple[_Weights, _Weights, _Weights],
         layers: Sequence[tuple[_Weights, _Weights, _Weights, _Weights]],
         *,
         heads: int,
-    ) -> None: ...
+    ) -> GraphNetwork: ...
     def weigh(
         self, vectors: _F32, texts: _U32, senders: _U32, *, threads: int = 0, report: _Report = None
     ) -> _F32: ...

@@ -53,6 +53,7 @@ fn splice_strings<'py>(
     Ok(strings_out(py, out))
 }
 
+type RowsOut<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>);
 type Merged<'py> = (StringArrays<'py>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>);
 
 /// Two sorted lists of strings as one, and where each string of them is in it; of the first only those that
@@ -81,7 +82,7 @@ fn splice_rows<'py>(
     second: Rows<'py>,
     second_numbers: PyReadonlyArray1<'py, u32>,
     rows: PyReadonlyArray1<'py, u32>,
-) -> PyResult<(Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>)> {
+) -> PyResult<RowsOut<'py>> {
     let one =
         (slice(&first.0, "indptr")?, slice(&first.1, "indices")?, slice(&first_numbers, "first_numbers")?);
     let two = (
