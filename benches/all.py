@@ -18,7 +18,7 @@ RUNS = (
     ("coverage.py",),
     ("retrieval.py",),
     ("build.py",),
-    ("changes.py", "--documents", "8000,100000,300000"),
+    ("changes.py", "--documents", "300000", "--modes", "bm25,walk"),
     ("build_on_demand.py", "--documents", "100000,300000", "--modes", "auto"),
     ("opening.py",),
     ("hardening.py",),
@@ -47,6 +47,7 @@ RUNS = (
     ("serving.py", "--large", "100000"),
 )
 WITH_MODEL = (
+    ("changes.py", "--model", "{model}"),
     ("encoder.py", "{model}"),
     ("encoder_peers.py", "{model}"),
     ("encoder_build.py", "{model}"),
