@@ -1,6 +1,7 @@
 //! One opened generation: its arrays by name, and typed views of them, made when first needed.
 
 mod arrays;
+mod chunks;
 mod citations;
 mod concepts;
 mod noderag;
@@ -10,6 +11,7 @@ mod space;
 mod vectors;
 
 pub use arrays::Arrays;
-pub use parts::{Chunks, Parts, Place};
+pub use chunks::Chunks;
+pub use parts::{Parts, Place};
 pub use skeleton::Skeleton;
 pub use space::Space;

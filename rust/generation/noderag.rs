@@ -1,7 +1,7 @@
 //! NodeRAG's graph as a question reads it.
 
 use super::arrays::{damaged, Arrays};
-use super::parts::Chunks;
+use super::chunks::Chunks;
 use super::vectors::{codes, vectors};
 use crate::error::{Error, Result};
 use crate::search::nodes::print::Texts;

@@ -2,6 +2,7 @@
 //! the arrays name them alike.
 
 use super::arrays::{damaged, Arrays};
+use super::chunks::Chunks;
 use super::citations;
 use super::concepts::Concepts;
 use super::noderag::Nodes;
@@ -15,7 +16,7 @@ use crate::search::keyword::KeywordChannel;
 use crate::search::quantised::QuantisedView;
 use crate::search::render::Units;
 use crate::search::vectors::Vectors;
-use crate::sparse::{Csr, CsrView, Mask};
+use crate::sparse::{Csr, CsrView};
 use crate::text::strings::Strings;
 use std::sync::OnceLock;
 
@@ -65,31 +66,6 @@ struct Places<'a> {
     document: &'a [u32],
     ids: Strings<'a>,
     titles: Strings<'a>,
-}
-
-/// The units of chunk `c` are `first_unit[c]..first_unit[c + 1]`.
-#[derive(Debug, Clone, Copy)]
-pub struct Chunks<'a> {
-    first_unit: &'a [u64],
-}
-
-impl Chunks<'_> {
-    pub fn len(&self) -> usize {
-        self.first_unit.len() - 1
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    pub fn units(&self, chunk: usize) -> std::ops::Range<u32> {
-        self.first_unit[chunk] as u32..self.first_unit[chunk + 1] as u32
-    }
-
-    /// The chunks of which a filter leaves a unit.
-    pub fn left(&self, mask: &Mask) -> Mask {
-        Mask::from_fn(self.len(), |chunk| self.units(chunk).any(|unit| mask.has(unit)))
-    }
 }
 
 /// The value of a cell, made if this is the first call. Two threads may make it at once: the first stays.
@@ -223,7 +199,7 @@ impl<'a> Parts<'a> {
             if ends != Some((&0, &(self.len as u64))) || !rising {
                 return Err(Error::damaged("units.chunk_units does not cover the units"));
             }
-            Ok(Chunks { first_unit })
+            Ok(Chunks::new(first_unit))
         })
         .copied()
     }

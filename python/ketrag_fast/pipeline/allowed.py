@@ -11,18 +11,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from filelock import FileLock, Timeout
-
 from ketrag_fast.config import Settings, catalogue
 from ketrag_fast.errors import ConfigError, IndexDamaged, IndexLocked, ModelMismatch
 from ketrag_fast.pipeline.known import settings_of, understood
 from ketrag_fast.regular import read_regular
+from ketrag_fast.storage.allowed_folders import alone, drop_old
 from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.durable import discard_folder, write_json
 from ketrag_fast.storage.excerpt import excerpt
@@ -31,18 +30,12 @@ from ketrag_fast.storage.generation import current_number
 from ketrag_fast.storage.layout import Layout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ketrag_fast.declarations.stage import Stage
     from ketrag_fast.progress import Callback
     from ketrag_fast.storage.generation import Generation
     from ketrag_fast.types import BuildReport
 
-KEPT: Final = 32
-"""Of one generation, as many stay; of more, those that were opened last."""
 _ABOUT: Final = "allowed.json"
-_WAIT: Final = 600.0
-"""Seconds for which another process may be making the same one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +66,7 @@ def allowed_index(
     folder = layout.allowed / f"{number or 0:06}-{key}"
     with writing(layout.root):
         layout.allowed.mkdir(mode=0o700, exist_ok=True)
-    with _alone(folder):
+    with alone(folder):
         found = None if anew else _found(folder)
         if found is None:
             discard_folder(folder)
@@ -175,43 +168,6 @@ def _found(folder: Path) -> Allowed | None:
     if not isinstance(pending, int) or current_number(Layout(folder)) is None:
         return None
     return Allowed(folder, pending)
-
-
-def drop_old(layout: Layout) -> None:
-    """Removes what was made of older generations, and of this one all but those opened last. Who has one of
-    them open keeps its files.
-    """
-    try:
-        folders = [entry for entry in layout.allowed.iterdir() if entry.is_dir()]
-    except OSError:
-        return
-    current = f"{current_number(layout) or 0:06}-"
-    own = [folder for folder in folders if folder.name.startswith(current)]
-    with suppress(OSError):
-        own.sort(key=lambda folder: folder.stat().st_mtime, reverse=True)
-    for folder in {*folders} - {*own[:KEPT]}:
-        with suppress(IndexLocked), _alone(folder, 0):
-            discard_folder(folder)
-            if folder not in own:  # nobody asks for one of an older generation any more
-                folder.with_name(f"{folder.name}.lock").unlink(missing_ok=True)
-
-
-@contextmanager
-def _alone(folder: Path, seconds: float = _WAIT) -> Iterator[None]:
-    """One process at a time makes, opens or removes it."""
-    place = folder.with_name(f"{folder.name}.lock")
-    lock = FileLock(place, timeout=seconds)
-    try:
-        with writing(folder.parent):
-            lock.acquire()
-    except Timeout:
-        raise IndexLocked(
-            f"another process is still making {folder}", hint="ask again when it has ended"
-        ) from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _changed(layout: Layout) -> IndexLocked:

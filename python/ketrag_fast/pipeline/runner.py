@@ -33,7 +33,6 @@ from ketrag_fast.declarations.stage import (
 )
 from ketrag_fast.errors import Cancelled, ConfigError, ModelMismatch, StageError
 from ketrag_fast.filters import Condition
-from ketrag_fast.pipeline.allowed import drop_old
 from ketrag_fast.pipeline.behind import Kept, Outputs, Writer, finished, sound, write_stage
 from ketrag_fast.pipeline.earlier import Before
 from ketrag_fast.pipeline.foreign import blamed
@@ -46,6 +45,7 @@ from ketrag_fast.pipeline.purging import purge as drop_unused
 from ketrag_fast.pipeline.reading import Plan, failures, identity, opened, plan, warnings
 from ketrag_fast.pipeline.usage import usage_of, without_graphs
 from ketrag_fast.progress import Callback, Limited, Meter
+from ketrag_fast.storage.allowed_folders import drop_old
 from ketrag_fast.storage.arrays import RawFile
 from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.durable import discard_folder

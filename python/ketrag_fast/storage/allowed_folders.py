@@ -1,0 +1,58 @@
+"""The folders of indexes of some of the documents (rights): which stay, and who may make or remove one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from filelock import FileLock, Timeout
+
+from ketrag_fast.errors import IndexLocked
+from ketrag_fast.storage.durable import discard_folder
+from ketrag_fast.storage.faults import writing
+from ketrag_fast.storage.generation import current_number
+from ketrag_fast.storage.layout import Layout
+
+KEPT: Final = 32
+"""Of one generation, as many stay; of more, those that were opened last."""
+_WAIT: Final = 600.0
+"""Seconds for which another process may be making the same one."""
+
+
+def drop_old(layout: Layout) -> None:
+    """Removes what was made of older generations, and of this one all but those opened last. Who has one of
+    them open keeps its files.
+    """
+    try:
+        folders = [entry for entry in layout.allowed.iterdir() if entry.is_dir()]
+    except OSError:
+        return
+    current = f"{current_number(layout) or 0:06}-"
+    own = [folder for folder in folders if folder.name.startswith(current)]
+    with suppress(OSError):
+        own.sort(key=lambda folder: folder.stat().st_mtime, reverse=True)
+    for folder in {*folders} - {*own[:KEPT]}:
+        with suppress(IndexLocked), alone(folder, 0):
+            discard_folder(folder)
+            if folder not in own:  # nobody asks for one of an older generation any more
+                folder.with_name(f"{folder.name}.lock").unlink(missing_ok=True)
+
+
+@contextmanager
+def alone(folder: Path, seconds: float = _WAIT) -> Iterator[None]:
+    """One process at a time makes, opens or removes it."""
+    place = folder.with_name(f"{folder.name}.lock")
+    lock = FileLock(place, timeout=seconds)
+    try:
+        with writing(folder.parent):
+            lock.acquire()
+    except Timeout:
+        raise IndexLocked(
+            f"another process is still making {folder}", hint="ask again when it has ended"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,33 @@
+//! Which units each chunk has.
+
+use crate::sparse::Mask;
+
+/// The units of chunk `c` are `first_unit[c]..first_unit[c + 1]`.
+#[derive(Debug, Clone, Copy)]
+pub struct Chunks<'a> {
+    first_unit: &'a [u64],
+}
+
+impl<'a> Chunks<'a> {
+    /// One offset more than there are chunks.
+    pub(super) fn new(first_unit: &'a [u64]) -> Self {
+        Self { first_unit }
+    }
+
+    pub fn len(&self) -> usize {
+        self.first_unit.len() - 1
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn units(&self, chunk: usize) -> std::ops::Range<u32> {
+        self.first_unit[chunk] as u32..self.first_unit[chunk + 1] as u32
+    }
+
+    /// The chunks of which a filter leaves a unit.
+    pub fn left(&self, mask: &Mask) -> Mask {
+        Mask::from_fn(self.len(), |chunk| self.units(chunk).any(|unit| mask.has(unit)))
+    }
+}
