@@ -13,6 +13,7 @@ from ketrag_fast import Document, Index, Settings
 from ketrag_fast.cli.main import main
 from ketrag_fast.errors import DeadlineExceeded, IndexLocked, InputError, KetragError
 from ketrag_fast.pipeline import allowed as module
+from ketrag_fast.storage import allowed_folders
 from ketrag_fast.storage.layout import Layout
 from tests import small_model
 from tests.index.test_filters import QUESTION, documents
@@ -174,7 +175,7 @@ def test_what_was_not_finished_is_made_anew(tmp_path: Path, monkeypatch: pytest.
     whole_file.unlink()  # what is damaged is made anew, too
     with Index.open(place) as index:
         assert index.allowed("lang=en").digest == wanted
-        monkeypatch.setattr(module, "KEPT", 2)
+        monkeypatch.setattr(allowed_folders, "KEPT", 2)
         for year in range(1880, 1886):
             index.allowed(f"year<={year}")
         assert len([p for p in Layout(place).allowed.iterdir() if p.is_dir()]) == 2
