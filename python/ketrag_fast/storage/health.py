@@ -22,6 +22,7 @@ from ketrag_fast.storage.tables import Tables
 from ketrag_fast.storage.vectors import VectorTable
 
 _LOOKS: Final = 3
+_MOST_LOOKS: Final = 100
 _PAUSE: Final = 0.1
 """Seconds between two looks."""
 _MODEL_HINT: Final = (
@@ -49,8 +50,8 @@ def examine(root: Path) -> Iterator[Finding]:
     numbers = layout.generations()
     if not numbers and not layout.tables.exists():
         raise IndexMissing(f"there is no index in {root}", hint=f"make one: ketrag index SOURCES -i {root}")
-    yield Finding("tables", layout.tables, _lasting(partial(_tables, layout)))
-    yield Finding("published", layout.current, _lasting(partial(_published, layout)))
+    yield Finding("tables", layout.tables, _lasting(layout, partial(_tables, layout)))
+    yield Finding("published", layout.current, _lasting(layout, partial(_published, layout)))
     if layout.model_record.exists():
         yield Finding("model", layout.model, _error(partial(_model, layout)))
     for number in numbers:
@@ -61,13 +62,35 @@ def examine(root: Path) -> Iterator[Finding]:
     yield from (Finding(what, path, None, note) for what, path, note in notes(layout))
 
 
-def _lasting(look: Callable[[], None]) -> KetragError | None:
-    """An error that is still there when it is looked again: a builder may have written in the middle."""
-    for _ in range(_LOOKS - 1):
-        if _error(look) is None:
+def _lasting(layout: Layout, look: Callable[[], None]) -> KetragError | None:
+    """An error that is still there when it is looked again, and while nobody writes: a builder may have
+    written in the middle. Where one writes without a pause the last error counts.
+    """
+    quiet = 0
+    error: KetragError | None = None
+    for _ in range(_MOST_LOOKS):
+        before = _written(layout)
+        error = _error(look)
+        if error is None:
             return None
+        quiet += _written(layout) == before
+        if quiet == _LOOKS:
+            break
         time.sleep(_PAUSE)
-    return _error(look)
+    return error
+
+
+def _written(layout: Layout) -> list[tuple[int, int] | None]:
+    """Sizes and times of what a builder writes in place."""
+    found: list[tuple[int, int] | None] = []
+    for path in (layout.tables, layout.tables.with_name(f"{layout.tables.name}-wal"), layout.current):
+        try:
+            state = path.stat()
+        except OSError:
+            found.append(None)
+        else:
+            found.append((state.st_size, state.st_mtime_ns))
+    return found
 
 
 def _error(look: Callable[[], None]) -> KetragError | None:
