@@ -20,10 +20,12 @@ use pyo3::types::PyDict;
 type Bytes<'py> = PyReadonlyArray1<'py, u8>;
 type Offsets<'py> = PyReadonlyArray1<'py, u64>;
 type Floats<'py> = PyReadonlyArray2<'py, f32>;
+type Before<'py> = (Bound<'py, PyDict>, PyReadonlyArray1<'py, u32>);
 
-/// Arrays of the walk by name, from titles, texts and sentences.
+/// Arrays of the walk by name, from titles, texts and sentences. With `before`, the arrays before a change, and
+/// for each unit which one it was there (2^32 - 1 for a new one), the same arrays in less time.
 #[pyfunction]
-#[pyo3(signature = (titles, title_offsets, texts, text_offsets, sentences, sentence_offsets, first_sentence, *, threads=0, report=None))]
+#[pyo3(signature = (titles, title_offsets, texts, text_offsets, sentences, sentence_offsets, first_sentence, *, before=None, threads=0, report=None))]
 #[allow(clippy::too_many_arguments)]
 fn links_build<'py>(
     py: Python<'py>,
@@ -34,6 +36,7 @@ fn links_build<'py>(
     sentences: Bytes<'py>,
     sentence_offsets: Offsets<'py>,
     first_sentence: Offsets<'py>,
+    before: Option<Before<'py>>,
     threads: usize,
     report: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -41,6 +44,11 @@ fn links_build<'py>(
     let texts = (slice(&texts, "texts")?, slice(&text_offsets, "text_offsets")?);
     let sentences = (slice(&sentences, "sentences")?, slice(&sentence_offsets, "sentence_offsets")?);
     let first_sentence = slice(&first_sentence, "first_sentence")?;
+    let held = before.as_ref().map(|(links, _)| hold(links)).transpose()?;
+    let found = held.as_deref().map(slices).transpose()?;
+    let reread = before.as_ref().map(|(links, _)| reread_units(links)).transpose()?;
+    let reread = reread.as_ref().map(|units| slice(units, "reread_units")).transpose()?;
+    let row = before.as_ref().map(|(_, row)| slice(row, "rows")).transpose()?;
     let arrays = long(py, report, |progress| {
         let input = Texts {
             titles: Strings::new(titles.0, titles.1)?,
@@ -48,12 +56,15 @@ fn links_build<'py>(
             sentences: Strings::new(sentences.0, sentences.1)?,
             first_sentence,
         };
-        Ok(Links::build(&input, threads, progress)?.into_arrays())
+        let links = match (&found, reread, row) {
+            (Some(found), Some(reread), Some(row)) => {
+                let earlier = Earlier { links: view(found)?, reread, row };
+                Links::update(&input, &earlier, threads, progress)?
+            }
+            _ => Links::build(&input, threads, progress)?,
+        };
+        Ok(links.into_arrays())
     })?;
-    arrays_out(py, arrays)
-}
-
-fn arrays_out<'py>(py: Python<'py>, arrays: Vec<(&'static str, Array)>) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
     for (name, array) in arrays {
         match array {
@@ -64,47 +75,6 @@ fn arrays_out<'py>(py: Python<'py>, arrays: Vec<(&'static str, Array)>) -> PyRes
         }
     }
     Ok(out)
-}
-
-/// As `links_build`, from the arrays before a change: `rows` says for each unit which one it was there,
-/// or 2^32 - 1 for a new one.
-#[pyfunction]
-#[pyo3(signature = (titles, title_offsets, texts, text_offsets, sentences, sentence_offsets, first_sentence, before, rows, *, threads=0, report=None))]
-#[allow(clippy::too_many_arguments)]
-fn links_update<'py>(
-    py: Python<'py>,
-    titles: Bytes<'py>,
-    title_offsets: Offsets<'py>,
-    texts: Bytes<'py>,
-    text_offsets: Offsets<'py>,
-    sentences: Bytes<'py>,
-    sentence_offsets: Offsets<'py>,
-    first_sentence: Offsets<'py>,
-    before: Bound<'py, PyDict>,
-    rows: PyReadonlyArray1<'py, u32>,
-    threads: usize,
-    report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let titles = (slice(&titles, "titles")?, slice(&title_offsets, "title_offsets")?);
-    let texts = (slice(&texts, "texts")?, slice(&text_offsets, "text_offsets")?);
-    let sentences = (slice(&sentences, "sentences")?, slice(&sentence_offsets, "sentence_offsets")?);
-    let first_sentence = slice(&first_sentence, "first_sentence")?;
-    let held = hold(&before)?;
-    let found = slices(&held)?;
-    let reread = before.get_item("reread_units")?.ok_or_else(|| wrong("reread_units is missing"))?;
-    let reread: PyReadonlyArray1<'py, u32> = reread.extract()?;
-    let (reread, row) = (slice(&reread, "reread_units")?, slice(&rows, "rows")?);
-    let arrays = long(py, report, |progress| {
-        let input = Texts {
-            titles: Strings::new(titles.0, titles.1)?,
-            texts: Strings::new(texts.0, texts.1)?,
-            sentences: Strings::new(sentences.0, sentences.1)?,
-            first_sentence,
-        };
-        let earlier = Earlier { links: view(&found)?, reread, row };
-        Ok(Links::update(&input, &earlier, threads, progress)?.into_arrays())
-    })?;
-    arrays_out(py, arrays)
 }
 
 /// Keeps the arrays of a dict alive while a view reads them.
@@ -129,6 +99,11 @@ fn hold<'py>(links: &Bound<'py, PyDict>) -> PyResult<Vec<Held<'py>>> {
             })
         })
         .collect()
+}
+
+fn reread_units<'py>(links: &Bound<'py, PyDict>) -> PyResult<PyReadonlyArray1<'py, u32>> {
+    let units = links.get_item("reread_units")?.ok_or_else(|| wrong("reread_units is missing"))?;
+    units.extract().map_err(|_| wrong("reread_units must be a one-dimensional array of u32"))
 }
 
 fn slices<'a>(held: &'a [Held<'_>]) -> PyResult<Vec<Slice<'a>>> {
@@ -295,7 +270,6 @@ fn walk_rank<'py>(
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(links_build, m)?)?;
-    m.add_function(wrap_pyfunction!(links_update, m)?)?;
     m.add_function(wrap_pyfunction!(links_bm25, m)?)?;
     m.add_function(wrap_pyfunction!(walk_rank, m)?)
 }

@@ -62,14 +62,13 @@ def _updated(inputs: StageInputs, earlier: Earlier, context: StageContext) -> Ou
     )
     offsets = np.zeros(len(own) + 1, np.uint64)
     offsets[1:][wanted] = np.diff(ends)
-    return _core.links_update(
+    return _core.links_build(
         *_core.take_strings(strings(units, "document_titles"), units["unit_document"]),
         *strings(units, "unit_texts"),
         blob,
         np.cumsum(offsets, dtype=np.uint64),
         offsets_of(sent_unit, len(units["unit_tokens"])),
-        dict(before),
-        rows,
+        before=(dict(before), rows),
         threads=context.threads,
         report=context.report,
     )

@@ -6,10 +6,9 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from ketrag_fast.storage.checksum import bytes_digest
 from ketrag_fast.storage.database import connect
-from ketrag_fast.storage.faults import damaged, writing
-from ketrag_fast.storage.tables import Tables
+from ketrag_fast.storage.faults import writing
+from ketrag_fast.storage.tables import Tables, fingerprint_of, hashes_of
 
 _KEPT: Final = ("vector_models", "vectors", "readers", "replies")
 """Of models: they are known by what was asked, so that those of other documents are of no use; what the build
@@ -37,9 +36,7 @@ def excerpt(source: Path, target: Path, wanted: Collection[str]) -> str:
                 for name in _KEPT:
                     _table(old, new, name)
             every = old.execute("SELECT content FROM documents ORDER BY source, place")
-            return bytes_digest([bytes.fromhex("".join([content for (content,) in every]))])
-        except (TypeError, ValueError) as error:
-            raise damaged(source, "the hash of a document makes no sense") from error
+            return fingerprint_of(hashes_of((content for (content,) in every), source))
         finally:
             old.close()
 

@@ -293,17 +293,12 @@ class Tables(Database):
         changes = self._db.total_changes
         if self._contents is None or self._contents[0] != changes:
             rows = self._db.execute("SELECT content FROM documents ORDER BY source, place")
-            try:
-                hashes = bytes.fromhex("".join([content for (content,) in rows]))
-                found = np.frombuffer(hashes, np.uint8).reshape(-1, 32)
-            except (TypeError, ValueError):
-                raise damaged(self.path, "the hash of a document makes no sense") from None
-            self._contents = changes, found
+            self._contents = changes, hashes_of((content for (content,) in rows), self.path)
         return self._contents[1]
 
     def fingerprint(self) -> str:
         """A hash of all documents and their order."""
-        return bytes_digest([self.contents().tobytes()])
+        return fingerprint_of(self.contents())
 
     def some(self, numbers: Sequence[int]) -> Iterator[StoredDocument]:
         """Some documents by their numbers in document order. IndexDamaged where one is not as it was read."""
@@ -404,6 +399,19 @@ class Tables(Database):
                 yield place, from_rows(json_of(data, self.path, "the locators of a document"))
             except (TypeError, ValueError) as error:
                 raise damaged(self.path, f"the locators of document {place} make no sense") from error
+
+
+def hashes_of(contents: Iterable[str], path: Path) -> NDArray[np.uint8]:
+    """uint8[documents, 32] from content hashes as `path` has them; IndexDamaged where one is none."""
+    try:
+        return np.frombuffer(bytes.fromhex("".join(contents)), np.uint8).reshape(-1, 32)
+    except (TypeError, ValueError):
+        raise damaged(path, "the hash of a document makes no sense") from None
+
+
+def fingerprint_of(hashes: NDArray[np.uint8]) -> str:
+    """A hash of documents, by their content hashes, and of their order."""
+    return bytes_digest([hashes.tobytes()])
 
 
 def hashed(name: str) -> str:
