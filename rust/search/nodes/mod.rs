@@ -147,15 +147,22 @@ impl NodeIndex<'_> {
         vectors::top_k(&vectors, self.codes, vector, hits, left, Level::best(), scratch)
     }
 
-    /// The entities and titles whose whole name the question has: of names within names the longest.
+    /// Return the entities and titles whose whole name is a run of words of the question, in the order of the
+    /// question; of names within names only the longest counts. Stop words are kept, because stored names have
+    /// them ("House of Representatives"). A run of stop words alone is not a name: an entity called "It" would
+    /// be an entry point of every other question.
     pub fn named(&self, question: &str) -> Vec<u32> {
         let mut words: Vec<String> = Vec::new();
-        let mut lexer = Words::new(StopWords::default());
+        let mut lexer = Words::new(StopWords::None);
         lexer.for_each_word(question, |word, _| words.push(word.to_owned()));
         let (mut found, mut covered) = (Vec::new(), 0);
         for first in 0..words.len() {
             let most = (words.len() - first).min(LONGEST_NAME);
-            let name = |size: &usize| self.names.position(&words[first..first + size].join(" "));
+            let name = |size: &usize| {
+                let run = &words[first..first + size];
+                let significant = run.iter().any(|word| !StopWords::English.contains(word));
+                significant.then(|| self.names.position(&run.join(" "))).flatten()
+            };
             let Some((size, row)) = (1..=most).rev().find_map(|size| Some((size, name(&size)?))) else {
                 continue;
             };
@@ -229,5 +236,52 @@ impl NodeIndex<'_> {
             true => Ok(()),
             false => Err(Error::damaged(format!("the graph of nodes does not have {n} nodes throughout"))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sparse::Csr;
+    use crate::text::strings::StringsBuf;
+
+    fn named(question: &str) -> Vec<&'static str> {
+        const NAMES: [&str; 6] =
+            ["bay of whales", "house of representatives", "it", "south pole", "south pole inn", "the who"];
+        let strings: StringsBuf = NAMES.iter().collect();
+        let rows = Csr::from_rows(&[[0u32], [1], [2], [3], [4], [5]], 6).unwrap();
+        let empty = Csr::from_rows(&[[0u32; 0]; 6], 6).unwrap();
+        let titles = Csr::from_rows(&[[0u32; 0]; 0], 0).unwrap();
+        let index = NodeIndex {
+            blocks: Blocks::new([0, 0, 0, 0, 6, 0, 0]),
+            vectors: None,
+            codes: None,
+            edges: empty.view(),
+            weights: &[],
+            names: strings.view(),
+            name_nodes: rows.view(),
+            attribute_entity: &[],
+            title_elements: titles.view(),
+        };
+        index.check().unwrap();
+        index.named(question).into_iter().map(|node| NAMES[node as usize]).collect()
+    }
+
+    #[test]
+    fn names_in_a_question_keep_their_stop_words() {
+        let house = ["house of representatives"];
+        assert_eq!(named("When was the House of Representatives founded?"), house);
+        assert_eq!(
+            named("From the Bay of Whales to the South Pole Inn"),
+            ["bay of whales", "south pole inn"]
+        );
+        // Without their stop words these runs would be names.
+        assert_eq!(named("What lies south of the pole?"), [""; 0]);
+    }
+
+    #[test]
+    fn stop_words_alone_are_not_a_name() {
+        assert_eq!(named("It is said that it was the who"), [""; 0]);
+        assert_eq!(named("Is it at the South Pole?"), ["south pole"]);
     }
 }

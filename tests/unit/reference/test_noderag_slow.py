@@ -252,6 +252,16 @@ def test_names_in_a_question() -> None:
     assert found("") == []
 
 
+def test_stop_words_alone_are_not_a_name() -> None:
+    graph = names_of("IT", "THE WHO", "HOUSE OF LORDS")
+
+    def found(question: str) -> list[str]:
+        return [name[1] for name in oracle.named(question, graph, stop_words={"is", "it", "the", "who", "of"})]
+
+    assert found("Is it the who or the House of Lords?") == ["HOUSE OF LORDS"]
+    assert found("it") == []
+
+
 def test_cross_nodes_and_the_retrieved_list() -> None:
     graph = build([Unit("u", ["A", "B"], ["A, saw, B"]), Unit("v", ["B"]), Unit("w", [])])
     oracle.add_attributes(graph, [(key("N", "A"), "about A")])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ketrag_fast.reference.noderag.graph import Graph, Key
@@ -57,10 +57,18 @@ def holds(name: list[str], phrase: list[str]) -> bool:
     return bool(name) and any(name[at : at + len(phrase)] == phrase for at in ends)
 
 
-def named(question: str, graph: Graph, *, longest: int = 6, tokens: Tokens = tokens_of) -> list[Key]:
-    """Names and titles that are a run of the question's tokens, none inside a longer one (step 2).
+def named(
+    question: str,
+    graph: Graph,
+    *,
+    longest: int = 6,
+    tokens: Tokens = tokens_of,
+    stop_words: Collection[str] = (),
+) -> list[Key]:
+    """Return the names and titles that are a run of the question's tokens, none inside a longer one (step 2).
 
-    By (place in the question, id). No model is needed.
+    Ordered by (offset in the question, id). No model is needed. `tokens` keeps stop words, because names have
+    them; a run of `stop_words` alone is not a name.
     """
     asked = list(tokens(question))
     of: dict[tuple[str, ...], list[Key]] = {}
@@ -70,7 +78,9 @@ def named(question: str, graph: Graph, *, longest: int = 6, tokens: Tokens = tok
         (start, start + size)
         for start in range(len(asked))
         for size in range(1, longest + 1)
-        if start + size <= len(asked) and tuple(asked[start : start + size]) in of
+        if start + size <= len(asked)
+        and tuple(asked[start : start + size]) in of
+        and not set(asked[start : start + size]) <= set(stop_words)
     ]
     widest = [
         span
