@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ketrag_fast.extraction.records import EntityRecord, Extraction, RelationRecord
-from ketrag_fast.extraction.unit_rules import by_records, by_rules
-from ketrag_fast.extraction.units import (
+from ketrag_fast.systems.noderag.unit_rules import by_records, by_rules
+from ketrag_fast.systems.noderag.units import (
     MAX_UNITS,
     Decomposition,
     Relationship,

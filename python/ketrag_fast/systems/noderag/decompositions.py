@@ -17,11 +17,11 @@ from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
 from ketrag_fast.errors import InternalError
 from ketrag_fast.extraction.reader import Chunk
 from ketrag_fast.extraction.run import Reading
-from ketrag_fast.extraction.unit_task import Malformed, decomposition, mending
-from ketrag_fast.extraction.units import Decomposition, Relationship
 from ketrag_fast.kernels.text import pack
 from ketrag_fast.stages.core_chunks import core_chunks
 from ketrag_fast.stages.rows import strings_out
+from ketrag_fast.systems.noderag.unit_task import Malformed, decomposition, mending
+from ketrag_fast.systems.noderag.units import Decomposition, Relationship
 
 _KEPT: Final = "decompositions"
 """Where `look` leaves for `run` what it has read."""

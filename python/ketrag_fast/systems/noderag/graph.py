@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from ketrag_fast.config import Settings
 from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
-from ketrag_fast.extraction.units import key_of
 from ketrag_fast.kernels.text import pack, unpack
 from ketrag_fast.stages.rows import csr_out, strings, strings_out
 from ketrag_fast.systems.noderag.settings import NodeRagSettings
+from ketrag_fast.systems.noderag.units import key_of
 
 Pairs = Counter[tuple[int, int]]
 TOLD = "; "

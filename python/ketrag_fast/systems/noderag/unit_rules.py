@@ -13,8 +13,8 @@ from ketrag_fast.extraction.clean import MAX_DESCRIPTION, clean
 from ketrag_fast.extraction.grounding import Source
 from ketrag_fast.extraction.heuristic import Found, Passage, distinct, own_subject, subject_of
 from ketrag_fast.extraction.records import Extraction, RelationRecord
-from ketrag_fast.extraction.units import MAX_UNITS, Decomposition, Relationship, SemanticUnit
 from ketrag_fast.kernels.text import sentence_spans
+from ketrag_fast.systems.noderag.units import MAX_UNITS, Decomposition, Relationship, SemanticUnit
 
 VERSION: Final = "1"
 """Part of what decompositions by rules are kept under."""

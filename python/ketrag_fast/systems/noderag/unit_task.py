@@ -11,8 +11,8 @@ from ketrag_fast.extraction.prompt import fenced
 from ketrag_fast.extraction.reader import Chunk, ChunkReader
 from ketrag_fast.extraction.repair import read_json
 from ketrag_fast.extraction.run import Work
-from ketrag_fast.extraction.unit_rules import VERSION, by_records, by_rules
-from ketrag_fast.extraction.units import (
+from ketrag_fast.systems.noderag.unit_rules import VERSION, by_records, by_rules
+from ketrag_fast.systems.noderag.units import (
     Decomposition,
     Relationship,
     dumps,
