@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ketrag_fast.systems.registry import registry
+
 Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """What is compared of a skeleton; names are upper-cased by the fold, pairs are unordered."""
+    """What is compared of a graph of entities; names are upper-cased by the fold, pairs are unordered."""
 
     entities: frozenset[str]
     relations: frozenset[tuple[str, str]]
@@ -59,14 +61,17 @@ class Overlap:
         }
 
 
-def graph_of(skeleton: Arrays | None) -> Graph | None:
-    """The graph in the arrays of the stage `skeleton`; None where the index has none."""
-    if skeleton is None or "entity_name_blob" not in skeleton:
-        return None
-    names = _strings(skeleton["entity_name_blob"], skeleton["entity_name_offsets"])
-    pairs = zip(skeleton["relation_source"].tolist(), skeleton["relation_target"].tolist(), strict=True)
-    joined = (sorted((names[a], names[b])) for a, b in pairs)
-    return Graph(frozenset(names), frozenset((a, b) for a, b in joined))
+def graph_of(stages: Mapping[str, Arrays]) -> Graph | None:
+    """Return the first graph of entities that a stage of an index declares; None if the index has none."""
+    for stage in registry().stages:
+        arrays = stages.get(stage.name)
+        if stage.entity_graph is not None and arrays is not None:
+            name, source, target = stage.entity_graph
+            names = _strings(arrays[f"{name}_blob"], arrays[f"{name}_offsets"])
+            pairs = zip(arrays[source].tolist(), arrays[target].tolist(), strict=True)
+            linked = (sorted((names[a], names[b])) for a, b in pairs)
+            return Graph(frozenset(names), frozenset((a, b) for a, b in linked))
+    return None
 
 
 def overlaps(graphs: Sequence[tuple[str, Graph]]) -> list[Overlap]:

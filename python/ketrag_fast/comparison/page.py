@@ -12,6 +12,7 @@ from ketrag_fast.comparison.outcome import Divided, Outcome, Report
 from ketrag_fast.comparison.style import STYLE
 from ketrag_fast.comparison.table import Table, build_table, overlap_table, score_table
 from ketrag_fast.eval.rows import Row
+from ketrag_fast.systems.registry import registry
 
 _TITLES = {"builds": "Builds compared", "systems": "Systems compared", "sweep": "Sweep"}
 _MANY = 200
@@ -197,7 +198,8 @@ def _stages(outcome: Outcome) -> plots.StackedBar:
 def _merged(parts: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
     """What takes little time everywhere is one colour: there are only so many that differ."""
     groups = {"units": "words", "links": "words", "knn": "graph", "core": "graph"}
-    groups |= dict.fromkeys(("unit_search", "keyword_search", "entity_search"), "search graphs")
+    searches = (stage.name for stage in registry().stages if stage.proposes is not None)
+    groups |= dict.fromkeys(searches, "search graphs")
     found: dict[str, float] = {}
     for name, seconds in parts:
         key = groups.get(name, name)

@@ -119,7 +119,7 @@ class Bench:
                 warnings=report.warnings,
                 rows=tuple(found.rows()),
                 results=found.results,
-                graph=graph_of(stages.get("skeleton")) if self.graphs else None,
+                graph=graph_of(stages) if self.graphs else None,
             )
 
     def _read_once(self, settings: Settings) -> list[Document]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ketrag_fast.systems.registry import registry
+
 Stages = Mapping[str, Mapping[str, Any]]
 
 
@@ -29,8 +31,8 @@ def rate_of(tokens: int, seconds: float, size: int) -> Rate:
 
 
 def embedded_bytes(stages: Stages, made: Collection[str]) -> int:
-    """Bytes of all texts that are embedded by the stages `made`: units and chunks with their titles,
-    sentences, titles, entities.
+    """Return the bytes of all texts that the stages `made` embed: units and chunks with their titles,
+    sentences, titles, and what stages of systems declare.
     """
     units = stages.get("units")
     if units is None or "unit_texts_offsets" not in units:
@@ -45,8 +47,11 @@ def embedded_bytes(stages: Stages, made: Collection[str]) -> int:
     if "chunk_vectors" in made and len(units["chunk_document"]) != len(units["unit_chunk"]):
         spans = units["chunk_bytes"].astype(np.int64)
         total += int((spans[:, 1] - spans[:, 0]).sum()) + int(titles[units["chunk_document"]].sum())
-    entities = stages.get("skeleton")
-    for name in ("entity_name_blob", "entity_description_blob"):
-        if entities is not None and name in entities:
-            total += len(entities[name])
+    for stage in registry().stages:
+        if stage.name in made:
+            total += sum(_size(stages, of, texts) for of, texts in stage.embeds)
     return total
+
+
+def _size(stages: Stages, stage: str, texts: str) -> int:
+    return len(stages.get(stage, {}).get(f"{texts}_blob", ()))

@@ -117,7 +117,10 @@ class Stage:
     arrays name; `edges` a label, an array, and how many of its values make one edge. `seconds` tells from
     the sizes how long it takes on a laptop's core, roughly; `growth` is the power of the number of
     characters that its time goes with. `proposes` is for a stage that makes a graph over vectors: the name
-    of their list (units, keywords, entities), and the stage and the array that hold them.
+    of their list (units, keywords, entities), and the stage and the array that hold them. `embeds` are
+    (stage, packed texts) that it embeds besides the chunks, for estimates of an embedding model's cost.
+    `entity_graph` names the arrays of a graph of entities that `ketrag bench` compares: the packed names, and
+    both ends of its relations.
     """
 
     name: str
@@ -137,6 +140,8 @@ class Stage:
     seconds: Callable[[Sizes], float] | None = field(default=None, repr=False)
     growth: float = 1.0
     proposes: tuple[str, str, str] | None = None
+    embeds: tuple[tuple[str, str], ...] = ()
+    entity_graph: tuple[str, str, str] | None = None
 
     @property
     def slot(self) -> str:

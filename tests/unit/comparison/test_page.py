@@ -132,11 +132,11 @@ def test_a_graph_is_read_from_the_arrays_of_an_index() -> None:
         "relation_source": np.array([1], np.uint32),
         "relation_target": np.array([0], np.uint32),
     }
-    found = graph_of(arrays)
+    found = graph_of({"units": {}, "skeleton": arrays})
     assert found is not None
     assert found.entities == {"ÉA", "BZ", ""}
     assert found.relations == {("BZ", "ÉA")}
-    assert graph_of(None) is None
+    assert graph_of({}) is None
 
 
 @pytest.mark.parametrize("values", [[], [0.0], [5.0, 5.0], [1e-9, 3e5], [-1.0, 2.0], [99.9, 100.0]])

@@ -177,6 +177,7 @@ SKELETON = Stage(
         "relation_unit": ("relation_units_indices", 1),
         "entity_mention": ("mention_entity", 1),
     },
+    entity_graph=("entity_name", "relation_source", "relation_target"),
 )
 
 
@@ -193,6 +194,7 @@ ENTITIES = Stage(
     unit="entities",
     reads=True,
     arrays={"entity_vectors": array("f32", "entities", "dimension"), **codes("entity", "entities")},
+    embeds=(("skeleton", "entity_name"), ("skeleton", "entity_description")),
 )
 
 

@@ -148,6 +148,11 @@ NODE_VECTORS = Stage(
     unit="nodes",
     reads=True,
     arrays={"vectors": array("f32", "searched_nodes", "dimension"), **codes("node", "searched_nodes")},
+    embeds=(
+        ("noderag_graph", "semantic_unit"),
+        ("noderag_attributes", "attribute"),
+        ("noderag_elements", "element"),
+    ),
 )
 
 EDGES = Stage(
