@@ -256,7 +256,9 @@ def test_stop_words_alone_are_not_a_name() -> None:
     graph = names_of("IT", "THE WHO", "HOUSE OF LORDS")
 
     def found(question: str) -> list[str]:
-        return [name[1] for name in oracle.named(question, graph, stop_words={"is", "it", "the", "who", "of"})]
+        return [
+            name[1] for name in oracle.named(question, graph, stop_words={"is", "it", "the", "who", "of"})
+        ]
 
     assert found("Is it the who or the House of Lords?") == ["HOUSE OF LORDS"]
     assert found("it") == []
