@@ -9,7 +9,8 @@ from typing import Any
 
 from ketrag_fast.config import Settings
 from ketrag_fast.errors import IndexDamaged, IndexMissing, InputError
-from ketrag_fast.filters import condition_of, parsed
+from ketrag_fast.filters import allow_condition
+from ketrag_fast.filters.allowing import as_allow
 from ketrag_fast.pipeline.allowed import allowed_index
 from ketrag_fast.progress import Callback
 from ketrag_fast.querying.opened import Opened, load
@@ -26,11 +27,11 @@ def restricted(
     and where that lies. Made if it is not there; models that are open serve it, too. Raises InputError where
     `allow` makes no sense, without a word of what there is, and what `pipeline.allowed` raises.
     """
+    condition = allow_condition(allow)
     try:
-        condition = parsed(allow) if isinstance(allow, str) else condition_of(allow)
         fits = opened.columns.fitting(condition, names=False)
     except InputError as error:
-        raise InputError(error.message.replace("filter: ", "allow: ", 1), hint=error.hint) from None
+        raise as_allow(error) from None
     units = opened.generation.stages["units"]
     # A row is a document or a section of one: of a document that is allowed all are.
     fitting: dict[str, bool] = {}
