@@ -39,15 +39,17 @@ def restricted(
         name = text_of(units, "document_ids", row)
         fitting[name] = fit and fitting.get(name, True)
     documents = [name for name, fit in fitting.items() if fit]
-    made = allowed_index(Layout(folder), opened.generation, documents, opened.settings, callback)
+    made = allowed_index(
+        Layout(folder), opened.generation, documents, opened.settings, opened.trust, callback
+    )
     given = Settings(**{name: value for name, value in settings.given.items() if name != "allow"})
     try:
-        found = load(made.folder, given, _lender(opened, made.folder))
+        found = load(made.folder, given, _lender(opened, made.folder), opened.trust)
     except (IndexMissing, IndexDamaged):  # another process removed it between the two, or it is damaged
         made = allowed_index(
-            Layout(folder), opened.generation, documents, opened.settings, callback, anew=True
+            Layout(folder), opened.generation, documents, opened.settings, opened.trust, callback, anew=True
         )
-        found = load(made.folder, given, _lender(opened, made.folder))
+        found = load(made.folder, given, _lender(opened, made.folder), opened.trust)
     # Who keeps answers by the number of the generation sees that of the whole index.
     manifest = replace(found.generation.manifest, generation=opened.generation.number)
     return replace(
