@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,16 @@ _getaddrinfo = socket.getaddrinfo
 
 def _closed(*_: Any, **__: Any) -> Any:
     raise AssertionError("a test tried to open a network connection")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Confirmations of endpoints go to a folder of this run, never to the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(
+            "LOCALAPPDATA" if os.name == "nt" else "XDG_STATE_HOME", str(tmp_path_factory.mktemp("state"))
+        )
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -56,7 +56,8 @@ PARTS: dict[str, set[str]] = {
     "explain": P0 | KERNELS | {"storage"},
     "hyde": P0 | {"backends", "tasks"},
     # One question over one opened generation, to its answer.
-    "querying": LOWER | {"pipeline.known", "pipeline.planning", "explain", "hyde", "asking"},
+    "querying": LOWER
+    | {"pipeline.known", "pipeline.planning", "pipeline.endpoints", "explain", "hyde", "asking"},
     # What an opened index tells without a question; a part of the facade.
     "allowing": LOWER | {"pipeline.allowed", "querying"},
     "contents": LOWER | {"pipeline", "statistics", "querying"},
@@ -86,6 +87,8 @@ PARTS: dict[str, set[str]] = {
         "server",
         "systems.registry",
         "pipeline.known",
+        # Where queries would be sent.
+        "pipeline.endpoints",
         # `ketrag read` shows what a build would read.
         "pipeline.ingest",
         "_core.__version__",

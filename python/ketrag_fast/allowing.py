@@ -9,7 +9,8 @@ from typing import Any
 
 from ketrag_fast.config import Settings
 from ketrag_fast.errors import IndexDamaged, IndexMissing, InputError
-from ketrag_fast.filters import condition_of, parsed
+from ketrag_fast.filters import allow_condition
+from ketrag_fast.filters.allowing import as_allow
 from ketrag_fast.pipeline.allowed import allowed_index
 from ketrag_fast.progress import Callback
 from ketrag_fast.querying.opened import Opened, load
@@ -26,11 +27,11 @@ def restricted(
     and where that lies. Made if it is not there; models that are open serve it, too. Raises InputError where
     `allow` makes no sense, without a word of what there is, and what `pipeline.allowed` raises.
     """
+    condition = allow_condition(allow)
     try:
-        condition = parsed(allow) if isinstance(allow, str) else condition_of(allow)
         fits = opened.columns.fitting(condition, names=False)
     except InputError as error:
-        raise InputError(error.message.replace("filter: ", "allow: ", 1), hint=error.hint) from None
+        raise as_allow(error) from None
     units = opened.generation.stages["units"]
     # A row is a document or a section of one: of a document that is allowed all are.
     fitting: dict[str, bool] = {}
@@ -38,15 +39,17 @@ def restricted(
         name = text_of(units, "document_ids", row)
         fitting[name] = fit and fitting.get(name, True)
     documents = [name for name, fit in fitting.items() if fit]
-    made = allowed_index(Layout(folder), opened.generation, documents, opened.settings, callback)
+    made = allowed_index(
+        Layout(folder), opened.generation, documents, opened.settings, opened.trust, callback
+    )
     given = Settings(**{name: value for name, value in settings.given.items() if name != "allow"})
     try:
-        found = load(made.folder, given, _lender(opened, made.folder))
+        found = load(made.folder, given, _lender(opened, made.folder), opened.trust)
     except (IndexMissing, IndexDamaged):  # another process removed it between the two, or it is damaged
         made = allowed_index(
-            Layout(folder), opened.generation, documents, opened.settings, callback, anew=True
+            Layout(folder), opened.generation, documents, opened.settings, opened.trust, callback, anew=True
         )
-        found = load(made.folder, given, _lender(opened, made.folder))
+        found = load(made.folder, given, _lender(opened, made.folder), opened.trust)
     # Who keeps answers by the number of the generation sees that of the whole index.
     manifest = replace(found.generation.manifest, generation=opened.generation.number)
     return replace(

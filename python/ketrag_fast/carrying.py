@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from ketrag_fast.config import Settings
 from ketrag_fast.contents import Contents
+from ketrag_fast.errors import ConfigError
 from ketrag_fast.memory import enough_memory
 from ketrag_fast.storage.layout import Layout
 
 if TYPE_CHECKING:
     from ketrag_fast.difference import Difference
+    from ketrag_fast.pipeline.endpoints import Endpoint
     from ketrag_fast.progress import Callback, Event
     from ketrag_fast.types import BuildReport, Context
 
@@ -134,3 +136,39 @@ class Carrying(Contents):
         from ketrag_fast.storage.bundle import unbundle
 
         unbundle(Path(file), Layout(Path(path)), check=require_model)
+
+    @staticmethod
+    def endpoints(path: str | os.PathLike[str], *, settings: Settings | None = None) -> list[Endpoint]:
+        """Return the endpoints that the index at `path` names, and whether each is trusted.
+
+        An endpoint that `settings` name too is trusted. Nothing is sent to any other. Opens no model.
+        Raises IndexMissing, IndexDamaged, IndexIncompatible.
+        """
+        from ketrag_fast.pipeline.endpoints import Trust, endpoints_of
+        from ketrag_fast.pipeline.known import stored_settings
+
+        layout = Layout(Path(path))
+        layout.require()
+        trust = Trust.of(layout, settings if settings is not None else Settings())
+        return endpoints_of(stored_settings(layout.root) or {}, trust)
+
+    @staticmethod
+    def trust(path: str | os.PathLike[str], address: str, *, confirmed: bool = True) -> None:
+        """Confirm that queries, and the API key, may be sent to an endpoint that the index at `path` names.
+
+        The confirmation is stored in the user's state folder, for this path, index and address; a copy of the
+        index has none. With `confirmed=False` it is taken back. Raises ConfigError if the index does not name
+        the address, IndexMissing, ReadOnly.
+        """
+        from ketrag_fast.backends.openai import normalised
+        from ketrag_fast.storage.confirmations import confirm, forget
+
+        wanted = normalised(address)
+        listed = [endpoint.address for endpoint in Carrying.endpoints(path)]
+        if not confirmed:
+            forget(Layout(Path(path)), wanted)
+            return
+        if wanted not in listed:
+            there = f"it names {', '.join(dict.fromkeys(listed))}" if listed else "it names no endpoint"
+            raise ConfigError(f"the index {path} does not name the endpoint {wanted}", hint=there)
+        confirm(Layout(Path(path)), wanted)

@@ -65,7 +65,7 @@ class Contents(ABC):
         """What the index holds, as `ketrag stats --json` prints it."""
         from ketrag_fast.statistics import statistics
 
-        return statistics(self._opened.generation, self._folder, self.modes)
+        return statistics(self._opened.generation, self._folder, self.modes, self._opened.trust)
 
     @enough_memory()
     def files(self, documents: Iterable[str]) -> dict[str, Path]:

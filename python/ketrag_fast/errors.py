@@ -140,6 +140,12 @@ class NetworkForbidden(KetragError):
     code = "network_forbidden"
 
 
+class EndpointNotConfirmed(KetragError):
+    """Only the index names this endpoint; the user has neither named nor confirmed it."""
+
+    code = "endpoint_not_confirmed"
+
+
 class DeadlineExceeded(KetragError, TimeoutError):
     """A call took longer than the deadline it was given."""
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.backends.remembered import Remembered
@@ -69,8 +69,10 @@ def task() -> Task[str, str]:
 class Hyde:
     """Writes passages with one of the index's models, opened by the first question. Safe for many threads."""
 
-    def __init__(self, spec: str, models: Models) -> None:
-        """Raises ModeUnavailable where `spec` names no model that can be asked."""
+    def __init__(self, spec: str, models: Models, permit: Callable[[], None] | None = None) -> None:
+        """Raises ModeUnavailable where `spec` names no model that can be asked. `permit` is called before the
+        model is used, and raises if nothing may be sent to it.
+        """
         from ketrag_fast.backends.llms.registry import is_model
 
         if not is_model(spec):
@@ -80,6 +82,7 @@ class Hyde:
             )
         self.spec = spec
         self._models = models
+        self._permit = permit
         self._recent: Remembered[str | None] = Remembered(REMEMBERED)
 
     def passages(
@@ -103,12 +106,16 @@ class Hyde:
 
     def about(self) -> dict[str, Any]:
         """Which model and which prompt, for the record of a run."""
+        if self._permit is not None:
+            self._permit()
         identity = self._models.identity(self.spec)
         return {"spec": identity.spec, "fingerprint": identity.fingerprint, "prompt": prompt_hash()}
 
     def _write(self, questions: Sequence[str], limit: Limited) -> dict[str, str | None]:
         from ketrag_fast.tasks.driver import Driver
 
+        if self._permit is not None:
+            self._permit()
         with self._models.lend(self.spec, limit.left) as model:
             found = self._recent.known(questions)  # others may have asked the same while this waited
             driver = Driver(model, limit=limit)
@@ -125,10 +132,11 @@ class Hyde:
         return found
 
 
-def writer_of(settings: Settings, models: Models) -> Hyde | None:
+def writer_of(settings: Settings, models: Models, permit: Callable[[str], None] | None = None) -> Hyde | None:
     """Who writes passages under these settings: `writer`, else the index's `llm` if it can be asked.
 
-    "none" is a word of its own: no model at all, whatever read the chunks.
+    "none" is a word of its own: no model at all, whatever read the chunks. `permit` raises if nothing may be
+    sent to the model of a spec that only the index names.
     """
     from ketrag_fast.backends.llms.registry import NONE, is_model
 
@@ -139,4 +147,6 @@ def writer_of(settings: Settings, models: Models) -> Hyde | None:
         spec = settings.llm
         if not is_model(spec):
             return None
+        if permit is not None:
+            return Hyde(spec, models, partial(permit, spec))
     return Hyde(spec, models)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from ketrag_fast.config import Settings, names
 from ketrag_fast.errors import InputError
-from ketrag_fast.filters import Condition, condition_of, parsed
+from ketrag_fast.filters import Condition, allow_condition, condition_of, parsed
 from ketrag_fast.memory import enough_memory
 from ketrag_fast.querying.opened import Opened, load
 from ketrag_fast.questions import Filter, Questions
@@ -269,7 +269,7 @@ class Index(Questions):
         """
         from ketrag_fast.allowing import restricted
 
-        key = repr(_condition(allow))
+        key = repr(allow_condition(allow))
         known = self._parts.pop(key, None)
         if known is None:
             known = Index.__new__(Index)

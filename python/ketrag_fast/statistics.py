@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ketrag_fast.config import Settings
 from ketrag_fast.declarations.arrays import Sizes
 from ketrag_fast.declarations.reference import resolved
 from ketrag_fast.declarations.system import System
 from ketrag_fast.errors import KetragError
+from ketrag_fast.pipeline.endpoints import Trust, endpoints_of
 from ketrag_fast.pipeline.planning import embedding_stages, sizes_of
 from ketrag_fast.storage import reading
 from ketrag_fast.storage.footprint import footprint
@@ -21,7 +23,9 @@ from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.registry import registry
 
 
-def statistics(generation: Generation, path: Path, modes: Sequence[str]) -> dict[str, Any]:
+def statistics(
+    generation: Generation, path: Path, modes: Sequence[str], trust: Trust | None = None
+) -> dict[str, Any]:
     """As `ketrag stats --json` prints it (85-interface)."""
     manifest = generation.manifest
     sizes = sizes_of(manifest.stages)
@@ -55,6 +59,12 @@ def statistics(generation: Generation, path: Path, modes: Sequence[str]) -> dict
             "dimension": sizes.get("dimension"),
             "llm": manifest.models.get("llm", {}).get("spec", "none"),
         },
+        "endpoints": [
+            endpoint.to_json()
+            for endpoint in endpoints_of(
+                manifest.settings, Trust.of(Layout(path), Settings()) if trust is None else trust
+            )
+        ],
         "search": {
             stage.proposes[0]: _search(generation, stage.name) for stage in found.stages if stage.proposes
         },

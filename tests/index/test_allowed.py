@@ -11,7 +11,7 @@ import pytest
 
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.cli.main import main
-from ketrag_fast.errors import DeadlineExceeded, IndexLocked, InputError, KetragError
+from ketrag_fast.errors import ConfigError, DeadlineExceeded, IndexLocked, InputError, KetragError
 from ketrag_fast.pipeline import allowed as module
 from ketrag_fast.storage import allowed_folders
 from ketrag_fast.storage.layout import Layout
@@ -74,6 +74,87 @@ def test_it_is_the_index_of_these_documents_alone(whole: Index, alone: Index) ->
     assert [c.text for c in many] == [c.text for c in alone.retrieve_many(QUESTIONS, mode="walk", budget=500)]
 
 
+EMPTY = ("", "  ", "none", " None ")
+
+
+@pytest.mark.parametrize("value", EMPTY)
+def test_an_empty_allow_is_an_error_and_shows_nothing(
+    whole: Index,
+    value: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """An unset variable in a command, in the environment or in a file opens no index."""
+    monkeypatch.chdir(tmp_path)
+    place = ["-i", str(whole.path)]
+    commands = (
+        ["retrieve", QUESTION],
+        ["documents"],
+        ["stats"],
+        ["graph", "Oslo"],
+        ["serve", "--port", "0"],
+        ["mcp"],
+    )
+
+    def refused(*words: str) -> None:
+        assert main([*words, *place]) == 2, words
+        out, err = capfd.readouterr()
+        assert not out and "allow is" in err and "hint" in err.lower()
+
+    for words in commands[:2] if value.strip() else commands:
+        if words[0] != "mcp":
+            refused(*words, "--allow", value)
+        monkeypatch.setenv("KETRAG_ALLOW", value)
+        refused(*words)
+        refused(*words, *(["--allow", ALLOW] if words[0] != "mcp" else []))
+        monkeypatch.delenv("KETRAG_ALLOW")
+        Path("ketrag.toml").write_text(f'allow = "{value}"\n', "utf-8")
+        refused(*words)
+        Path("ketrag.toml").unlink()
+    with pytest.raises(ConfigError, match="allow is"):
+        Settings(allow=value)
+    with pytest.raises(InputError, match=r"^allow: "):
+        whole.retrieve(QUESTION, allow=value)
+    with pytest.raises(InputError, match=r"^allow: "):
+        whole.ask(QUESTION, allow=value)
+
+
+@pytest.mark.parametrize("value", [{}, {"$and": [{}]}, {"lang": {"$nin": []}}, {"$not": {"lang": []}}])
+def test_an_allow_that_excludes_nothing_is_an_error(whole: Index, value: dict[str, object]) -> None:
+    for call in (
+        whole.retrieve,
+        whole.ask,
+        lambda question, allow: whole.retrieve_many([question], allow=allow),
+    ):
+        with pytest.raises(InputError, match="every document"):
+            call(QUESTION, allow=value)
+    with pytest.raises(InputError, match="every document"):
+        whole.allowed(value)
+    assert whole.retrieve(QUESTION, filter=value).passages, "a filter may be empty"
+
+
+def test_an_allow_that_nothing_passes_shows_nothing(whole: Index) -> None:
+    for value in ({"lang": []}, {"$not": {}}):
+        assert whole.allowed(value).document_count == 0
+        assert not whole.retrieve(QUESTION, allow=value).passages
+
+
+def test_wrong_syntax_of_allow_and_filter_is_wrong_usage(
+    whole: Index, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for flag, text in (
+        ("--allow", "lang="),
+        ("--allow", "lang in ()"),
+        ("--filter", "lang=="),
+        ("--allow", "x=1"),
+    ):
+        assert main(["retrieve", QUESTION, "-i", str(whole.path), flag, text]) == 2
+        assert capfd.readouterr().err
+    assert main(["serve", "-i", str(whole.path), "--port", "0", "--allow", "lang=en or lang!=en"]) == 2
+    assert "every document" in capfd.readouterr().err
+
+
 def test_with_a_filter_as_well(whole: Index, alone: Index) -> None:
     for mode in ("walk", "bm25", "fused", "ket"):
         one = whole.retrieve(QUESTION, mode=mode, budget=600, allow=ALLOW, filter="year>1900")
@@ -124,7 +205,6 @@ def test_nobody_and_everybody(whole: Index) -> None:
     assert nobody.document_count == 0
     assert nobody.retrieve(QUESTION, mode="bm25").reason == "empty_index"
     assert whole.allowed("lang exists").digest == whole.digest
-    assert whole.allowed({}).digest == whole.digest
     inner = whole.allowed(ALLOW).allowed("year>1900")
     assert inner.digest == whole.allowed(f"({ALLOW}) and year>1900").digest
 

@@ -199,6 +199,6 @@ def test_removal_by_metadata(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert ids(index) == [f"d{i}" for i in range(3, 9)]
         assert index.update(remove="d3", where={"year": 1904}).removed == 2
         assert index.digest == fresh(tmp_path, made[5:9])
-    assert main(["remove", "-i", str(place), "--filter", "colour=red"]) == 1
+    assert main(["remove", "-i", str(place), "--filter", "colour=red"]) == 2
     assert "there are: year" in capsys.readouterr().err
     assert main(["remove", "-i", str(place)]) == 2

@@ -57,6 +57,8 @@ class Chat(Served):
     ) -> None:
         self.requests: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
+        self.listings: list[str | None] = []
+        """The key of each request for the list of models."""
         self.together = self.most = 0
         self.said: list[str] = []
         lock = threading.Lock()
@@ -66,6 +68,7 @@ class Chat(Served):
             protocol_version = "HTTP/1.1"
 
             def do_GET(self) -> None:
+                outer.listings.append(self.headers.get("Authorization"))
                 if listed is None:
                     send(self, 404, {"detail": "Not Found"})
                 else:

@@ -31,6 +31,24 @@ def parts_of(spec: str) -> tuple[str, str]:
     return found["model"], found["url"]
 
 
+def address_of(spec: str) -> str | None:
+    """Return the address of an `openai:MODEL@URL` spec in one form, however it is written; None for a spec of
+    another kind. Raises ConfigError as `parts_of`.
+    """
+    if not spec.startswith("openai:"):
+        return None
+    return normalised(parts_of(spec)[1])
+
+
+def normalised(url: str) -> str:
+    """Return the address of an endpoint with its port, in lower case where case has no meaning. Raises
+    ConfigError if it is not a valid address.
+    """
+    place = address(url)
+    host = f"[{place.host}]" if ":" in place.host else place.host
+    return f"{place.scheme}://{host.lower()}:{place.port}{place.base}{place.query}"
+
+
 def weight(text: str) -> int:
     """Estimated tokens: a word counts one for each six letters begun, any other sign and digit one."""
     return sum(1 + (len(part) - 1) // LETTERS for part in WEIGHT.findall(text))

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.cli import options, output
 from ketrag_fast.cli.visible import inline
+from ketrag_fast.config import Settings
+from ketrag_fast.errors import KetragError
+
+if TYPE_CHECKING:
+    from ketrag_fast.pipeline.endpoints import Endpoint
 
 _DAMAGED = 4
 """The exit code of a damaged index."""
@@ -29,6 +35,7 @@ def run(args: argparse.Namespace) -> int:
     path, _ = options.index_path(args)
     from ketrag_fast.storage.health import examine
 
+    settings = options.query_settings_of(args)
     rows, damaged = [], False
     for finding in examine(path):
         error = finding.error
@@ -43,6 +50,23 @@ def run(args: argparse.Namespace) -> int:
         output.write(f"{finding.what}: {inline(state)}")
         if error is not None and error.hint:
             output.write(f"  {inline(error.hint)}")
+    endpoints = _endpoints(path, settings)
     if args.json:
-        output.write_json({"schema": "ketrag/doctor/1", "damaged": damaged, "checks": rows})
+        about = [endpoint.to_json() for endpoint in endpoints]
+        output.write_json(
+            {"schema": "ketrag/doctor/1", "damaged": damaged, "checks": rows, "endpoints": about}
+        )
+    else:
+        for endpoint in endpoints:
+            output.write(f"endpoint ({endpoint.setting}): {inline(endpoint.sentence())}")
     return _DAMAGED if damaged else 0
+
+
+def _endpoints(path: Path, settings: Settings) -> list[Endpoint]:
+    """Return the endpoints that the index names; none if it is too damaged to name any."""
+    from ketrag_fast.index import Index
+
+    try:
+        return Index.endpoints(path, settings=settings)
+    except KetragError:  # the findings report it
+        return []

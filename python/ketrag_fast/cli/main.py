@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "graph": ("graph", "an entity, its relations and the sentences they come from"),
     "stats": ("stats", "what the index holds"),
     "doctor": ("doctor", "check every byte of an index, and say what to do about damage"),
+    "trust": ("trust", "confirm the endpoints that an index names"),
     "train": ("train", "train a system on judged questions"),
     "serve": ("serve", "the index as a service, with OpenAI's protocol and a page"),
     "mcp": ("mcp", "the index as tools of an assistant (Model Context Protocol)"),
@@ -43,7 +44,7 @@ COMMANDS: Final = {
 """Each command with its module and what it does. Only the module of the command that runs is imported."""
 
 _EPILOG = """exit codes: 0 done, 1 failed, 2 wrong usage, 3 done in part (failures are listed),
-4 index missing, damaged or lacking what is needed, 5 network not allowed, 130 interrupted"""
+4 index missing, damaged or lacking what is needed, 5 network or endpoint not allowed, 130 interrupted"""
 
 
 class _Version(argparse.Action):

@@ -15,12 +15,14 @@ from ketrag_fast.keys import covered, hidden
 
 _CODES = {
     "config": 2,
+    "input": 2,
     "index_missing": 4,
     "index_damaged": 4,
     "index_incompatible": 4,
     "model_mismatch": 4,
     "mode_unavailable": 4,
     "network_forbidden": 5,
+    "endpoint_not_confirmed": 5,
     "cancelled": 130,
 }
 PARTIAL = 3

@@ -31,7 +31,10 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         output.write_json({"schema": "ketrag/stats/1", **data})
     else:
+        from ketrag_fast.pipeline.endpoints import Endpoint
+
         shown = {name: value for name, value in data.items() if name != "schema"}
+        shown["endpoints"] = [Endpoint(**row).sentence() for row in data["endpoints"]]
         output.write("\n".join(_lines(shown, "")))
     return 0
 

@@ -27,9 +27,17 @@ def run(args: argparse.Namespace) -> int:
     path, _ = options.index_path(args)
     from ketrag_fast.index import Index
 
+    settings = options.query_settings_of(args)
     Index.unbundle(args.file, path)
+    endpoints = Index.endpoints(path, settings=settings)
     if args.json:
-        output.write_json({"schema": "ketrag/unbundle/1", "index": str(path), "file": str(args.file)})
-    else:
-        output.write(f"{inline(path)} is ready; `ketrag stats -i {inline(path)}` says what it holds")
+        rows = [endpoint.to_json() for endpoint in endpoints]
+        about = {"schema": "ketrag/unbundle/1", "index": str(path), "file": str(args.file)}
+        output.write_json({**about, "endpoints": rows})
+        return 0
+    output.write(f"{inline(path)} is ready; `ketrag stats -i {inline(path)}` says what it holds")
+    for endpoint in endpoints:
+        output.write(f"it names an endpoint as its {endpoint.setting}: {inline(endpoint.sentence())}")
+    if any(not endpoint.trusted for endpoint in endpoints):
+        output.write(f"`ketrag trust --help` explains how to confirm it for {inline(path)}")
     return 0

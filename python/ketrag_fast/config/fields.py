@@ -41,8 +41,13 @@ def setting(
     rebuild: bool = False,
     topic: Topic | None = None,
     choices: tuple[str, ...] = (),
+    protects: bool = False,
 ) -> Any:
-    """A field of a settings class; its annotation is its type. `choices` are for texts that others extend."""
+    """A field of a settings class; its annotation is its type. `choices` are for texts that others extend.
+
+    `protects` marks a setting that restricts access: an empty value or `none` is an error instead of "not
+    set", so that an unset variable in a command or a file never lifts the restriction.
+    """
     meta = {
         "help": text,
         "concerns": concerns,
@@ -51,6 +56,7 @@ def setting(
         "rebuild": rebuild,
         "topic": topic or _TOPICS[concerns],
         "choices": choices,
+        "protects": protects,
     }
     return field(default=default, metadata=meta)
 
@@ -72,6 +78,7 @@ class Setting:
     topic: Topic
     choices: tuple[str, ...]
     owner: str
+    protects: bool = False
 
     def expected(self) -> str:
         """What a value must be, in words."""
@@ -86,6 +93,8 @@ class Setting:
 
     def check(self, value: Any) -> None:
         """ConfigError unless `value` has the type and lies within the bounds."""
+        if self.protects and isinstance(value, str):
+            self.require_restriction(value)
         if value == "" and isinstance(value, str):
             raise ConfigError(f"{self.name} is empty", hint=f"give {self.expected()}")
         if not (self._fits(value) and self._in_range(value)):
@@ -94,6 +103,8 @@ class Setting:
     def parse(self, text: str) -> Any:
         """The value that it gets from text (a flag, an environment variable)."""
         plain = text.strip()
+        if self.protects:
+            self.require_restriction(plain)
         if type(None) in self.types and plain.lower() in ("", "none"):
             return None
         if not plain:
@@ -107,6 +118,17 @@ class Setting:
         except (KeyError, ValueError):
             raise ConfigError(f"{self.name}: {shown(text)} is not {self.expected()}") from None
         return plain
+
+    def require_restriction(self, text: str) -> None:
+        """Raise ConfigError if the text of a setting that restricts access is empty or `none`."""
+        plain = text.strip()
+        if plain.lower() in ("", "none"):
+            found = f"{plain!r}" if plain else "empty"
+            raise ConfigError(
+                f"{self.name} is {found}, which restricts nothing: is a variable unset?",
+                hint=f"give a condition such as 'group=sales', or leave {self.name} out altogether to show "
+                "every document",
+            )
 
     def _fits(self, value: Any) -> bool:
         if self.choices:
@@ -169,6 +191,7 @@ def _read(name: str, default: Any, meta: Any, hint: Any, owner: str) -> Setting:
         topic=meta["topic"],
         choices=tuple(get_args(hint)) if literal else meta["choices"],
         owner=owner,
+        protects=meta["protects"],
     )
     if not found.choices:
         found.check(default)

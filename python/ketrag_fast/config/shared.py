@@ -165,6 +165,7 @@ class SharedSettings:
         "only documents whose metadata fits are there at all: 'group=sales'; answers are those of an index of"
         " these alone, which is made when it is first asked",
         concerns="query",
+        protects=True,
     )
     deadline: float | None = setting(
         None, "seconds that one question may take", concerns="query", low=0, high=LONGEST_SECONDS

@@ -75,7 +75,13 @@ def from_file(path: Path | None) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in table.items():
         name = known(key, f" (in {wanted})")
-        optional = catalogue()[name].default is None
+        spec = catalogue()[name]
+        if spec.protects and isinstance(value, str):
+            try:
+                spec.require_restriction(value)
+            except ConfigError as error:
+                raise ConfigError(f"{wanted}: {error.message}", hint=error.hint) from None
+        optional = spec.default is None
         found[name] = None if optional and value in ("", "none") else value
     return found
 

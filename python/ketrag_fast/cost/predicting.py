@@ -24,9 +24,11 @@ from ketrag_fast.cost.measure import Sample, measure
 from ketrag_fast.cost.prices import Prices
 from ketrag_fast.cost.survey import Survey, survey
 from ketrag_fast.cost.vectors import Pace, pace, stored_bytes
+from ketrag_fast.pipeline.endpoints import Trust
 from ketrag_fast.pipeline.ingest import Sources, read_only
 from ketrag_fast.pipeline.planning import embedding_stages, stages_for
 from ketrag_fast.progress import Callback
+from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.types import Usage
 
@@ -53,6 +55,10 @@ def predict(sources: Sources, settings: Settings, wish: Wish) -> Estimate:
     parse_spec(whole.llm)
     local = parse(whole.embedder)[0] != "openai"
     timing = local or wish.spend
+    if wish.index is not None and wish.spend:
+        trust = Trust.of(Layout(wish.index), settings)
+        trust.require("embedder", whole.embedder, "a sample of the documents")
+        trust.require("llm", whole.llm, "a sample of the documents")
     before = past(wish.index, build_settings(whole)) if wish.index is not None else None
     # What an index of the same kind holds is kept: its vectors and replies cost nothing again.
     held = contents(wish.index) if wish.index is not None and before is not None else frozenset()

@@ -17,8 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ketrag_fast.config import Settings, catalogue
+from ketrag_fast.config import Settings, names
 from ketrag_fast.errors import ConfigError, IndexDamaged, IndexLocked, ModelMismatch
+from ketrag_fast.pipeline.endpoints import Trust
 from ketrag_fast.pipeline.known import settings_of, understood
 from ketrag_fast.regular import read_regular
 from ketrag_fast.storage.allowed_folders import alone, drop_old
@@ -51,6 +52,7 @@ def allowed_index(
     generation: Generation,
     documents: Sequence[str],
     settings: Settings,
+    trust: Trust,
     callback: Callback | None = None,
     *,
     anew: bool = False,
@@ -58,7 +60,8 @@ def allowed_index(
     """The index of `documents` (ids, in their order) of a generation of `layout`; made if it is not there,
     and with `anew` if it is.
 
-    `settings` say how it is made where the generation does not: the place of the embedder, threads. Raises
+    `settings` say how it is made where the generation does not: the place of the embedder, threads. `trust`
+    is that of the whole index. Raises
     IndexLocked where the documents have changed since the generation, ModelMismatch, Cancelled.
     """
     number = current_number(layout)
@@ -71,7 +74,7 @@ def allowed_index(
         if found is None:
             discard_folder(folder)
             try:
-                found = _made(layout, generation, documents, settings, folder, callback)
+                found = _made(layout, generation, documents, settings, trust, folder, callback)
             except BaseException:
                 discard_folder(folder)
                 raise
@@ -89,6 +92,7 @@ def _made(
     generation: Generation,
     documents: Sequence[str],
     settings: Settings,
+    trust: Trust,
     folder: Path,
     callback: Callback | None,
 ) -> Allowed:
@@ -100,7 +104,7 @@ def _made(
         raise _changed(layout)
     given = _settings(generation, settings)
     stages = partial(_stages, frozenset(generation.manifest.stages))
-    how: dict[str, Any] = {"progress": callback, "only": True, "purge": True}
+    how: dict[str, Any] = {"progress": callback, "only": True, "purge": True, "trust": trust}
     read = generation.manifest.settings.get("llm", "none") not in ("none", "heuristic")
     pending = 0
     try:
@@ -134,7 +138,7 @@ def _reads(names: Sequence[str]) -> bool:
 
 def _settings(generation: Generation, settings: Settings) -> Settings:
     stored = understood(settings_of(generation.manifest))
-    known = {name: value for name, value in stored.items() if name in catalogue()}
+    known = {name: value for name, value in stored.items() if name in names("build", "read")}
     moved = {"embedder": settings.embedder, "threads": settings.threads, "verify": settings.verify}
     return Settings(**{**known, **moved})
 

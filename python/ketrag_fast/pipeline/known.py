@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ketrag_fast.config import Settings, catalogue, resolve
+from ketrag_fast.config import Settings, names, resolve
 from ketrag_fast.config.catalogue import about_broken
 from ketrag_fast.errors import ConfigError, IndexDamaged, ModelMismatch
 from ketrag_fast.pipeline.planning import AUTO, modes_of
@@ -93,7 +93,8 @@ def reading_settings(given: Settings, generation: Generation) -> Settings:
                 hint=f"leave {name} to the index, or build it anew: ketrag index --rebuild",
             )
     moved = {name for name, _, _ in resolved.differences if name in ("embedder", "llm")}
-    kept = {n: v for n, v in stored.items() if n in catalogue() and n not in moved}
+    # An index decides how it was built, and not how or by whom it is queried.
+    kept = {n: v for n, v in stored.items() if n in names("build", "read") and n not in moved}
     own = resolved.settings.having(**kept)
     return own.having(embedder=spec_here(own.embedder, Layout(generation.folder.parent)))
 

@@ -23,6 +23,7 @@ from ketrag_fast.config.shards import Shards
 from ketrag_fast.declarations.stage import Stage
 from ketrag_fast.errors import BackendError, Cancelled, ConfigError, ModelMismatch, NetworkForbidden, ReadOnly
 from ketrag_fast.pipeline import parts as looking
+from ketrag_fast.pipeline.endpoints import Trust, endpoints_of
 from ketrag_fast.pipeline.ingest import as_they_are
 from ketrag_fast.pipeline.known import spec_here
 from ketrag_fast.pipeline.parts import Part, Prefer
@@ -83,8 +84,21 @@ def merge(
             replace_file(target.work / MERGE, record)
         if not target.tables.exists():
             _copy(target, parts, replace(plan, sources=sources), callback)
-        warnings = _about_shards(shards) + _about_sources(away, plan)
-        return _fold(target, parts[0], chosen, stages, callback, start, warnings)
+        trust = _trust(target, parts, settings)
+        warnings = _about_shards(shards) + _about_sources(away, plan) + trust.keep(chosen)
+        return _fold(target, parts[0], chosen, stages, callback, start, warnings, trust)
+
+
+def _trust(target: Layout, parts: Sequence[Part], given: Settings) -> Trust:
+    """Endpoints that the user named, or confirmed for one of the parts, may be used for the whole too."""
+    trust = Trust.of(target, given)
+    known = [
+        endpoint.address
+        for part in parts
+        for endpoint in endpoints_of(part.settings, Trust.of(part.layout, given))
+        if endpoint.trusted
+    ]
+    return replace(trust, named=trust.named.union(known))
 
 
 def _distinct(paths: Sequence[Path]) -> None:
@@ -225,6 +239,7 @@ def _fold(
     callback: Limited,
     start: float,
     warnings: Sequence[str],
+    trust: Trust,
 ) -> BuildReport:
     """The stages over the tables that are there."""
     base = newest_whole(target)
@@ -238,7 +253,7 @@ def _fold(
         with tables.transaction():
             tables.set_settings(build_settings(settings))
         with (
-            source_of(settings, target, limit) as source,
+            source_of(settings, target, limit, trust) as source,
             opened(settings, target, reads, callback, limit) as reading,
         ):
             _same_model(part, None if source is None else source.fingerprint, settings)

@@ -18,6 +18,7 @@ from ketrag_fast.backends.spending import SpendingLimit
 from ketrag_fast.config import Settings, build_settings, names
 from ketrag_fast.declarations.stage import Stage
 from ketrag_fast.errors import IndexMissing, ModelMismatch
+from ketrag_fast.pipeline.endpoints import Trust
 from ketrag_fast.pipeline.ingest import as_they_are
 from ketrag_fast.pipeline.planning import Planner
 from ketrag_fast.pipeline.reading import opened, plan
@@ -66,11 +67,13 @@ def reembed(
         asked = Settings(**{name: value for name, value in settings.given.items() if name in wanted})
         _, reads = plan(asked, base, layout, rebuild=False, partial=False)
         resolved = settings_for(base, asked, rebuild=True)
+        trust = Trust.of(layout, asked)
+        noted = trust.keep(resolved.settings)
         callback = Limited(progress, resolved.settings.limit_seconds, start)
         with Tables(layout.tables) as tables:
             limit = SpendingLimit(resolved.settings.limit_usd)
             with (
-                source_of(resolved.settings, layout, limit) as source,
+                source_of(resolved.settings, layout, limit, trust) as source,
                 opened(resolved.settings, layout, reads, callback, limit) as reading,
             ):
                 planned = planned_stages(stages, resolved.settings, reading is not None)
@@ -81,7 +84,9 @@ def reembed(
                     if _changed(stored_identity(base), source):
                         anew = depending(planned, "embedder", resolved.settings)
                 work = Build(layout, tables, resolved, base, anew, callback, start, source, reads, reading)
-                report = work.run(planned, as_they_are(tables))
+                read = as_they_are(tables)
+                read.warnings += noted
+                report = work.run(planned, read)
             with tables.transaction():
                 tables.set_settings(build_settings(resolved.settings))
             remember(tables, report)

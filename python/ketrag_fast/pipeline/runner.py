@@ -35,6 +35,7 @@ from ketrag_fast.errors import Cancelled, ConfigError, ModelMismatch, StageError
 from ketrag_fast.filters import Condition
 from ketrag_fast.pipeline.behind import Kept, Outputs, Writer, finished, sound, write_stage
 from ketrag_fast.pipeline.earlier import Before
+from ketrag_fast.pipeline.endpoints import Trust
 from ketrag_fast.pipeline.foreign import blamed
 from ketrag_fast.pipeline.ingest import Change, Ingested, Sources, applied
 from ketrag_fast.pipeline.known import settings_of, spec_here, to_build_on
@@ -90,6 +91,7 @@ def build(
     remove: Sequence[str] = (),
     purge: bool = False,
     where: Condition | None = None,
+    trust: Trust | None = None,
 ) -> BuildReport:
     """Builds the index at `path`, or brings it up to date with its sources.
 
@@ -98,8 +100,11 @@ def build(
     defaults. `replace` makes `sources` the only ones. `rebuild` runs every stage again and allows another
     embedder or other units. `only` reads no other source again; `remove` are ids, or patterns of ids, of
     documents that go, and with `purge` nothing of them is left in any file. `partial` asks no language
-    model and publishes what the last one has read so far. Raises Cancelled (or KeyboardInterrupt) when
-    stopped; called again it goes on from the last finished stage, and from the last reply that arrived.
+    model and publishes what the last one has read so far. `trust` says which endpoints texts may be sent to;
+    without it those that `settings` name, which are then confirmed for this index.
+
+    Raises Cancelled (or KeyboardInterrupt) when stopped; called again it goes on from the last finished
+    stage, and from the last reply that arrived.
     """
     start = time.monotonic()
     layout = Layout(Path(path))
@@ -110,6 +115,8 @@ def build(
             make_current(layout, base.number)  # a build died on its last step
         given, reads = plan(settings or Settings(), base, layout, rebuild=rebuild, partial=partial)
         resolved = settings_for(base, given, rebuild)
+        own = Trust.of(layout, settings or Settings())
+        noted = own.keep(resolved.settings) if trust is None else []
         used = Used()
         callback = Limited(progress, resolved.settings.limit_seconds, start)
         with Tables(layout.tables) as tables:
@@ -120,9 +127,10 @@ def build(
             read = applied(tables, change, resolved.settings, meter, anew=rebuild)
             if meter.finish() is False:
                 raise Cancelled("stopped after reading the sources")
+            read.warnings += noted
             limit = SpendingLimit(resolved.settings.limit_usd)
             with (
-                source_of(resolved.settings, layout, limit) as source,
+                source_of(resolved.settings, layout, limit, trust or own) as source,
                 opened(resolved.settings, layout, reads, callback, limit) as reading,
             ):
                 _require_same_model(base, source, rebuild)
@@ -345,8 +353,12 @@ class Build:
 
 
 @contextmanager
-def source_of(settings: Settings, layout: Layout, limit: SpendingLimit) -> Iterator[VectorSource | None]:
-    """The model that the settings name, not loaded yet; None for the built-in vectors."""
+def source_of(
+    settings: Settings, layout: Layout, limit: SpendingLimit, trust: Trust
+) -> Iterator[VectorSource | None]:
+    """The model that the settings name, not loaded yet; None for the built-in vectors. EndpointNotConfirmed
+    when it is to be loaded and `trust` does not have it.
+    """
     from ketrag_fast.backends.embedders.registry import BUILTIN, parse
     from ketrag_fast.backends.embedders.settings import options_of
     from ketrag_fast.backends.embedders.source import VectorSource
@@ -356,7 +368,8 @@ def source_of(settings: Settings, layout: Layout, limit: SpendingLimit) -> Itera
         yield None
         return
     layout.work.mkdir(parents=True, exist_ok=True)
-    with VectorSource(spec, options_of(settings, limit), layout.tables, layout.work) as source:
+    permit = partial(trust.require, "embedder", spec, "the text of the documents")
+    with VectorSource(spec, options_of(settings, limit), layout.tables, layout.work, permit) as source:
         yield source
 
 

@@ -20,6 +20,7 @@ from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError
 from ketrag_fast.filters import Columns, condition_of, parsed
 from ketrag_fast.hyde import Hyde, writer_of
 from ketrag_fast.kernels.text import unpack
+from ketrag_fast.pipeline.endpoints import Trust
 from ketrag_fast.pipeline.known import reading_settings
 from ketrag_fast.querying.missing import UNREAD, missing_of, reads
 from ketrag_fast.querying.places import Places
@@ -65,6 +66,8 @@ class Opened:
     """The language models of this index; those that were opened outlive a `refresh`."""
     graphs: Mapping[str, StoredGraph]
     """Of `units`, `keywords` and `entities`, those that hnswlib made a graph of."""
+    trust: Trust
+    """Which endpoints texts may be sent to."""
     pending: int = 0
     """Chunks that a language model would have to read, where these are only the documents that are
     allowed.
@@ -168,9 +171,10 @@ class Opened:
         return found
 
 
-def load(path: Path, given: Settings, before: Opened | None = None) -> Opened:
+def load(path: Path, given: Settings, before: Opened | None = None, trust: Trust | None = None) -> Opened:
     """Opens the current generation of the index at `path`, or the generation whose folder that is. Of an
-    earlier one the models stay open that serve this one too.
+    earlier one the models stay open that serve this one too. `trust` is that of the index of which this is a
+    part; without it, it follows from `given` and `path`.
 
     Raises IndexMissing, IndexDamaged, IndexIncompatible.
     """
@@ -192,14 +196,16 @@ def load(path: Path, given: Settings, before: Opened | None = None) -> Opened:
     by_blocks = given.verify == "blocks"
     searcher = _core.Searcher(files, str(built["encoding"]), str(built["language"]), by_blocks=by_blocks)
     models = Models(settings) if before is None else before.models
+    trust = Trust.of(layout, given) if trust is None else trust
     opened = Opened(
         generation,
         searcher,
         settings,
-        _questions(generation, settings, models, before),
-        writer_of(settings, models),
+        _questions(generation, settings, models, before, trust),
+        writer_of(settings, models, partial(trust.require, "llm", what="the query")),
         models,
         _graphs(generation),
+        trust,
     )
     if before is not None and before.settings.rerank == settings.rerank and "reranker" in vars(before):
         vars(opened)["reranker"] = before.reranker  # loaded once
@@ -207,7 +213,7 @@ def load(path: Path, given: Settings, before: Opened | None = None) -> Opened:
 
 
 def _questions(
-    generation: Generation, settings: Settings, models: Models, before: Opened | None
+    generation: Generation, settings: Settings, models: Models, before: Opened | None, trust: Trust
 ) -> Questions | None:
     """Who makes questions' vectors: nobody but the core itself where the index has no model.
 
@@ -224,7 +230,8 @@ def _questions(
         return None
     from ketrag_fast.backends.embedders.questions import Questions
 
-    return Questions(stored, settings, models.limit)
+    permit = partial(trust.require, "embedder", settings.embedder, "the query")
+    return Questions(stored, settings, models.limit, permit)
 
 
 def _graphs(generation: Generation) -> dict[str, StoredGraph]:

@@ -23,6 +23,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final
 
 from ketrag_fast.errors import ConfigError, IndexDamaged, IndexIncompatible, IndexMissing, ReadOnly
+from ketrag_fast.storage.confirmations import draw_identity
 from ketrag_fast.storage.durable import make_folder, sync_folder, sync_folders, write_file, write_json
 from ketrag_fast.storage.faults import unreadable, writing
 from ketrag_fast.storage.generation import current_number, open_generation
@@ -170,6 +171,7 @@ def unbundle(
             if listed.model is not None:
                 files = {m.name: m.digest for m in listed.members if m.name.startswith(f"{_MODEL}/")}
                 write_json(Layout(place).model_record, {**listed.model, "files": files})
+            draw_identity(Layout(place))
             if check is not None:
                 check(Layout(place))
             sync_folders(place)

@@ -15,7 +15,7 @@ FORMAT = 1
 
 _GENERATION = re.compile(r"gen-(\d{6,})")
 _OWN = re.compile(
-    r"index\.(sqlite(-wal|-shm|-journal)?|lock|owner)|CURRENT(\.tmp)?|work|allowed|gen-\d{6,}|model(\.json)?"
+    r"index\.(sqlite(-wal|-shm|-journal)?|lock|owner|id(\.[0-9a-f]{32}\.tmp)?)|CURRENT(\.tmp)?|work|allowed|gen-\d{6,}|model(\.json)?"
 )
 
 
@@ -54,6 +54,11 @@ class Layout:
     def owner(self) -> Path:
         """Who holds the lock."""
         return self.root / "index.owner"
+
+    @property
+    def identity(self) -> Path:
+        """A random number that confirmations of endpoints belong to; neither copied nor bundled by us."""
+        return self.root / "index.id"
 
     @property
     def model(self) -> Path:

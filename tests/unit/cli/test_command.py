@@ -63,7 +63,10 @@ class LittleIndex:
         return [self.retrieve(question, explain=explain) for question in questions]
 
     def stats(self) -> dict[str, Any]:
-        return {"documents": 2, "edges": {"knn": 3}, "failures": [], "generation": self.number}
+        about = {"documents": 2, "edges": {"knn": 3}, "failures": [], "generation": self.number}
+        spec, address = "openai:mini@http://127.0.0.1:9/v1", "http://127.0.0.1:9/v1"
+        one = {"setting": "embedder", "spec": spec, "address": address, "trusted": False}
+        return {**about, "endpoints": [one]}
 
     def __enter__(self) -> Self:
         return self
@@ -219,7 +222,11 @@ def test_standard_input_is_answered_line_by_line(capsys: Run, monkeypatch: pytes
 def test_stats(capsys: Run) -> None:
     ketrag(capsys, "index", "docs")
     code, out, _ = ketrag(capsys, "stats")
-    assert (code, out) == (0, "documents: 2\nedges:\n  knn: 3\nfailures: none\ngeneration: 1\n")
+    assert (code, out) == (
+        0,
+        "documents: 2\nedges:\n  knn: 3\nfailures: none\ngeneration: 1\nendpoints: 1\n"
+        "  http://127.0.0.1:9/v1 embeds queries (not confirmed: nothing is sent there)\n",
+    )
     _, out, _ = ketrag(capsys, "stats", "--json")
     assert json.loads(out)["schema"] == "ketrag/stats/1"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -37,9 +37,15 @@ class Questions:
     """
 
     def __init__(
-        self, stored: Mapping[str, Any] | None, settings: Settings, limit: SpendingLimit | None = None
+        self,
+        stored: Mapping[str, Any] | None,
+        settings: Settings,
+        limit: SpendingLimit | None = None,
+        permit: Callable[[], None] | None = None,
     ) -> None:
-        """`limit` is what the opened index may cost; without it the settings' limit is for this alone."""
+        """`limit` is what the opened index may cost; without it the settings' limit is for this alone.
+        `permit` is called before the model is opened, and raises if nothing may be sent to it.
+        """
         spec = settings.embedder
         if stored is None or spec == BUILTIN:
             built = "the builtin vectors" if stored is None else stored["spec"]
@@ -50,6 +56,7 @@ class Questions:
         self._stored = Identity.from_json(stored)
         self._spec = spec
         self._options = options_of(settings, limit)
+        self._permit = permit
         self._lock = threading.Lock()
         self._loaded: Embedder | None = None  # not yet compared with the one that built the index
         self._embedder: Embedder | None = None
@@ -133,6 +140,8 @@ class Questions:
             return limit is not None and limit.reached
 
         if self._loaded is None:
+            if self._permit is not None:
+                self._permit()
             self._loaded = load(self._spec, replace(self._options, cancel=cancel))
         if self._embedder is None:
             try:

@@ -6,7 +6,7 @@ no more than the graph.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -25,8 +25,12 @@ from ketrag_fast.storage.vectors import scratch_rows
 class LazyModel:
     """An `Embedder` that is loaded by the first thing that its fingerprint does not answer."""
 
-    def __init__(self, spec: str, options: Options, cache: VectorCache) -> None:
+    def __init__(
+        self, spec: str, options: Options, cache: VectorCache, permit: Callable[[], None] | None = None
+    ) -> None:
+        """`permit` is called before the model is loaded, and raises if nothing may be sent to it."""
         self.spec = spec
+        self._permit = permit
         self.fingerprint = fingerprint(spec, options)
         self._options = options
         self._cache = cache
@@ -42,16 +46,21 @@ class LazyModel:
     def real(self) -> Embedder:
         """The model itself."""
         if self._loaded is None:
-            loaded = load(self.spec, self._options)
+            loaded = self._load()
             self._compare(loaded)
             self._loaded = loaded
         return self._loaded
+
+    def _load(self) -> Embedder:
+        if self._permit is not None:
+            self._permit()
+        return load(self.spec, self._options)
 
     def renew(self) -> bool:
         """Loads the model; if it did not make the kept vectors, they are dropped. Says whether it was so."""
         dropped = False
         if self._loaded is None:
-            loaded = load(self.spec, self._options)
+            loaded = self._load()
             try:
                 self._compare(loaded)
             except ModelMismatch:
@@ -115,10 +124,17 @@ class LazyModel:
 class VectorSource:
     """A build's model and its cache, which lies in the SQLite file `tables`; `scratch` holds large arrays."""
 
-    def __init__(self, spec: str, options: Options, tables: Path, scratch: Path) -> None:
+    def __init__(
+        self,
+        spec: str,
+        options: Options,
+        tables: Path,
+        scratch: Path,
+        permit: Callable[[], None] | None = None,
+    ) -> None:
         self.cache = VectorCache(tables)
         try:
-            self.model = LazyModel(spec, options, self.cache)
+            self.model = LazyModel(spec, options, self.cache, permit)
         except BaseException:
             self.cache.close()
             raise
