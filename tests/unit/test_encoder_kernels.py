@@ -157,7 +157,8 @@ def test_overflow_in_softmax_and_gelu(tmp_path: Path, name: str) -> None:
                 if precision == "f32":
                     exact.append(vectors)
         if power == 3:  # beyond, a rounding decides which key is the first
-            assert len(exact) > 1 and all((x * exact[0]).sum(1).min() > 0.99 for x in exact)
+            vectors_too = kernels() != ["portable"]  # else all of them are hidden
+            assert len(exact) > vectors_too and all((x * exact[0]).sum(1).min() > 0.99 for x in exact)
 
 
 @needs_tiles

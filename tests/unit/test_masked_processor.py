@@ -15,7 +15,7 @@ import pytest
 from ketrag_fast import _core, kernels
 from ketrag_fast.kernels.encoder import kernels as encoder_kernels
 from tests import cross_encoder, small_model
-from tests.process import environment
+from tests.process import ROOT, environment
 from tests.support.processors import CPU_VARIABLE, HIDDEN, hidden
 
 _CODE = """
@@ -131,6 +131,8 @@ CASES = {
 
 def test_every_set_of_the_suite_is_tested() -> None:
     assert {HIDDEN[name] for name in FREE} <= set(CASES)
+    [line] = [line for line in (ROOT / "Makefile").read_text().splitlines() if line.startswith("WITHOUT :=")]
+    assert line.split()[2:] == [HIDDEN[name] for name in FREE]
 
 
 @pytest.mark.parametrize("names", CASES)
