@@ -9,7 +9,7 @@ DEMO   := examples/polar
 
 SOURCES := $(shell find rust -name '*.rs') Cargo.toml pyproject.toml
 
-.PHONY: demo test lint rust-test python-test soak bench bench-llm clean
+.PHONY: demo test lint rust-test python-test processors soak bench bench-llm clean
 
 demo: $(VENV)/.demo
 	@rm -rf demo-index
@@ -57,6 +57,14 @@ rust-test:
 
 python-test: $(VENV)/.dev
 	$(BIN)/python -m pytest
+
+# The tests of everything that has a choice of instructions, once for each set that this processor can hide: AVX-512 without
+# tiles, without BF16, without VNNI, AVX2 with and without VNNI, and none. `make test` hides them in its own processes too.
+WITHOUT := amx avx512bf16 avx512bf16,avx512vnni avx512 avx512,avxvnni avx
+KERNEL_TESTS := tests/parity tests/unit/kernels $(wildcard tests/unit/test_encoder*.py) tests/unit/test_masked_processor.py
+processors: $(VENV)/.dev
+	$(foreach names,$(WITHOUT),KETRAG_CPU_WITHOUT=$(names) cargo test --quiet --lib && \
+	KETRAG_CPU_WITHOUT=$(names) $(BIN)/python -m pytest -q $(KERNEL_TESTS) &&) true
 
 # An attack on a small index: 6,000 flipped bits, 1,200 damages, 200 kills, every write failed, 1,000 runs under falling
 # limits; half an hour of two cores, and a report at its end. SOAK='--only kills,writes --scale 0.1 --seed 7' for less.

@@ -28,12 +28,14 @@ class Done:
 def environment(**more: str) -> dict[str, str]:
     """The environment without settings (`KETRAG_*`: they would change results), and the package on the path.
 
-    The instructions of the encoder stay: a suite that is run on one kernel runs its commands on it too.
+    The encoder's kernel and the hidden instructions stay: a suite that runs on one kernel, or without some
+    instructions, runs its commands that way too.
     """
+    instructions = ("KETRAG_ENCODER_KERNEL", "KETRAG_CPU_WITHOUT")
     kept = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith("KETRAG_") or name == "KETRAG_ENCODER_KERNEL"
+        if not name.startswith("KETRAG_") or name in instructions
     }
     path = os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     return {**kept, "PYTHONPATH": path, **more}

@@ -39,8 +39,9 @@ pub struct Classifier {
 impl Classifier {
     /// Loads a folder. `kernel` is a kernel's name, or auto: then those that serve the precision are timed on
     /// the model's own shapes, and the fastest is taken; with [`Precision::Auto`] bf16 only where its numbers
-    /// for built-in pairs are those of f32 but for a small part of their range. int8 was not measured for pairs:
-    /// f32 stands for it. Errors: another architecture, more than one label, a kernel of int8 alone.
+    /// for built-in pairs are those of f32 but for a small part of their range, and never by `avx512-bf16`,
+    /// which only serves [`Precision::Bf16`] without tiles. int8 was not measured for pairs: f32 stands for it.
+    /// Errors: another architecture, more than one label, a kernel of int8 alone.
     pub fn open(
         path: &Path,
         precision: Precision,
@@ -74,15 +75,7 @@ impl Classifier {
             read("bert.pooler.dense.bias", &[hidden])?,
         );
         let precision = if precision == Precision::Int8 { Precision::F32 } else { precision };
-        // `vdpbf16ps` adds in an order of its own: the tiles' bits are those of every other kernel.
-        let fits =
-            |way: &Way| way.form != Form::Int8 && (way.kernel != Kernel::Avx512Bf16 || kernel != "auto");
-        let ways: Vec<Way> = ways(precision, kernel)?.into_iter().filter(fits).collect();
-        if ways.is_empty() {
-            return Err(Error::input(format!(
-                "kernel {kernel} computes in int8 alone, and pairs in f32 or bf16"
-            )));
-        }
+        let ways = pair_ways(precision, kernel)?;
         let mut timings = measure(&weights, &ways, threads, progress)?;
         let pack = |way: Way| weights.pack(way.kernel, way.form, &[], threads, progress);
         let first = timings[0].way;
@@ -217,6 +210,24 @@ impl Classifier {
     }
 }
 
+/// The ways that may score pairs. With the kernel auto `avx512-bf16` is one of them only if bf16 is requested
+/// and the processor has no other hardware for it: `vdpbf16ps` adds in an order of its own, and all other
+/// kernels have the bits of the tiles. Errors: a kernel of int8 alone, and those of [`ways`].
+fn pair_ways(precision: Precision, kernel: &str) -> Result<Vec<Way>> {
+    let mut all = ways(precision, kernel)?;
+    all.retain(|way| way.form != Form::Int8);
+    if all.is_empty() {
+        return Err(Error::input(format!(
+            "kernel {kernel} computes in int8 alone, and pairs in f32 or bf16"
+        )));
+    }
+    let is_own_order = |way: &Way| way.kernel == Kernel::Avx512Bf16;
+    if !all.iter().all(is_own_order) {
+        all.retain(|way| !is_own_order(way));
+    }
+    Ok(all)
+}
+
 /// The largest difference between two numbers for the same pair, as a part of the range of `exact`.
 fn apart(own: &[f32], exact: &[f32]) -> f32 {
     let most = exact.iter().fold(f32::NEG_INFINITY, |most, &x| most.max(x));
@@ -231,7 +242,21 @@ fn apart(own: &[f32], exact: &[f32]) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::apart;
+    use super::{apart, pair_ways, Form, Kernel, Precision};
+
+    #[test]
+    fn every_precision_scores_pairs() {
+        for precision in [Precision::Auto, Precision::F32, Precision::Bf16] {
+            let found = pair_ways(precision, "auto").unwrap();
+            assert!(!found.is_empty() && found.iter().all(|way| way.form != Form::Int8));
+            let is_own_order = found.iter().any(|way| way.kernel == Kernel::Avx512Bf16);
+            assert!(!is_own_order || (precision == Precision::Bf16 && found.len() == 1));
+        }
+        for kernel in Kernel::all() {
+            let is_scored = pair_ways(Precision::Auto, kernel.name()).is_ok();
+            assert_eq!(is_scored, kernel.forms() != [Form::Int8], "{}", kernel.name());
+        }
+    }
 
     #[test]
     fn differences_count_as_a_part_of_the_range() {

@@ -22,5 +22,6 @@ mod walk_pairs;
 mod walk_partners;
 mod walk_pool;
 mod walk_step;
+mod walk_ties;
 pub mod walk_trace;
 mod walk_worth;

@@ -10,6 +10,7 @@ use crate::rank::question::Question;
 use crate::rank::walk::Dense;
 use crate::rank::walk_pairs::Pairs;
 use crate::rank::walk_partners::PairScratch;
+use crate::rank::walk_ties::round_score;
 use crate::rank::walk_trace::{Pair, Trace};
 use crate::sparse::CsrView;
 use std::cmp::Ordering;
@@ -132,7 +133,7 @@ fn best_partner(pairs: &mut Pairs<'_>, unit: u32, partners: &[u32]) -> Option<(u
     let mut best: Option<(u32, f64)> = None;
     for (i, &partner) in partners.iter().enumerate() {
         if partner != unit {
-            let worth = pairs.exactly(unit, i);
+            let worth = round_score(pairs.exactly(unit, i));
             if best.is_none_or(|(_, most)| worth > most) {
                 best = Some((partner, worth));
             }
@@ -154,8 +155,9 @@ fn best_chain(pairs: &mut Pairs<'_>, unit: u32, trace: &Trace) -> Option<(u32, u
             let Some(i) = trace.partners.iter().position(|&p| p == partner) else { continue };
             pairs.at_most(unit);
             let link = pairs.linked(unit, i, f64::NEG_INFINITY);
-            if link > 0.0 && best.is_none_or(|(_, _, most)| base + link > most) {
-                best = Some((partner, pair.units[1 - k], base + link));
+            let worth = round_score(base + link);
+            if link > 0.0 && best.is_none_or(|(_, _, most)| worth > most) {
+                best = Some((partner, pair.units[1 - k], worth));
             }
         }
     }

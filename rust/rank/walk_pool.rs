@@ -8,6 +8,7 @@ use crate::rank::question::Question;
 use crate::rank::sparse_sum::SparseSum;
 use crate::rank::walk::{dot, Dense, Options};
 use crate::rank::walk_step::{walk_step, TELEPORT};
+use crate::rank::walk_ties::{round_mass, round_score};
 use crate::sparse::{keep_best, leaves, Leaders, Mask, Scored};
 
 const RESTART_TOP: usize = 20;
@@ -15,6 +16,8 @@ const WALK_WEIGHT: f64 = 1.5;
 pub(crate) const TINY: f64 = 1e-9;
 /// A standard deviation up to this is rounding noise.
 const NO_SPREAD: f64 = 1e-6;
+/// Rounding twice adds no more than this to a score.
+const ROUNDED: f64 = 2e-9;
 /// Vectors between two looks at the clock.
 const CHECK: usize = 4096;
 
@@ -54,12 +57,12 @@ impl Standard {
     }
 }
 
-/// In which order sums run: it decides their last bit.
+/// In which order sums run, which decides their last bit; and whether what is put in order is rounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sums {
     /// One after the other, matches keyword by keyword: the walk's first form, whose scores stay what they were.
     InOrder,
-    /// In eight lanes, matches by unit.
+    /// In eight lanes, matches by unit; scores and masses are rounded before they are put in order.
     InLanes,
 }
 
@@ -75,6 +78,24 @@ impl Sums {
             lanes.iter_mut().zip(chunk).for_each(|(lane, &x)| *lane += of(x));
         }
         start + lanes.iter().sum::<f64>() + rest
+    }
+
+    /// A score as it is put in order.
+    #[inline]
+    fn score(self, score: f64) -> f64 {
+        match self {
+            Self::InOrder => score,
+            Self::InLanes => round_score(score),
+        }
+    }
+
+    /// A mass as it is put in order where only the greatest go on. The exact form leaves out none.
+    #[inline]
+    pub fn mass(self, mass: f64, exact: bool) -> f64 {
+        match self {
+            Self::InLanes if !exact => round_mass(mass),
+            _ => mass,
+        }
     }
 }
 
@@ -109,6 +130,7 @@ pub(crate) struct Reach<'s> {
     n: usize,
     /// Every unit is ranked, not only those that BM25 or the walk touched.
     every: bool,
+    sums: Sums,
     words: &'s Matches,
     /// With vectors: f of every unit.
     direct: Option<&'s [f64]>,
@@ -145,14 +167,14 @@ pub(crate) fn reach<'s>(
             *x = dense.z(*x) + standard.z(words.get(u as u32));
         }
         let both = Standard::of(direct, 0, 0.0, sums);
-        direct.iter_mut().for_each(|x| *x = both.z(*x));
+        direct.iter_mut().for_each(|x| *x = sums.score(both.z(*x)));
     }
     let direct = dense.map(|_| direct.as_slice());
     let every = options.exact || dense.is_some();
     arrived.fit(n);
     nodes.fit(links.keywords.len().max(links.names.len()).max(links.subjects.len()));
-    let unwalked =
-        Reach { n, every, words, direct, standard, arrived, spread: Standard::default(), logs: Vec::new() };
+    let (spread, logs) = (Standard::default(), Vec::new());
+    let unwalked = Reach { n, every, sums, words, direct, standard, arrived, spread, logs };
     let mut first = Leaders::new(RESTART_TOP);
     unwalked.push_others(&mut first, 0.0, false, None);
     let restart = softmax(first.finish());
@@ -160,11 +182,12 @@ pub(crate) fn reach<'s>(
     mass.extend_from_slice(&restart);
     for step in 1..=options.steps {
         progress.check()?;
-        walk_step(links, question, mass, options, nodes, heads, arrived);
+        walk_step(links, question, mass, options, sums, nodes, heads, arrived);
         restart.iter().for_each(|r| arrived.add(r.id, TELEPORT * r.score));
         if step < options.steps {
             mass.clear();
-            mass.extend(arrived.touched().iter().map(|&id| Scored { id, score: arrived.get(id) }));
+            let sum = |id: u32| sums.mass(arrived.get(id), options.exact);
+            mass.extend(arrived.touched().iter().map(|&id| Scored { id, score: sum(id) }));
             if !options.exact && mass.len() > options.keep {
                 keep_best(mass, options.keep);
             }
@@ -176,18 +199,23 @@ pub(crate) fn reach<'s>(
     let logs: Vec<f64> = reached.iter().map(|&u| (arrived.get(u) + TINY).ln()).collect();
     let rest = if options.exact { n - reached.len() } else { 0 };
     let spread = Standard::of(&logs, rest, TINY.ln(), sums);
-    Ok(Reach { n, every, words, direct, standard, arrived, spread, logs })
+    Ok(Reach { n, every, sums, words, direct, standard, arrived, spread, logs })
 }
 
 impl Reach<'_> {
     /// The direct match of one unit.
     fn f(&self, u: u32) -> f64 {
-        self.direct.map_or_else(|| self.standard.z(self.words.get(u)), |direct| direct[u as usize])
+        self.direct.map_or_else(|| self.matched(self.words.get(u)), |direct| direct[u as usize])
+    }
+
+    /// The direct match without vectors, of a unit with this score by BM25.
+    fn matched(&self, score: f64) -> f64 {
+        self.sums.score(self.standard.z(score))
     }
 
     /// T of one unit.
     pub fn value(&self, u: u32) -> f64 {
-        self.f(u) + WALK_WEIGHT * self.spread.z((self.arrived.get(u) + TINY).ln())
+        self.sums.score(self.f(u) + WALK_WEIGHT * self.spread.z((self.arrived.get(u) + TINY).ln()))
     }
 
     /// The best `want` units by T, best first.
@@ -201,9 +229,10 @@ impl Reach<'_> {
         for (&id, &log) in self.arrived.touched().iter().zip(&self.logs) {
             let plus = WALK_WEIGHT * self.spread.z(log);
             // Most fall by the best match of their neighbours, which is read sooner than their own.
-            let near = self.direct.is_some() || self.standard.z(self.words.most(id)) + plus >= best.floor();
+            let score = |direct: f64| self.sums.score(direct + plus);
+            let near = self.direct.is_some() || score(self.matched(self.words.most(id))) >= best.floor();
             if near && leaves(mask, id) {
-                best.push(Scored { id, score: self.f(id) + plus });
+                best.push(Scored { id, score: score(self.f(id)) });
             }
         }
         self.push_others(&mut best, WALK_WEIGHT * self.spread.z(TINY.ln()), true, mask);
@@ -215,27 +244,28 @@ impl Reach<'_> {
         let left_out = |u: u32| (unreached && self.arrived.has(u)) || !leaves(mask, u);
         if self.every {
             for id in (0..self.n as u32).filter(|&u| !left_out(u)) {
-                leaders.push(Scored { id, score: self.f(id) + plus });
+                leaders.push(Scored { id, score: self.sums.score(self.f(id) + plus) });
             }
             return;
         }
-        let mut least = self.standard.least(leaders.floor() - plus);
+        let least_of = |leaders: &Leaders| self.standard.least(leaders.floor() - plus - ROUNDED);
+        let mut least = least_of(leaders);
         for (most, units, scores) in self.words.groups() {
             if most < least {
                 continue;
             }
             for (&id, &x) in units.iter().zip(scores) {
-                let score = || self.standard.z(x) + plus;
+                let score = || self.sums.score(self.matched(x) + plus);
                 if x >= least && !left_out(id) && leaders.push(Scored { id, score: score() }) {
-                    least = self.standard.least(leaders.floor() - plus);
+                    least = least_of(leaders);
                 }
             }
         }
     }
 }
 
-/// Mass after one step from some units alike, most first: `most` at most. All of it stays in `arrived` of
-/// the scratch, where [`stepped`] finds it.
+/// Rounded mass after one step from some units alike, most first: `most` at most. All of it stays in
+/// `arrived` of the scratch, where [`stepped`] finds it.
 pub(crate) fn step_from(
     links: &LinksView<'_>,
     question: &Question,
@@ -250,11 +280,11 @@ pub(crate) fn step_from(
     mass.clear();
     mass.extend(seeds.iter().map(|&id| Scored { id, score: 1.0 / seeds.len() as f64 }));
     mass.sort_unstable_by_key(|m| m.id);
-    walk_step(links, question, mass, options, nodes, heads, arrived);
+    walk_step(links, question, mass, options, Sums::InLanes, nodes, heads, arrived);
     mass.iter().for_each(|m| arrived.add(m.id, TELEPORT * m.score));
     let mut best = Leaders::new(most);
     let mut push = |id: u32| {
-        best.push(Scored { id, score: arrived.get(id) });
+        best.push(Scored { id, score: round_mass(arrived.get(id)) });
     };
     if options.exact {
         (0..links.units() as u32).for_each(&mut push);

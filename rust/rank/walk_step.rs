@@ -5,6 +5,7 @@ use crate::rank::links_view::LinksView;
 use crate::rank::question::Question;
 use crate::rank::sparse_sum::SparseSum;
 use crate::rank::walk::Options;
+use crate::rank::walk_pool::Sums;
 use crate::sparse::{keep_best, prefetch, prefetch_range, Scored};
 
 /// Share of the mass that goes back to the start at each step.
@@ -13,11 +14,13 @@ const SHARE_KEYWORD: f64 = 0.34;
 const SHARE_OTHER: f64 = 0.33;
 
 /// One step from units over the nodes of the three graphs to units: 1 - [`TELEPORT`] of the mass.
+#[allow(clippy::too_many_arguments)] // what is walked over, from where, how, and three buffers
 pub(crate) fn walk_step(
     links: &LinksView<'_>,
     question: &Question,
     mass: &[Scored],
     options: Options,
+    order: Sums,
     nodes: &mut SparseSum,
     heads: &mut Vec<Scored>,
     arrived: &mut SparseSum,
@@ -53,7 +56,7 @@ pub(crate) fn walk_step(
             }
         }
     }
-    let heavy = best_nodes(nodes, &question.keywords, SHARE_KEYWORD, options, heads);
+    let heavy = best_nodes(nodes, &question.keywords, SHARE_KEYWORD, options, order, heads);
     for (at, node) in heavy.iter().enumerate() {
         if let Some(far) = heavy.get(at + 4) {
             prefetch(links.keyword_units.indptr, far.id as usize);
@@ -92,7 +95,7 @@ pub(crate) fn walk_step(
                 }
             }
         }
-        for node in best_nodes(nodes, asked, SHARE_OTHER, options, heads) {
+        for node in best_nodes(nodes, asked, SHARE_OTHER, options, order, heads) {
             let units = to_units.row(node.id as usize);
             let push = node.score / units.len() as f64;
             units.iter().for_each(|&unit| arrived.add(unit, push));
@@ -116,11 +119,13 @@ fn best_nodes<'a>(
     asked: &[u32],
     share: f64,
     options: Options,
+    order: Sums,
     heads: &'a mut Vec<Scored>,
 ) -> &'a [Scored] {
     asked.iter().for_each(|&x| nodes.erase(x));
     heads.clear();
-    let found = nodes.touched().iter().map(|&id| Scored { id, score: nodes.get(id) });
+    let mass = |id: u32| order.mass(nodes.get(id), options.exact);
+    let found = nodes.touched().iter().map(|&id| Scored { id, score: mass(id) });
     heads.extend(found.filter(|node| node.score > 0.0));
     if !options.exact && heads.len() > options.nodes {
         keep_best(heads, options.nodes);

@@ -11,6 +11,7 @@ from tests import cross_encoder, small_model
 from tests.support.parts import part
 
 from ketrag_fast.backends.reranker import CrossEncoder
+from ketrag_fast.kernels.encoder import KERNEL_VARIABLE, kernels
 
 transformers = part("transformers", "embed")
 torch = part("torch", "embed")
@@ -56,3 +57,30 @@ def test_scores_are_those_of_transformers(tmp_path: Path, seed: int, threads: in
         assert 0 < np.abs(low - got).max() < 0.1 * np.ptp(want)
         # A number depends on its pair alone.
         assert np.array_equal(exact.scores(question, texts[3:5]), got[3:5])
+
+
+PAIRS = [kernel for kernel in kernels() if not kernel.endswith("-vnni")]
+"""Kernels that compute in f32 or bf16."""
+
+
+@pytest.mark.parametrize("kernel", PAIRS)
+def test_every_kernel_has_the_scores_of_transformers(
+    tmp_path: Path, kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = cross_encoder.save(tmp_path, max_position_embeddings=64, num_hidden_layers=3)
+    question, texts = words(5, 2), [words(n, n) for n in (1, 7, 20, 31, 55, 200)]
+    want = expected(folder, question, texts, 64)
+    monkeypatch.setenv(KERNEL_VARIABLE, "portable")
+    emulated = CrossEncoder(f"native:{folder}", precision="bf16").scores(question, texts)
+    monkeypatch.setenv(KERNEL_VARIABLE, kernel)
+    if kernel not in ("amx", "avx512-bf16"):
+        exact = CrossEncoder(f"native:{folder}", precision="fp32")
+        assert (exact.kernel, exact.precision) == (kernel, "f32")
+        assert np.abs(exact.scores(question, texts) - want).max() < 2e-5 * (1 + np.abs(want).max())
+    low = CrossEncoder(f"native:{folder}", precision="bf16")
+    assert (low.kernel, low.precision) == (kernel, "bf16")
+    scores = low.scores(question, texts)
+    assert np.abs(scores - want).max() < 0.1 * np.ptp(want)
+    assert np.array_equal(low.scores(question, texts[2:4]), scores[2:4])
+    # `vdpbf16ps` adds in another order; all other kernels repeat the arithmetic of the tiles.
+    assert np.array_equal(scores, emulated) == (kernel != "avx512-bf16")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import math
+import subprocess
+import sys
 import types
 from pathlib import Path
 
@@ -14,6 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.golden import make_walk2 as recorded
 from tests.parity.test_walk import WORDS, asked, build, corpus, plain, sentence, sketch, unit_rows
+from tests.process import ROOT, environment
+from tests.support.processors import HIDDEN, hidden, old_libraries
 
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels import links as kernel
@@ -138,18 +143,84 @@ def test_identical_one_and_two_passages() -> None:
             assert np.isfinite(scores).all()
 
 
+def tied(names: list[str]) -> list[tuple[str, list[str]]]:
+    """One passage on a town, and one for each name that says the same of it."""
+    return [("Turin", ["Turin is a city."]), *[(name, [f"{name} saw Turin."]) for name in names]]
+
+
+def known_of(links: kernel.Links, question: str) -> WalkQuestion:
+    """What an index of `tied` passages knows of a question."""
+    words = question.lower().rstrip("?").split()
+    phrases = {" ".join(words[a : a + k]) for a in range(len(words)) for k in range(1, 9)}
+    ids = [vocabulary(links, name) for name in ("keywords", "names", "subjects")]
+    wanted = zip(ids, (set(words) - {"who", "which"}, phrases, phrases), strict=True)
+    return WalkQuestion(*[[k for k, word in enumerate(v) if word in wanted] for v, wanted in wanted])
+
+
+TIED = {
+    "equal to the last bit": ([f"Ada {k}" for k in range(60)], "Ada 7 saw which city?"),
+    # The name stands before, between and after the shared words, so that terms are summed in another order.
+    "equal but for the order of sums": ([f"{c}{c}{c}ov" for c in "bdfhjkmnpqrvwxz"] * 4, "Who saw Turin?"),
+}
+
+
 def test_a_subject_that_every_passage_mentions() -> None:
-    units = [("Turin", ["Turin is a city."]), *[(f"Ada {k}", [f"Ada {k} saw Turin."]) for k in range(60)]]
+    units = tied([f"Ada {k}" for k in range(60)])
     links, lengths = build(units), lengths_of(units)
     for question in ("Who saw Turin?", "Ada 7 saw which city?"):
         hits = second(links, question, exact=True, lengths=lengths)
-        words = question.lower().rstrip("?").split()
-        names = {" ".join(words[a : a + k]) for a in range(len(words)) for k in range(1, 9)}
-        ids = [vocabulary(links, name) for name in ("keywords", "names", "subjects")]
-        keys = set(words) - {"who", "which"}
-        wanted = zip(ids, (keys, names, names), strict=True)
-        known = WalkQuestion(*[[k for k, word in enumerate(v) if word in wanted] for v, wanted in wanted])
-        same(hits, oracle.walk2(links, known, lengths), 1e-7)
+        same(hits, oracle.walk2(links, known_of(links, question), lengths), 1e-7)
+
+
+@pytest.mark.parametrize("name", TIED)
+def test_ties_go_to_the_smaller_id(name: str) -> None:
+    """Equal passages have equal scores, in the order of ids, here and in the slow form."""
+    names, question = TIED[name]
+    units = tied(names)
+    links, lengths = build(units), lengths_of(units)
+    ids, scores = second(links, question, exact=True, lengths=lengths)
+    order, values = oracle.walk2(links, known_of(links, question), lengths)
+    assert ids.tolist() == order
+    np.testing.assert_allclose(scores[: len(values)], values, rtol=0, atol=1e-7)
+    equal = [list(group) for _, group in itertools.groupby(range(2, len(ids)), key=lambda at: scores[at])]
+    assert max(map(len, equal)) >= 10
+    assert all(ids[group].tolist() == sorted(ids[group].tolist()) for group in equal)
+
+
+ELSEWHERE = """
+import json
+from tests.parity import test_walk2 as here
+print(json.dumps(here.rankings()))
+"""
+
+
+def rankings() -> list[object]:
+    """Rank the tied passages: ids and scores of the core to the last bit, ids of the slow form."""
+    found: list[object] = []
+    for names, question in TIED.values():
+        units = tied(names)
+        links, lengths = build(units), lengths_of(units)
+        for exact in (True, False):
+            ids, scores = second(links, question, exact=exact, lengths=lengths)
+            found.append([ids.tolist(), [score.hex() for score in scores.tolist()]])
+        found.append(oracle.walk2(links, known_of(links, question), lengths)[0])
+    return found
+
+
+@pytest.mark.parametrize("libraries", ["as they are", "old"])
+@pytest.mark.parametrize("name", ["all", "avx2 alone", "portable"])
+def test_ties_are_the_same_on_every_processor(name: str, libraries: str) -> None:
+    variables = hidden(HIDDEN[name]) | (old_libraries() if libraries == "old" else {})
+    done = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE],
+        cwd=ROOT,
+        env=environment(**variables),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == rankings()
 
 
 def test_a_question_of_a_thousand_keywords_and_long_passages() -> None:

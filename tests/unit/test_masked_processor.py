@@ -3,95 +3,198 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from ketrag_fast import _core
-from ketrag_fast.kernels.encoder import kernels
-from tests import small_model
-from tests.process import environment
+from ketrag_fast import _core, kernels
+from ketrag_fast.kernels.encoder import kernels as encoder_kernels
+from tests import cross_encoder, small_model
+from tests.process import ROOT, environment
+from tests.support.processors import CPU_VARIABLE, HIDDEN, hidden
 
 _CODE = """
-import hashlib, json, sys
+import hashlib, json, os, sys
 import numpy as np
 from ketrag_fast import _core, kernels
-from ketrag_fast.kernels.encoder import Encoder, kernels as encoder_kernels
+from ketrag_fast.backends.reranker import CrossEncoder
+from ketrag_fast.kernels.encoder import KERNEL_VARIABLE, Encoder, kernels as encoder_kernels
 rng = np.random.default_rng(5)
 texts = [" ".join(f"w{(i * 7 + n) % 40}" for i in range(n)) for n in (1, 5, 17, 40)]
 def digest(*arrays):
     return hashlib.sha256(b"".join(np.ascontiguousarray(x).tobytes() for x in arrays)).hexdigest()
-vectors = kernels.normalise(rng.standard_normal((300, 40)))
-rows = [np.unique(rng.integers(0, 90, 12)) for _ in range(200)]
-ends = np.cumsum([0, *map(len, rows)])
-graph = (ends, np.concatenate(rows))
-basis = kernels.fit_embedder(graph, np.ones(len(graph[1]), np.uint32), 90, dims=20)
-auto = Encoder.open(sys.argv[1])
-same = {p: digest(Encoder.open(sys.argv[1], precision=p).encode(texts)) for p in ("int8",)}
-kernel = "portable" if "amx" not in encoder_kernels() else "amx"
-same["bf16"] = digest(Encoder.open(sys.argv[1], precision="bf16", kernel=kernel).encode(texts))
+def csr(rows, columns, size):
+    rows = [np.unique(rng.integers(0, columns, size)) for _ in range(rows)]
+    return np.cumsum([0, *map(len, rows)]).astype(np.uint64), np.concatenate(rows).astype(np.uint32)
+encoder, model, same = sys.argv[1], "native:" + sys.argv[2], {}
+
+# Kernels that promise the same bytes with any instructions.
+vectors, graph = kernels.normalise(rng.standard_normal((300, 40))), csr(200, 90, 12)
+repeats, tokens = np.ones(len(graph[1]), np.uint32), np.full(200, 9, np.uint32)
+same["normalised"] = digest(vectors)
+codes = kernels.quantise(vectors)
+same["codes"] = digest(*codes)
 same["scan"] = digest(*kernels.top_k(vectors, vectors[:9], 7))
+same["scan of codes"] = digest(*kernels.top_k(vectors, vectors[:9], 7, codes=codes))
 same["neighbours"] = digest(*kernels.cosine_knn(vectors, 5))
-same["space"] = digest(basis, kernels.embed_rows(basis, graph, np.ones(len(graph[1]), np.uint32)))
-same["cooccurrence"] = digest(*_core.cooccurrence_knn(
-    np.asarray(graph[0], np.uint64), np.asarray(graph[1], np.uint32), 90, 4))
-print(json.dumps({"encoder": encoder_kernels(), "levels": _core.simd_levels(), "took": auto.kernel,
-                  "timed": [t[0] for t in auto.timings], "same": same}))
+same["clusters"] = digest(*(np.asarray(x) for x in kernels.kmeans(vectors, 9)))
+basis = kernels.fit_embedder(graph, repeats, 90, dims=20)
+same["space"] = digest(basis, kernels.embed_rows(basis, graph, repeats))
+same["keywords"] = digest(kernels.keyword_means(csr(60, 300, 8), vectors))
+pool = kernels.keyword_pool(vectors[:90], csr(90, 200, 6), vectors[:200], tokens, vectors[250], 700)
+same["keyword pool"] = digest(*(np.asarray(x) for x in pool))
+same["knng"] = digest(*kernels.knng_order(vectors[:200], csr(200, 200, 4), tokens, vectors[251], 700))
+found = kernels.concept_graph(graph, vectors[:90], theta_co=1, theta_sem=0.1)
+same["concepts"] = digest(*found.edges, found.shared, found.cosines, found.weights)
+same["cooccurrence"] = digest(*kernels.cooccurrence_knn(*graph, 90, 4))
+same["int8"] = digest(Encoder.open(encoder, precision="int8").encode(texts))
+emulated = "amx" if "amx" in encoder_kernels() else "portable"
+same["bf16"] = digest(Encoder.open(encoder, precision="bf16", kernel=emulated).encode(texts))
+
+# Models, with the kernel that auto takes for each precision.
+took, near = {}, {}
+for precision in ("auto", "f32", "bf16", "int8"):
+    made = Encoder.open(encoder, precision=precision)
+    took["encoder", precision] = made.kernel, made.precision, [t[:2] for t in made.timings]
+    near["encoder", precision] = made.encode(texts).tolist()
+for precision in ("auto", "fp32", "bf16", "int8"):
+    made = CrossEncoder(model, precision=precision)
+    took["pairs", precision] = made.kernel, made.precision, [t[:2] for t in made.timings]
+    near["pairs", precision] = made.scores("w1 w2 w3", texts).tolist()
+for kernel in encoder_kernels():
+    os.environ[KERNEL_VARIABLE] = kernel
+    made = CrossEncoder(model)
+    took["pairs by", kernel] = made.kernel, made.precision, [t[:2] for t in made.timings]
+    near["pairs by", kernel] = made.scores("w1 w2 w3", texts).tolist()
+rows = lambda table: [[*key, value] for key, value in table.items()]
+print(json.dumps({"encoder": encoder_kernels(), "levels": _core.simd_levels(), "same": same,
+                  "cooccurrence": kernels.cooccurrence_kernels(), "took": rows(took), "near": rows(near)}))
 """
+
+FREE = [name for name, names in HIDDEN.items() if names]
+BYTES_ALONE = ("avx-vnni", "avx512-vnni")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return small_model.save(
-        tmp_path_factory.mktemp("masked") / "model", small_model.config(max_position_embeddings=64)
+def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """An encoder, and a cross-encoder."""
+    where = tmp_path_factory.mktemp("masked")
+    sizes = small_model.config(max_position_embeddings=64)
+    return small_model.save(where / "model", sizes), cross_encoder.save(
+        where / "pairs", max_position_embeddings=64
     )
 
 
 @pytest.fixture(scope="module")
-def whole(folder: Path) -> dict[str, Any]:
-    return found(folder, "")
+def whole(folders: tuple[Path, Path]) -> dict[str, Any]:
+    return found(folders, "")
 
 
-def found(folder: Path, hidden: str) -> dict[str, Any]:
+def found(folders: tuple[Path, Path], names: str) -> dict[str, Any]:
+    """Return what a process without these instructions runs and computes."""
     done = subprocess.run(
-        [sys.executable, "-c", _CODE, str(folder)],
-        env=environment(KETRAG_CPU_WITHOUT=hidden, KETRAG_ENCODER_KERNEL="auto"),
+        [sys.executable, "-c", _CODE, *map(str, folders)],
+        env=environment(KETRAG_ENCODER_KERNEL="auto", **hidden(names)),
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
     made: dict[str, Any] = json.loads(done.stdout)
+    for table in ("took", "near"):
+        made[table] = {(kind, name): value for kind, name, value in made[table]}
     return made
 
 
-def test_nothing_is_hidden_by_default(whole: dict[str, Any]) -> None:
-    assert (whole["encoder"], whole["levels"]) == (kernels(), _core.simd_levels())
+def test_nothing_more_is_hidden_by_default(whole: dict[str, Any]) -> None:
+    assert (whole["encoder"], whole["levels"]) == (encoder_kernels(), _core.simd_levels())
+    assert whole["cooccurrence"] == kernels.cooccurrence_kernels()
 
 
-@pytest.mark.parametrize(
-    ("hidden", "gone"),
-    [
-        ("amx", ("amx",)),
-        ("avx512bf16", ("amx", "avx512-bf16")),
-        ("avx512", ("amx", "avx512")),
-        ("avx512, avxvnni ,AMX", ("amx", "avx512", "avx-vnni", "avx2-vnni")),
-        ("fma", ("avx2", "avx512-vnni", "avx-vnni")),
-        ("avx", ("amx", "avx")),
-    ],
-)
-def test_what_is_hidden_is_not_used(
-    folder: Path, whole: dict[str, Any], hidden: str, gone: tuple[str, ...]
-) -> None:
-    made = found(folder, hidden)
-    if hidden == "fma":  # the encoder's AVX-512 needs no FMA of AVX2; the scan's does
+CASES = {
+    "amx": ("amx",),
+    "avx512bf16": ("amx", "avx512-bf16"),
+    "avx512bf16,avx512vnni": ("amx", "avx512-bf16", "avx512-vnni"),
+    "avx512": ("amx", "avx512"),
+    "avx512,avxvnni": ("amx", "avx512", "avx-vnni", "avx2-vnni"),
+    " AVX512 ,avxVNNI, ": ("amx", "avx512", "avx-vnni", "avx2-vnni"),
+    "fma": ("avx2", "avx512-vnni", "avx-vnni"),
+    "avx": ("amx", "avx"),
+}
+"""What is hidden, and what the names of the kernels that need it begin with."""
+
+
+def test_every_set_of_the_suite_is_tested() -> None:
+    assert {HIDDEN[name] for name in FREE} <= set(CASES)
+    [line] = [line for line in (ROOT / "Makefile").read_text().splitlines() if line.startswith("WITHOUT :=")]
+    assert line.split()[2:] == [HIDDEN[name] for name in FREE]
+
+
+@pytest.mark.parametrize("names", CASES)
+def test_what_is_hidden_is_not_used(folders: tuple[Path, Path], whole: dict[str, Any], names: str) -> None:
+    made, gone = found(folders, names), CASES[names]
+    if names == "fma":  # the encoder's AVX-512 needs no FMA of AVX2; the scan's does
         assert "avx2" not in made["encoder"] and made["levels"] == ["portable"]
     else:
-        left = [name for name in whole["encoder"] if not name.startswith(gone)]
-        assert made["encoder"] == left
+        assert made["encoder"] == [name for name in whole["encoder"] if not name.startswith(gone)]
         assert not any(name.startswith(gone) for name in made["levels"])
-    assert made["took"] in made["encoder"] and set(made["timed"]) <= set(made["encoder"])
+        assert not any(name.startswith(gone) for name in made["cooccurrence"])
     assert made["same"] == whole["same"]
+    check_choices(made)
+    check_models(made, whole)
+
+
+def test_every_choice_with_nothing_more_hidden(whole: dict[str, Any]) -> None:
+    check_choices(whole)
+    check_models(whole, whole)
+
+
+def check_choices(made: dict[str, Any]) -> None:
+    """Every precision has a kernel, of those that are there and compute in it."""
+    here = made["encoder"]
+    for (kind, wanted), (kernel, precision, timed) in made["took"].items():
+        assert kernel in here and {name for name, _ in timed} <= set(here), (kind, wanted)
+        if kind == "encoder" and wanted != "auto":
+            assert precision == wanted
+        elif kind == "pairs":
+            assert precision == {"fp32": "f32", "bf16": "bf16", "int8": "f32"}.get(wanted, precision)
+            if wanted != "bf16":  # its bits are those of no other kernel
+                assert "avx512-bf16" not in (kernel, *(name for name, _ in timed))
+        elif kind == "pairs by" and wanted not in BYTES_ALONE:
+            assert kernel == wanted
+    # bf16 is computed by the hardware that has it, by any other kernel otherwise.
+    hardware = [name for name in ("amx", "avx512-bf16") if name in here]
+    for kind in ("encoder", "pairs"):
+        assert made["took"][kind, "bf16"][0] in (hardware or here)
+    if "amx" in here:
+        assert made["took"]["pairs", "bf16"][0] == "amx"
+
+
+def check_models(made: dict[str, Any], whole: dict[str, Any]) -> None:
+    """Vectors and scores of each precision stay near those of f32 with all instructions."""
+    exact = np.array(whole["near"]["encoder", "f32"])
+    for precision, least in (("f32", 1 - 1e-6), ("bf16", 0.9995), ("int8", 0.99), ("auto", 0.99)):
+        vectors = np.array(made["near"]["encoder", precision])
+        assert (vectors * exact).sum(axis=1).min() > least, precision
+    scores = np.array(whole["near"]["pairs", "fp32"])
+    for (kind, name), values in made["near"].items():
+        if kind == "encoder":
+            continue
+        apart = np.abs(np.array(values) - scores).max() / np.ptp(scores)
+        limit = 1e-5 if made["took"][kind, name][1] == "f32" else 0.1
+        assert apart < limit, (kind, name, apart)
+
+
+def test_the_variable_of_this_process_stays_hidden() -> None:
+    """A suite that runs without some instructions runs every process without them."""
+    code = "from ketrag_fast.kernels.encoder import kernels; print(kernels())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == str(encoder_kernels())
+    assert hidden("amx")[CPU_VARIABLE] == ",".join(filter(None, (os.environ.get(CPU_VARIABLE), "amx")))

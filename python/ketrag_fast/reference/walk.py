@@ -79,12 +79,13 @@ def bm25(links: Arrays, keywords: list[int]) -> Array:
 def _step(mass: Array, weights: Array, asked: list[int]) -> Array:
     """Unit -> node -> unit, both in proportion to the weights; nothing passes what was asked for."""
     of_unit = weights.sum(axis=1, keepdims=True)
-    nodes = mass @ (weights / np.where(of_unit == 0, 1, of_unit))
+    # Not by a matrix product: BLAS sums the last rows in another order than the others.
+    nodes = (mass[:, None] * (weights / np.where(of_unit == 0, 1, of_unit))).sum(axis=0)
     nodes[asked] = 0
     if nodes.sum() <= 0:
         return np.zeros_like(mass)
     of_node = weights.sum(axis=0)
-    result: Array = (weights / np.where(of_node == 0, 1, of_node)) @ (nodes / nodes.sum())
+    result: Array = (weights / np.where(of_node == 0, 1, of_node) * (nodes / nodes.sum())).sum(axis=1)
     return result
 
 

@@ -2,6 +2,10 @@
 
 Works on the arrays of `kernels.build_links`, on every unit and node. What the two forms share is in
 `reference.walk`. All pairs of candidates and partners are scored, twice.
+
+Whatever is put in order is rounded first: scores by `round_score`, masses by `round_mass`. What is equal then
+is a tie, which goes to the smaller id in stage 1, and after it to the candidate that stage 1 puts first. The
+last bit of a score, which NumPy's libraries round as the processor allows, decides nothing.
 """
 
 from __future__ import annotations
@@ -56,6 +60,19 @@ SKETCH = Sizes()
 PRODUCT = Sizes(
     pool=120, partners=24, best_partners=8, rest_partners=8, rest_steps=1, least_rarity=0.3, first_stage1=1.0
 )
+
+
+def round_score(score: Array) -> Array:
+    """Return scores rounded to multiples of 2^-30 (about 1e-9)."""
+    result: Array = np.rint(score * 2.0**30) / 2.0**30
+    return result
+
+
+def round_mass(mass: Array) -> Array:
+    """Return positive numbers rounded to 31 significant bits."""
+    bits = np.ascontiguousarray(mass, np.float64).view(np.int64)
+    result: Array = ((bits + (1 << 21)) >> 22 << 22).view(np.float64)
+    return result
 
 
 @dataclass
@@ -165,7 +182,7 @@ class Pairs:
 def _chains(pairs: Pairs, places: list[int], stage1: Array) -> Array:
     """For each candidate its best chain with one of the best pairs of partners (`places`: their rows)."""
     among = pairs.score[places] + 0.1 * stage1[places][:, None]
-    among = np.maximum(among, among.T)
+    among = round_score(np.maximum(among, among.T))
     i, j = np.triu_indices(len(among), 1)
     order = best_first(among[i, j])[:CHAINS]
     if not len(order):
@@ -200,7 +217,7 @@ def walk2(
     direct = z(bm25.sum(axis=1))
     if vectors:
         direct = z(z(vectors[0] @ vectors[2]) + direct)
-    first = spread(links, asked, direct)
+    first = round_score(spread(links, asked, round_score(direct)))
     order = [int(u) for u in best_first(first)]
     pool, partners = order[: sizes.pool], order[: sizes.partners]
     if wanted is not None:
@@ -211,16 +228,17 @@ def walk2(
 
     pairs = Pairs(corpus, asked, pool, partners, vectors, sizes.least_rarity)
     shown = pairs.score.max(axis=1) + 0.1 * first[pool] + 2.5 * named[pool] - 0.4 * lengths[pool]
-    best = best_first(shown)
-    winner, partner = pool[best[0]], partners[int(np.argmax(pairs.score[best[0]]))]
+    best = best_first(round_score(shown))
+    winner, partner = pool[best[0]], partners[int(np.argmax(round_score(pairs.score[best[0]])))]
 
     covered = np.maximum(corpus.saturation[winner], corpus.saturation[partner])[asked.keywords]
-    rest = spread(links, asked, z(bm25 @ (1 - np.minimum(1, 1.5 * covered))), sizes.rest_steps)
+    left = z((bm25 * (1 - np.minimum(1, 1.5 * covered))).sum(axis=1))
+    rest = round_score(spread(links, asked, round_score(left), sizes.rest_steps))
     seeds = [pool[b] for b in best[: sizes.seeds]]
     start = np.zeros(n)
     start[seeds] = 1 / len(seeds)
     stepped = 0.5 * start + 0.5 * step(links, asked, start)
-    rest_order, step_order = best_first(rest), best_first(stepped)
+    rest_order, step_order = best_first(rest), best_first(round_mass(stepped))
     rows = list(
         dict.fromkeys(
             [*pool, *map(int, rest_order[: sizes.rest_pool]), *map(int, step_order[: sizes.step_pool])]
@@ -235,12 +253,14 @@ def walk2(
     scores += 0.16 * np.log(stepped[rows] + 1e-9) + 2.5 * named[rows]
     scores += 1.5 * corpus.share[rows][:, asked.keywords].sum(axis=1)
     scores += (-0.4 if vectors else -0.5) * lengths[rows] + (0.5 if vectors else 0.8) * chain
+    scores = round_score(scores)
     if wanted is not None:
         kept = [at for at, row in enumerate(rows) if wanted[row]]
         rows, scores = [rows[at] for at in kept], scores[kept]
     if vectors and n > 1 and rows:
-        scores = move_question(corpus.first, rows, scores, vectors)
-    head = [int(at) for at in best_first(scores + (sizes.first_stage1 - 0.1) * first[rows])[: sizes.first]]
+        scores = round_score(move_question(corpus.first, rows, scores, vectors))
+    direct_first = round_score(scores + (sizes.first_stage1 - 0.1) * first[rows])
+    head = [int(at) for at in best_first(direct_first)[: sizes.first]]
     places = list(dict.fromkeys([*head, *map(int, best_first(scores))]))
     ranked = [rows[at] for at in places]
     inside = set(ranked)

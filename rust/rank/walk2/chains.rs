@@ -2,6 +2,7 @@
 
 use super::plan::Plan;
 use crate::rank::walk_pairs::{greatest, Pairs, LANES};
+use crate::rank::walk_ties::round_score;
 use crate::rank::walk_trace::Pair;
 use crate::sparse::{rank_order, Scored};
 
@@ -17,7 +18,7 @@ struct Chain {
 pub(super) struct Chains<'a> {
     partners: &'a [u32],
     plan: &'a Plan,
-    /// The best pairs so far: i times [`LANES`] plus j, i < j, and the better of the two directions.
+    /// The best pairs so far: i times [`LANES`] plus j, i < j, and the better of the two directions, rounded.
     found: Vec<Scored>,
     chains: Vec<Chain>,
     shares: Vec<f64>,
@@ -45,7 +46,7 @@ impl<'a> Chains<'a> {
                 None if self.plan.chains == 0 => f64::INFINITY,
                 None => f64::NEG_INFINITY,
             };
-            if score <= best && score + plus < floor {
+            if score <= best && round_score(score + plus) < floor {
                 break;
             }
             let i = id as usize;
@@ -57,6 +58,7 @@ impl<'a> Chains<'a> {
     }
 
     fn add(&mut self, id: u32, score: f64) {
+        let score = round_score(score);
         match self.found.iter_mut().find(|known| known.id == id) {
             Some(known) => known.score = known.score.max(score),
             None => self.found.push(Scored { id, score }),

@@ -7,6 +7,10 @@
 //! of the candidate's subject. In the first two places the direct match counts more: the two of a pair
 //! share its worth, and for a question that one unit answers the direct match alone tells them apart.
 //!
+//! Whatever is put in order is rounded first ([`crate::rank::walk_ties`]): candidates, pairs, the best of
+//! either round and the final scores have the same order on every processor. Equal scores go to the smaller
+//! id in stage 1, and after it to the candidate that stage 1 puts first.
+//!
 //! Tried in the sketch and needed: without the direct match in the sum, half of the questions that one
 //! passage answers lose their first place.
 
@@ -23,6 +27,7 @@ use crate::rank::walk_ahead::ask_ahead;
 use crate::rank::walk_pairs::Pairs;
 use crate::rank::walk_partners::{asked_keywords, saturation, PairScratch};
 use crate::rank::walk_pool::{reach, step_from, stepped, PoolScratch, Sums, TINY};
+use crate::rank::walk_ties::round_score;
 use crate::rank::walk_trace::Trace;
 use crate::sparse::{leaves, rank_order, Leaders, Mask, Scored};
 use chains::Chains;
@@ -208,10 +213,11 @@ fn finish(
             + length * r.length
             + chain * r.chain
     };
-    let mut scores: Vec<f64> = rows.iter().map(sum).collect();
+    let mut scores: Vec<f64> = rows.iter().map(|row| round_score(sum(row))).collect();
     if let Some(dense) = dense.filter(|_| !rows.is_empty()) {
         let units: Vec<Scored> = rows.iter().map(|r| Scored { id: r.unit, score: 0.0 }).collect();
         move_question(links, dense, &units, &mut scores);
+        scores.iter_mut().for_each(|score| *score = round_score(*score));
     }
     let direct =
         rows.iter().zip(&scores).map(|(r, score)| score + (plan.first_stage1 - plan.stage1) * r.stage1);
@@ -238,9 +244,10 @@ fn lift(found: &mut [Scored], first: usize) {
     }
 }
 
-/// Places of scores, the greatest first; of equal ones the first.
+/// Places of scores, the greatest first; of those that are equal after rounding the first.
 fn ordered(scores: impl Iterator<Item = f64>) -> Vec<usize> {
-    let mut all: Vec<Scored> = scores.zip(0..).map(|(score, id)| Scored { id, score }).collect();
+    let rounded = scores.map(round_score);
+    let mut all: Vec<Scored> = rounded.zip(0..).map(|(score, id)| Scored { id, score }).collect();
     all.sort_unstable_by(rank_order);
     all.iter().map(|s| s.id as usize).collect()
 }
