@@ -80,7 +80,7 @@ def test_a_table_that_is_a_link_out_of_the_source_is_not_read(tmp_path: Path) ->
         "doi:10.1000/x",
     ]
     followed = list(read_only(str(folder), Settings(follow_links=True)))
-    assert [item.metadata["cites"] for item in followed if isinstance(item, Document)][0] == ["2"]
+    assert next(item.metadata["cites"] for item in followed if isinstance(item, Document)) == ["2"]
 
 
 def test_a_corpus_that_is_a_link_out_of_the_source_is_not_read(tmp_path: Path) -> None:
