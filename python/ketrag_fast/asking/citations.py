@@ -19,6 +19,7 @@ MARK: Final = re.compile(
 _RANGE: Final = re.compile(r"(\d+)\s*[-–]\s*(\d+)|(\d+)")
 _LONGEST: Final = 80
 """Characters of a bracket that may still be a citation."""
+_BLANKS: Final = 8
 _OPEN, _CLOSE = "<think>", "</think>"
 
 
@@ -56,13 +57,14 @@ class CitationReader:
             return piece
         self._held += piece
         if self._thinking is None:
-            begun = self._held.lstrip()
+            begun = self._held = self._held.lstrip()
             if _OPEN.startswith(begun[: len(_OPEN)]) and len(begun) < len(_OPEN):
                 return None
             self._thinking = begun.startswith(_OPEN)
         if self._thinking:
             _, closed, rest = self._held.partition(_CLOSE)
-            if not closed:
+            if not closed:  # the rest of a long thought is not looked at again with each piece
+                self._held = self._held[-len(_CLOSE) :]
                 return None
             self._held, self._thinking = rest, False
         text, self._held = self._held, ""
@@ -74,7 +76,8 @@ class CitationReader:
             begun = self._held.rfind("[")
             if begun >= 0 and "]" not in self._held[begun:] and cut - begun < _LONGEST:
                 cut = begun
-            cut = len(self._held[:cut].rstrip(" "))  # blanks go where the citation after them goes
+            # Blanks go where the citation after them goes; of a long run the last ones, as in MARK.
+            cut = max(len(self._held[:cut].rstrip(" ")), cut - _BLANKS)
         text, self._held = self._held[:cut], self._held[cut:]
         text = MARK.sub(self._mark, text)
         if not self._begun:

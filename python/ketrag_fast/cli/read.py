@@ -29,7 +29,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--characters", type=int, metavar="N", help="show so many characters of each document, at most"
     )
-    options.setting(parser, "read_seconds", "read_memory", "fallback_encoding", "follow_links")
+    options.setting(parser, "read_seconds", "read_memory", "read_text", "fallback_encoding", "follow_links")
     parser.set_defaults(run=run, go_on="run the same command again")
 
 

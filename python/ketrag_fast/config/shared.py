@@ -112,6 +112,14 @@ class SharedSettings:
     read_memory: int = setting(
         1500, "MB that reading one of them may take", concerns="run", low=200, high=1_000_000, topic="build"
     )
+    read_text: int = setting(
+        200,
+        "million characters that one file may give; a large file may give 4 for each of its bytes",
+        concerns="run",
+        low=1,
+        high=1_000_000,
+        topic="build",
+    )
     follow_links: bool = setting(
         False, "follow links that lead out of a source folder", concerns="run", topic="build"
     )

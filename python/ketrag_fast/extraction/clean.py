@@ -37,9 +37,16 @@ def clean(value: Any, *, escaped: bool = True) -> str:
     if not isinstance(value, str):
         return ""
     text = _SPACE.sub(" ", value.strip())
-    text = html.unescape(text) if escaped else text
+    text = _unescaped(text) if escaped else text
     # What was dropped or read as an entity may have stood between the letters of an endpoint's key.
     return covered(_SPACE.sub(" ", _CONTROL.sub("", _SPACE.sub(" ", text))).strip())
+
+
+def _unescaped(text: str) -> str:
+    try:
+        return html.unescape(text)
+    except ValueError:  # the number of a character with thousands of digits
+        return text
 
 
 def entity(name: Any, kind: Any, description: Any, *, escaped: bool = True) -> EntityRecord | None:

@@ -31,9 +31,9 @@ _TABLES: Final = {
     "text_units": ("text_units", "create_final_text_units", "create_base_text_units"),
 }
 # The passage stands last in the prompt, after "Text:", before a line of number signs and "Output:".
-_PASSAGE: Final = re.compile(
-    r"\ntext:[ \t]*(?P<text>.*?)\s*\n#{3,}[ \t]*\n\s*output:\s*$", re.IGNORECASE | re.DOTALL
-)
+_TEXT: Final = re.compile(r"\ntext:", re.IGNORECASE)
+_OUTPUT: Final = "output:"
+_LEAST_SIGNS: Final = 3
 _LAST_PART: Final = re.compile(r"real data", re.IGNORECASE)
 
 
@@ -198,8 +198,18 @@ def of_cache(folder: Path) -> tuple[dict[str, Extraction], int]:
 def passage_of(prompt: str) -> str | None:
     """The passage in an extraction prompt of graphrag's, as written or as tuned."""
     starts = [found.start() for found in _LAST_PART.finditer(prompt)]
-    found = _PASSAGE.search(prompt, starts[-1]) if starts else None
-    return (found["text"].strip() or None) if found else None
+    begin = _TEXT.search(prompt, starts[-1]) if starts else None
+    body = prompt.rstrip()
+    if begin is None or body[-len(_OUTPUT) :].lower() != _OUTPUT:
+        return None
+    body = body[: -len(_OUTPUT)]
+    ruled = body.rstrip()
+    if not body[len(ruled) :].lstrip(" \t").startswith("\n"):
+        return None
+    above = ruled.rstrip("#")
+    if len(ruled) - len(above) < _LEAST_SIGNS or not above.endswith("\n") or len(above) <= begin.end():
+        return None
+    return above[begin.end() :].strip() or None
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -43,7 +43,8 @@ _DATE: Final = re.compile(
 )
 _TOKEN: Final = re.compile(r"\d+(?:[.,]\d+)*\w*|[^\W\d_](?:\w|['’.\-](?=\w))*")
 _SMALL: Final = re.compile(r"(?<!\w)[a-z]\w+")
-_STRETCH: Final = re.compile(r"(?<!\w)[a-z][a-z-]+(?: [a-z][a-z-]+)+(?!\w)")
+_STRETCH: Final = re.compile(r"(?<!\w)[a-z][a-z-]+((?: [a-z][a-z-]+)+(?!\w))?")
+# A word that begins no stretch is matched too, so that nothing is looked at twice; its group is None.
 _GAPS: Final = frozenset({" ", "-", ". ", " & ", "& ", ".", "/", "+"})
 
 
@@ -311,8 +312,10 @@ def _repeated_runs(text: str) -> frozenset[tuple[str, ...]]:
     seen: set[tuple[str, ...]] = set()
     twice: set[tuple[str, ...]] = set()
     stop = _stop_words()
-    for stretch in _STRETCH.findall(text):
-        words = stretch.split()
+    for stretch in _STRETCH.finditer(text):
+        if stretch[1] is None:
+            continue
+        words = stretch[0].split()
         for size in range(2, _RUN + 1):
             for k in range(len(words) - size + 1):
                 run = tuple(words[k : k + size])
@@ -346,12 +349,18 @@ def _places(text: str, name: str) -> Iterator[tuple[int, int]]:
         at = plain.find(wanted, end)
 
 
+def _without_bracket(title: str) -> str:
+    """A title without a bracket at its end: "Mercury (planet)" is "Mercury"."""
+    begin = title.rfind("(") if title.endswith(")") else -1
+    return title[:begin].rstrip() if begin >= 0 and ")" not in title[begin:-1] else title
+
+
 def subject_of(title: str, text: str) -> str:
     """The title as a name: without a closing bracket, and without what follows a comma where the text does
     without; "" where it is none.
     """
     plain = clean(title[: 4 * MAX_NAME], escaped=False)
-    base = re.sub(r"\s*\([^()]*\)$", "", plain) or plain
+    base = _without_bracket(plain) or plain
     short = base.partition(", ")[0]
     if base not in text and any(_places(text, short)):
         base = short

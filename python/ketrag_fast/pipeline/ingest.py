@@ -346,7 +346,7 @@ def _jobs(
     source names alone are failures.
     """
     for name, path in found.files:
-        file = SourceFile(path, name, settings.fallback_encoding)
+        file = SourceFile(path, name, settings.fallback_encoding, follow_links=settings.follow_links)
         try:
             kind = known_kind(file)
         except DocumentError as error:
@@ -368,7 +368,13 @@ def _jobs(
 def _apart(settings: Settings) -> Apart:
     """The processes in which foreign formats are read."""
     cores = settings.threads or os.cpu_count() or 1
-    return Apart(min(cores, _MOST_PROCESSES), settings.read_seconds, settings.read_memory, _LARGEST)
+    return Apart(
+        min(cores, _MOST_PROCESSES),
+        settings.read_seconds,
+        settings.read_memory,
+        _LARGEST,
+        settings.read_text,
+    )
 
 
 def _size(file: SourceFile) -> int:

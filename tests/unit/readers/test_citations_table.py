@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ketrag_fast import Settings
 from ketrag_fast.backends.readers import SourceFile, find, reader_for
+from ketrag_fast.pipeline.ingest import read_only
 from ketrag_fast.types import Document, Failure
 
 CORPUS = '{"_id": "1", "text": "one"}\n{"_id": "2", "text": "two", "metadata": {"cites": "doi:10.1000/x"}}\n'
@@ -53,3 +55,37 @@ def test_the_table_is_no_source_of_its_own(tmp_path: Path) -> None:
     assert all(
         "cites" not in item.metadata for item in items if isinstance(item, Document) and item.id == "1"
     )
+
+
+def _linked(tmp_path: Path, name: str) -> Path:
+    """A data set of which one file is a link to a secret outside."""
+    outside, folder = tmp_path / "secret", tmp_path / "data"
+    folder.mkdir()
+    (folder / "corpus.jsonl").write_text(CORPUS, "utf-8")
+    (folder / "queries.jsonl").write_text("", "utf-8")
+    outside.write_text("1\t2\n" if name == "citations.tsv" else CORPUS, "utf-8")
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(outside)
+    return folder
+
+
+def test_a_table_that_is_a_link_out_of_the_source_is_not_read(tmp_path: Path) -> None:
+    folder = _linked(tmp_path, "citations.tsv")
+    items = list(read_only(str(folder), Settings()))
+    (failure,) = [item for item in items if isinstance(item, Failure)]
+    assert failure.document == "citations.tsv"
+    assert "leads out" in failure.message
+    assert [item.metadata.get("cites") for item in items if isinstance(item, Document)] == [
+        None,
+        "doi:10.1000/x",
+    ]
+    followed = list(read_only(str(folder), Settings(follow_links=True)))
+    assert next(item.metadata["cites"] for item in followed if isinstance(item, Document)) == ["2"]
+
+
+def test_a_corpus_that_is_a_link_out_of_the_source_is_not_read(tmp_path: Path) -> None:
+    folder = _linked(tmp_path, "corpus.jsonl")
+    (failure,) = read_only(str(folder), Settings())
+    assert isinstance(failure, Failure)
+    assert "leads out" in failure.message
+    assert len(list(read_only(str(folder), Settings(follow_links=True)))) == 2

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
+from ketrag_fast.backends.readers.pdf.columns import rows_of
+from ketrag_fast.backends.readers.pdf.lines import Line, _within
 from tests.support.parts import part
 from tests.support.pdf_files import WIDTH, Page, encrypted, pdf, simple
 from tests.support.reading import at, read_all, read_one
@@ -223,3 +227,26 @@ def test_ligatures_are_letters() -> None:
         "/Encoding << /Type /Encoding /BaseEncoding /WinAnsiEncoding /Differences [126 /fi] >>"
     )
     assert read_one("a.pdf", pdf([Page().text(60, 80, "the ~nal word")], font=font)).text == "the final word"
+
+
+def test_lines_that_are_far_from_the_page_cost_nothing_else() -> None:
+    """A matrix may put text anywhere: beyond all numbers, too."""
+    for place in ("1e30", "9e37", "-3e38", "1" + "0" * 60):
+        page = two_columns(by_row=False)
+        page.raw(f"BT /F1 9 Tf 1 0 0 1 {place} 300 Tm (far away text) Tj ET")
+        page.raw(f"BT /F1 9 Tf {place} 0 0 {place} 10 10 Tm (huge text) Tj ET")
+        documents, _ = read_all("a.pdf", pdf([page]))
+        assert len(documents) == 1
+        for line in (*LEFT, *RIGHT):
+            assert line in " ".join(documents[0].text.split())
+
+
+def test_coordinates_are_finite_and_near_the_page() -> None:
+    numbers = [math.nan, math.inf, -math.inf, 1e300, 5.0]
+    for left in numbers:
+        for right in numbers:
+            line = _within(Line(left, right, right, left, right, "words"))
+            assert all(abs(value) <= 100_000 for value in (line.left, line.top, line.right, line.bottom))
+            assert line.right >= line.left
+            assert line.bottom >= line.top
+            assert [row.text for row in rows_of([line] * 9)]

@@ -9,26 +9,41 @@ from typing import Final, NamedTuple
 from ketrag_fast.backends.readers.base import Item, Reader, SourceFile
 from ketrag_fast.backends.readers.files import Found, find, is_glob
 from ketrag_fast.backends.readers.kinds import BY_SUFFIX, LANGUAGES, kind_of
+from ketrag_fast.backends.readers.produced import READ_TEXT, within
 from ketrag_fast.errors import DocumentError, KetragError
 
 _HERE = __name__
+_SMALL: Final = 1_000_000
+_SMALL_TABLE: Final = 10_000
+"""A row of one cell is given all columns of the header, so that time grows with the product of both."""
 
 
 class Format(NamedTuple):
-    """A reader as "module:function", loaded when a file needs it. `apart`: it takes foreign formats to
-    pieces, and so runs in a process of its own that may be slow, greedy or die.
+    """A reader as "module:function", loaded when a file needs it.
+
+    Files are read in a process of their own, which may be slow, greedy or die. Files of at most `inside`
+    bytes are read in the process of the caller: plain text, whose readers take time and memory in proportion
+    to its size. `alike`: its records are independent, so that the limit of time counts for each of them.
     """
 
     reader: str
-    apart: bool = True
+    inside: int = 0
+    alike: bool = False
+
+    def apart(self, file: SourceFile) -> bool:
+        """Whether a file is read in a process of its own."""
+        try:
+            return not self.inside or file.size() > self.inside
+        except OSError:
+            return False  # reading it gives the failure
 
 
 FORMATS: Final[Mapping[str, Format]] = {
-    "text": Format("text:read_plain", False),
-    "markdown": Format("text:read_markdown", False),
-    "rst": Format("text:read_rst", False),
-    "table": Format("table:read_table", False),
-    "jsonl": Format("jsonl:read_jsonl", False),
+    "text": Format("text:read_plain", _SMALL),
+    "markdown": Format("text:read_markdown", _SMALL),
+    "rst": Format("text:read_rst", _SMALL),
+    "table": Format("table:read_table", _SMALL_TABLE),
+    "jsonl": Format("jsonl:read_jsonl", _SMALL, alike=True),
     "html": Format("html:read_html"),
     "pdf": Format("pdf.reader:read_pdf"),
     "docx": Format("office.word:read_docx"),
@@ -75,16 +90,19 @@ def known_kind(file: SourceFile) -> str | None:
     return kind if kind in FORMATS else None
 
 
-def items_of(file: SourceFile, kind: str, largest: int | None = None) -> Iterator[Item]:
+def items_of(
+    file: SourceFile, kind: str, largest: int | None = None, read_text: int = READ_TEXT
+) -> Iterator[Item]:
     """What a reader makes of a file. One bad file never ends a build: what its reader raises becomes a
-    failure of that file, and so does its being written while it is read.
+    failure of that file, and so does its being written while it is read, or giving more than `read_text`
+    million characters.
     """
     try:
         before = _stamp(file)
         if largest is not None and file.size() > largest and kind != "jsonl":
             yield file.failure(f"the file is larger than {largest:,} bytes")
             return
-        yield from reader_of(kind)(file)
+        yield from within(file, reader_of(kind)(file), read_text)
         if _stamp(file) != before:
             yield file.failure("it changed while it was read: index again when nobody writes it")
     except DocumentError as error:

@@ -1,4 +1,4 @@
-"""Reads files in processes of their own, several at once, each within limits of time and memory.
+"""Reads files in processes of their own, several at once, each within limits of time, memory and text.
 
 Items come in the order of the files, however many processes read. A file whose process crashes, takes too
 long or too much memory is a Failure; the others go on in a new process.
@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from ketrag_fast.backends.readers import FORMATS, Item, SourceFile, items_of
+from ketrag_fast.backends.readers.produced import READ_TEXT
 from ketrag_fast.locations import from_rows
 from ketrag_fast.types import Document, Failure
 
@@ -46,9 +47,17 @@ class Apart:
     processes that wait for room for the items of later files cannot keep it waiting.
     """
 
-    def __init__(self, processes: int, seconds: float | None, megabytes: int, largest: int) -> None:
+    def __init__(
+        self,
+        processes: int,
+        seconds: float | None,
+        megabytes: int,
+        largest: int,
+        read_text: int = READ_TEXT,
+    ) -> None:
         self._most = max(processes, 1)
         self._seconds, self._megabytes, self._largest = seconds, megabytes, largest
+        self._read_text = read_text
         self._jobs: Queue[_Job | None] = Queue()
         self._threads: list[threading.Thread] = []
         self._processes: list[_Process] = []
@@ -94,7 +103,7 @@ class Apart:
                     break
                 file, kind = found
                 queue: Items | None = None
-                if FORMATS[kind].apart:
+                if FORMATS[kind].apart(file):
                     queue = Queue(_QUEUED)
                     running += 1
                     self._give((file, kind, queue))
@@ -103,7 +112,7 @@ class Apart:
                 return
             file, kind, queue = pending.popleft()
             if queue is None:
-                yield file, items_of(file, kind, self._largest)
+                yield file, items_of(file, kind, self._largest, self._read_text)
             else:
                 items = _drained(queue, waiting)
                 yield file, items
@@ -131,7 +140,7 @@ class Apart:
             try:
                 if not self._closed:
                     process = process or self._started()
-                    if not process.read(file, kind, self._largest, put):
+                    if not process.read(file, kind, self._largest, self._read_text, put):
                         process = None
             except (OSError, TypeError) as error:
                 put(file.failure(f"no process could be started to read it: {error}"))
@@ -220,14 +229,23 @@ class _Process:
             self._late = True
             self._child.kill()
 
-    def read(self, file: SourceFile, kind: str, largest: int, put: Callable[[Item | None], None]) -> bool:
+    def read(
+        self,
+        file: SourceFile,
+        kind: str,
+        largest: int,
+        read_text: int,
+        put: Callable[[Item | None], None],
+    ) -> bool:
         """Gives the items of a file; False where the process is of no more use."""
         asked = {
             "path": os.fsencode(file.path).hex(),
             "id": file.id,
             "encoding": file.fallback_encoding,
             "kind": kind,
+            "follow_links": file.follow_links,
             "largest": largest,
+            "read_text": read_text,
         }
         self._spent = 0.0
         stdin, stdout = self._child.stdin, self._child.stdout
@@ -251,6 +269,8 @@ class _Process:
             if "end" in made:
                 return True
             put(_item(made))
+            if FORMATS[kind].alike:
+                self._spent = 0.0
 
     def _why(self) -> str:
         """What ended the process."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -16,7 +17,8 @@ Item = Document | Failure
 @dataclass(frozen=True, slots=True)
 class SourceFile:
     """A file of a source. `id` is its path relative to the source, with `/`. `data` are the bytes of what is
-    no file of its own: a member of an archive, a part of a mail; `depth` says in how many it lies.
+    no file of its own: a member of an archive, a part of a mail; `depth` says in how many it lies. With
+    `follow_links`, files that are read with this one may be links that lead out of its folder.
     """
 
     path: Path
@@ -24,6 +26,7 @@ class SourceFile:
     fallback_encoding: str = "cp1252"
     data: bytes | None = None
     depth: int = 0
+    follow_links: bool = False
 
     @property
     def suffix(self) -> str:
@@ -55,6 +58,12 @@ class SourceFile:
         """This file, or one line or row of it, could not be read."""
         where = self.id if line is None else f"{self.id}:{line}"
         return Failure(where, "document", message)
+
+
+def is_inside(path: Path, root: Path) -> bool:
+    """Whether a path leads, past all links, to a place in a folder."""
+    real, top = os.path.realpath(path), os.path.realpath(root)
+    return real == top or real.startswith(top.rstrip(os.sep) + os.sep)
 
 
 class Reader(Protocol):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ketrag_fast.backends.readers.base import Item, SourceFile
+from ketrag_fast.backends.readers.base import Item, SourceFile, is_inside
 from ketrag_fast.backends.readers.decode import decode
 from ketrag_fast.errors import DocumentError
+from ketrag_fast.regular import read_regular
 from ketrag_fast.types import Document, Failure
 
 NAME: Final = "citations.tsv"
+LARGEST: Final = 1_000_000_000
+"""Bytes of the table."""
 CORPUS: Final = "corpus.jsonl"
 _CITING: Final = ("citing", "a", "from", "source", "citing-id", "citing_id")
 _CITED: Final = ("cited", "b", "to", "target", "cited-id", "cited_id")
@@ -21,10 +25,14 @@ def with_citations(file: SourceFile, items: Iterator[Item]) -> Iterator[Item]:
     metadata. Lines of the table that cannot be used are failures, the documents stay.
     """
     path = file.path.with_name(NAME)
-    if file.path.name != CORPUS or not path.is_file():
+    if file.path.name != CORPUS or file.data is not None or not os.path.lexists(path):
         yield from items
         return
     table = SourceFile(path, file.id.removesuffix(CORPUS) + NAME, file.fallback_encoding)
+    if not file.follow_links and not is_inside(path, path.parent):
+        yield table.failure("a link that leads out of its folder; --follow-links follows it")
+        yield from items
+        return
     cites, failures = _read(table)
     yield from failures
     for item in items:
@@ -50,7 +58,7 @@ def _read(file: SourceFile) -> tuple[dict[str, list[str]], list[Failure]]:
     cites: dict[str, list[str]] = {}
     failures: list[Failure] = []
     try:
-        lines = decode(file.path.read_bytes(), file.fallback_encoding).splitlines()
+        lines = decode(read_regular(file.path, LARGEST), file.fallback_encoding).splitlines()
     except (DocumentError, OSError) as error:
         return {}, [file.failure(f"cannot be read: {error}")]
     turned = False

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
+from itertools import accumulate
 from typing import Any, Final
 
 from ketrag_fast.backends.readers.base import Item, SourceFile
@@ -19,6 +20,9 @@ from ketrag_fast.types import Document
 LARGEST: Final = 10_000_000
 """Characters of a file that is taken to pieces; a longer one is no code that somebody wrote."""
 _DEEPEST: Final = 60
+_BLOCK: Final = 1024
+_INNER: Final = bytes(range(0x80, 0xC0))
+"""Bytes that continue a character: code points are counted without them."""
 _GRAMMARS: Final = {
     "python": ("tree_sitter_python", "language"),
     "javascript": ("tree_sitter_javascript", "language"),
@@ -139,13 +143,13 @@ class _Offsets:
     def __init__(self, text: str, data: bytes) -> None:
         self._plain = len(text) == len(data)
         self._data = data
-        self._known = [(0, 0)]
+        self._known = [0]
+        if not self._plain:
+            blocks = (data[at : at + _BLOCK].translate(None, _INNER) for at in range(0, len(data), _BLOCK))
+            self._known += accumulate(map(len, blocks))
 
     def __call__(self, byte: int) -> int:
         if self._plain:
             return byte
-        before = next(known for known in reversed(self._known) if known[0] <= byte)
-        found = before[1] + len(self._data[before[0] : byte].decode("utf-8", "surrogatepass"))
-        if byte > self._known[-1][0]:
-            self._known.append((byte, found))
-        return found
+        block = byte // _BLOCK
+        return self._known[block] + len(self._data[block * _BLOCK : byte].translate(None, _INNER))

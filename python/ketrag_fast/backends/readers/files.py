@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ketrag_fast.backends.readers.base import is_inside
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.types import Failure
 
@@ -49,13 +50,16 @@ def find(spec: str, *, follow: bool = False) -> Found:
     path = Path(spec)
     if path.is_dir():
         if all((path / name).is_file() for name in _DATA_SET):
-            return Found(((_DATA_SET[0], path / _DATA_SET[0]),))
+            corpus = path / _DATA_SET[0]
+            if not follow and not is_inside(corpus, path):
+                return Found((), (_outside(corpus.name),))
+            return Found(((_DATA_SET[0], corpus),))
         walk = _Walk()
         _folder(path, "", walk, None if follow else path)
         while walk.links:  # real folders first, so that a file has its real path where it has one
             links, walk.links = sorted(walk.links), []
             for prefix, target in links:
-                if follow or _inside(target, path):
+                if follow or is_inside(target, path):
                     _folder(target, prefix, walk, None if follow else path)
                 else:
                     walk.failures.append(_outside(prefix.rstrip("/")))
@@ -95,7 +99,9 @@ def _folder(folder: Path, prefix: str, walk: _Walk, root: Path | None) -> None:
                     walk.links.append((f"{name}/", path))
                 elif entry.is_dir():
                     pending.append((path, f"{name}/"))
-                elif entry.is_file() and root is not None and entry.is_symlink() and not _inside(path, root):
+                elif (
+                    entry.is_file() and root is not None and entry.is_symlink() and not is_inside(path, root)
+                ):
                     walk.failures.append(_outside(name))
                 elif entry.is_file():
                     walk.files.append((name, path))
@@ -103,12 +109,6 @@ def _folder(folder: Path, prefix: str, walk: _Walk, root: Path | None) -> None:
                     walk.failures.append(Failure(name, "document", "a link that leads nowhere"))
             except OSError as error:
                 walk.failures.append(Failure(name, "document", _why(error)))
-
-
-def _inside(path: Path, root: Path) -> bool:
-    """Whether a path leads, past all links, to a place in a folder."""
-    real, top = os.path.realpath(path), os.path.realpath(root)
-    return real == top or real.startswith(top.rstrip(os.sep) + os.sep)
 
 
 def _outside(name: str) -> Failure:
@@ -131,7 +131,7 @@ def _glob(pattern: str, follow: bool) -> Found:
         if path.is_dir() or place in seen:
             continue
         seen.add(place)
-        if path.is_file() and not follow and not _inside(path, base):
+        if path.is_file() and not follow and not is_inside(path, base):
             walk.failures.append(_outside(relative))
         elif path.is_file():
             walk.files.append((relative, path))

@@ -11,8 +11,8 @@ import re
 import tomllib
 from typing import Any
 
-_NAME = re.compile(r"([A-Za-z_][\w .-]{0,60}?)[ \t]*:(?:[ \t]+(.*)|[ \t]*)")
-_ITEM = re.compile(r"[ \t]*-[ \t]+(.*)")
+_NAME = re.compile(r"([A-Za-z_][\w .-]{0,60}?)[ \t]*:(?:[ \t]+([^ \t\n].*)?)?")
+_ITEM = re.compile(r"[ \t]*-[ \t]+([^ \t\n].*)")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,15})(?:\.\d{1,15})?")
 _MOST = 20_000
 _PLAIN = {"true": True, "false": False, "null": None, "~": None, "": None}

@@ -23,19 +23,29 @@ class Heading:
 def sections(headings: Iterable[Heading], length: int, title: str = "") -> list[Locator]:
     """One locator for each section with a path. The document's own title is not repeated in paths."""
     ordered = sorted(headings, key=lambda heading: heading.start)
-    path: list[Heading] = []
+    path: list[tuple[int, str]] = []
+    own = _short(title)
     found: list[Locator] = []
     ends = [*(heading.start for heading in ordered[1:]), length]
     for heading, end in zip(ordered, ends, strict=False):
-        while path and path[-1].level >= heading.level:
+        while path and path[-1][0] >= heading.level:
             path.pop()
-        path.append(heading)
-        names = [_short(one.name) for one in path]
-        if names[0] == _short(title):
+        path.append((heading.level, _short(heading.name)))
+        names = [name for _, name in path]
+        if names[0] == own:
             names = names[1:]
         if names and end > heading.start:
             found.append(Locator(heading.start, end, "heading", names))
     return found
+
+
+def without_closing(text: str) -> str:
+    """The name of a heading in Markdown: what follows its number signs, without blanks around it and without
+    number signs that close it.
+    """
+    name = text.strip(" \t")
+    inner = name.rstrip("#")
+    return inner.rstrip(" \t") if inner.endswith((" ", "\t")) else name
 
 
 def _short(name: str) -> str:

@@ -39,12 +39,12 @@ _PASSED: Final = [
     "[class*=cookie]",
     "[id*=cookie]",
 ]
-_DECLARED = re.compile(rb"<meta[^>]{0,300}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{2,40})", re.I)
+_DECLARED = re.compile(rb"<meta[^>]{0,300}?charset\s*=(?:\s*[\"'])?\s*([A-Za-z0-9_.:-]{2,40})", re.I)
 _XML_DECLARED = re.compile(rb"<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([A-Za-z0-9_.:-]{2,40})")
 _SEVEN_BITS: Final = ("iso-2022", "hz", "utf-7")
 _TAG = re.compile(r"<(/?)(h[1-6]|p|ul|ol|li|pre|br|a)\b([^<>]*)>")
 _HREF = re.compile(r'href="([^"]*)"')
-_CELLS = re.compile(r"[ \t]*\t[ \t]*")
+_GAP = re.compile(r"[ \t]+")
 _BLANK = re.compile(r"[ \xa0]+")
 _NAMES: Final = {
     "author": "author",
@@ -198,6 +198,10 @@ def _same_beginning(title: str, heading: str) -> bool:
     return bool(plain) and title.lower().startswith(plain.lower())
 
 
+def _cell_gap(found: re.Match[str]) -> str:
+    return "\t" if "\t" in found[0] else found[0]
+
+
 def _text(markup: str) -> tuple[str, list[Heading], list[str]]:
     """Text of the few elements that the extraction leaves, with its headings and links."""
     out = _Writer()
@@ -261,7 +265,7 @@ class _Writer:
                     self._verbatim = True
                     self._put(plain)
                 continue
-            spaced = _BLANK.sub(" ", _CELLS.sub("\t", line))
+            spaced = _BLANK.sub(" ", _GAP.sub(_cell_gap, line))
             plain = spaced.strip(" \t")
             if not plain:
                 self._between(spaced)

@@ -70,7 +70,7 @@ _TYPES: Final = {
     b"application/vnd.oasis.opendocument.text": "odt",
 }
 _HTML = re.compile(
-    rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.I | re.S
+    rb"\s*(?:<\?xml[^>]*>\s*)?(?:(?><!--.*?-->)\s*+)*+<(?:!doctype\s+html|html|head|body)\b", re.I | re.S
 )
 _MAIL = re.compile(rb"(?:[A-Za-z][A-Za-z-]{1,40}:[^\n]*\n(?:[ \t][^\n]*\n)*){3}")
 _PLAIN = frozenset(("text", "markdown", "rst", "table", "jsonl", "json", "mail", "mbox", "xml", "code"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec, module_from_spec
@@ -15,6 +15,8 @@ from ketrag_fast.backends.readers.record import ID_NAMES, document_of
 
 _LONGEST_CELL = 2**31 - 1  # what a C long holds everywhere; the library's own limit is 131,072
 _DELIMITERS = ",;\t|"
+_LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
+_MOST_COLUMNS = 16_384  # as in a sheet: a row is given all of them
 
 
 @cache
@@ -44,7 +46,7 @@ def read_table(file: SourceFile) -> Iterator[Item]:
         return
     text = decode(data, file.fallback_encoding)
     csv = _csv()
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(file, text))
+    rows = csv.reader((line[0] for line in _LINE.finditer(text)), delimiter=_delimiter(file, text))
     header: list[str] | None = None
     while True:
         try:
@@ -57,6 +59,9 @@ def read_table(file: SourceFile) -> Iterator[Item]:
         if not any(cell.strip() for cell in row):
             continue
         if header is None:
+            if len(row) > _MOST_COLUMNS:
+                yield file.failure(f"a table of {len(row):,} columns; at most {_MOST_COLUMNS:,} are read")
+                return
             header = header_of(row)
             continue
         yield row_document(file, rows.line_num, header, row)

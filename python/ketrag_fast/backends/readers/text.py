@@ -9,13 +9,13 @@ from typing import Any
 from ketrag_fast.backends.readers.base import Item, SourceFile
 from ketrag_fast.backends.readers.decode import decode
 from ketrag_fast.backends.readers.front_matter import front_matter
-from ketrag_fast.backends.readers.headings import Heading, sections
+from ketrag_fast.backends.readers.headings import Heading, sections, without_closing
 from ketrag_fast.locations import Locator
 from ketrag_fast.types import Document
 
 _HEAD = 20_000  # a heading further down is no title
 _FENCE = re.compile(r" {0,3}(```+|~~~+)")
-_ATX = re.compile(r" {0,3}(#{1,6})[ \t]+(.+?)(?:[ \t]+#+)?[ \t]*")
+_ATX = re.compile(r" {0,3}(#{1,6})[ \t]")
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*")
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*")
 _FIELD = re.compile(r":([A-Za-z][\w -]{0,40}):[ \t]+(\S.*)")
@@ -78,9 +78,10 @@ def markdown_headings(text: str, start: int = 0) -> Iterator[Heading]:
         if mark and (not fence or mark[1].startswith(fence)):
             fence = "" if fence else mark[1]
         elif not fence:
-            if line.lstrip(" ").startswith("#") and (heading := _ATX.fullmatch(line)):
-                yield Heading(at, len(heading[1]), heading[2].strip())
-                found += 1
+            if line[:4].lstrip(" ")[:1] == "#" and (heading := _ATX.match(line)):
+                if name := without_closing(line[heading.end() :]).strip():
+                    yield Heading(at, len(heading[1]), name)
+                    found += 1
             elif previous.strip() and line[:4].strip(" ")[:1] in ("=", "-") and _SETEXT.fullmatch(line):
                 yield Heading(before, 1 if "=" in line else 2, previous.strip())
                 found += 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -36,7 +37,8 @@ def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
     for line in requests:
         asked = json.loads(line)
         file = SourceFile(Path(os.fsdecode(bytes.fromhex(asked["path"]))), asked["id"], asked["encoding"])
-        for item in items_of(file, asked["kind"], asked["largest"]):
+        file = replace(file, follow_links=asked["follow_links"])
+        for item in items_of(file, asked["kind"], asked["largest"], asked["read_text"]):
             _write(replies, _fields(item))
         _write(replies, {"end": True})
 

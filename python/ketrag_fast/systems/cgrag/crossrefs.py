@@ -12,13 +12,15 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
+from ketrag_fast.backends.readers.headings import without_closing
 from ketrag_fast.systems.cgrag.textlinks import without_code
 
 _LABEL: Final = re.compile(r"\\label\{([^{}\n]{1,200})\}")
 _REF: Final = re.compile(r"\\(?:eq|auto|page|name|[cC])?ref\*?\{([^{}\n]{1,500})\}")
 _ANCHOR: Final = re.compile(r"<[a-zA-Z][^<>]{0,500}?\s(?:id|name)\s*=\s*[\"']([^\"'<>\n]{1,200})[\"']")
 _RST_LABEL: Final = re.compile(r"^\.\. _([^:\n]{1,200}):[ \t]*$", re.M)
-_HEADING: Final = re.compile(r"^ {0,3}#{1,6}[ \t]+(.{1,300}?)(?:[ \t]+#+)?[ \t]*$", re.M)
+_HEADING: Final = re.compile(r"^ {0,3}#{1,6}[ \t]([^\n]*)", re.M)
+_LONGEST_TITLE: Final = 300
 _UNDERLINED: Final = re.compile(r"^([^\s].{0,200})\n([=\-~^\"'`#*+:.])\2{2,}[ \t]*$", re.M)
 _WORDS: Final = (
     r"Sections?|Sec\.|§|Chapters?|Appendix|Figures?|Fig\.|Tables?|Tab\.|Equations?|Eq\.|Algorithms?|Theorems?"
@@ -127,7 +129,7 @@ def _defined(text: str) -> Iterator[tuple[str, str, int]]:
         yield from (("anchor", m[1], m.start()) for m in _ANCHOR.finditer(text))
     if ".. _" in text:
         yield from (("rst", m[1].strip("`").strip(), m.start()) for m in _RST_LABEL.finditer(text))
-    titles = [(m[1], m.start()) for m in _HEADING.finditer(text)] if "#" in text else []
+    titles = list(_headings(text)) if "#" in text else []
     if any(rule in text for rule in _RULES):
         titles += [(m[1], m.start()) for m in _UNDERLINED.finditer(text)]
     seen: dict[str, int] = {}
@@ -143,6 +145,13 @@ def _defined(text: str) -> Iterator[tuple[str, str, int]]:
             yield "section", m[1] or m[2], m.start()
     if "\\tag" in text:
         yield from (("equation", m[1], m.start()) for m in _TAG.finditer(text))
+
+
+def _headings(text: str) -> Iterator[tuple[str, int]]:
+    for found in _HEADING.finditer(text):
+        title = without_closing(found[1])
+        if 0 < len(title) <= _LONGEST_TITLE:
+            yield title, found.start()
 
 
 def _has_words(text: str) -> bool:
@@ -169,7 +178,7 @@ def _stands_apart(text: str, start: int) -> bool:
     line = text[start : len(text) if end < 0 else end].strip()
     if len(line) > 80 or line.endswith((".", ",", ";", ":")) or "|" in line:
         return False
-    above = text[:start].rstrip(" ").endswith("\n\n") if start > 1 else True
+    above = text[start - 2 : start] == "\n\n" if start > 1 else True
     rest = text[end + 1 : end + 200].split("\n", 1)[0].strip() if end >= 0 else ""
     ruled = len(rest) > 2 and len(set(rest)) == 1 and not rest[0].isalnum()
     return ruled or (above and not rest)

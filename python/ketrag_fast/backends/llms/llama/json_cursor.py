@@ -65,6 +65,8 @@ _Open: TypeAlias = _Due | _InText | _InWords | _InNumber | _InRow | Form
 
 
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?")
+_LONGEST_NUMBER: Final = 64
+"""Characters; the grammar writes at most 39."""
 _FAR: Final = 256  # parts; what is forced beyond them is found when they are written
 
 
@@ -130,6 +132,8 @@ class Cursor:
                     return
                 case _InNumber(text):
                     if sign in "0123456789.eE+-":
+                        if len(text) >= _LONGEST_NUMBER:
+                            raise MismatchError(f"a number of more than {_LONGEST_NUMBER} characters")
                         stack.append(_InNumber(text + sign))
                         return
                     if not _NUMBER.fullmatch(text):

@@ -192,9 +192,9 @@ def _bounds(rules: Mapping[str, Any], low: str, high: str, where: str) -> tuple[
 
 def grammar_of(form: Form) -> str:
     """GBNF whose rule `root` is this form."""
-    rules: dict[str, str] = {}
+    rules: dict[str, str] = {}  # the name of each rule by its text
     body = _rule(form, rules)
-    lines = [f"root ::= {body}", *(f"{name} ::= {text}" for name, text in rules.items()), f"char ::= {_CHAR}"]
+    lines = [f"root ::= {body}", *(f"{name} ::= {text}" for text, name in rules.items()), f"char ::= {_CHAR}"]
     return "\n".join(lines) + "\n"
 
 
@@ -215,12 +215,7 @@ def _rule(form: Form, rules: dict[str, str]) -> str:
             body = f'"{{" {inside} "}}"'
         case EitherForm(forms):
             body = " | ".join(_rule(one, rules) for one in forms)
-    for name, text in rules.items():
-        if text == body:
-            return name
-    name = f"r{len(rules)}"
-    rules[name] = body
-    return name
+    return rules.setdefault(body, f"r{len(rules)}")
 
 
 def _row_rule(form: ListForm, rules: dict[str, str]) -> str:

@@ -22,7 +22,7 @@ _MOST_CELL: Final = 1_000_000
 _LAST_COLUMN: Final = 16_384
 _DATES: Final = frozenset((*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)))
 _IS_DATE = re.compile(r"(?<!\\)[dmyhs]", re.I)
-_QUOTED = re.compile(r"\"[^\"]*\"|\[[^\]]*\]|\\.")
+_QUOTED = re.compile(r"\"[^\"]*\"|\[[^\[\]]*\]|\\.")
 _EPOCH: Final = dt.datetime(1899, 12, 30)
 
 

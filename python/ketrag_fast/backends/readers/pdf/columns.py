@@ -23,7 +23,7 @@ _WORDY: Final = 14
 """Characters of a column's line, at the median: shorter ones are cells."""
 _FILLED: Final = 0.55
 _NARROW: Final = 5.0
-_LEADERS = re.compile(r"\s*(?:\.\s?){4,}\s*")
+_LEADERS = re.compile(r"\s?(?:\.\s?){4,}")
 _CELLS: Final = 2.0
 """A gap of so many letter heights is one between cells."""
 

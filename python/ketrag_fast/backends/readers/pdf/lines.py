@@ -33,6 +33,8 @@ _GAP: Final = 0.9
 """A gap of so many letter heights may be one between columns or cells."""
 _SAMPLED: Final = 40
 _TOGETHER: Final = 16
+_FARTHEST: Final = 100_000.0
+"""Points from the edge of the page: 35 metres. Lines that are farther away stand there."""
 _MOST_UNITS: Final = 2_000_000
 """Characters of one page; more is no page that anybody reads."""
 
@@ -82,7 +84,7 @@ def lines_of(raw: Any, page: Any) -> PageLines:
             return found
         reader = _Reader(raw, text_page, units)
         lines = reader.lines(_ranges(units))
-        found.lines = [_turned(line, rotation, *own) for line in lines]
+        found.lines = [_within(_turned(line, rotation, *own)) for line in lines]
         if not found.lines:
             found.scanned = _has_image(raw, page)
         return found
@@ -256,6 +258,18 @@ def _around(boxes: list[tuple[float, float, float, float]]) -> tuple[float, floa
         max(box[2] for box in boxes),
         min(box[3] for box in boxes),
     )
+
+
+def _within(line: Line) -> Line:
+    """The line with finite coordinates: a damaged or hostile matrix gives any number, infinity and NaN."""
+    line.left, line.top = _finite(line.left), _finite(line.top)
+    line.right, line.bottom = max(_finite(line.right), line.left), max(_finite(line.bottom), line.top)
+    line.size = _finite(line.size)
+    return line
+
+
+def _finite(value: float) -> float:
+    return min(max(value, -_FARTHEST), _FARTHEST) if value == value else 0.0
 
 
 def _turned(line: Line, rotation: int, width: float, height: float) -> Line:

@@ -11,8 +11,8 @@ from statistics import median
 from ketrag_fast.backends.readers.pdf.columns import Row
 
 _HYPHENS = ("-", "\u2010", "\u00ad")
-_COMPOUND = re.compile(r"[^\W\d_]{2,}[-\u2010][^\W\d_]{2,}")
-_LAST = re.compile(r"[^\W\d_]+$")
+_COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]{2,}[-\u2010][^\W\d_]{2,}")
+_LAST = re.compile(r"(?<![^\W\d_])[^\W\d_]+$")
 _FIRST = re.compile(r"[^\W\d_]+")
 _ITEM = re.compile(r"(?:[•‣▪●○◦–*·]|\(?(?:\d{1,3}|[a-z]|[ivx]{1,4})[.)])\s+\S")
 _LONGEST = 60

@@ -1,0 +1,115 @@
+"""Loops over a stranger's text take time in proportion to it: what no single pattern shows.
+
+Each took minutes before on a text of this size; the bounds are far above what is needed now.
+"""
+
+from __future__ import annotations
+
+from ketrag_fast.asking.citations import CitationReader
+from ketrag_fast.backends.llms.llama.json_cursor import Cursor, MismatchError
+from ketrag_fast.backends.llms.llama.json_form import NumberForm, WordsForm, _rule, grammar_of
+from ketrag_fast.backends.readers.kinds import _HTML
+from ketrag_fast.extraction.graphrag import passage_of
+from ketrag_fast.extraction.heuristic import subject_of
+from ketrag_fast.extraction.parse import parse_reply
+from ketrag_fast.extraction.repair import read_json
+from ketrag_fast.systems.cgrag.crossrefs import references
+from tests.support.effort import processor_seconds
+
+SECONDS = 3.0
+
+
+def test_references_inside_a_document() -> None:
+    texts = ["# a" + " " * 100_000 + "b", "1 x\n" * 100_000, "[" * 100_000, "# " + "[" * 200_000]
+    for text in texts:
+        with processor_seconds(SECONDS):
+            references(text, [0, 10], [])
+
+
+def test_headings_of_a_document_keep_their_names() -> None:
+    text = "# One ##\n\nSee below.\n\n## Two words\n\ntext\n"
+    found = references(text, [0, 20, 40], [("one", 25), ("two-words", 2)])
+    assert found.pairs == {(1, 0), (0, 1)}
+    assert found.unresolved == []
+
+
+def test_thoughts_in_a_reply() -> None:
+    for text in ("<think>" * 100_000, " " * 500_000 + "{", "<think>" + "x<think>" * 50_000 + "</think"):
+        with processor_seconds(SECONDS):
+            assert read_json(text).value is None
+    for name in ("think", "thinking", "reasoning"):
+        assert read_json(f'Well. <{name}>{{"a": 2}}</{name}> {{"a": 1}}').value == {"a": 1}
+    assert read_json('<think>open {"a": 1}').value == {"a": 1}
+
+
+def test_a_thought_that_streams() -> None:
+    reader = CitationReader(3)
+    with processor_seconds(SECONDS):
+        assert reader.feed(" " * 10) == reader.feed("<think>") == ""
+        for _ in range(100_000):
+            assert reader.feed("some words of thinking, some more ") == ""
+        assert reader.feed("</th") == ""
+        assert reader.feed("ink>  It is so [2].") + reader.finish() == "It is so [2]."
+
+
+def test_blanks_that_stream() -> None:
+    reader = CitationReader(3)
+    with processor_seconds(SECONDS):
+        out = [reader.feed("a")] + [reader.feed(" " * 16) for _ in range(100_000)]
+    assert "".join(out) + reader.finish() == "a" + " " * 1_600_000
+    reader = CitationReader(1)
+    assert "".join(map(reader.feed, ["a", "  ", "  ", "[", "9]", "."])) + reader.finish() == "a."
+
+
+def test_a_number_without_an_end_is_no_number() -> None:
+    cursor = Cursor(NumberForm(whole=False))
+    cursor.feed("-123456789.123456789e-99")
+    for _ in range(2):
+        try:
+            cursor.feed("1" * 100)
+        except MismatchError as error:
+            assert "more than 64 characters" in str(error)
+            return
+    raise AssertionError("it took a number of any length")
+
+
+def test_rules_of_a_grammar_are_found_by_their_text() -> None:
+    rules: dict[str, str] = {}
+    with processor_seconds(SECONDS):
+        names = {_rule(WordsForm((f'"{n}"',)), rules) for n in range(20_000)}
+    assert len(names) == len(rules) == 20_000
+    assert grammar_of(WordsForm(('"a"',))).startswith("root ::= r0\nr0 ::= ")
+
+
+def test_a_character_with_a_number_of_thousands_of_digits() -> None:
+    """`html.unescape` raises ValueError for it, and a reply is never to raise."""
+    reply = '{"e":[["Ann","person","&#' + "1" * 5_000 + '; is here"]],"r":[]}'
+    found = parse_reply(reply, "Ann is here")
+    assert [entity.name for entity in found.extraction.entities] == ["Ann"]
+
+
+def test_the_passage_in_a_prompt_of_graphrag() -> None:
+    prompt = "-Real Data-\nText: A ship.\nText: It sailed. \n\n#####\nOutput:\n"
+    assert passage_of(prompt) == "A ship.\nText: It sailed."
+    assert passage_of("real data\ntext:\tx\n### \n \n output:") == "x"
+    for broken in (
+        "Text: x\n###\noutput:",
+        "real data\ntext: x\n##\noutput:",
+        "real data\ntext: x ###\noutput:",
+    ):
+        assert passage_of(broken) is None
+    with processor_seconds(SECONDS):
+        assert passage_of("real data" + "\ntext: \n###\n" * 50_000) is None
+
+
+def test_a_title_with_a_bracket() -> None:
+    assert subject_of("Mercury (planet)", "x") == "Mercury"
+    assert subject_of("a (b) (c)", "x") == "a (b)"
+    assert subject_of("f(x(y))", "x") == "f(x(y))"
+
+
+def test_comments_before_a_page() -> None:
+    """The pattern took exponential time: every comment could end with any later one."""
+    with processor_seconds(SECONDS):
+        assert _HTML.match(b"<!---->" * 500) is None
+    assert _HTML.match(b"<?xml version='1.0'?>\n<!-- a --> <!-- <p> --><!DOCTYPE html>")
