@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +24,7 @@ _EMBEDDED: Final = 32
 _PLAIN: Final = 8
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class QueryOptions:
     """What questions have in common that are put to the core together."""
 
@@ -36,14 +35,6 @@ class QueryOptions:
     explain: bool
     filter: str | None = None
     """In words, or as JSON."""
-
-    @property
-    def chosen(self) -> str | dict[str, Any] | None:
-        """The filter as the library takes it."""
-        if self.filter is None or not self.filter.lstrip().startswith("{"):
-            return self.filter
-        found: dict[str, Any] = json.loads(self.filter)
-        return found
 
 
 Group = tuple[QueryOptions, int]
@@ -114,7 +105,8 @@ class Service:
                 made[at] = reply
                 # What had to do without something (a model, for a while) is not what is asked for later.
                 if query.entry.index.generation == generation and _WHOLE in reply:
-                    self.cache.add((query, generation, questions[at]), reply, 4 * len(questions[at]) + 200)
+                    text = questions[at]
+                    self.cache.add((query, generation, text), reply, (text, query.filter, query.mode))
         return [reply for reply in made if reply is not None]
 
     async def aside(self, call: Any, *given: Any) -> Any:
@@ -147,7 +139,7 @@ def _answers(group: Group, questions: Sequence[str], seconds: float) -> list[byt
         "top": query.top,
         "explain": query.explain,
         "deadline": seconds,
-        "filter": query.chosen,
+        "filter": query.filter,
     }
     if len(questions) == 1:  # on this very thread
         return [json_bytes(index.retrieve(questions[0], **options).to_json())]
