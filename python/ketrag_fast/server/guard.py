@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import ipaddress
@@ -79,8 +80,12 @@ class Guard:
             if self._token is not None and scope["path"] not in _OPEN:
                 self._authorised(headers)
             if self._service.stopping and scope["path"].startswith(_ROUTES):
-                raise Problem(503, "stopping", "the service is stopping", headers={"Connection": "close"})
+                raise _stopping()
             await self._app(scope, receive, out)
+        except asyncio.CancelledError:
+            if begun or not self._service.stopping:
+                raise
+            await self.reply(_stopping(), scope)(scope, receive, out)
         except Exception as error:  # noqa: BLE001 - a reply with a code, and never a traceback
             if begun or status_of_any(error) == 499:
                 if not isinstance(error, Problem):
@@ -183,6 +188,10 @@ def _check_unambiguous(scope: Scope) -> None:
         hint="send each of these headers once",
         headers={"Connection": "close"},
     )
+
+
+def _stopping() -> Problem:
+    return Problem(503, "stopping", "the service is stopping", headers={"Connection": "close"})
 
 
 def _digest(secret: bytes) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,7 @@ from ketrag_fast.server.reply_cache import ReplyCache
 _WHOLE: Final = b'"warnings":[]'
 _EMBEDDED: Final = 32
 _PLAIN: Final = 8
+_CLOSING: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,8 @@ class Service:
         """For statistics, graphs and documents: no question waits behind them."""
         self.writers = ThreadPoolExecutor(max(2, 2 * len(self.indexes)), thread_name_prefix="ketrag-answer")
         """For the answers of language models."""
+        self.stuck = False
+        """Whether threads still ran when the service ended."""
         self.answers = 0
         """Answers that are made or wait."""
 
@@ -113,12 +117,19 @@ class Service:
         """Runs a call on a thread that no question waits for."""
         return await asyncio.get_running_loop().run_in_executor(self.slow, call, *given)
 
-    def close(self) -> None:
-        """Waits for what runs, and lets go of everything."""
-        self.batcher.close()
-        self.slow.shutdown(wait=True, cancel_futures=True)
-        self.writers.shutdown(wait=True, cancel_futures=True)
-        self.indexes.close()
+    def close(self, seconds: float = _CLOSING) -> None:
+        """Wait for what runs and release everything. What still runs after some seconds (a language model
+        that is silent, say) is abandoned: `stuck` is then true, and the indexes stay open for it.
+        """
+        pools = (self.batcher.close, self.slow.shutdown, self.writers.shutdown)
+        for pool in (self.slow, self.writers):
+            pool.shutdown(wait=False, cancel_futures=True)
+        waiter = threading.Thread(target=lambda: [wait() for wait in pools], daemon=True)
+        waiter.start()
+        waiter.join(seconds)
+        self.stuck = waiter.is_alive()
+        if not self.stuck:
+            self.indexes.close()
 
 
 def _late(futures: Sequence[asyncio.Future[bytes]], seconds: float) -> None:

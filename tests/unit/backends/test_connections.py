@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import select
@@ -13,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Self
 
+import numpy as np
 import pytest
 
 from ketrag_fast.backends import connections
@@ -474,3 +476,30 @@ def test_a_child_process_embeds(forked: Callable[[Callable[[], object]], None]) 
 
         forked(work)
         embedder.close()
+
+
+@pytest.mark.parametrize("takes", ["base64", "float"])
+def test_vectors_are_asked_for_in_base64_and_else_as_numbers(takes: str) -> None:
+    def play(server: Server, peer: Peer) -> None:
+        while (asked := peer.read()) is not None:
+            _, body = asked
+            server.count(asked)
+            if body["encoding_format"] != takes:
+                refusal = framed(b'{"error": {"message": "unknown encoding_format"}}')
+                peer.sock.sendall(refusal.replace(b"200 OK", b"400 Bad Request"))
+                return
+            rows = [np.array([1.0, len(text)], "<f4") for text in body["input"]]
+            form = {
+                "base64": lambda row: base64.b64encode(row.tobytes()).decode(),
+                "float": np.ndarray.tolist,
+            }
+            data = [{"index": n, "embedding": form[takes](row)} for n, row in enumerate(rows)]
+            peer.sock.sendall(framed(json.dumps({"data": data}).encode()))
+
+    with Server(play) as server:
+        embedder = OpenAIEmbedder(f"openai:m@{server.url}", longest=8000)
+        vectors = embedder.embed(["four", "fourteen more"])
+        embedder.close()
+    assert vectors.tolist() == pytest.approx(np.array([[1, 4], [1, 13]]) / np.sqrt([[17], [170]]))
+    asked = [body["encoding_format"] for _, body in server.requests]
+    assert asked == (["base64", "base64"] if takes == "base64" else ["base64", "float", "float"])
