@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
 import random
@@ -20,7 +21,7 @@ import threading
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from common import header, median, require_data, seconds, table
 from ketrag_fast import Index, Settings
 from opening import made
 
+SAMPLE_SECONDS = 20.0
 HERE = Path(__file__).resolve().parent
 HEAD = "POST /v1/retrieve HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
 SCRIPT = """
@@ -118,14 +120,21 @@ def wrk(port: int, bodies: Path, length: float, connections: int) -> tuple[float
 
 
 async def paced(
-    port: int, requests: list[bytes], rate: float, length: float
+    port: int,
+    requests: Iterable[bytes],
+    rate: float,
+    length: float,
+    statuses: Counter[str] | None = None,
 ) -> tuple[list[float], Counter[str], float]:
     """Requests at random moments, `rate` a second, each on a connection that is free: the ms from the moment that each
-    was due to its last byte, the replies by status, and the rate that was reached.
+    was due to its last byte, the replies by status (counted in `statuses` as they come, if given), and the rate that
+    was reached.
     """
+    if isinstance(requests, list):
+        requests = itertools.cycle(requests)
     free: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
     times: list[float] = []
-    statuses: Counter[str] = Counter()
+    statuses = Counter() if statuses is None else statuses
     chance = random.Random(7)
 
     async def one(due: float, content: bytes) -> None:
@@ -150,12 +159,13 @@ async def paced(
 
     began = due = time.perf_counter()
     tasks: set[asyncio.Task[None]] = set()
+    source = iter(requests)
     number = 0
     while due < began + length:
         wait = due - time.perf_counter()
         if wait > 0:
             await asyncio.sleep(wait)
-        task = asyncio.create_task(one(due, requests[number % len(requests)]))
+        task = asyncio.create_task(one(due, next(source)))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
         number += 1
@@ -264,6 +274,18 @@ def capacity(index: Path, questions: list[str], mode: str, length: float, embedd
     return best
 
 
+def rate_of(index: Path, questions: list[str], length: float) -> float:
+    """Requests a second by wrk of a service with default options, without kept replies."""
+    with (
+        tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file,
+        served(index, "--cache-mb", "0") as (port, _, _),
+    ):
+        bodies = [{"question": text, "mode": "walk", "budget": 1500} for text in questions]
+        file.write("\n".join(map(json.dumps, bodies)) + "\n")
+        file.flush()
+        return wrk(port, Path(file.name), length, 16)[0]
+
+
 def overload(index: Path, questions: list[str], rate: float, length: float) -> None:
     """Prints what happens at twice the capacity, and after it."""
     requests = posts([{"question": text, "mode": "walk", "budget": 1500} for text in questions])
@@ -285,6 +307,52 @@ def overload(index: Path, questions: list[str], rate: float, length: float) -> N
         ]
     columns = ["twice the capacity for", "requests/s sent", "200", "429", "others", "MB before", "MB after"]
     table([*columns, "ms of the next question"], [row])
+
+
+def endurance(index: Path, questions: list[str], rate: float, length: float) -> None:
+    """Prints the memory of a service with default options during minutes at twice its capacity. Every question is
+    new, so that the kept replies reach their bound and old ones make room for new ones.
+    """
+    numbers = itertools.count()
+
+    def requests() -> Iterator[bytes]:
+        chance = random.Random(7)
+        while True:
+            text = f"{chance.choice(questions)} ({next(numbers)})"
+            yield from posts([{"question": text, "mode": "walk", "budget": 1500}])
+
+    rows: list[list[Any]] = []
+    with served(index) as (port, process, _):
+        ended = threading.Event()
+        began = time.perf_counter()
+        everything: Counter[str] = Counter()
+
+        def sample() -> None:
+            while True:
+                rss, own = memory([process.pid], "Rss"), memory([process.pid], "Anonymous")
+                row = [f"{time.perf_counter() - began:.0f}", rss, own, everything["200"], everything["429"]]
+                others = sum(n for status, n in everything.items() if status not in ("200", "429"))
+                rows.append([*row, others])
+                print("| " + " | ".join(str(cell) for cell in rows[-1]) + " |", flush=True)
+                if ended.wait(SAMPLE_SECONDS):
+                    return
+
+        sampler = threading.Thread(target=sample)
+        sampler.start()
+        times, _, got = asyncio.run(paced(port, requests(), 2 * rate, length, everything))
+        ended.set()
+        sampler.join()
+        recovered = time.perf_counter()
+        ask(port, {"question": "Who?", "budget": 1500})
+        taken = 1000 * (time.perf_counter() - recovered)
+        stopping = time.perf_counter()
+    stopped = time.perf_counter() - stopping
+    columns = ["s", "MB", "MB of its own (not mapped files)", "200", "429", "others"]
+    print(
+        f"\nSent {got:,.0f} requests a second for {length:.0f} s: {dict(everything)}; p50 {at(times, 0.5):.0f} ms, "
+    )
+    print(f"p99 {at(times, 0.99):.0f} ms; the next question took {taken:.0f} ms, stopping {stopped:.1f} s.\n")
+    table(columns, rows)
 
 
 def starts(index: Path, large: Path | None) -> None:
@@ -321,6 +389,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=10, help="of each measurement")
     parser.add_argument("--overload", type=float, default=30, help="seconds at twice the capacity")
+    parser.add_argument(
+        "--endurance",
+        type=float,
+        metavar="MINUTES",
+        help="the memory over minutes at twice the capacity alone",
+    )
     parser.add_argument("--model", help="folder of an embedding model: its rows alone, over 2,000 passages")
     parser.add_argument("--large", type=int, help="documents of an index for the memory of workers")
     parser.add_argument("--index", type=Path, help="an index of musique-dev that is there already")
@@ -337,6 +411,12 @@ def main() -> None:
             "musique-dev: 9,329 passages, 776 questions, contexts of 1,500 tokens; replies are not kept (--cache-mb 0).",
             "wrk (1 thread, 16 connections, with a model 64) and the generator of 70 % run on the same processors as the service.",
         ]
+        if args.endurance:
+            about = "musique-dev, contexts of 1,500 tokens; default options, every question new, replies are kept."
+            header("The service, at twice its capacity", [about])
+            best = rate_of(index, questions, args.seconds)
+            endurance(index, questions, best, 60 * args.endurance)
+            return
         header("The service", caveats)
         with served(index) as (port, _, _):
             plain = [b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"]

@@ -11,9 +11,9 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from ketrag_fast.backends.addresses import Address
+from ketrag_fast.backends.connections import Connections
 from ketrag_fast.backends.patience import Patience
 from ketrag_fast.backends.refusals import (
     SHOWN,
@@ -24,11 +24,9 @@ from ketrag_fast.backends.refusals import (
     reason_of,
     wait_of,
 )
+from ketrag_fast.backends.wire import FAULTS, Head, Wire
 from ketrag_fast.errors import BackendError, ConfigError
 from ketrag_fast.keys import Key, covered_bytes, hidden, without_keys
-
-if TYPE_CHECKING:
-    from ketrag_fast.backends.wire import Head, Wire
 
 _PASSING: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _LONGEST_WAIT: Final = 300.0
@@ -51,13 +49,14 @@ Stopped = Callable[[], None]
 
 
 class Client:
-    """One connection, kept open; not for several threads at once. `timeout` is in seconds, for one whole
-    reply from connecting to its last byte, and may be set anew before each. `spent` are the seconds of the
-    attempts since it was set to 0, pauses between them apart.
+    """Requests to one path, one at a time; a thread has a client of its own, and all share `connections`.
+    `timeout` is in seconds, for one whole reply from connecting to its last byte, and may be set before each
+    request. `spent` are the seconds of the attempts since it was set to 0, without the pauses between them.
     """
 
-    def __init__(self, place: Address, path: str, key: Key | None, patience: Patience) -> None:
-        self._place = place
+    def __init__(self, connections: Connections, path: str, key: Key | None, patience: Patience) -> None:
+        self._connections = connections
+        self._place = connections.place
         self._path = path
         self._key = key
         self._patience = patience
@@ -76,10 +75,16 @@ class Client:
         self._before, self._began = seconds, None
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Close the connection of the request in progress."""
         wire, self._wire = self._wire, None
         if wire is not None:
             wire.close()
+
+    def _keep(self) -> None:
+        """Return the connection to the others."""
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            self._connections.give(wire)
 
     def post(self, body: Mapping[str, Any], limit: int, stopped: Stopped) -> Any:
         """The reply's JSON. `limit` is the most bytes of it; `stopped` raises when the work is to end."""
@@ -106,8 +111,10 @@ class Client:
                 raise BackendError(f"{self._where} broke off: {broken}", hint="ask again")
         finally:
             self._settle()
-            if not whole:
-                self.close()  # what was not read would stand before the next reply
+            if whole:
+                self._keep()
+            else:
+                self.close()  # what was not read would precede the next reply
 
     # ------------------------------------------------------------ attempts
 
@@ -157,7 +164,9 @@ class Client:
 
     def _once(self, method: str, data: bytes, limit: int, stopped: Stopped) -> Any:
         look = self._clock(stopped)
-        return self._json(self._head(method, data, limit, look), limit, look)
+        found = self._json(self._head(method, data, limit, look), limit, look)
+        self._keep()
+        return found
 
     def _opened_stream(self, body: Mapping[str, Any], limit: int, stopped: Stopped) -> Iterator[Any]:
         """The events of a reply whose head is read; of one that is not streamed, its content too."""
@@ -180,8 +189,6 @@ class Client:
 
     def _on_wire(self, work: Callable[[], T]) -> T:
         """What `work` does on the connection; its faults without their frames and causes."""
-        from ketrag_fast.backends.wire import FAULTS
-
         try:
             return work()
         except FAULTS as error:
@@ -205,14 +212,20 @@ class Client:
         return head
 
     def _asked(self, method: str, data: bytes, look: Stopped) -> Head:
-        from ketrag_fast.backends.wire import Wire
+        self._wire, used = self._connections.take(look)
+        try:
+            return self._sent(self._wire, method, data, look)
+        except ConnectionError:
+            # The server closed a connection that was idle just as the request left.
+            if not used or not self._wire.unprocessed:
+                raise
+        self.close()
+        self._wire, _ = self._connections.take(look, fresh=True)
+        return self._sent(self._wire, method, data, look)
 
-        if self._wire is not None and not self._wire.ready():
-            self.close()
-        if self._wire is None:
-            self._wire = Wire(self._place, look)
+    def _sent(self, wire: Wire, method: str, data: bytes, look: Stopped) -> Head:
         kind = "application/json" if data else None
-        return self._wire.ask(method, self._path, kind, f"application/json, {_STREAM}", self._key, data, look)
+        return wire.ask(method, self._path, kind, f"application/json, {_STREAM}", self._key, data, look)
 
     def _content(self, limit: int, look: Stopped) -> bytes | None:
         """The whole content with keys covered, or None if it is longer than `limit`."""
@@ -249,8 +262,7 @@ class Client:
             if name != b"data":
                 continue
             if value.strip() == b"[DONE]":
-                self.close()  # whether more comes is no longer waited for
-                return
+                return  # what may still follow is not waited for: see `Wire.ready`
             yield _parsed(covered_bytes(value), "an event")
 
     def _lines(self, limit: int, look: Stopped) -> Iterator[bytes]:

@@ -1,14 +1,16 @@
-"""One connection that speaks HTTP/1.1, on which nothing waits without looking at the clock.
+"""A connection that speaks HTTP/1.1 and checks the clock during every wait.
 
-A socket's timeout bounds one operation, in every client: a peer that sends a byte now and then, in its
-headers, the sizes of its chunks or comments of a stream, holds who reads for ever. Here each wait is a short
-slice, and between slices `look` is called, which raises when the time is over or the work is to stop. What
-the bytes mean is h11's affair (the protocol engine of httpx). Names are looked up, and connections made, in
-a thread that can be left behind.
+Why this is not httpx or urllib3: their timeouts bound a single socket operation. A peer that sends one byte
+now and then (in headers, chunk sizes or comments of a stream) blocks such a client forever, and neither can
+be cancelled during a name lookup, a connect or a TLS handshake. Here every wait is a short slice, and `look`
+is called between slices; it raises when the deadline has passed or the work was cancelled. h11, the protocol
+engine of httpx, parses and writes the bytes. Names are looked up and connections opened in a thread that can
+be abandoned. The API key never becomes a local variable of a stack frame.
 """
 
 from __future__ import annotations
 
+import os
 import select
 import socket
 import ssl
@@ -16,6 +18,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from ipaddress import ip_address
 from typing import Final
 
@@ -31,6 +34,8 @@ SLICE: Final = 0.1
 """Seconds of one wait."""
 _HEAD_BYTES: Final = 1 << 16
 _PIECE: Final = 1 << 16
+_LEFTOVERS: Final = 8
+"""Events after which a reply that should be over is given up, and its connection with it."""
 _CONNECTING: Final = 30.0
 """Seconds that a thread tries one address for, whoever still waits for it."""
 FAULTS: Final = (OSError, h11.ProtocolError)
@@ -49,7 +54,7 @@ class Head:
 
 
 class Wire:
-    """Connects at once. Not for several threads. Raises `FAULTS`, and what `look` raises."""
+    """Connects at once. Not thread safe. Raises `FAULTS`, and what `look` raises."""
 
     def __init__(self, place: Address, look: Look) -> None:
         self._place = place
@@ -62,52 +67,79 @@ class Wire:
             self.close()
             raise
         self._state = h11.Connection(h11.CLIENT, max_incomplete_event_size=_HEAD_BYTES)
+        self._process = os.getpid()
+        self._silent = True
+        self.unprocessed = False
+        """Whether the last request failed before the server can have processed it: it was not sent
+        completely, or the server reset the connection, which means unread bytes, before any byte of a reply.
+        A connection that the server closed in an orderly way may have processed it.
+        """
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Close the socket."""
         with suppress(OSError):
             self._sock.close()
 
-    def ready(self) -> bool:
-        """Whether another request can be sent: the last reply is read, and the peer has neither closed the
-        connection nor sent what was not asked for.
+    def is_reusable(self) -> bool:
+        """Whether a later request may be sent on this connection, once `ready` says so. False for one that
+        the peer will close, that is broken, or that another process opened (after a fork).
         """
-        if self._state.our_state is h11.DONE and self._state.their_state is h11.DONE:
-            self._state.start_next_cycle()
-        if self._state.our_state is not h11.IDLE or self._state.trailing_data[0]:
+        if self._process != os.getpid() or self._state.our_state is not h11.DONE:
             return False
-        with suppress(OSError, ValueError):
-            return not select.select([self._sock], [], [], 0)[0]
-        return False
+        return self._state.their_state in (h11.DONE, h11.SEND_BODY)
+
+    def ready(self) -> bool:
+        """Whether another request can be sent now: the last reply was read to its end, and the peer has
+        neither closed its side nor sent anything else. Does not wait.
+        """
+        try:
+            if self._state.their_state is h11.SEND_BODY:
+                self._drain()
+            if self._state.our_state is h11.DONE and self._state.their_state is h11.DONE:
+                self._state.start_next_cycle()
+            if self._state.our_state is not h11.IDLE or self._state.trailing_data[0]:
+                return False
+            return not self._is_readable()
+        except (*FAULTS, ValueError):
+            return False
 
     def ask(
         self, method: str, path: str, kind: str | None, accept: str, key: Key | None, body: bytes, look: Look
     ) -> Head:
-        """Sends a request; the reply's head. The header with the key is never a variable of a frame."""
-        self._send(
-            memoryview(
+        """Send a request and return the head of the reply. Head and body leave in one piece: a body sent
+        after a small head would wait for the delayed acknowledgement of the server's system.
+        """
+        self.unprocessed, self._silent = False, True
+        broken: OSError | None = None
+        try:
+            # The bytes hold the key, so no frame has them as a variable.
+            self._send(memoryview(self._request(method, path, kind, accept, key, body)), look)
+        except ConnectionError as error:  # a server that refuses a request may not read all of it
+            broken = error
+        try:
+            return self._head(look)
+        except FAULTS as error:
+            reset = broken is not None or isinstance(error, ConnectionResetError)
+            self.unprocessed = reset and self._silent
+            if broken is not None:
+                raise broken from None
+            raise
+
+    def _request(
+        self, method: str, path: str, kind: str | None, accept: str, key: Key | None, body: bytes
+    ) -> bytes:
+        return b"".join(
+            (
                 self._state.send(
                     h11.Request(
                         method=method, target=path, headers=self._headers(kind, accept, key, len(body))
                     )
                 )
-                or b""
-            ),
-            look,
+                or b"",
+                (self._state.send(h11.Data(data=body)) or b"") if body else b"",
+                self._state.send(h11.EndOfMessage()) or b"",
+            )
         )
-        broken: OSError | None = None
-        try:
-            if body:
-                self._send(memoryview(self._state.send(h11.Data(data=body)) or b""), look)
-        except ConnectionError as error:  # a server that refuses a request may not read all of it
-            broken = error
-        self._state.send(h11.EndOfMessage())
-        try:
-            return self._head(look)
-        except FAULTS:
-            if broken is not None:
-                raise broken from None
-            raise
 
     def body(self, look: Look) -> Iterator[bytes]:
         """The reply's content as it comes. RemoteProtocolError where it ends too early."""
@@ -135,7 +167,7 @@ class Wire:
     def _head(self, look: Look) -> Head:
         while not isinstance(event := self._event(look), h11.Response):
             if isinstance(event, h11.ConnectionClosed):
-                raise ConnectionResetError("the connection ended before a reply")
+                raise ConnectionAbortedError("the connection ended before a reply")
         named = {bytes(name): bytes(value).decode("latin-1") for name, value in event.headers}
         return Head(
             event.status_code,
@@ -154,9 +186,31 @@ class Wire:
         while True:
             look()
             try:
-                return self._sock.recv(_PIECE)
+                data = self._sock.recv(_PIECE)
             except TimeoutError:
                 continue
+            self._silent = self._silent and not data
+            return data
+
+    def _drain(self) -> None:
+        """Take in the end of a reply, as far as it has arrived; what is left after `[DONE]` is short."""
+        for _ in range(_LEFTOVERS):
+            event = self._state.next_event()
+            if event is h11.NEED_DATA:
+                if not self._is_readable():
+                    return
+                self._state.receive_data(self._sock.recv(_PIECE))
+            elif not isinstance(event, h11.Data):
+                return
+
+    def _is_readable(self) -> bool:
+        if isinstance(self._sock, ssl.SSLSocket) and self._sock.pending():
+            return True
+        if hasattr(select, "poll"):  # select cannot watch file descriptors above 1,023
+            poll = select.poll()
+            poll.register(self._sock, select.POLLIN)
+            return bool(poll.poll(0))
+        return bool(select.select([self._sock], [], [], 0)[0])
 
     def _send(self, data: memoryview, look: Look) -> None:
         while data:
@@ -169,8 +223,7 @@ class Wire:
 
 
 def _secured(sock: socket.socket, host: str, look: Look) -> ssl.SSLSocket:
-    context = ssl.create_default_context()
-    made = context.wrap_socket(sock, server_hostname=host, do_handshake_on_connect=False)
+    made = _tls().wrap_socket(sock, server_hostname=host, do_handshake_on_connect=False)
     try:
         while True:
             look()
@@ -182,6 +235,12 @@ def _secured(sock: socket.socket, host: str, look: Look) -> ssl.SSLSocket:
     except BaseException:
         made.close()
         raise
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """The context of all connections; reading the system's certificates takes tens of milliseconds."""
+    return ssl.create_default_context()
 
 
 def _connected(host: str, port: int, look: Look) -> socket.socket:
@@ -217,6 +276,7 @@ class _Attempt:
                     return
                 try:
                     made = socket.create_connection((name, self._port), _CONNECTING)
+                    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 except OSError as error:
                     self.error = self.error or error
                     continue

@@ -2,15 +2,27 @@
 
     FIELD = VALUE   also ==, !=, <, <=, >, >=;   FIELD in (VALUE, ...);   FIELD exists
 
-A value is a number, `true`, `false`, a word, or anything in quotes. `and` binds closer than `or`.
+A value is a number, `true`, `false`, a word, or anything in quotes. `and` binds closer than `or`. A text that
+begins with a brace is the long form, as JSON.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Final
 
-from ketrag_fast.filters.condition import DEEPEST, MOST, Comparison, Condition, Joined, Value, compared, wrong
+from ketrag_fast.filters.condition import (
+    DEEPEST,
+    MOST,
+    Comparison,
+    Condition,
+    Joined,
+    Value,
+    compared,
+    condition_of,
+    wrong,
+)
 
 LONGEST: Final = 100_000
 _NAMES: Final = {"=": "$eq", "==": "$eq", "!=": "$ne", "<": "$lt", "<=": "$lte", ">": "$gt", ">=": "$gte"}
@@ -22,7 +34,9 @@ _JOINS: Final = ("and", "or", "not", "in", "exists")
 
 
 def parsed(text: str) -> Condition:
-    """The tree of a filter in words. Raises InputError that says where it makes no sense."""
+    """Return the tree of a filter, in words or as JSON. Raises InputError that says what is wrong where."""
+    if text.lstrip().startswith("{"):
+        return _from_json(text)
     if len(text) > LONGEST:
         raise wrong(f"it has {len(text):,} characters, more than {LONGEST:,}")
     reader = _Reader(text)
@@ -32,6 +46,16 @@ def parsed(text: str) -> Condition:
     if reader.kind is not None:
         raise reader.unexpected("and, or, or the end")
     return found
+
+
+def _from_json(text: str) -> Condition:
+    try:
+        given = json.loads(text)
+    except RecursionError:
+        raise wrong(f"it is nested more than {DEEPEST} deep") from None
+    except ValueError as error:
+        raise wrong(f"it begins with a brace and is not valid JSON: {error}") from None
+    return condition_of(given)
 
 
 class _Reader:

@@ -115,7 +115,7 @@ class Answering:
                     budget=query.budget,
                     top=query.top,
                     explain=query.explain,
-                    filter=query.chosen,
+                    filter=query.filter,
                     on_context=self._give,
                     on_text=self._give,
                     **self._options,

@@ -188,5 +188,8 @@ class Batcher(Generic[Key]):
                 item.done.set_result(result)
 
     def close(self) -> None:
-        """Waits for what runs."""
+        """Wait for the batches that run; what waits is dropped."""
+        with self._lock:
+            self._waiting.clear()
+            self.waiting = 0
         self._pool.shutdown(wait=True, cancel_futures=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import ipaddress
@@ -29,6 +30,10 @@ _HEADERS: Final = (
     (b"x-frame-options", b"DENY"),
 )
 _ROUTES: Final = "/v1/"
+_SINGLE: Final = frozenset(
+    (b"host", b"origin", b"authorization", b"content-type", b"content-length", b"transfer-encoding")
+)
+"""Headers that a request may have once: this service and a proxy before it may each obey another of two."""
 
 
 class Guard:
@@ -49,7 +54,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         began = time.perf_counter()
-        headers = dict(scope["headers"])
+        headers: dict[bytes, bytes] = dict(scope["headers"])
         origin = headers.get(b"origin", b"").decode("latin-1") if b"origin" in headers else None
         extra = list(_HEADERS)
         status = 499
@@ -63,6 +68,7 @@ class Guard:
             await send(message)
 
         try:
+            _check_unambiguous(scope)
             self._host(headers)
             if origin is not None and self._foreign(origin, headers):
                 if origin not in self._origins:
@@ -74,8 +80,12 @@ class Guard:
             if self._token is not None and scope["path"] not in _OPEN:
                 self._authorised(headers)
             if self._service.stopping and scope["path"].startswith(_ROUTES):
-                raise Problem(503, "stopping", "the service is stopping", headers={"Connection": "close"})
+                raise _stopping()
             await self._app(scope, receive, out)
+        except asyncio.CancelledError:
+            if begun or not self._service.stopping:
+                raise
+            await self.reply(_stopping(), scope)(scope, receive, out)
         except Exception as error:  # noqa: BLE001 - a reply with a code, and never a traceback
             if begun or status_of_any(error) == 499:
                 if not isinstance(error, Problem):
@@ -162,6 +172,26 @@ def is_local(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _check_unambiguous(scope: Scope) -> None:
+    """Raise Problem 400 for a header given twice, or two that bound the body in different ways."""
+    names = [name for name, _ in scope["headers"] if name in _SINGLE]
+    twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
+    if twice is None and not (b"content-length" in names and b"transfer-encoding" in names):
+        return
+    what = "Content-Length and Transfer-Encoding" if twice is None else f"{twice.decode()} more than once"
+    raise Problem(
+        400,
+        "ambiguous_headers",
+        f"the request has {what}",
+        hint="send each of these headers once",
+        headers={"Connection": "close"},
+    )
+
+
+def _stopping() -> Problem:
+    return Problem(503, "stopping", "the service is stopping", headers={"Connection": "close"})
 
 
 def _digest(secret: bytes) -> bytes:

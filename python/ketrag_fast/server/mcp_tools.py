@@ -20,6 +20,7 @@ from ketrag_fast.errors import KetragError
 from ketrag_fast.locations import described
 from ketrag_fast.server.guard import Guard
 from ketrag_fast.server.indexes import Indexes
+from ketrag_fast.server.mcp_pipes import serve_pipes
 from ketrag_fast.server.options import ServerOptions
 from ketrag_fast.server.problems import error_json
 from ketrag_fast.server.service import Service
@@ -187,7 +188,7 @@ def over_pipes(options: ServerOptions) -> None:
         indexes = Indexes(options)
         fresh = asyncio.create_task(indexes.stay_fresh(options.refresh_seconds))
         try:
-            await tools(indexes, indexes.folders).run_stdio_async()
+            await serve_pipes(tools(indexes, indexes.folders))
         finally:
             fresh.cancel()
             with contextlib.suppress(asyncio.CancelledError):

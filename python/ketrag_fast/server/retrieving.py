@@ -68,7 +68,7 @@ def query_of(service: Service, body: dict[str, Any]) -> QueryOptions:
 
 
 def _filter(given: Any) -> str | None:
-    """A filter as a text: itself, or JSON that begins with a bracket, as no filter in words does."""
+    """Return a filter as text: itself, or JSON, which the library tells from words by its first brace."""
     if given is None:
         return None
     if isinstance(given, str):

@@ -156,5 +156,10 @@ def serve(
         pass
     except asyncio.CancelledError:
         pass
+    if app.state.service.stuck and threading.current_thread() is threading.main_thread():
+        logging.getLogger("ketrag_fast.server").warning("stopped while an answer was still in progress")
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)  # else the interpreter waits for these threads, which may take minutes
     if not server.started:
         raise KetragError("the service could not start; its log says why")

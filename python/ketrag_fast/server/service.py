@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,9 +23,10 @@ from ketrag_fast.server.reply_cache import ReplyCache
 _WHOLE: Final = b'"warnings":[]'
 _EMBEDDED: Final = 32
 _PLAIN: Final = 8
+_CLOSING: Final = 3.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class QueryOptions:
     """What questions have in common that are put to the core together."""
 
@@ -36,14 +37,6 @@ class QueryOptions:
     explain: bool
     filter: str | None = None
     """In words, or as JSON."""
-
-    @property
-    def chosen(self) -> str | dict[str, Any] | None:
-        """The filter as the library takes it."""
-        if self.filter is None or not self.filter.lstrip().startswith("{"):
-            return self.filter
-        found: dict[str, Any] = json.loads(self.filter)
-        return found
 
 
 Group = tuple[QueryOptions, int]
@@ -74,6 +67,8 @@ class Service:
         """For statistics, graphs and documents: no question waits behind them."""
         self.writers = ThreadPoolExecutor(max(2, 2 * len(self.indexes)), thread_name_prefix="ketrag-answer")
         """For the answers of language models."""
+        self.stuck = False
+        """Whether threads still ran when the service ended."""
         self.answers = 0
         """Answers that are made or wait."""
 
@@ -114,19 +109,27 @@ class Service:
                 made[at] = reply
                 # What had to do without something (a model, for a while) is not what is asked for later.
                 if query.entry.index.generation == generation and _WHOLE in reply:
-                    self.cache.add((query, generation, questions[at]), reply, 4 * len(questions[at]) + 200)
+                    text = questions[at]
+                    self.cache.add((query, generation, text), reply, (text, query.filter, query.mode))
         return [reply for reply in made if reply is not None]
 
     async def aside(self, call: Any, *given: Any) -> Any:
         """Runs a call on a thread that no question waits for."""
         return await asyncio.get_running_loop().run_in_executor(self.slow, call, *given)
 
-    def close(self) -> None:
-        """Waits for what runs, and lets go of everything."""
-        self.batcher.close()
-        self.slow.shutdown(wait=True, cancel_futures=True)
-        self.writers.shutdown(wait=True, cancel_futures=True)
-        self.indexes.close()
+    def close(self, seconds: float = _CLOSING) -> None:
+        """Wait for what runs and release everything. What still runs after some seconds (a language model
+        that is silent, say) is abandoned: `stuck` is then true, and the indexes stay open for it.
+        """
+        pools = (self.batcher.close, self.slow.shutdown, self.writers.shutdown)
+        for pool in (self.slow, self.writers):
+            pool.shutdown(wait=False, cancel_futures=True)
+        waiter = threading.Thread(target=lambda: [wait() for wait in pools], daemon=True)
+        waiter.start()
+        waiter.join(seconds)
+        self.stuck = waiter.is_alive()
+        if not self.stuck:
+            self.indexes.close()
 
 
 def _late(futures: Sequence[asyncio.Future[bytes]], seconds: float) -> None:
@@ -147,7 +150,7 @@ def _answers(group: Group, questions: Sequence[str], seconds: float) -> list[byt
         "top": query.top,
         "explain": query.explain,
         "deadline": seconds,
-        "filter": query.chosen,
+        "filter": query.filter,
     }
     if len(questions) == 1:  # on this very thread
         return [json_bytes(index.retrieve(questions[0], **options).to_json())]

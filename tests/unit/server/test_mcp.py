@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.process import environment
+from tests.process import environment, start
 from tests.support.parts import part
 from tests.support.service import running
 from tests.unit.server.conftest import QUESTION, TEXTS
@@ -70,6 +72,54 @@ def test_the_tools_over_pipes(folder: Path) -> None:
         assert not (await client.call_tool("search", {"question": "Fram"})).is_error
 
     over_pipes(folder, use)
+
+
+SEARCH = {"jsonrpc": "2.0", "method": "tools/call"}
+
+
+def searched(number: Any, **given: Any) -> str:
+    return json.dumps({**SEARCH, "id": number, "params": {"name": "search", "arguments": given}})
+
+
+def test_lines_over_pipes_that_cannot_be_read_get_a_reply(folder: Path) -> None:
+    """Without one the client waits for ever."""
+    part("mcp", "mcp")
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": about}
+    lines: list[tuple[str, Any, str]] = [
+        (json.dumps(hello), 0, "protocolVersion"),
+        (json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}), None, ""),
+        (searched(1, question="Fram \ud800"), 1, "lone surrogate"),
+        (searched("two", question="Fram", filter="\udfff=1"), "two", "lone surrogate"),
+        (searched("\ud800", question="Fram"), None, "id"),
+        (json.dumps({**SEARCH, "params": {"name": "\ud800"}}), None, ""),
+        ("no JSON", None, "not JSON"),
+        ("[" * 100_000, None, "not JSON"),
+        ("{}", None, "JSON-RPC"),
+        ("[]", None, "JSON-RPC"),
+        (searched(3, question="Fram", filter="{"), 3, "input: filter"),
+        (searched(4, question="Fram"), 4, "fram.md"),
+    ]
+    child = start("mcp", "-i", str(folder), cwd=folder.parent, stdin=-1)
+    timer = threading.Timer(120, child.kill)
+    timer.start()
+    try:
+        assert child.stdin is not None and child.stdout is not None
+        for line, number, said in lines:
+            child.stdin.write(line + "\n")
+            child.stdin.flush()
+            if said:
+                reply = json.loads(child.stdout.readline())
+                assert (reply["id"], said in json.dumps(reply)) == (number, True), (line[:200], reply)
+        child.stdin.close()
+        assert child.wait(60) == 0
+    finally:
+        timer.cancel()
+        child.kill()
+        child.wait()
+        for pipe in (child.stdin, child.stdout, child.stderr):
+            if pipe is not None:
+                pipe.close()
 
 
 def test_the_tools_over_http_with_a_token(folder: Path) -> None:

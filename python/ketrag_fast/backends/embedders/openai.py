@@ -20,13 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.backends.addresses import endpoint
+from ketrag_fast.backends.connections import Connections
 from ketrag_fast.backends.embedders.fingerprint import of_endpoint
 from ketrag_fast.backends.embedders.protocol import Cancel, Engine, Role, Streamed, checked, excerpt
 from ketrag_fast.backends.embedders.windows import average
 from ketrag_fast.backends.http import Client
 from ketrag_fast.backends.openai import LETTERS, WEIGHT, key_for, parts_of, weight
 from ketrag_fast.backends.patience import Patience
-from ketrag_fast.backends.refusals import TooLongError
+from ketrag_fast.backends.refusals import RefusedError, TooLongError
 from ketrag_fast.backends.spending import Account
 from ketrag_fast.errors import BackendError, Cancelled, ConfigError
 
@@ -39,6 +40,9 @@ RUNGS: Final = (120, 250, 505, 1020, 2040, 4090, 8180, 16_360, 32_700)
 _ENDS: Final = ("the red old fox ran", "two ships sank at noon")
 _WIDEST: Final = 16_384
 _NUMBER_BYTES: Final = 32
+_UNKNOWN_FORMAT: Final = (400, 422, 501)
+"""How endpoints refuse vectors in base64, which are read ten times faster than decimal numbers. Those that
+ignore the wish send numbers, which are taken as well."""
 
 
 class OpenAIEmbedder(Streamed):
@@ -65,10 +69,8 @@ class OpenAIEmbedder(Streamed):
         key = key_for(place.host, place.scheme)
         if concurrency < 1:
             raise ConfigError("concurrency must be at least 1")
-        self._address = (place, place.path("/embeddings"), key, patience or Patience())
-        self._clients = threading.local()
-        self._opened: list[Client] = []
-        self._pool = ThreadPoolExecutor(concurrency, thread_name_prefix="ketrag-embed")
+        self.connections = Connections(place)
+        self._address = (place.path("/embeddings"), key, patience or Patience())
         self._concurrency = concurrency
         self._closed = threading.Event()
         self._given = longest
@@ -76,6 +78,7 @@ class OpenAIEmbedder(Streamed):
         self._bad = False
         self.longest = longest
         self.dimension = 0
+        self._encoding = "base64"
 
         def wanted() -> None:
             if cancel is not None and cancel():
@@ -90,11 +93,9 @@ class OpenAIEmbedder(Streamed):
         return [weight(text) for text in texts]
 
     def close(self) -> None:
-        """Ends all connections."""
+        """Stop what runs and close all connections."""
         self._closed.set()
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        for client in self._opened:
-            client.close()
+        self.connections.close()
 
     def _encode(self, texts: Sequence[str], role: Role, tick: Callable[[int], None]) -> NDArray[Any]:
         heavy = [weight(text) for text in texts]
@@ -116,8 +117,14 @@ class OpenAIEmbedder(Streamed):
     def _parallel(
         self, pieces: list[str], weights: list[int], alive: Callable[[], None]
     ) -> Iterator[tuple[list[int], NDArray[Any]]]:
-        """Batches as they come back; at most two for each connection are under way."""
-        groups = iter(_groups(weights))
+        """Batches as they come back; at most two for each connection are in progress. A single one (a
+        question) is sent from this thread. Threads end with the call, so that it also works after `fork`.
+        """
+        groups = list(_groups(weights))
+        if len(groups) == 1:
+            yield groups[0], self._request([pieces[number] for number in groups[0]], alive)
+            return
+        waiting = iter(groups)
         running: dict[Future[NDArray[Any]], list[int]] = {}
         stop = threading.Event()
 
@@ -125,11 +132,12 @@ class OpenAIEmbedder(Streamed):
             if stop.is_set():
                 raise Cancelled("embedding was stopped")
 
+        threads = ThreadPoolExecutor(self._concurrency, thread_name_prefix="ketrag-embed")
         try:
             while True:
-                for numbers in islice(groups, 2 * self._concurrency - len(running)):
+                for numbers in islice(waiting, 2 * self._concurrency - len(running)):
                     batch = [pieces[number] for number in numbers]
-                    running[self._pool.submit(self._request, batch, wanted)] = numbers
+                    running[threads.submit(self._request, batch, wanted)] = numbers
                 if not running:
                     return
                 for done in wait(running, LOOK_SECONDS, FIRST_COMPLETED).done:
@@ -137,8 +145,7 @@ class OpenAIEmbedder(Streamed):
                 alive()
         finally:  # the first fault, or the wish to stop, ends the rest without waiting for its replies
             stop.set()
-            for future in running:
-                future.cancel()
+            threads.shutdown(wait=False, cancel_futures=True)
 
     def _request(self, texts: list[str], wanted: Callable[[], None]) -> NDArray[Any]:
         """One batch. `wanted` raises when the work is to end, whatever is waited for."""
@@ -151,19 +158,19 @@ class OpenAIEmbedder(Streamed):
         booked = sum(map(weight, texts))
         self.account.book(booked)
         limit = 1_000_000 + len(texts) * (self.dimension or _WIDEST) * _NUMBER_BYTES
-        body = {"model": self._model, "input": texts, "encoding_format": "float"}
-        reply = self._client().post(body, limit, stopped)
+        client = Client(self.connections, *self._address)
+        body = {"model": self._model, "input": texts, "encoding_format": self._encoding}
+        try:
+            reply = client.post(body, limit, stopped)
+        except RefusedError as error:
+            if body["encoding_format"] != "base64" or error.status not in _UNKNOWN_FORMAT:
+                raise
+            reply = client.post({**body, "encoding_format": "float"}, limit, stopped)
+            self._encoding = "float"
         usage = reply.get("usage") if isinstance(reply, dict) else None
         counted = usage.get("prompt_tokens") if isinstance(usage, dict) else None
         self.account.settle(booked, counted if isinstance(counted, int) and counted > 0 else None)
         return vectors_of(reply, texts, self.dimension, self.spec)
-
-    def _client(self) -> Client:
-        client = getattr(self._clients, "client", None)
-        if client is None:
-            client = self._clients.client = Client(*self._address)
-            self._opened.append(client)
-        return client
 
     def _reads(self, needed: int, wanted: Callable[[], None]) -> int | None:
         """Tokens that the endpoint is known to read, after trying as many as `needed`; None: enough."""

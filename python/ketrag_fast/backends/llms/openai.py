@@ -16,6 +16,7 @@ from itertools import islice
 from typing import Final
 
 from ketrag_fast.backends.addresses import endpoint
+from ketrag_fast.backends.connections import Connections
 from ketrag_fast.backends.http import Client
 from ketrag_fast.backends.llms.openai_messages import (
     EMPTY,
@@ -76,14 +77,13 @@ class OpenAIModel:
         place = replace(place, base=place.base.removesuffix("/chat/completions"))
         key = key_for(place.host, place.scheme)
         self._patience = options.patience or Patience()
-        self._address = (place, place.path("/chat/completions"), key, self._patience)
-        self._models_address = (place, place.path("/models"), key, self._patience)
+        self.connections = Connections(place)
+        self._key = key
+        self._path, self._models_path = place.path("/chat/completions"), place.path("/models")
         self.account = options.account or Account()
         self._slots = options.slots or CONCURRENCY
         self._known: tuple[int, frozenset[str]] = (0, frozenset())
         self._lock = threading.Lock()
-        self._clients = threading.local()
-        self._opened: list[Client] = []
         self._closed = threading.Event()
         self._served, context = self._look(options.cancel)
         self.identity = ModelIdentity(
@@ -169,12 +169,9 @@ class OpenAIModel:
             yield ModelReply(prompt.number, "".join(said), "cancelled", seconds=time.monotonic() - began)
 
     def close(self) -> None:
-        """Ends all connections."""
+        """Stop what runs and close all connections."""
         self._closed.set()
-        with self._lock:
-            clients, self._opened = self._opened, []
-        for client in clients:
-            client.close()
+        self.connections.close()
 
     # ------------------------------------------------------------ one request
 
@@ -305,7 +302,7 @@ class OpenAIModel:
             attempts=min(self._patience.attempts, 2),
             timeout=min(self._patience.timeout, LIST_SECONDS),
         )
-        client = Client(*self._models_address[:3], once)
+        client = Client(self.connections, self._models_path, self._key, once)
         end = time.monotonic() + LIST_SECONDS
 
         def stopped() -> None:
@@ -335,7 +332,7 @@ class OpenAIModel:
         mine = next((name for name in served if name in (self._model, f"{self._model}:latest")), None)
         if served and mine is None:
             raise BackendError(
-                f"{self._models_address[0].netloc} does not serve the model {self._model}",
+                f"{self.connections.place.netloc} does not serve the model {self._model}",
                 hint=f"it serves {listed(served)}",
             )
         return served, context_of(named[mine]) if mine is not None else None
@@ -360,12 +357,7 @@ class OpenAIModel:
             raise Cancelled("the model was closed")
 
     def _client(self, limits: Limits) -> Client:
-        client: Client | None = getattr(self._clients, "client", None)
-        if client is None:
-            client = self._clients.client = Client(*self._address)
-            with self._lock:
-                self._opened.append(client)
-        client.spent = 0.0
+        client = Client(self.connections, self._path, self._key, self._patience)
         client.timeout = LONGEST_SECONDS if limits.seconds is None else max(limits.seconds, LOOK_SECONDS)
         return client
 

@@ -1,0 +1,111 @@
+"""MCP over standard input and output, where a line that cannot be read gets a reply, too.
+
+The transport of the `mcp` package logs such a line and drops it, and the client waits for a reply in vain.
+"""
+
+from __future__ import annotations
+
+import json
+from types import TracebackType
+from typing import Any, Final, Self
+
+import anyio
+from mcp.server.mcpserver import MCPServer
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp.types import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError
+from pydantic import ValidationError
+
+_LONGEST_ID: Final = 1000
+
+
+async def serve_pipes(server: MCPServer[Any]) -> None:
+    """Serve until standard input ends."""
+    inner = server._lowlevel_server  # what `run_stdio_async` runs; it takes no streams
+    async with stdio_server() as (messages, replies):
+        await inner.run(_Readable(messages, replies), replies, inner.create_initialization_options())
+
+
+class _Readable:
+    """The messages of a stream that could be read; for the others an error is sent here."""
+
+    def __init__(self, messages: Any, replies: Any) -> None:
+        self._messages, self._replies = messages, replies
+
+    @property
+    def last_context(self) -> Any:
+        """The context of the last message, which the server continues in."""
+        return self._messages.last_context
+
+    async def receive(self) -> SessionMessage | Exception:
+        """The next message."""
+        while True:
+            item: SessionMessage | Exception = await self._messages.receive()
+            if isinstance(item, SessionMessage):
+                return item
+            reply = error_reply(item)
+            if reply is not None:
+                await self._replies.send(SessionMessage(reply))
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._messages.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+
+def error_reply(error: Exception) -> JSONRPCError | None:
+    """The reply to a line that is not a message; None for a notification, which gets no reply."""
+    line = error.errors()[0].get("input") if isinstance(error, ValidationError) else None
+    try:
+        # Unlike the protocol's parser this one reads lone surrogates, so that the request's id is known.
+        data = json.loads(line) if isinstance(line, (str, bytes)) else line
+    except (ValueError, RecursionError):
+        return _error(None, PARSE_ERROR, "bad_json: the line is not JSON")
+    if not isinstance(data, dict) or not isinstance(data.get("method"), str):
+        return _error(None, INVALID_REQUEST, "bad_request: the line is not a JSON-RPC request")
+    if "id" not in data:
+        return None
+    number = data["id"]
+    if not _is_id(number):
+        return _error(None, INVALID_REQUEST, "bad_request: the id must be an integer or a short string")
+    if not _is_unicode(json.dumps(data, ensure_ascii=False)):
+        said = "bad_request: a string has a lone surrogate (\\ud800 to \\udfff); send valid Unicode"
+        return _error(number, INVALID_PARAMS, said)
+    return _error(number, INVALID_REQUEST, "bad_request: the line is not a JSON-RPC request")
+
+
+def _is_id(value: object) -> bool:
+    if isinstance(value, str):
+        return len(value) <= _LONGEST_ID and _is_unicode(value)
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 53
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _error(number: str | int | None, code: int, message: str) -> JSONRPCError:
+    return JSONRPCError(jsonrpc="2.0", id=number, error=ErrorData(code=code, message=message))
