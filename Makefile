@@ -9,7 +9,7 @@ DEMO   := examples/polar
 
 SOURCES := $(shell find rust -name '*.rs') Cargo.toml pyproject.toml
 
-.PHONY: demo test lint rust-test python-test soak bench bench-llm clean
+.PHONY: demo test lint rust-test python-test soak soak-tests bench bench-llm clean
 
 demo: $(VENV)/.demo
 	@rm -rf demo-index
@@ -64,6 +64,11 @@ python-test: $(VENV)/.dev
 SOAK ?=
 soak: $(VENV)/.dev
 	$(BIN)/python -m tests.soak $(SOAK)
+
+# The tests that are left out of the suite for their length, and a row for each in docs/durability.md: when it last
+# ran, at which commit, and how it ended.
+soak-tests: $(VENV)/.dev
+	$(BIN)/python docs/make_soak_table.py
 
 # The sections of benches/BENCHMARKS.md that need no model: some ten minutes on a quiet machine, with the question sets at
 # hand. The others stay as they are: `python benches/all.py --model FOLDER` makes those of the embedding model.

@@ -67,8 +67,7 @@ TESTS: Final = """\
 | data | source | licence |
 |---|---|---|
 | tests/golden/nltk.json: 158 entries of the English Punkt model | punkt_tab of nltk_data, trained by Jan Strunk | MIT |
-| tests/data/musique-train100 | MuSiQue (Trivedi et al. 2022), as published with HippoRAG; tests/data/README.md | CC BY 4.0 |
-| tests/data/hotpotqa-train100 | HotpotQA (Yang et al. 2018), as published with HippoRAG; tests/data/README.md | CC BY-SA 4.0 |
+| tests/data/musique-train100 | MuSiQue (Trivedi et al. 2022), and what HippoRAG (MIT) extracted from it; tests/data/README.md | CC BY 4.0 |
 
 ## Licence texts
 

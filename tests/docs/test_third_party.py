@@ -24,7 +24,9 @@ def locked() -> set[tuple[str, str]]:
 
 def shipped() -> dict[tuple[str, str], str]:
     rows = re.findall(
-        r"^\| ([\w-]+) \| (\d\S*) \| .+ \| (.+) \|$", section("Rust crates compiled into the core"), re.MULTILINE
+        r"^\| ([\w-]+) \| (\d\S*) \| .+ \| (.+) \|$",
+        section("Rust crates compiled into the core"),
+        re.MULTILINE,
     )
     return {(name, version): licence for name, version, licence in rows}
 
@@ -55,7 +57,9 @@ def test_every_licence_but_the_package_s_own_is_printed_in_full() -> None:
 def test_the_wheel_and_the_source_distribution_carry_it() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     assert "THIRD-PARTY.md" in project["project"]["license-files"]
-    included = [entry["path"] for entry in project["tool"]["maturin"]["include"] if entry["format"] == "sdist"]
+    included = [
+        entry["path"] for entry in project["tool"]["maturin"]["include"] if entry["format"] == "sdist"
+    ]
     assert "THIRD-PARTY.md" in included
 
 

@@ -90,9 +90,7 @@ def _install(args: argparse.Namespace) -> int:
             hint="`ketrag models` lists the models that are found",
         )
     if args.json:
-        output.write_json(
-            {"schema": "ketrag/model-install/1", "spec": NATIVE + name, "path": str(folder)}
-        )
+        output.write_json({"schema": "ketrag/model-install/1", "spec": NATIVE + name, "path": str(folder)})
         return 0
     output.write(f"installed in {inline(str(folder))}; use it with --embedder {NATIVE}{inline(name)}")
     return 0
