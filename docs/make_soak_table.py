@@ -53,7 +53,7 @@ def run(name: str) -> tuple[Row, bool]:
     """Run the soak tests of one file; return its row and whether they passed."""
     command = [sys.executable, "-m", "pytest", "-m", "soak", "-q", name]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603
-    print(done.stdout, end="")
+    sys.stdout.write(done.stdout)
     counted = [
         line for line in done.stdout.splitlines() if re.search(r"\d+ (passed|failed|error|skipped)", line)
     ]

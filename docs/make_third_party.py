@@ -3,9 +3,10 @@
     python docs/make_third_party.py            # writes it
     python docs/make_third_party.py --check    # exits with 1 if it is stale
 
-Reads `cargo metadata` and the licence files in the sources of the crates, so it needs cargo, which fetches the
-crates of other platforms too. A crate that offers Apache-2.0 is taken under it, because the package itself is:
-its text is in LICENSE. The texts of all other licences are printed in full, with their copyright lines.
+Reads `cargo metadata` and the licence files in the sources of the crates, so it needs cargo, which
+fetches the crates of other platforms too. A crate that offers Apache-2.0 is taken under it, because the
+package itself is: its text is in LICENSE. The texts of all other licences are printed in full, with their
+copyright lines.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ Written by `python docs/make_third_party.py`; do not edit. The package itself is
 
 ## Rust crates compiled into the core
 
-The Rust standard library (MIT OR Apache-2.0, Copyright (c) The Rust Project Contributors), and these, some of them
-on some platforms only:
+The Rust standard library (MIT OR Apache-2.0, Copyright (c) The Rust Project Contributors), and these, some of
+them on some platforms only:
 
 """
 TESTS: Final = """\
@@ -66,8 +67,8 @@ TESTS: Final = """\
 
 | data | source | licence |
 |---|---|---|
-| tests/golden/nltk.json: 158 entries of the English Punkt model | punkt_tab of nltk_data, trained by Jan Strunk | MIT |
-| tests/data/musique-train100 | MuSiQue (Trivedi et al. 2022), and what HippoRAG (MIT) extracted from it; tests/data/README.md | CC BY 4.0 |
+| tests/golden/nltk.json: 158 entries of the English Punkt model | punkt_tab of nltk_data (Jan Strunk) | MIT |
+| tests/data/musique-train100 | MuSiQue (Trivedi et al. 2022), extractions of HippoRAG | CC BY 4.0, MIT |
 
 ## Licence texts
 
@@ -121,8 +122,7 @@ def shipped(facts: dict[str, Any]) -> list[Crate]:
             continue
         reached.add(number)
         for dependency in nodes[number]["deps"]:
-            if any(kind["kind"] is None for kind in dependency["dep_kinds"]):
-                left.append(dependency["pkg"])
+            left += [dependency["pkg"]] * any(kind["kind"] is None for kind in dependency["dep_kinds"])
     crates = [packages[number] for number in reached if packages[number]["name"] != OWN]
     return sorted(
         (
@@ -190,7 +190,7 @@ def main() -> int:
         return 0
     if FILE.is_file() and FILE.read_text("utf-8") == wanted:
         return 0
-    print("THIRD-PARTY.md is stale: run python docs/make_third_party.py", file=sys.stderr)
+    sys.stderr.write("THIRD-PARTY.md is stale: run python docs/make_third_party.py\n")
     return 1
 
 

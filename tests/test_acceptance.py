@@ -156,7 +156,7 @@ def skeleton(chunks: list[list[tuple[str, str]]]) -> dict[str, np.ndarray]:
 
 
 def test_11_order_of_relationships() -> None:
-    """Those between two chosen entities first; the others by (links, rank); at most 10 for each chosen one."""
+    """Those between two chosen entities first; the others by (links, rank); at most 10 for each."""
     joins = [("A", f"X{i}") for i in range(30)] + [("B", "X29"), ("X3", "Y"), ("A", "B")]
     found = kernels.local_search(skeleton([joins]), ["unit 0"], [3], [0, 31], 100_000)
     number = {pair: at for at, pair in enumerate(joins)}

@@ -1,4 +1,4 @@
-"""Makes the subset of musique-train100 beside this file: every fifteenth passage, and what GPT-3.5 extracted from it.
+"""Makes the subset of musique-train100: every fifteenth passage, and what GPT-3.5 extracted from it.
 
 python tests/data/make_subset.py DATA     # the folder of the question sets
 """

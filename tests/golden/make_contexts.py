@@ -46,7 +46,7 @@ BUILDS: Mapping[str, Mapping[str, Any]] = {
     "ket-rag-p": {"system": "ket-rag-p", "llm": "heuristic", "chunk_tokens": 240},
     "brought": {"llm": "heuristic", "core_ratio": 1.0},
 }
-# The vectors that are brought are those of units, titles, sentences and entities: NodeRAG embeds texts of its own.
+# Vectors are brought for units, titles, sentences and entities; NodeRAG embeds other texts too.
 NOT_BUILT: Mapping[str, tuple[str, ...]] = {"brought": ("noderag",)}
 ASKED: Mapping[str, Mapping[str, Any]] = {
     "as it is": {},

