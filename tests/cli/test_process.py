@@ -28,20 +28,11 @@ def ketrag(*argv: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str
     )
 
 
-def test_help_is_instant(tmp_path: Path) -> None:
-    """Counted in processor time, since the machine may be busy with other things."""
-    resource = pytest.importorskip("resource")
-
-    def cost() -> float:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = ketrag("--help", cwd=tmp_path)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        assert done.returncode == 0
-        for command in ("index", "retrieve", "eval", "graph", "stats", "config"):
-            assert command in done.stdout
-        return float(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-
-    assert min(cost() for _ in range(5)) < 0.15
+def test_help_names_the_commands(tmp_path: Path) -> None:
+    done = ketrag("--help", cwd=tmp_path)
+    assert done.returncode == 0
+    for command in ("index", "retrieve", "eval", "graph", "stats", "config"):
+        assert command in done.stdout
 
 
 def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
@@ -49,6 +40,9 @@ def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
         "import sys\nfrom ketrag_fast.cli.main import parser\nparser().format_help()\n"
         "heavy = {'numpy', 'sqlite3', 'filelock', 'ketrag_fast._core'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
+        "own = {name.split('.')[1] for name in sys.modules if name.startswith('ketrag_fast.')}\n"
+        "parts = own & {'backends', 'index', 'kernels', 'pipeline', 'querying', 'server', 'storage'}\n"
+        "assert not parts, parts\n"
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
     subprocess.run([sys.executable, "-c", code], env=env, check=True)

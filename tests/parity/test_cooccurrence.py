@@ -51,8 +51,8 @@ def test_equals_the_oracle(
             np.testing.assert_array_equal(mine, theirs)
 
 
-def real_texts(data: Path, limit: int) -> list[list[int]]:
-    corpus = data / "musique-train100" / "corpus.jsonl"
+def real_texts(folder: Path, limit: int) -> list[list[int]]:
+    corpus = folder / "corpus.jsonl"
     vocabulary: dict[str, int] = {}
     with corpus.open(encoding="utf-8") as lines:
         records = [json.loads(line) for line, _ in zip(lines, range(limit), strict=False)]
@@ -60,8 +60,8 @@ def real_texts(data: Path, limit: int) -> list[list[int]]:
     return [sorted({vocabulary.setdefault(word, len(vocabulary)) for word in text}) for text in words]
 
 
-def test_equals_the_oracle_on_real_passages(data: Path) -> None:
-    texts = real_texts(data, 700)
+def test_equals_the_oracle_on_real_passages(passages: Path) -> None:
+    texts = real_texts(passages, 126)
     columns = 1 + max(max(text, default=0) for text in texts)
     for options in ({}, {"max_df_ratio": 0.02}):
         expected = oracle.cooccurrence_knn(texts, 4, **options)  # type: ignore[arg-type]

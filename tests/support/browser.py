@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.support.parts import missing
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FLAGS = (
@@ -139,7 +139,7 @@ def browser(folder: Path) -> Iterator[Browser]:
     """A browser with a profile in a folder, or a skip that says there is none."""
     found = next((path for name in NAMES if (path := shutil.which(name))), None)
     if found is None:
-        pytest.skip(f"no browser is installed ({', '.join(NAMES)})")
+        missing(f"no browser is installed ({', '.join(NAMES)}): apt-get install chromium")
     in_read, in_write = os.pipe()
     out_read, out_write = os.pipe()
     ends = [str(in_read), str(out_write)]

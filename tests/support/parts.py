@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -22,7 +22,7 @@ def part(module: str, extra: str) -> Any:
         missing(f"{module} is not installed (pip install 'ketrag-fast[{extra}]'): {error}")
 
 
-def missing(reason: str) -> None:
+def missing(reason: str) -> NoReturn:
     """Skips, or fails where CI is set."""
     if strict():
         pytest.fail(f"CI runs the tests with all real parts, but {reason}")

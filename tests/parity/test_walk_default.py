@@ -1,0 +1,194 @@
+"""The walk as every question gets it (`exact=False`, the product's sizes) against its slow form.
+
+The rules by which it differs from the exact form are those of `reference.walk_local`. The random corpus
+is large enough that each of them decides something: without any one of them the slow form ranks other
+units.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.parity.test_walk import asked, build, corpus, sentence, unit_rows
+from tests.parity.test_walk2 import lengths_of
+from tests.process import POLAR
+
+from ketrag_fast import _core
+from ketrag_fast.kernels import links as kernel
+from ketrag_fast.kernels.text import sentence_spans, tokenise
+from ketrag_fast.reference import walk2 as oracle
+from ketrag_fast.reference.walk import WalkQuestion, vocabulary
+from ketrag_fast.reference.walk_local import Local
+
+DEFAULT = Local()
+Units = list[tuple[str, list[str]]]
+
+
+def default(links: kernel.Links, question: str, lengths: np.ndarray, **options: object) -> kernel.Hits:
+    """The ranking of every unit that the walk ranks."""
+    [hits] = kernel.walk(links, [question], 10_000, lengths=lengths, **options)  # type: ignore[arg-type]
+    return hits
+
+
+def slow(
+    links: kernel.Links, known: WalkQuestion, lengths: np.ndarray, local: Local = DEFAULT, **options: object
+) -> tuple[list[int], np.ndarray]:
+    return oracle.walk2(links, known, lengths, sizes=oracle.PRODUCT, local=local, **options)  # type: ignore[arg-type]
+
+
+def same(hits: kernel.Hits, wanted: tuple[list[int], np.ndarray], tolerance: float = 1e-7) -> None:
+    """Equal units, with the candidates' scores; only units whose scores are equal may change places."""
+    ids, scores = hits
+    order, values = wanted
+    assert sorted(ids.tolist()) == sorted(order)
+    np.testing.assert_allclose(scores[: len(values)], values, rtol=0, atol=tolerance)
+    by_id = dict(zip(ids.tolist(), scores.tolist(), strict=True))
+    for unit, value in zip(order, values, strict=False):
+        assert abs(by_id[unit] - value) <= tolerance
+    assert (np.diff(scores) <= 0).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(corpus, sentence)
+def test_small_corpora_with_many_equal_units(units: Units, question: str) -> None:
+    links, lengths = build(units), lengths_of(units)
+    known = asked(links, question)
+    hits = default(links, question, lengths)
+    if not known.keywords:
+        assert len(hits[0]) == 0
+        return
+    same(hits, slow(links, known, lengths))
+
+
+@settings(max_examples=30, deadline=None)
+@given(corpus, sentence, st.integers(1, 4), st.integers(0, 3))
+def test_small_corpora_with_a_filter(units: Units, question: str, every: int, offset: int) -> None:
+    links, lengths = build(units), lengths_of(units)
+    known = asked(links, question)
+    wanted = np.arange(offset, offset + len(units)) % every == 0
+    hits = default(links, question, lengths, wanted=wanted)
+    if not known.keywords:
+        assert len(hits[0]) == 0
+        return
+    same(hits, slow(links, known, lengths, wanted=wanted))
+
+
+@settings(max_examples=30, deadline=None)
+@given(corpus, sentence, st.integers(0, 9))
+def test_small_corpora_with_vectors(units: Units, question: str, seed: int) -> None:
+    links, lengths = build(units), lengths_of(units)
+    known = asked(links, question)
+    rng = np.random.default_rng(seed)
+    rows = (len(units), int(links["first_sentence"][-1]), 1)
+    vectors = kernel.Vectors(*(unit_rows(rng, count, 16) for count in rows))
+    hits = default(links, question, lengths, vectors=vectors)
+    if not known.keywords:
+        assert sorted(hits[0].tolist()) == list(range(len(units)))
+        return
+    doubles = tuple(np.asarray(x, float) for x in (vectors.units, vectors.sentences, vectors.questions[0]))
+    # The choice of a nearest sentence or anchor may turn on the last bit of a float32 product.
+    same(hits, slow(links, known, lengths, vectors=doubles), 2e-3)
+
+
+COUNT, WORDS = 420, 300
+
+
+def drawn(seed: int) -> Units:
+    """Passages whose commonest words are in more units than are walked over; every tenth is there twice."""
+    rng = np.random.default_rng(seed)
+    words = [f"word{k}" for k in range(WORDS)]
+    often = 1 / np.arange(1, WORDS + 1)
+    often /= often.sum()
+
+    def text(least: int, most: int) -> str:
+        return " ".join(words[k] for k in rng.choice(WORDS, rng.integers(least, most), p=often))
+
+    units = [(f"{text(1, 3)} {k}", [f"{text(4, 12)}.", f"{text(4, 12)}."]) for k in range(COUNT)]
+    return [*units, *units[::10]]
+
+
+def known_of(links: kernel.Links, question: str) -> WalkQuestion:
+    """The ids of the question's words; of one-word names and subjects the same."""
+    words = set(question.split())
+    ids = [vocabulary(links, name) for name in ("keywords", "names", "subjects")]
+    return WalkQuestion(*[[k for k, word in enumerate(v) if word in words] for v in ids])
+
+
+QUESTIONS = ("word9 word20 word31", "word2 word77 word140 word5", "word120 word250")
+
+
+@pytest.fixture(scope="module")
+def large() -> tuple[kernel.Links, np.ndarray]:
+    units = drawn(7)
+    return build(units), lengths_of(units)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_corpus_in_which_every_rule_decides(large: tuple[kernel.Links, np.ndarray], question: str) -> None:
+    links, lengths = large
+    known = known_of(links, question)
+    same(default(links, question, lengths), slow(links, known, lengths))
+    wanted = np.random.default_rng(3).random(len(lengths)) < 0.2
+    hits = default(links, question, lengths, wanted=wanted)
+    same(hits, slow(links, known, lengths, wanted=wanted))
+
+
+@pytest.mark.parametrize("rule", ["max_df", "keep", "nodes", "steps", "rest_steps", "reached"])
+def test_without_a_rule_the_slow_form_ranks_otherwise(
+    large: tuple[kernel.Links, np.ndarray], rule: str
+) -> None:
+    """So that the comparison above would notice a rule that the core forgot."""
+    links, lengths = large
+    known = known_of(links, QUESTIONS[1])
+    right, scores = slow(links, known, lengths)
+    if rule == "reached":
+        wrong, others = oracle.walk2(links, known, lengths, sizes=oracle.PRODUCT)
+    else:
+        more = 3 if rule.endswith("steps") else 10_000
+        wrong, others = slow(links, known, lengths, dataclasses.replace(DEFAULT, **{rule: more}))
+    size = min(len(scores), len(others))
+    assert right != wrong
+    assert np.abs(scores[:size] - others[:size]).max() > 1e-4
+
+
+def test_equal_passages_are_ranked_by_id(large: tuple[kernel.Links, np.ndarray]) -> None:
+    """The doubles are not told apart: their scores are equal to the bit, and the smaller id comes first."""
+    links, lengths = large
+    pairs = 0
+    for question in QUESTIONS:
+        ids, scores = default(links, question, lengths)
+        place = {unit: at for at, unit in enumerate(ids.tolist())}
+        for first, second in zip(range(0, COUNT, 10), range(COUNT, len(lengths)), strict=True):
+            if first in place and second in place and min(place[first], place[second]) > 1:
+                assert place[first] < place[second]
+                pairs += scores[place[first]] == scores[place[second]]
+    assert pairs > 20
+
+
+def test_the_demo_s_articles_and_questions() -> None:
+    """Real text: each paragraph a unit."""
+    rows = [json.loads(line) for line in (POLAR / "corpus.jsonl").read_text("utf-8").splitlines()]
+    units: Units = []
+    for row in rows:
+        spans = sentence_spans(row["text"]).tolist()
+        units.append((row["title"], [row["text"][start:end] for start, end in spans]))
+    links, lengths = build(units), lengths_of(units)
+    lines = (POLAR / "queries.jsonl").read_text("utf-8").splitlines()[:3]
+    for question in (json.loads(line)["text"] for line in lines):
+        hits = default(links, question, lengths)
+        same(hits, slow(links, read(links, question), lengths))
+
+
+def read(links: kernel.Links, question: str) -> WalkQuestion:
+    """What the index knows of a question of real text."""
+    words = [word.removesuffix("'s") for word, _ in tokenise(question, "none")]
+    phrases = {" ".join(words[a : a + k]) for a in range(len(words)) for k in range(1, 9)}
+    ids = [vocabulary(links, name) for name in ("keywords", "names", "subjects")]
+    known = (set(_core.lexical_keywords(question)), phrases, phrases)
+    both = zip(ids, known, strict=True)
+    return WalkQuestion(*[[k for k, word in enumerate(v) if word in own] for v, own in both])
