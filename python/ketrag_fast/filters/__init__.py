@@ -1,7 +1,7 @@
 """Filters over metadata: which documents a question, a list or a removal is about."""
 
-from ketrag_fast.filters.columns import Columns
+from ketrag_fast.filters.columns import Check, ColumnReader, Columns
 from ketrag_fast.filters.condition import Condition, condition_of
 from ketrag_fast.filters.words import parsed
 
-__all__ = ["Columns", "Condition", "condition_of", "parsed"]
+__all__ = ["Check", "ColumnReader", "Columns", "Condition", "condition_of", "parsed"]
