@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ketrag_fast.extraction.units import key_of
 
 from ketrag_fast import Document, Index, Settings, kernels
 from ketrag_fast.errors import InputError
 from ketrag_fast.eval import metrics
-from ketrag_fast.extraction.units import key_of
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.reference import skeleton as folded
 from ketrag_fast.systems.noderag.graph import Heterograph

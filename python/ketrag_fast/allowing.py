@@ -11,10 +11,10 @@ from ketrag_fast.config import Settings
 from ketrag_fast.errors import IndexDamaged, IndexMissing, InputError
 from ketrag_fast.filters import allow_condition
 from ketrag_fast.filters.allowing import as_allow
+from ketrag_fast.kernels.text import unpack
 from ketrag_fast.pipeline.allowed import allowed_index
-from ketrag_fast.progress import Callback
+from ketrag_fast.progress import Callback, Meter, stopper
 from ketrag_fast.querying.opened import Opened, load
-from ketrag_fast.stages.showing import text_of
 from ketrag_fast.storage.layout import Layout
 
 Given = str | Mapping[str, Any]
@@ -26,17 +26,20 @@ def restricted(
     """The documents of `opened`, whose index lies in `folder`, that `allow` fits, as an index of their own;
     and where that lies. Made if it is not there; models that are open serve it, too. Raises InputError where
     `allow` makes no sense, without a word of what there is, and what `pipeline.allowed` raises.
+
+    `callback` hears of every step, of the filter's too: it ends the call by returning False, or by raising.
     """
+    check = stopper(Meter("filter", callback))
     condition = allow_condition(allow)
     try:
-        fits = opened.columns.fitting(condition, names=False)
+        fits = opened.columns(check).fitting(condition, names=False, check=check)
     except InputError as error:
         raise as_allow(error) from None
     units = opened.generation.stages["units"]
     # A row is a document or a section of one: of a document that is allowed all are.
     fitting: dict[str, bool] = {}
-    for row, fit in enumerate(fits.tolist()):
-        name = text_of(units, "document_ids", row)
+    names = unpack(units["document_ids_blob"], units["document_ids_offsets"])
+    for name, fit in zip(names, fits.tolist(), strict=True):
         fitting[name] = fit and fitting.get(name, True)
     documents = [name for name, fit in fitting.items() if fit]
     made = allowed_index(

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Literal, TextIO
 
+from ketrag_fast.errors import Cancelled
+
 BAR_WIDTH = 24
 REDRAW_SECONDS = 0.1
 JSON_SECONDS = 0.5
@@ -88,6 +90,21 @@ class Meter:
             self.stopped = True
             return False
         return None
+
+
+def stopper(meter: Meter) -> Callable[[], None]:
+    """Returns a function for the middle of long work: it reports to `meter`, and raises Cancelled once that
+    asks to stop. A callback that watches a deadline raises through it.
+    """
+    count = 0
+
+    def check() -> None:
+        nonlocal count
+        count += 1
+        if meter(count) is False:
+            raise Cancelled(f"stopped during {meter.stage}")
+
+    return check
 
 
 class Limited:

@@ -193,7 +193,7 @@ class Questions(Carrying):
             most = surrounded if most is None else min(most, surrounded)
         clock = Clock(settings.deadline if deadline is None else deadline, len(texts))
         automatic = (settings.mode if mode is None else mode) == "auto"
-        filtered = opened.filtered(settings.filter if chosen_filter is None else chosen_filter)
+        filtered = opened.filtered(settings.filter if chosen_filter is None else chosen_filter, clock.left)
         request_of(settings, chosen, budgets, top=most)  # bad options are refused before a model is asked
         prepared = prepare(
             opened,

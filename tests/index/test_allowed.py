@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.cli.main import main
-from ketrag_fast.errors import ConfigError, DeadlineExceeded, IndexLocked, InputError, KetragError
+from ketrag_fast.errors import Cancelled, ConfigError, DeadlineExceeded, IndexLocked, InputError, KetragError
 from ketrag_fast.pipeline import allowed as module
 from ketrag_fast.storage import allowed_folders
 from ketrag_fast.storage.layout import Layout
@@ -282,6 +285,61 @@ def test_many_at_once_make_it_once(tmp_path: Path) -> None:
             thread.join()
         assert found == [wanted] * 8
         assert len([p for p in Layout(place).allowed.iterdir() if p.is_dir()]) == 1
+
+
+HOLDER = """
+import sys
+from filelock import FileLock
+with FileLock(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def held_elsewhere(folder: Path) -> Iterator[None]:
+    """Another process makes the index in `folder`, for as long as this lasts."""
+    place = folder.with_name(f"{folder.name}.lock")
+    command = [sys.executable, "-c", HOLDER, str(place)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "held\n"
+        try:
+            yield
+            assert process.poll() is None  # it held the folder to the end
+        finally:
+            process.communicate()
+
+
+def test_a_wait_for_another_process_ends_at_the_deadline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The wait alone would end with another error, and after a hundred times as long."""
+    monkeypatch.setattr(allowed_folders, "_WAIT", 20.0)
+    with Index.build(everything()[:12], tmp_path / "ix") as index:
+        folder = index.allowed("lang=en")._folder
+    with Index.open(tmp_path / "ix") as index, held_elsewhere(folder):
+        with pytest.raises(DeadlineExceeded):
+            index.retrieve(QUESTION, allow="lang=en", deadline=0.2)
+        with pytest.raises(DeadlineExceeded):
+            index.retrieve_many([QUESTION] * 2, allow="lang=en", deadline=0.1)
+        with pytest.raises(DeadlineExceeded):
+            index.ask(QUESTION, allow="lang=en", deadline=0.2)
+        with pytest.raises(Cancelled, match="wait"):
+            index.allowed("lang=en", progress=lambda event: event.stage != "wait")
+        monkeypatch.setattr(allowed_folders, "_WAIT", 0.0)
+        with pytest.raises(IndexLocked, match="still making"):
+            index.allowed("lang=en")
+    with Index.open(tmp_path / "ix") as index:
+        assert index.retrieve(QUESTION, allow="lang=en").passages
+
+
+@pytest.mark.parametrize("stage", ["filter", "copy", "read"])
+def test_every_step_can_be_stopped(tmp_path: Path, stage: str) -> None:
+    with Index.build(everything()[:12], tmp_path / "ix") as index:
+        with pytest.raises(Cancelled):
+            index.allowed("lang=en", progress=lambda event: event.stage != stage)
+        assert not [path for path in (tmp_path / "ix" / "allowed").glob("*") if path.is_dir()]
+        assert index.allowed("lang=en").document_count == 4
 
 
 def test_vectors_of_a_model_are_not_made_again(tmp_path: Path) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import random
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from ketrag_fast import Document, Index
 from ketrag_fast.cli.main import main
-from ketrag_fast.errors import InputError
+from ketrag_fast.errors import DeadlineExceeded, InputError
+from ketrag_fast.filters import ColumnReader, Columns, condition_of, parsed
+from ketrag_fast.querying.preparing import Clock
 
 PLACES = ("Oslo", "Bergen", "Narvik", "Larvik", "Sandefjord", "Tromso", "Hobart", "Dundee", "Buenos Aires")
 THINGS = (
@@ -172,3 +177,136 @@ def test_many_questions_and_the_command(
     assert "nothing_fits_filter" in capsys.readouterr().err
     assert main(["retrieve", "-i", place, "--filter", "language=en", QUESTION]) in (1, 2)
     assert "there are: author.name, draft, lang, tags, year" in capsys.readouterr().err
+
+
+def test_every_node_counts_against_the_limit() -> None:
+    """Also those that say nothing: each costs a pass over all documents."""
+    for given in (
+        {"$and": [{}] * 20_000},
+        {"$or": [{"$not": {}}] * 6_000},
+        {"$or": [{"a": 1, "b": 2}] * 2_100},
+        {"$and": [{"$and": [{"$and": [{}]}]}] * 6_000},
+    ):
+        with pytest.raises(InputError, match="more than 10,000 conditions and values"):
+            condition_of(given)
+    with pytest.raises(InputError, match="more than 10,000 conditions and values"):
+        parsed(" or ".join(["not " * 15 + "a=1"] * 1_000))
+    assert condition_of({"$or": [{"a": number} for number in range(4_999)]})
+
+
+def test_a_list_of_values_costs_one_pass() -> None:
+    """The time for a list does not grow with values times documents: there are a thousand times as many."""
+    rows = [{"name": f"n{number % 5_000}", "year": number % 7_000} for number in range(30_000)]
+    columns = Columns(rows)
+
+    def seconds(field: str, values: list[object]) -> float:
+        condition = condition_of({field: {"$in": values}})
+        began = time.perf_counter()
+        found = columns.fitting(condition)
+        taken = time.perf_counter() - began
+        assert found.tolist() == [row[field] in {*values} for row in rows]
+        return taken
+
+    for field, values in (
+        ("name", [f"n{number}" for number in range(9_900)]),
+        ("year", list(range(9_900))),
+    ):
+        few = min(seconds(field, values[:9]) for _ in range(5))
+        many = min(seconds(field, values) for _ in range(5))
+        assert many < 100 * few, field
+
+
+class Stop(Exception):
+    """Raised by a check."""
+
+
+def test_the_clock_is_looked_at_between_the_nodes() -> None:
+    columns = Columns([{"a": 1}] * 10)
+    condition = condition_of({"$or": [{"$not": {"a": number}} for number in range(1_000)]})
+    looks = 0
+
+    def check() -> None:
+        nonlocal looks
+        looks += 1
+        if looks == 500:
+            raise Stop
+
+    with pytest.raises(Stop):
+        columns.fitting(condition, check=check)
+    assert looks == 500
+    looks = 1_000
+    columns.fitting(condition, check=check)
+    assert looks >= 2_000
+
+
+def test_what_was_read_of_the_metadata_stays_for_the_next_question() -> None:
+    """However short the deadlines are, an index has its columns in the end, and reads each row once."""
+    read: list[int] = []
+
+    def rows() -> Iterator[str]:
+        for number in range(5_000):
+            read.append(number)
+            yield json.dumps({"n": number})
+
+    reader = ColumnReader(rows)
+    attempts = 0
+    while True:
+        left = 2
+
+        def check() -> None:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise Stop
+
+        attempts += 1
+        try:
+            columns = reader.columns(check)
+            break
+        except Stop:
+            assert attempts < 100
+    assert attempts > 2 and read == list(range(5_000))
+    assert columns.fitting(condition_of({"n": {"$lt": 10}})).sum() == 10
+    # One reads at a time; another waits, and looks at its own clock.
+    held = ColumnReader(rows)
+    with held._lock, pytest.raises(Stop):
+        held.columns(lambda: (_ for _ in ()).throw(Stop()))
+
+
+def test_damaged_metadata_is_not_taken_for_a_shorter_list() -> None:
+    reader = ColumnReader(lambda: iter(['{"a": 1}'] * 700 + ["{"] + ['{"a": 1}'] * 700))
+    for _ in range(2):
+        with pytest.raises(ValueError):
+            reader.columns()
+
+
+def test_a_filter_ends_at_the_deadline_of_its_question(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock of the question is what is looked at: here it is up in the middle of the filter."""
+    given = {"$or": [{"year": number} for number in range(3_000)]}
+    looks = 0
+    left = Clock.left
+
+    def up(self: Clock) -> float | None:
+        nonlocal looks
+        looks += 1
+        if looks > 1_000:
+            self._seconds = 0.0
+        return left(self)
+
+    monkeypatch.setattr(Clock, "left", up)
+    with pytest.raises(DeadlineExceeded):
+        index.retrieve(QUESTION, mode="bm25", filter=given, deadline=3600.0)
+    assert looks == 1_001
+
+
+def test_long_filters_in_words_are_read_in_one_pass() -> None:
+    """The rest of the text is not copied at every word."""
+
+    def seconds(words: int) -> float:
+        text = " or ".join(["a=1"] * words) + " " * 10_000
+        began = time.perf_counter()
+        parsed(text)
+        return time.perf_counter() - began
+
+    few, many = (min(seconds(words) for _ in range(5)) for words in (100, 4_000))
+    assert many < 400 * few

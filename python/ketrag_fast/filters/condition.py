@@ -19,7 +19,9 @@ Value = str | float | bool
 DEEPEST: Final = 60
 """Levels of nesting."""
 MOST: Final = 10_000
-"""Values and conditions of one filter."""
+"""Conditions and values of one filter: each comparison, each value it names, and each `and`, `or`, `not` and
+empty mapping counts one.
+"""
 COMPARISONS: Final = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$exists")
 _HINT: Final = 'such as \'year>=1990 and lang=en\', or {"year": {"$gte": 1990}, "lang": "en"}'
 
@@ -44,6 +46,19 @@ class Joined:
 Condition = Comparison | Joined
 
 
+class Allowance:
+    """Counts down the conditions and values that one filter may hold."""
+
+    def __init__(self) -> None:
+        self._left = MOST
+
+    def take(self, count: int) -> None:
+        """Raises InputError when the filter holds more than `MOST`."""
+        self._left -= count
+        if self._left < 0:
+            raise wrong(f"it holds more than {MOST:,} conditions and values")
+
+
 def wrong(text: str) -> InputError:
     """What is not a filter."""
     return InputError(f"filter: {text}", hint=_HINT)
@@ -51,11 +66,10 @@ def wrong(text: str) -> InputError:
 
 def condition_of(given: Any) -> Condition:
     """The tree of a mapping. Raises InputError where it makes no sense."""
-    left = [MOST]
-    return _mapping(given, 0, left)
+    return _mapping(given, 0, Allowance())
 
 
-def _mapping(given: Any, depth: int, left: list[int]) -> Condition:
+def _mapping(given: Any, depth: int, left: Allowance) -> Condition:
     if depth > DEEPEST:
         raise wrong(f"it is nested more than {DEEPEST} deep")
     if not isinstance(given, Mapping):
@@ -67,17 +81,22 @@ def _mapping(given: Any, depth: int, left: list[int]) -> Condition:
         if name in ("$and", "$or"):
             if not isinstance(value, (list, tuple)) or not value:
                 raise wrong(f"{name} takes a list of conditions")
+            left.take(1)
             parts.append(Joined(name, tuple(_mapping(one, depth + 1, left) for one in value)))
         elif name == "$not":
+            left.take(1)
             parts.append(Joined(name, (_mapping(value, depth + 1, left),)))
         elif name.startswith("$"):
             raise wrong(f"there is no {name:.80}; it has $and, $or, $not, {', '.join(COMPARISONS)}")
         else:
             parts += _field(name, value, left)
-    return parts[0] if len(parts) == 1 else Joined("$and", tuple(parts))
+    if len(parts) == 1:
+        return parts[0]
+    left.take(1)
+    return Joined("$and", tuple(parts))
 
 
-def _field(field: str, value: Any, left: list[int]) -> list[Condition]:
+def _field(field: str, value: Any, left: Allowance) -> list[Condition]:
     if not isinstance(value, Mapping):
         many = isinstance(value, (list, tuple))
         return [compared(field, "$in" if many else "$eq", value if many else [value], left)]
@@ -89,15 +108,13 @@ def _field(field: str, value: Any, left: list[int]) -> list[Condition]:
     ]
 
 
-def compared(field: str, name: str, values: Sequence[Any], left: list[int]) -> Comparison:
-    """One comparison, checked; `left` counts down what a filter may hold."""
+def compared(field: str, name: str, values: Sequence[Any], left: Allowance) -> Comparison:
+    """One comparison, checked; it counts against what is `left`."""
     if name not in COMPARISONS:
         raise wrong(f"there is no {name:.80} of a field; there are {', '.join(COMPARISONS)}")
     if not isinstance(values, (list, tuple)):
         raise wrong(f"{name} of {field!r:.80} takes a list")
-    left[0] -= 1 + len(values)
-    if left[0] < 0:
-        raise wrong(f"it holds more than {MOST:,} conditions and values")
+    left.take(1 + len(values))
     return Comparison(field, name, tuple(_value(field, name, one) for one in values))
 
 

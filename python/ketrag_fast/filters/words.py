@@ -14,7 +14,7 @@ from typing import Final
 
 from ketrag_fast.filters.condition import (
     DEEPEST,
-    MOST,
+    Allowance,
     Comparison,
     Condition,
     Joined,
@@ -66,16 +66,18 @@ class _Reader:
         self._at = 0
         self.kind: str | None = None
         self.value = ""
-        self._left = [MOST]
+        self._left = Allowance()
         self._next()
 
     def _next(self) -> None:
-        if not self._text[self._at :].strip():
-            self._at, self.kind, self.value = len(self._text), None, ""
+        while self._at < len(self._text) and self._text[self._at].isspace():
+            self._at += 1
+        if self._at == len(self._text):
+            self.kind, self.value = None, ""
             return
         match = _TOKEN.match(self._text, self._at)
         if match is None:
-            raise wrong(f"cannot be read at character {self._at + 1}: {self._text[self._at :].strip():.40}")
+            raise wrong(f"cannot be read at character {self._at + 1}: {self._text[self._at : self._at + 40]}")
         self._at, self.kind = match.end(), match.lastgroup
         self.value = match[self.kind] if self.kind is not None else ""
 
@@ -102,13 +104,17 @@ class _Reader:
         while self._is(word):
             self._next()
             parts.append(below(depth))
-        return parts[0] if len(parts) == 1 else Joined(name, tuple(parts))
+        if len(parts) == 1:
+            return parts[0]
+        self._left.take(1)
+        return Joined(name, tuple(parts))
 
     def _one(self, depth: int) -> Condition:
         if depth > DEEPEST:
             raise wrong(f"it is nested more than {DEEPEST} deep")
         if self._is("not"):
             self._next()
+            self._left.take(1)
             return Joined("$not", (self._one(depth + 1),))
         if self._takes("("):
             found = self.either(depth + 1)

@@ -21,6 +21,7 @@ from ketrag_fast.config import Settings, names
 from ketrag_fast.errors import ConfigError, IndexDamaged, IndexLocked, ModelMismatch
 from ketrag_fast.pipeline.endpoints import Trust
 from ketrag_fast.pipeline.known import settings_of, understood
+from ketrag_fast.progress import Meter, stopper
 from ketrag_fast.regular import read_regular
 from ketrag_fast.storage.allowed_folders import alone, drop_old
 from ketrag_fast.storage.checksum import text_digest
@@ -61,15 +62,16 @@ def allowed_index(
     and with `anew` if it is.
 
     `settings` say how it is made where the generation does not: the place of the embedder, threads. `trust`
-    is that of the whole index. Raises
-    IndexLocked where the documents have changed since the generation, ModelMismatch, Cancelled.
+    is that of the whole index. Raises IndexLocked where the documents have changed since the generation,
+    ModelMismatch, Cancelled, and what `callback` raises, which also hears of every moment of waiting for
+    another process.
     """
     number = current_number(layout)
     key = text_digest([generation.manifest.digest, *documents])[:32]
     folder = layout.allowed / f"{number or 0:06}-{key}"
     with writing(layout.root):
         layout.allowed.mkdir(mode=0o700, exist_ok=True)
-    with alone(folder):
+    with alone(folder, check=stopper(Meter("wait", callback))):
         found = None if anew else _found(folder)
         if found is None:
             discard_folder(folder)
@@ -100,7 +102,10 @@ def _made(
 
     own = Layout(folder)
     own.create()
-    if excerpt(layout.tables, own.tables, documents) != generation.manifest.documents.get("fingerprint"):
+    check = stopper(Meter("copy", callback, "rows"))
+    if excerpt(layout.tables, own.tables, documents, check) != generation.manifest.documents.get(
+        "fingerprint"
+    ):
         raise _changed(layout)
     given = _settings(generation, settings)
     stages = partial(_stages, frozenset(generation.manifest.stages))

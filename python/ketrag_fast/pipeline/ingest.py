@@ -165,6 +165,8 @@ def _ingest(tables: Tables, change: Change, settings: Settings, meter: Meter, an
         if _is_missing(path):
             raise missing(path)
     replace = change.replace
+    if replace:
+        tables.drop_altered_sources()
     given = []
     inside: dict[str, list[str]] = {}
     for path in paths:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -17,13 +16,14 @@ from ketrag_fast.config import Settings
 from ketrag_fast.declarations.reference import resolved
 from ketrag_fast.declarations.system import Inspector
 from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError
-from ketrag_fast.filters import Columns, condition_of, parsed
+from ketrag_fast.filters import Check, ColumnReader, Columns, condition_of, parsed
 from ketrag_fast.hyde import Hyde, writer_of
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.pipeline.endpoints import Trust
 from ketrag_fast.pipeline.known import reading_settings
 from ketrag_fast.querying.missing import UNREAD, missing_of, reads
 from ketrag_fast.querying.places import Places
+from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.generation import Generation, open_current, open_generation
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.registry import registry
@@ -115,27 +115,44 @@ class Opened:
         return Places(self.generation.stages["units"])
 
     @cached_property
-    def columns(self) -> Columns:
-        """The documents' metadata, read when a filter first asks for it."""
+    def _metadata(self) -> ColumnReader:
+        return ColumnReader(lambda: iter(self._metadata_rows()))
+
+    def _metadata_rows(self) -> list[str]:
+        """The metadata of each document, as JSON."""
         units = self.generation.stages["units"]
         if "document_metadata_offsets" not in units:
-            return Columns([{}] * (len(units["document_ids_offsets"]) - 1))
-        rows = unpack(units["document_metadata_blob"], units["document_metadata_offsets"])
+            return ["{}"] * (len(units["document_ids_offsets"]) - 1)
+        return unpack(units["document_metadata_blob"], units["document_metadata_offsets"])
+
+    def columns(self, check: Check = lambda: None) -> Columns:
+        """Returns the documents' metadata, read when a filter first needs it. `check` is called during the
+        reading, and raises to stop it.
+        """
         try:
-            return Columns(map(json.loads, rows))
+            return self._metadata.columns(check)
+        except KetragError:
+            raise
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise IndexDamaged(f"the metadata of a document makes no sense: {error}") from error
 
-    def filtered(self, given: str | Mapping[str, Any] | None) -> FilterMask | None:
-        """The units that a filter leaves; None without one. Raises InputError where it makes no sense."""
+    def filtered(
+        self, given: str | Mapping[str, Any] | None, check: Check = lambda: None
+    ) -> FilterMask | None:
+        """Returns the units of the documents that a filter fits; None without a filter.
+
+        Raises InputError for a filter that is not one, and what `check` raises, which is called at every
+        step of the evaluation.
+        """
         if given is None:
             return None
+        condition = parsed(given) if isinstance(given, str) else condition_of(given)
         # Mappings are told apart by what they mean: as dictionaries see it, True is 1.
-        key = given if isinstance(given, str) else repr(condition_of(given))
+        key = text_digest([given if isinstance(given, str) else repr(condition)])
         found = self._masks.pop(key, None)
         if found is None:
-            condition = parsed(given) if isinstance(given, str) else condition_of(given)
-            fits = self.columns.fitting(condition)[self.generation.stages["units"]["unit_document"]]
+            fits = self.columns(check).fitting(condition, check=check)
+            fits = fits[self.generation.stages["units"]["unit_document"]]
             units = int(fits.sum())
             core = None if units == len(fits) else _core.Mask(fits.view(np.uint8))
             found = FilterMask(fits, units, core)

@@ -212,7 +212,7 @@ def walk2(
         direct = z(z(vectors[0] @ vectors[2]) + direct)
     first, seen = spread(links, asked, round_score(direct)), np.ones(n, bool)
     if local:
-        starts = seen if vectors else bm25.any(axis=1)
+        starts = seen if vectors else np.asarray(bm25.any(axis=1), bool)
         first, seen = local.spread(links, asked, round_score(direct), starts, local.steps)
     first = round_score(first)
     order = [int(u) for u in best_first(first) if seen[u]]
@@ -233,7 +233,9 @@ def walk2(
     left_direct = round_score(z(left.sum(axis=1)))
     rest, seen = spread(links, asked, left_direct, sizes.rest_steps), np.ones(n, bool)
     if local:
-        rest, seen = local.spread(links, asked, left_direct, left.any(axis=1), local.rest_steps)
+        rest, seen = local.spread(
+            links, asked, left_direct, np.asarray(left.any(axis=1), bool), local.rest_steps
+        )
     rest = round_score(rest)
     seeds = [pool[b] for b in best[: sizes.seeds]]
     start = np.zeros(n)

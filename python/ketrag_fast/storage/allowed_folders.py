@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -18,7 +19,9 @@ from ketrag_fast.storage.layout import Layout
 KEPT: Final = 32
 """Of one generation, as many stay; of more, those that were opened last."""
 _WAIT: Final = 600.0
-"""Seconds for which another process may be making the same one."""
+"""Seconds for which another process may be making the same one, where no deadline ends the wait before."""
+_PAUSE: Final = 0.05
+"""Seconds between two attempts."""
 
 
 def drop_old(layout: Layout) -> None:
@@ -41,17 +44,29 @@ def drop_old(layout: Layout) -> None:
 
 
 @contextmanager
-def alone(folder: Path, seconds: float = _WAIT) -> Iterator[None]:
-    """One process at a time makes, opens or removes it."""
+def alone(
+    folder: Path, seconds: float | None = None, check: Callable[[], object] = lambda: None
+) -> Iterator[None]:
+    """Hold a folder, so that one process at a time makes, opens or removes it.
+
+    Waits at most `seconds` (600 without) for another process, then raises IndexLocked. `check` is called
+    every 50 ms of the wait, and raises to end it: at a deadline, or when the work is cancelled.
+    """
     place = folder.with_name(f"{folder.name}.lock")
-    lock = FileLock(place, timeout=seconds)
-    try:
-        with writing(folder.parent):
-            lock.acquire()
-    except Timeout:
-        raise IndexLocked(
-            f"another process is still making {folder}", hint="ask again when it has ended"
-        ) from None
+    lock = FileLock(place, timeout=0)
+    end = time.monotonic() + (_WAIT if seconds is None else seconds)
+    while True:
+        try:
+            with writing(folder.parent):
+                lock.acquire()
+            break
+        except Timeout:
+            check()
+            if time.monotonic() >= end:
+                raise IndexLocked(
+                    f"another process is still making {folder}", hint="ask again when it has ended"
+                ) from None
+            time.sleep(_PAUSE)
     try:
         yield
     finally:

@@ -1,9 +1,10 @@
 """An index as one file: its tables, its current generation and, if wanted, its embedding model, each file
 with its size and hash.
 
-A tar archive whose first member, `bundle.json`, lists the others in their order. What does not agree with
-it is refused: nothing is written but names from the list, into a new folder, which becomes the index when all
-of it is there.
+A tar archive of plain files whose first member, `bundle.json`, lists the others in their order. What does
+not agree with it is refused: nothing is written but names from the list, into a new folder, which becomes the
+index when all of it is there. What is written is at most what the list declares, which is at most the size of
+the archive, and the disk must have room for it before anything is.
 """
 
 from __future__ import annotations
@@ -12,29 +13,43 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import sqlite3
+import stat
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+import unicodedata
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final
 
-from ketrag_fast.errors import ConfigError, IndexDamaged, IndexIncompatible, IndexMissing, ReadOnly
+from ketrag_fast.errors import (
+    ConfigError,
+    IndexDamaged,
+    IndexIncompatible,
+    IndexMissing,
+    ReadOnly,
+    StorageFull,
+)
 from ketrag_fast.storage.confirmations import draw_identity
 from ketrag_fast.storage.durable import make_folder, sync_folder, sync_folders, write_file, write_json
 from ketrag_fast.storage.faults import unreadable, writing
 from ketrag_fast.storage.generation import current_number, open_generation
 from ketrag_fast.storage.layout import FORMAT, Layout
 from ketrag_fast.storage.lock import builder_lock
+from ketrag_fast.storage.plain_tar import Entry, NotPlain, entries
+from ketrag_fast.storage.records import count, text
 from ketrag_fast.storage.tables import Tables
 
 LIST: Final = "bundle.json"
 KIND: Final = "ketrag-fast bundle"
 _MODEL: Final = "model"
-_LONGEST_LIST: Final = 64 << 20
+_LONGEST_LIST: Final = 8 << 20
+"""Bytes; a real one has some 200 for each file."""
 _RECORD: Final = ("spec", "fingerprint")
 _PIECE: Final = 1 << 20
 
@@ -152,7 +167,7 @@ def unbundle(
     before it becomes the index, and raises where it should not.
 
     Raises ReadOnly where the folder holds something, IndexDamaged where the file is not what `bundle` wrote,
-    IndexIncompatible for a newer format, StorageFull.
+    IndexIncompatible for a newer format, StorageFull where the disk has not the room that the file declares.
     """
     root = layout.root
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
@@ -171,6 +186,7 @@ def unbundle(
             if listed.model is not None:
                 files = {m.name: m.digest for m in listed.members if m.name.startswith(f"{_MODEL}/")}
                 write_json(Layout(place).model_record, {**listed.model, "files": files})
+            _require_generation(file, place / listed.current)
             draw_identity(Layout(place))
             if check is not None:
                 check(Layout(place))
@@ -190,84 +206,112 @@ def _unpack(file: Path, place: Path, step: Step | None) -> _Listed:
         raise unreadable(error, file) from error
     with raw:
         try:
-            with tarfile.open(fileobj=raw, mode="r|") as tar:
-                entries = iter(tar)
-                listed = _list(file, tar, entries)
-                total, done = sum(m.size for m in listed.members), 0
-                for member in listed.members:
-                    entry = next(entries, None)
-                    if (
-                        entry is None
-                        or entry.name != member.name
-                        or not entry.isreg()
-                        or entry.size != member.size
-                    ):
-                        raise _damaged(file, f"{member.name} is not where the list has it")
-                    stream = tar.extractfile(entry)
-                    assert stream is not None  # noqa: S101 - it is a regular file
-                    _copy(stream, place / member.name, member, file)
-                    done += member.size
-                    if step is not None:
-                        step(done, total)
-                if next(entries, None) is not None:
-                    raise _damaged(file, "it holds more than its list")
-                return listed
-        except (tarfile.TarError, EOFError, ValueError, OverflowError, UnicodeError) as error:
+            members = entries(raw)
+            listed = _list(file, next(members, None))
+            total, done = sum(m.size for m in listed.members), 0
+            _require_room(file, raw, place, total)
+            for member in listed.members:
+                entry = next(members, None)
+                if entry is None or (entry.name, entry.size) != (member.name, member.size):
+                    raise _damaged(file, f"{member.name!r:.200} is not where the list has it")
+                _copy(entry, place / member.name, member, file)
+                done += member.size
+                if step is not None:
+                    step(done, total)
+            if next(members, None) is not None:
+                raise _damaged(file, "it holds more than its list")
+            return listed
+        except OSError as error:
+            raise unreadable(error, file) from error
+        except (NotPlain, ValueError) as error:
             raise _damaged(file, error) from error
 
 
-def _list(file: Path, tar: tarfile.TarFile, entries: Iterator[tarfile.TarInfo]) -> _Listed:
-    entry = next(entries, None)
-    if entry is None or entry.name != LIST or not entry.isreg() or entry.size > _LONGEST_LIST:
-        raise _damaged(file, f"it does not begin with {LIST}")
-    stream = tar.extractfile(entry)
-    assert stream is not None  # noqa: S101 - it is a regular file
+def _require_generation(file: Path, folder: Path) -> None:
+    """IndexDamaged where the folder of the generation does not hold what its manifest names."""
     try:
-        about: Any = json.loads(stream.read())
-        if about["kind"] != KIND:
+        open_generation(folder, "sizes")
+    except IndexDamaged as error:
+        raise _damaged(file, error.message.replace(f"{folder.parent}{os.sep}", "")) from error
+
+
+def _require_room(file: Path, raw: IO[bytes], place: Path, total: int) -> None:
+    """IndexDamaged for a list of more bytes than the file has, StorageFull where the disk has no room."""
+    about = os.fstat(raw.fileno())
+    if stat.S_ISREG(about.st_mode) and total > about.st_size:
+        raise _damaged(file, f"its list declares {total:,} bytes, and it has {about.st_size:,}")
+    with writing(place):
+        free = shutil.disk_usage(place).free
+    if total > free:
+        raise StorageFull(
+            f"{file} holds {total:,} bytes, and the disk of {place.parent} has {free:,} left",
+            hint="free some space, or name a folder on another disk with -i/--index",
+        )
+
+
+def _list(file: Path, entry: Entry | None) -> _Listed:
+    if entry is None or entry.name != LIST or entry.size > _LONGEST_LIST:
+        raise _damaged(file, f"it does not begin with {LIST}")
+    data = b"".join(iter(partial(entry.stream.read, _PIECE), b""))
+    try:
+        about = json.loads(data, parse_constant=_no_number)
+        if not isinstance(about, dict) or about.get("kind") != KIND:
             raise _damaged(file, "it is of another kind")
-        if int(about["format"]) > FORMAT:
+        found = count(about["format"])
+        if found > FORMAT:
             raise IndexIncompatible(
-                f"{file} has format {about['format']}; this version reads up to {FORMAT}",
+                f"{file} has format {found}; this version reads up to {FORMAT}",
                 hint="use a newer ketrag-fast",
             )
-        members = [_Member(str(f["name"]), int(f["size"]), str(f["blake2b"])) for f in about["files"]]
-        current = str(about["current"])
-        model = {name: str(about["model"][name]) for name in _RECORD} if "model" in about else None
+        if not isinstance(about["files"], list):
+            raise ValueError("`files` is not a list")
+        members = [_Member(text(f["name"]), count(f["size"]), text(f["blake2b"])) for f in about["files"]]
+        current = text(about["current"])
+        model = {name: text(about["model"][name]) for name in _RECORD} if "model" in about else None
+        if not re.fullmatch(r"gen-[0-9]{6,18}", current):
+            raise ValueError("`current` names no generation")
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise _damaged(file, f"its list makes no sense: {error}") from error
-    own = Layout(Path())
-    allowed = {"index.sqlite", current, *([_MODEL] if model is not None else [])}
-    if own.generation(int(current.removeprefix("gen-"))).name != current:
+        raise _damaged(file, f"its list makes no sense: {error!s:.200}") from error
+    if Layout(Path()).generation(int(current.removeprefix("gen-"))).name != current:
         raise _damaged(file, "its list names no generation")
-    for member in members:
-        parts = PurePosixPath(member.name).parts or ("",)
-        inside = len(parts) > 1 or member.name == "index.sqlite"
-        if (
-            parts[:1] == ("/",)
-            or ".." in parts
-            or "\\" in member.name
-            or parts[0] not in allowed
-            or not inside
-        ):
-            raise _damaged(file, f"its list names a file outside of the index: {member.name!r:.100}")
-    if len({m.name for m in members}) < len(members) or "index.sqlite" not in {m.name for m in members}:
-        raise _damaged(file, "its list is not one of an index")
+    _require_names(file, members, {"index.sqlite", current, *([_MODEL] if model is not None else [])})
     return _Listed(current, members, model)
 
 
-def _copy(stream: IO[bytes], to: Path, member: _Member, file: Path) -> None:
+def _require_names(file: Path, members: Sequence[_Member], allowed: Collection[str]) -> None:
+    """IndexDamaged unless the members are files of an index, each once, and none is a folder of another."""
+    names = [member.name for member in members]
+    for name in names:
+        parts = name.split("/")
+        inside = len(parts) > 1 or name == "index.sqlite"
+        plain = all(part not in ("", ".", "..") for part in parts) and not {"\\", "\0"} & {*name}
+        if not plain or parts[0] not in allowed or not inside:
+            raise _damaged(file, f"its list names a file outside of the index: {name!r:.100}")
+    # Some systems take names that differ in case, or in how an accent is written, for the same.
+    folded = [unicodedata.normalize("NFC", name).casefold() for name in names]
+    folders = {str(folder) for name in folded for folder in PurePosixPath(name).parents}
+    if len({*folded}) < len(names) or folders & {*folded}:
+        raise _damaged(file, "its list has two files of one name, or a file in the place of a folder")
+    if "index.sqlite" not in names:
+        raise _damaged(file, "its list is not one of an index")
+
+
+def _copy(entry: Entry, to: Path, member: _Member, file: Path) -> None:
     found = hashlib.blake2b(digest_size=32)
     with writing(to):
         to.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with to.open("xb") as out:
-            while piece := stream.read(_PIECE):
+            while piece := entry.stream.read(_PIECE):
                 found.update(piece)
                 out.write(piece)
             out.flush()
             os.fsync(out.fileno())
-    if found.hexdigest() != member.digest or to.stat().st_size != member.size:
+    if found.hexdigest() != member.digest:
         raise _damaged(file, f"{member.name} is altered")
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is not a number of JSON")
 
 
 def digest_of(path: Path) -> str:

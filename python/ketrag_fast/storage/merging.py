@@ -18,7 +18,7 @@ from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.database import Connection
 from ketrag_fast.storage.faults import writing
 from ketrag_fast.storage.journal import SEALED, Journal, is_right, seal_of
-from ketrag_fast.storage.tables import SourceRow, Tables, hashed
+from ketrag_fast.storage.tables import SourceRow, Tables, hashed, seal_sources
 from ketrag_fast.storage.vectors import VectorTable
 
 _CACHE: Final = 256 << 10
@@ -72,6 +72,7 @@ class Merged:
         """In their order, with their numbers."""
         rows = ((one.number, one.kind, one.label, one.spec) for one in sources)
         self._db.executemany("INSERT INTO sources VALUES (?, ?, ?, ?)", rows)
+        seal_sources(self._db)
 
     def add_readers(self, parts: Sequence[Path]) -> None:
         """Who read chunks in any part. The order of their last use is kept as far as the parts agree."""

@@ -47,6 +47,7 @@ def text(value: Any) -> str:
     """A text; ValueError for anything else."""
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is no text")
+    value.encode("utf-8")  # a lone surrogate, which JSON may hold, is a ValueError too
     return value
 
 

@@ -64,6 +64,16 @@ CREATE TABLE IF NOT EXISTS locators (
 _REMOVED = "CREATE TABLE IF NOT EXISTS removed (id TEXT PRIMARY KEY) STRICT"
 
 
+# Likewise: a checksum of each row of `sources`. An altered path would be read in the place of the right one.
+_SEALS = """
+CREATE TABLE IF NOT EXISTS source_seals (
+  number INTEGER PRIMARY KEY,            -- of the source
+  seal   TEXT NOT NULL                   -- hash of its number, kind, label and spec
+) STRICT
+"""
+_SOURCES = (
+    "SELECT number, CAST(kind AS BLOB), CAST(label AS BLOB), CAST(spec AS BLOB) FROM sources ORDER BY number"
+)
 _HASHED = "\0purged "
 
 
@@ -110,6 +120,25 @@ def _prepare(path: Path, read_only: bool, db: sqlite3.Connection) -> None:
     if not read_only:
         db.execute(_LOCATORS)
         db.execute(_REMOVED)
+        if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'source_seals'").fetchone():
+            db.execute("BEGIN IMMEDIATE")
+            db.execute(_SEALS)
+            seal_sources(db)  # rows of an earlier version are taken as they are
+            db.execute("COMMIT")
+
+
+def seal_sources(db: sqlite3.Connection) -> None:
+    """Writes the checksum of every source that has none."""
+    seals = dict(db.execute("SELECT number, seal FROM source_seals").fetchall())
+    rows = db.execute(_SOURCES).fetchall()
+    new = ((row[0], _source_seal(row)) for row in rows if row[0] not in seals)
+    db.executemany("INSERT INTO source_seals VALUES (?, ?)", new)
+
+
+def _source_seal(row: tuple[Any, ...]) -> str:
+    """The checksum of a row of `_SOURCES`, whatever has become of it."""
+    number, *texts = row
+    return bytes_digest([str(number).encode(), *(text or b"" for text in texts)])
 
 
 class Tables(Database):
@@ -123,9 +152,44 @@ class Tables(Database):
         super().__init__(path, None if read_only else "FULL", partial(_prepare, path, read_only))
 
     def sources(self) -> list[SourceRow]:
-        """In order of registration."""
+        """In order of registration. IndexDamaged where a row is not as it was registered."""
+        wrong = self._altered_sources()
+        if wrong:
+            listed = ", ".join(f"{number} ({label})" for number, label in list(wrong.items())[:3])
+            raise IndexDamaged(
+                f"{self.path} is damaged: the rows of these sources are altered: {listed}",
+                hint="name all sources of the index again: `ketrag index SOURCES... --replace`. Documents "
+                "that a program handed over must be handed over again; what is published stays readable",
+            )
         rows = self._db.execute("SELECT number, kind, label, spec FROM sources ORDER BY number")
         return [SourceRow(*self._texts(row, "a source")) for row in rows]
+
+    def _altered_sources(self) -> dict[int, str]:
+        """The numbers of the sources whose row is not what its checksum says, with their labels; none in an
+        index that an earlier version wrote and this one only reads.
+        """
+        if "source_seals" not in self.tables():
+            return {}
+        seals = dict(self._db.execute("SELECT CAST(number AS INTEGER), CAST(seal AS BLOB) FROM source_seals"))
+        rows = {row[0]: row for row in self._db.execute(_SOURCES)}
+        wrong = {
+            number: repr((row[2] or b"").decode("utf-8", "replace"))[:80]
+            for number, row in rows.items()
+            if seals.get(number) != _source_seal(row).encode()
+        }
+        return wrong | dict.fromkeys(sorted(seals.keys() - rows.keys()), "missing")
+
+    def drop_altered_sources(self) -> None:
+        """Removes the rows of sources that are altered, for a build that is given all sources again.
+
+        Within a transaction, at whose end no document may be of a source that was removed.
+        """
+        wrong = [(number,) for number in self._altered_sources()]
+        if wrong:
+            self._db.execute("PRAGMA defer_foreign_keys = ON")
+            self._db.execute("REINDEX sources")  # its index may still hold what the row held
+            self._db.executemany("DELETE FROM sources WHERE number = ?", wrong)
+            self._db.executemany("DELETE FROM source_seals WHERE number = ?", wrong)
 
     def _texts(self, row: tuple[Any, ...], what: str) -> tuple[Any, ...]:
         """A row that ends with three texts; SQLite itself does not look whether an altered one does."""
@@ -144,10 +208,12 @@ class Tables(Database):
             "INSERT INTO sources (kind, label, spec) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
             (kind, label, spec),
         )
+        seal_sources(self._db)
 
     def remove_source(self, number: int) -> None:
         """Forgets a source whose documents are gone."""
         self._db.execute("DELETE FROM sources WHERE number = ?", (number,))
+        self._db.execute("DELETE FROM source_seals WHERE number = ?", (number,))
 
     def known(self) -> dict[str, Known]:
         """All documents by id."""
@@ -332,7 +398,10 @@ class Tables(Database):
         return sum(int(self._db.execute(query, (key,)).fetchone()[0]) for key in keys)
 
     def origins(self, names: Iterable[str]) -> dict[str, str]:
-        """Of documents, the path or glob of the source that each is from; those of a program have none."""
+        """Of documents, the path or glob of the source that each is from; those of a program have none.
+        IndexDamaged where the row of a source is altered.
+        """
+        self.sources()
         query = "SELECT spec FROM documents JOIN sources ON number = source WHERE id = ? AND kind = 'path'"
         found = {}
         for name in names:
@@ -363,6 +432,7 @@ class Tables(Database):
                 if name in there:
                     self._db.execute(f"DELETE FROM {name}")  # noqa: S608 - ours
             self._db.execute("DELETE FROM sources WHERE number NOT IN (SELECT source FROM documents)")
+            self._db.execute("DELETE FROM source_seals WHERE number NOT IN (SELECT number FROM sources)")
             plain = [name for name in self.removed() if not name.startswith(_HASHED)]
             self.set_removed(plain, removed=False)
             self.set_removed(map(hashed, plain), removed=True)

@@ -42,7 +42,10 @@ from tests.support.hostile import (
 pytestmark = pytest.mark.usefixtures("loopback", "key")
 
 DEADLINE = 1.0
-SLACK = 9.0
+LONGEST = 50 * DEADLINE
+"""What waits here ends by itself after a minute at the earliest, most of it never: a call that is back before
+has watched the clock, however slow the machine is.
+"""
 """Seconds that a busy machine may take for what is no waiting; who waits for a server here waits for ever."""
 QUESTION = "Who sailed the Fram?"
 TEXTS = ("The Fram sailed under Nansen.", "The Maud sailed under Amundsen.", "The Gjøa sailed west.")
@@ -158,7 +161,7 @@ def attempt(call: Call, play: Play, only: str, built: Folders, *, at_once: bool 
         except BaseException as error:  # noqa: BLE001 - of any kind, it is the finding
             wrong = f"untyped: {type(error).__name__}: {error}"
         taken = time.monotonic() - started
-    if taken > DEADLINE + SLACK:
+    if taken > LONGEST:
         wrong = f"{wrong} took {taken:.1f} s"
     return wrong.strip()
 
@@ -247,7 +250,7 @@ def test_a_name_whose_look_up_hangs(built: Folders, monkeypatch: pytest.MonkeyPa
     with Index.open(built.plain, settings=Settings(threads=1)) as index, pytest.raises(DeadlineExceeded):
         index.ask(QUESTION, llm="openai:m@https://slow.example.org/v1", mode="bm25", deadline=DEADLINE)
     over.set()
-    assert looked and time.monotonic() - started < DEADLINE + SLACK
+    assert looked and time.monotonic() - started < LONGEST
 
 
 @pytest.mark.parametrize("name", ["localhost", "model.localhost", "LOCALHOST", "a.b.localhost."])
@@ -292,7 +295,7 @@ def test_who_listens_and_accepts_nobody(built: Folders) -> None:
         started = time.monotonic()
         with Index.open(built.plain, settings=Settings(threads=1)) as index, pytest.raises(KetragError):
             index.ask(QUESTION, llm=f"openai:m@http://127.0.0.1:{port}/v1", mode="bm25", deadline=DEADLINE)
-        assert time.monotonic() - started < DEADLINE + SLACK
+        assert time.monotonic() - started < LONGEST
         for waiting in taken:
             waiting.close()
 
@@ -306,7 +309,7 @@ def test_a_silent_list_of_models_does_not_hold_a_question_without_a_deadline(
             started = time.monotonic()
             with Index.open(built.plain, settings=Settings(threads=1)) as index:
                 found = index.ask(QUESTION, llm=spec(server), mode="bm25")
-            assert found.text == "Nansen [1]." and time.monotonic() - started < DEADLINE + SLACK
+            assert found.text == "Nansen [1]." and time.monotonic() - started < LONGEST
 
 
 def test_an_index_and_a_recording_hold_no_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
