@@ -493,7 +493,6 @@ def walk_rank(
     sentence_vectors: _F32 | None = None,
     question_vectors: _F32 | None = None,
     exact: bool = False,
-    form: str = "second",
     lengths: _F64 | None = None,
     numbers: list[tuple[str, float]] | None = None,
     wanted: _U8 | None = None,

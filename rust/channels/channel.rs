@@ -7,7 +7,7 @@ use super::scratch::Scratch;
 use crate::error::{Error, Result};
 use crate::generation::Parts;
 use crate::progress::Progress;
-use crate::rank::walk_explain::Reason;
+use crate::rank::walk::explain::Reason;
 use crate::search::render::Style;
 use crate::sparse::Scored;
 

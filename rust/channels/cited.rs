@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::generation::Parts;
 use crate::progress::Progress;
 use crate::rank::messages::{Aggregate, Settings, ADJACENT, CITED, CITING, REFERENCE};
-use crate::rank::walk_explain::{Bridge, Kind, Reason, Step};
+use crate::rank::walk::explain::{Bridge, Kind, Reason, Step};
 use crate::search::cited::{Buffers, CitedIndex, Options as Search};
 use crate::sparse::Scored;
 

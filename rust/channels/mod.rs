@@ -25,7 +25,7 @@ pub use print::{print_ranked, List, Printed, Room, Section};
 pub use query::{Printers, Query, Question, Ranking};
 pub use scratch::Scratch;
 
-pub use crate::rank::walk_explain::Reason;
+pub use crate::rank::walk::explain::Reason;
 
 /// All channels of the core.
 pub static CHANNELS: &[&dyn Channel] = &[

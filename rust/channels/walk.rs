@@ -1,24 +1,18 @@
 //! Several hops over shared keywords, names and subjects.
 
 use super::channel::Channel;
-use super::options::Options;
 use super::query::{need, Query};
 use super::scratch::Scratch;
 use crate::error::Result;
 use crate::generation::Parts;
 use crate::progress::Progress;
 use crate::rank::question::Question;
-use crate::rank::walk_explain::{explain, Reason};
-use crate::rank::walk_trace::Trace;
-use crate::rank::{walk, walk2};
-use crate::sparse::{leaves, Scored};
+use crate::rank::walk;
+use crate::rank::walk::explain::{explain, Reason};
+use crate::rank::walk::trace::Trace;
+use crate::sparse::Scored;
 
 pub struct Walk;
-
-/// The option `walk`: the second form has a second round and chains of three.
-fn second(options: &Options) -> Result<bool> {
-    Ok(options.choice("walk", "walk", &["first", "second"])? == "second")
-}
 
 /// The vectors, where question and index have a model's. The space fitted on the corpus does not help the
 /// walk (25-walk): it then runs without.
@@ -42,11 +36,6 @@ impl Channel for Walk {
         (!parts.has_links()).then_some("the word index (stage links)")
     }
 
-    fn check(&self, options: &Options, alone: bool) -> Result<()> {
-        second(options)?;
-        self.style(options, alone).map(drop)
-    }
-
     fn rank(
         &self,
         query: &Query<'_, '_>,
@@ -57,32 +46,17 @@ impl Channel for Walk {
     ) -> Result<Vec<Scored>> {
         let links = need(query.parts.links()?)?;
         let dense = dense(query)?;
-        let text = query.question.text;
-        if second(query.options)? {
-            let lengths = Some(query.parts.unit_lengths()?);
-            let plan = walk2::Plan::new(false);
-            let mask = query.mask;
-            return walk2::rank(links, lengths, dense, text, wanted, mask, &plan, scratch.of(), progress);
-        }
-        // Nothing was ever left out of the first form: all of its ranking, and of that what is left.
-        let most = if query.mask.is_some() { links.units() } else { wanted };
-        let mut found =
-            walk::rank(links, dense, text, most, walk::Options::default(), scratch.of(), progress)?;
-        found.retain(|one| leaves(query.mask, one.id));
-        found.truncate(wanted);
-        Ok(found)
+        let lengths = Some(query.parts.unit_lengths()?);
+        let (text, mask, plan) = (query.question.text, query.mask, walk::Plan::new(false));
+        walk::rank(links, lengths, dense, text, wanted, mask, &plan, scratch.of(), progress)
     }
 
     fn explain(&self, query: &Query<'_, '_>, units: &[u32], progress: &Progress) -> Result<Vec<Reason>> {
         // Buffers of its own, so that a ranking for nothing but its result keeps no trace.
         let mut scratch = Scratch::default();
         scratch.of::<walk::Scratch>().trace = Trace::wanted();
-        scratch.of::<walk2::Scratch>().trace = Trace::wanted();
         self.rank(query, 1, 0, &mut scratch, progress)?;
-        let trace = match second(query.options)? {
-            true => std::mem::take(&mut scratch.of::<walk2::Scratch>().trace),
-            false => std::mem::take(&mut scratch.of::<walk::Scratch>().trace),
-        };
+        let trace = std::mem::take(&mut scratch.of::<walk::Scratch>().trace);
         let links = need(query.parts.links()?)?;
         let mut question = Question::default();
         question.read(links, query.question.text);

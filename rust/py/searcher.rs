@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::generation::{Arrays, Parts};
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
-use crate::rank::walk_explain::{Bridge, Reason, Step};
+use crate::rank::walk::explain::{Bridge, Reason, Step};
 use crate::text::bpe::Encoding;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;

@@ -9,8 +9,7 @@ use crate::parallel::map_ranges_with;
 use crate::progress::Progress;
 use crate::rank::bm25;
 use crate::rank::links_view::{LinksView, Slice, ARRAYS};
-use crate::rank::walk::{self, Dense, Form, Options};
-use crate::rank::walk2;
+use crate::rank::walk::{self, Dense, Plan};
 use crate::sparse::{Mask, Scored};
 use crate::text::strings::Strings;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
@@ -182,11 +181,11 @@ fn links_bm25<'py>(
     Ok(rows_out(py, rows))
 }
 
-/// The walk: for each question the best `top` units. With vectors (all three) variant A, else C. The second
-/// form may be given the logarithms of the units' lengths, other numbers than its own by name, and for each unit
-/// whether it may be returned.
+/// The walk: for each question the best `top` units. With vectors (all three) variant A, else C. It may be
+/// given the logarithms of the units' lengths, other numbers than its own by name, and for each unit whether it may
+/// be returned.
 #[pyfunction]
-#[pyo3(signature = (links, questions, question_offsets, top, *, unit_vectors=None, sentence_vectors=None, question_vectors=None, exact=false, form="second", lengths=None, numbers=None, wanted=None, threads=0, report=None))]
+#[pyo3(signature = (links, questions, question_offsets, top, *, unit_vectors=None, sentence_vectors=None, question_vectors=None, exact=false, lengths=None, numbers=None, wanted=None, threads=0, report=None))]
 #[allow(clippy::too_many_arguments)]
 fn walk_rank<'py>(
     py: Python<'py>,
@@ -198,14 +197,12 @@ fn walk_rank<'py>(
     sentence_vectors: Option<Floats<'py>>,
     question_vectors: Option<Floats<'py>>,
     exact: bool,
-    form: &str,
     lengths: Option<PyReadonlyArray1<'py, f64>>,
     numbers: Option<Vec<(String, f64)>>,
     wanted: Option<PyReadonlyArray1<'py, u8>>,
     threads: usize,
     report: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Ranked<'py>> {
-    let form = Form::by_name(form).map_err(to_python)?;
     let lengths = lengths.as_ref().map(|x| slice(x, "lengths")).transpose()?;
     let held = hold(links)?;
     let slices = slices(&held)?;
@@ -219,16 +216,9 @@ fn walk_rank<'py>(
         )),
         _ => return Err(wrong("give vectors of units, sentences and questions, or none of them")),
     };
-    let options = if exact { Options::exact() } else { Options::default() };
-    if numbers.is_some() && form == Form::First {
-        return Err(wrong("numbers are those of the walk's second form"));
-    }
-    if wanted.is_some() && form == Form::First {
-        return Err(wrong("wanted units are for the walk's second form"));
-    }
     let wanted = wanted.as_ref().map(|x| slice(x, "wanted")).transpose()?;
     let mask = wanted.map(|units| Mask::from_fn(units.len(), |unit| units[unit] != 0));
-    let mut plan = walk2::Plan::new(exact);
+    let mut plan = Plan::new(exact);
     for (name, value) in numbers.unwrap_or_default() {
         plan.set(&name, value).map_err(to_python)?;
     }
@@ -248,8 +238,7 @@ fn walk_rank<'py>(
                 )));
             }
         }
-        let scratch = || (walk::Scratch::default(), walk2::Scratch::default());
-        each_question(questions.len(), threads, progress, scratch, |own, q| {
+        each_question(questions.len(), threads, progress, walk::Scratch::default, |own, q| {
             let dense = vectors.map(|(units, sentences, asked)| Dense {
                 unit_vectors: units.0,
                 sentence_vectors: sentences.0,
@@ -257,12 +246,7 @@ fn walk_rank<'py>(
                 query: &asked.0[q * asked.2..(q + 1) * asked.2],
             });
             let question = questions.get(q);
-            match form {
-                Form::First => walk::rank(&view, dense, question, top, options, &mut own.0, progress),
-                Form::Second => {
-                    walk2::rank(&view, lengths, dense, question, top, mask, &plan, &mut own.1, progress)
-                }
-            }
+            walk::rank(&view, lengths, dense, question, top, mask, &plan, own, progress)
         })
     })?;
     Ok(rows_out(py, rows))

@@ -128,23 +128,6 @@ impl Matches {
         self.most[unit as usize / 64]
     }
 
-    /// The scores keyword by keyword, each unit's at its first: the order in which the walk's first form has
-    /// always summed them, to the last bit.
-    pub fn by_keyword(&self, links: &LinksView<'_>, keywords: &[u32]) -> Vec<f64> {
-        let mut seen = vec![0u64; self.bits.len()];
-        let mut out = Vec::with_capacity(self.units.len());
-        for &x in keywords.iter().filter(|&&x| links.keyword_idf[x as usize] != 0.0) {
-            for &unit in links.keyword_units.row(x as usize) {
-                let (word, bit) = (unit as usize / 64, 1 << (unit % 64));
-                if seen[word] & bit == 0 {
-                    seen[word] |= bit;
-                    out.push(self.get(unit));
-                }
-            }
-        }
-        out
-    }
-
     /// The score of a unit: 0 where it does not match.
     #[inline]
     pub fn get(&self, unit: u32) -> f64 {

@@ -4,8 +4,8 @@ python -m tests.golden.make_contexts
 
 A digest stands for one question: the context's text to the byte, its size, and each passage with its place
 and its score to the last bit. The vectors of `brought` are drawn by chance and stored, so that no model's
-last digits are compared across processors. The walk's only form was the first then; `fused` was made anew
-when the constant of its fusion became 10.
+last digits are compared across processors. `fused` was made anew when the constant of its
+fusion became 10. The contexts of `walk` are not among them.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def contexts(folder: Path, embedder: str) -> Iterator[tuple[str, list[str]]]:
             values["modes"] = EVERY
         Index.build(POLAR / "articles", folder / build, settings=Settings(**values)).close()
         for how, more in ASKED.items():
-            with Index.open(folder / build, settings=Settings(walk="first", **more)) as index:
+            with Index.open(folder / build, settings=Settings(**more)) as index:
                 for mode in (*PLAIN, *TABLES):
                     rows = index.retrieve_budgets(asked, mode=mode, budgets=BUDGETS)
                     for place, budget in enumerate(BUDGETS):

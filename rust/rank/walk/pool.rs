@@ -1,13 +1,13 @@
 //! Stage 1 of the walk: the pool of candidates, reached over what units share outside the question.
 
+use super::dense::{dot, Dense};
+use super::step::{walk_step, Options, TELEPORT};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
 use crate::rank::matches::Matches;
 use crate::rank::question::Question;
 use crate::rank::sparse_sum::SparseSum;
-use crate::rank::walk::{dot, Dense, Options};
-use crate::rank::walk_step::{walk_step, TELEPORT};
 use crate::sparse::{keep_best, leaves, Leaders, Mask, Scored};
 
 const RESTART_TOP: usize = 20;
@@ -27,11 +27,11 @@ struct Standard {
 
 impl Standard {
     /// Of `values` and `rest` more that all equal `other`.
-    fn of(values: &[f64], rest: usize, other: f64, sums: Sums) -> Self {
+    fn of(values: &[f64], rest: usize, other: f64) -> Self {
         let count = (values.len() + rest) as f64;
-        let mean = sums.of(other * rest as f64, values, |x| x) / count.max(1.0);
+        let mean = sum_of(other * rest as f64, values, |x| x) / count.max(1.0);
         let start = (other - mean) * (other - mean) * rest as f64;
-        let square = sums.of(start, values, |x| (x - mean) * (x - mean));
+        let square = sum_of(start, values, |x| (x - mean) * (x - mean));
         Self { mean, deviation: (square / count.max(1.0)).sqrt() }
     }
 
@@ -54,28 +54,15 @@ impl Standard {
     }
 }
 
-/// In which order sums run: it decides their last bit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sums {
-    /// One after the other, matches keyword by keyword: the walk's first form, whose scores stay what they were.
-    InOrder,
-    /// In eight lanes, matches by unit.
-    InLanes,
-}
-
-impl Sums {
-    fn of(self, start: f64, values: &[f64], of: impl Fn(f64) -> f64) -> f64 {
-        if self == Self::InOrder {
-            return values.iter().fold(start, |sum, &x| sum + of(x));
-        }
-        let mut lanes = [0.0; 8];
-        let chunks = values.chunks_exact(8);
-        let rest: f64 = chunks.remainder().iter().map(|&x| of(x)).sum();
-        for chunk in chunks {
-            lanes.iter_mut().zip(chunk).for_each(|(lane, &x)| *lane += of(x));
-        }
-        start + lanes.iter().sum::<f64>() + rest
+/// The sum of `of` over the values, in eight lanes: always in the same order.
+fn sum_of(start: f64, values: &[f64], of: impl Fn(f64) -> f64) -> f64 {
+    let mut lanes = [0.0; 8];
+    let chunks = values.chunks_exact(8);
+    let rest: f64 = chunks.remainder().iter().map(|&x| of(x)).sum();
+    for chunk in chunks {
+        lanes.iter_mut().zip(chunk).for_each(|(lane, &x)| *lane += of(x));
     }
+    start + lanes.iter().sum::<f64>() + rest
 }
 
 /// Buffers of stage 1.
@@ -90,21 +77,7 @@ pub(crate) struct PoolScratch {
     heads: Vec<Scored>,
 }
 
-/// The best `want` units by T = f + 1.5 z(ln P), best first. Empty where nothing of the question is
-/// known.
-pub(crate) fn pool(
-    links: &LinksView<'_>,
-    dense: Option<&Dense<'_>>,
-    question: &Question,
-    want: usize,
-    options: Options,
-    scratch: &mut PoolScratch,
-    progress: &Progress,
-) -> Result<Vec<Scored>> {
-    Ok(reach(links, dense, question, None, Sums::InOrder, options, scratch, progress)?.best(want))
-}
-
-/// T of every unit, as far as the walk reached it.
+/// T = f + 1.5 z(ln P) of every unit, as far as the walk reached it.
 pub(crate) struct Reach<'s> {
     n: usize,
     /// Every unit is ranked, not only those that BM25 or the walk touched.
@@ -125,7 +98,6 @@ pub(crate) fn reach<'s>(
     dense: Option<&Dense<'_>>,
     question: &Question,
     shares: Option<&[f64]>,
-    sums: Sums,
     options: Options,
     scratch: &'s mut PoolScratch,
     progress: &Progress,
@@ -134,17 +106,14 @@ pub(crate) fn reach<'s>(
     let PoolScratch { matches: words, arrived, nodes, direct, mass, heads } = scratch;
     words.find(links, &question.keywords, shares, progress)?;
     let rest = n - words.scores().len();
-    let standard = match sums {
-        Sums::InOrder => Standard::of(&words.by_keyword(links, &question.keywords), rest, 0.0, sums),
-        Sums::InLanes => Standard::of(words.scores(), rest, 0.0, sums),
-    };
+    let standard = Standard::of(words.scores(), rest, 0.0);
     if let Some(dense) = dense {
         similarities(dense, direct, progress)?;
-        let dense = Standard::of(direct, 0, 0.0, sums);
+        let dense = Standard::of(direct, 0, 0.0);
         for (u, x) in direct.iter_mut().enumerate() {
             *x = dense.z(*x) + standard.z(words.get(u as u32));
         }
-        let both = Standard::of(direct, 0, 0.0, sums);
+        let both = Standard::of(direct, 0, 0.0);
         direct.iter_mut().for_each(|x| *x = both.z(*x));
     }
     let direct = dense.map(|_| direct.as_slice());
@@ -175,7 +144,7 @@ pub(crate) fn reach<'s>(
     let reached = arrived.touched();
     let logs: Vec<f64> = reached.iter().map(|&u| (arrived.get(u) + TINY).ln()).collect();
     let rest = if options.exact { n - reached.len() } else { 0 };
-    let spread = Standard::of(&logs, rest, TINY.ln(), sums);
+    let spread = Standard::of(&logs, rest, TINY.ln());
     Ok(Reach { n, every, words, direct, standard, arrived, spread, logs })
 }
 

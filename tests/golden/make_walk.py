@@ -1,6 +1,6 @@
-"""Records what the sketch of the walk's second form ranks: tests/golden/walk2.json.
+"""Records what the sketch of the walk ranks: tests/golden/walk.json.
 
-python tests/golden/make_walk2.py PROTOTYPE DATA     # the folders with walk2.py and with the question sets
+python tests/golden/make_walk.py PROTOTYPE DATA     # the folders with walk2.py and with the question sets
 
 Needs NumPy and SciPy. Vectors, where there are any, are random with a fixed seed: only the arithmetic is
 compared.
@@ -58,7 +58,7 @@ def main() -> None:
             rows.append(row)
         out[name] = rows
     text = json.dumps(out, separators=(",", ":")).replace("},{", "},\n{")
-    Path(__file__).with_name("walk2.json").write_text(text + "\n")
+    Path(__file__).with_name("walk.json").write_text(text + "\n")
 
 
 if __name__ == "__main__":

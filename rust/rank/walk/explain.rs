@@ -3,14 +3,14 @@
 //!
 //! Computed after a ranking, from its [`Trace`], for the few units that are shown.
 
+use super::dense::Dense;
+use super::pairs::Pairs;
+use super::partners::PairScratch;
+use super::trace::{Pair, Trace};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::rank::links_view::{LinksView, NONE};
 use crate::rank::question::Question;
-use crate::rank::walk::Dense;
-use crate::rank::walk_pairs::Pairs;
-use crate::rank::walk_partners::PairScratch;
-use crate::rank::walk_trace::{Pair, Trace};
 use crate::sparse::CsrView;
 use std::cmp::Ordering;
 
@@ -223,7 +223,7 @@ fn common(rows: &CsrView<'_>, a: u32, b: u32, but: &[u32]) -> Vec<usize> {
 mod tests {
     use super::*;
     use crate::graph::links::{view, Links, Texts};
-    use crate::rank::walk2::{self, Plan};
+    use crate::rank::walk::{self, Plan};
     use crate::text::strings::StringsBuf;
 
     const QUESTION: &str = "In which region lies the town where the maker of the film Blue Engine was born?";
@@ -248,9 +248,9 @@ mod tests {
         let links = view(&arrays).unwrap();
         let mut question = Question::default();
         question.read(&links, QUESTION);
-        let mut scratch = walk2::Scratch::default();
-        let rank = |scratch: &mut walk2::Scratch| {
-            walk2::rank(&links, None, None, QUESTION, 3, None, &Plan::new(false), scratch, &Progress::none())
+        let mut scratch = walk::Scratch::default();
+        let rank = |scratch: &mut walk::Scratch| {
+            walk::rank(&links, None, None, QUESTION, 3, None, &Plan::new(false), scratch, &Progress::none())
                 .unwrap()
         };
         let plain = rank(&mut scratch);

@@ -4,8 +4,22 @@
 use crate::rank::links_view::LinksView;
 use crate::rank::question::Question;
 use crate::rank::sparse_sum::SparseSum;
-use crate::rank::walk::Options;
 use crate::sparse::{keep_best, prefetch, prefetch_range, Scored};
+
+/// How stage 1 is computed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Options {
+    /// Every unit and node, as the specification writes it. Otherwise the local form, whose cost
+    /// does not grow with the index: the fields below.
+    pub exact: bool,
+    /// Nodes with more units are not walked over.
+    pub max_df: u64,
+    /// Units that carry mass into the next step.
+    pub keep: usize,
+    pub steps: usize,
+    /// Nodes of each graph that carry mass on: those that got most.
+    pub nodes: usize,
+}
 
 /// Share of the mass that goes back to the start at each step.
 pub(crate) const TELEPORT: f64 = 0.5;

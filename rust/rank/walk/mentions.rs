@@ -1,8 +1,8 @@
 //! What it is worth that a candidate mentions a partner's subject, or the reverse.
 
+use super::worth::LANES;
 use crate::rank::links_view::{LinksView, NONE};
 use crate::rank::question::Question;
-use crate::rank::walk_pairs::LANES;
 
 /// Subjects by the partners that own or mention them.
 #[derive(Debug, Default)]

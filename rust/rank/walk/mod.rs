@@ -1,33 +1,51 @@
-//! The second form of the walk: two rounds, and chains of three.
+//! The walk: ranking over several hops without a language model, in two rounds with chains of three.
 //!
-//! Round 1 is the first form's, with pairs that know who mentions whom and whether the question names the
+//! Round 1 finds candidates over what units share outside the question (`pool`) and ranks them by the best linked
+//! pair that they form (`pairs`), where a pair knows who mentions whom and whether the question names the
 //! partner. Round 2 takes what the best pair covers out of the question and walks again from what the rest
 //! finds; the best of round 1 take one step more. Both add candidates and partners. The final score is a
 //! weighted sum of the best pair, the best chain, the direct matches, the step, and what the question says
-//! of the candidate's subject. In the first two places the direct match counts more: the two of a pair
-//! share its worth, and for a question that one unit answers the direct match alone tells them apart.
+//! of the candidate's subject; with vectors the question is then moved towards the best sentences (`dense`). In
+//! the first two places the direct match counts more: the two of a pair share its worth, and for a question that
+//! one unit answers the direct match alone tells them apart.
 //!
 //! Tried in the sketch and needed: without the direct match in the sum, half of the questions that one
 //! passage answers lose their first place.
 
+mod ahead;
+mod bridges;
 mod chains;
+mod cover;
+mod dense;
+pub mod explain;
+mod mentions;
+mod pairs;
+mod partners;
 pub mod plan;
+mod pool;
+mod step;
 mod subjects;
+pub mod trace;
+mod worth;
 
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
 use crate::rank::question::Question;
-use crate::rank::walk::{dot, move_question, Dense, OUTSIDE_POOL};
-use crate::rank::walk_ahead::ask_ahead;
-use crate::rank::walk_pairs::Pairs;
-use crate::rank::walk_partners::{asked_keywords, saturation, PairScratch};
-use crate::rank::walk_pool::{reach, step_from, stepped, PoolScratch, Sums, TINY};
-use crate::rank::walk_trace::Trace;
 use crate::sparse::{leaves, rank_order, Leaders, Mask, Scored};
+use ahead::ask_ahead;
 use chains::Chains;
+pub use dense::Dense;
+use dense::{dot, move_question};
+use pairs::Pairs;
+use partners::{asked_keywords, saturation, PairScratch};
 pub use plan::Plan;
+use pool::{reach, step_from, stepped, PoolScratch, TINY};
 use subjects::Subjects;
+use trace::Trace;
+
+/// Subtracted from the score of units that are not candidates.
+const OUTSIDE_POOL: f64 = 1e4;
 
 /// Buffers of one thread, kept from question to question.
 #[derive(Debug, Default)]
@@ -55,15 +73,15 @@ struct Row {
     chain: f64,
 }
 
-/// The best `top` units, best first by the walk's second form.
+/// The best `top` units, best first.
 ///
 /// `lengths`: the natural logarithm of each unit's length in characters, plus one; without it, of its
 /// number of keywords. The first two places go by a sum in which the direct match counts more; they carry
-/// the score of the other, or the least that is above those that follow. What finds nothing, and what comes
-/// after the candidates, is as in the first form. With vectors, a question with no known keyword is ranked by them
-/// alone. Of the units only those that `mask` leaves are returned, and as many candidates as ever are taken from
+/// the score of the other, or the least that is above those that follow. Units that are not candidates follow in
+/// the order of stage 1, with their stage-1 score less 10,000. Without vectors, a question with no known keyword
+/// finds nothing; with vectors it is ranked by them alone. Of the units only those that `mask` leaves are returned, and as many candidates as ever are taken from
 /// these; of the others the best serve as partners and bridges.
-#[allow(clippy::too_many_arguments)] // those of the first form, and the lengths
+#[allow(clippy::too_many_arguments)] // the index, the question, and how it is ranked
 pub fn rank(
     links: &LinksView<'_>,
     lengths: Option<&[f64]>,
@@ -102,7 +120,7 @@ pub fn rank(
 
     // Round 1.
     let most = plan.pool + plan.rest_pool + plan.step_pool;
-    let stage1 = reach(links, dense, known, None, Sums::InLanes, plan.options(plan.steps), first, progress)?;
+    let stage1 = reach(links, dense, known, None, plan.options(plan.steps), first, progress)?;
     let order = stage1.best_of(top.max(most), mask);
     let mut pool = order[..order.len().min(plan.pool)].to_vec();
     if let Some(mask) = mask {
@@ -134,8 +152,7 @@ pub fn rank(
     let (mine, other) = (saturations(links, known, winner), saturations(links, known, partner));
     let left: Vec<f64> =
         mine.iter().zip(&other).map(|(a, b)| 1.0 - (plan.saturated * a.max(*b)).min(1.0)).collect();
-    let after =
-        reach(links, None, known, Some(&left), Sums::InLanes, plan.options(plan.rest_steps), rest, progress)?;
+    let after = reach(links, None, known, Some(&left), plan.options(plan.rest_steps), rest, progress)?;
     let seeds: Vec<u32> = best.iter().take(plan.seeds).map(|&at| rows[at].unit).collect();
     let stepped_to = step_from(links, known, &seeds, plan.step_pool, plan.options(1), step);
     let rest_order = after.best(plan.rest_pool);

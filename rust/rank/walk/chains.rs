@@ -1,8 +1,9 @@
 //! Chains of three: the best pairs of partners, lengthened by a candidate.
 
+use super::pairs::{greatest, Pairs};
 use super::plan::Plan;
-use crate::rank::walk_pairs::{greatest, Pairs, LANES};
-use crate::rank::walk_trace::Pair;
+use super::trace::Pair;
+use super::worth::LANES;
 use crate::sparse::{rank_order, Scored};
 
 /// Two partners, what their pair loses to the best, and what they cover together.

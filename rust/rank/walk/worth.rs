@@ -1,8 +1,26 @@
 //! The numbers of which a pair's worth is made.
 
-use crate::rank::walk_partners::Worth;
-
+/// Partners are bits of a number and lanes of a register.
+pub(crate) const LANES: usize = 64;
 const MAX_COSINE: f64 = 0.98;
+
+/// What the parts of a pair's worth weigh.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Worth {
+    /// Of the question's keywords, without and with vectors.
+    pub cover: f64,
+    pub cover_dense: f64,
+    /// A link, and in it the rarest keyword and the rarest name that both have.
+    pub link: f64,
+    pub keyword: f64,
+    pub name: f64,
+    /// Keywords that are less rare than this (idf / ln n) join nothing.
+    pub least: f64,
+    /// The candidate mentions the partner's subject.
+    pub mentions: f64,
+    /// The partner mentions the candidate's subject.
+    pub mentioned: f64,
+}
 
 /// x^(1/8).
 #[inline]

@@ -1,9 +1,9 @@
-//! How much the second form looks at, and what its parts weigh: the product's numbers, and the sketch's.
+//! How much the walk looks at, and what its parts weigh: the product's numbers, and the sketch's.
 
+use super::step::Options;
+use super::worth::Worth;
+use super::worth::LANES;
 use crate::error::{Error, Result};
-use crate::rank::walk::Options;
-use crate::rank::walk_pairs::LANES;
-use crate::rank::walk_partners::Worth;
 
 /// A number of a plan, as itself and as what a caller gives.
 trait Number: Copy {
@@ -34,7 +34,7 @@ impl Number for usize {
 
 macro_rules! plan {
     ($($(#[$about:meta])* $name:ident: $kind:ty = $product:expr, $sketch:expr;)*) => {
-        /// Every number of the second form.
+        /// Every number of the walk.
         #[derive(Debug, Clone, PartialEq)]
         pub struct Plan {
             /// Stage 1 over every unit and node, or local.

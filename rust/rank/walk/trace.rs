@@ -1,6 +1,6 @@
 //! What a ranking of the walk leaves for its explanation, where that is wanted; else nothing is kept.
 
-use crate::rank::walk_partners::Worth;
+use super::worth::Worth;
 
 /// A pair of partners that candidates lengthen to a chain.
 #[derive(Debug, Clone, PartialEq)]

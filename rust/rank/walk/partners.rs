@@ -1,30 +1,12 @@
 //! The partners' side of stage 2: what does not depend on the candidate.
 
+use super::bridges::{Asked, Block, Bridges, Rows, BLOCK};
+use super::cover::Cover;
+use super::dense::{dot, Dense};
+use super::mentions::Mentions;
+use super::worth::LANES;
 use crate::rank::links_view::LinksView;
 use crate::rank::question::Question;
-use crate::rank::walk::{dot, Dense};
-use crate::rank::walk_bridges::{Asked, Block, Bridges, Rows, BLOCK};
-use crate::rank::walk_cover::Cover;
-use crate::rank::walk_mentions::Mentions;
-use crate::rank::walk_pairs::LANES;
-
-/// What the parts of a pair's worth weigh.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Worth {
-    /// Of the question's keywords, without and with vectors.
-    pub cover: f64,
-    pub cover_dense: f64,
-    /// A link, and in it the rarest keyword and the rarest name that both have.
-    pub link: f64,
-    pub keyword: f64,
-    pub name: f64,
-    /// Keywords that are less rare than this (idf / ln n) join nothing.
-    pub least: f64,
-    /// The candidate mentions the partner's subject.
-    pub mentions: f64,
-    /// The partner mentions the candidate's subject.
-    pub mentioned: f64,
-}
 
 /// Buffers of stage 2.
 #[derive(Debug, Default)]

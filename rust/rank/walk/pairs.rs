@@ -3,17 +3,15 @@
 //! Every partner gets a bound on the pair's worth that needs no root and no look at single sentences;
 //! partners are then looked at closely, best bound first, for as long as they could win.
 
+use super::bridges::{between, in_one_pair, meeting, Shared, BLOCK};
+use super::dense::{dot, Dense};
+use super::partners::{saturation, PairScratch, Partners};
+use super::worth::{explained, link, link_bound, Worth, LANES};
 use crate::error::Result;
 use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
 use crate::rank::question::Question;
-use crate::rank::walk::{dot, Dense};
-use crate::rank::walk_bridges::{between, in_one_pair, meeting, Shared, BLOCK};
-use crate::rank::walk_partners::{saturation, PairScratch, Partners, Worth};
-use crate::rank::walk_worth::{explained, link, link_bound};
 
-/// Partners are bits of a number and lanes of a register.
-pub(crate) const LANES: usize = 64;
 const DENSE_WEIGHT: f64 = 6.0;
 const SENTENCE_SHARE: f64 = 0.5;
 

@@ -1,6 +1,6 @@
-"""Both forms of the walk, without a model, on the development sets; and on questions that one passage answers.
+"""The walk, without a model, on the development sets; and on questions that one passage answers.
 
-python benches/walk_forms.py [--sets musique-dev,2wiki-dev,hotpotqa-dev] [--single 300]
+python benches/walk_quality.py [--sets musique-dev,2wiki-dev,hotpotqa-dev] [--single 300]
 """
 
 from __future__ import annotations
@@ -79,24 +79,20 @@ def coverage(corpus: Corpus, normal: list[str], ids: NDArray[np.uint32], answers
     return [at is not None and int(used[at]) <= budget for budget in BUDGETS]
 
 
-def forms(corpus: Corpus) -> dict[str, dict[str, Any]]:
-    """What is compared: the two forms, and the second with lengths in keywords."""
-    return {
-        "first": {"form": "first"},
-        "second": {"form": "second", "lengths": corpus.lengths},
-        "second, length in keywords": {"form": "second"},
-    }
+def variants(corpus: Corpus) -> dict[str, dict[str, Any]]:
+    """What is compared: lengths in characters, as the product has them, and in keywords."""
+    return {"walk": {"lengths": corpus.lengths}, "walk, length in keywords": {}}
 
 
 def evaluate(name: str) -> list[list[str]]:
-    """A row of the table for each form."""
+    """A row of the table for each variant."""
     dataset = load_dataset(require_data(name))
     documents = passages(name)
     corpus = Corpus.of([d.title for d in documents], [d.text for d in documents])
     ids = np.array([d.id for d in documents])
     normal = [f" {normalise(text)} " for text in corpus.texts]
     rows = []
-    for form, options in forms(corpus).items():
+    for variant, options in variants(corpus).items():
         started = time.process_time()
         found = kernel.walk(corpus.links, [q.text for q in dataset.questions], DEPTH, threads=1, **options)
         took = 1000 * (time.process_time() - started) / len(found)
@@ -111,7 +107,7 @@ def evaluate(name: str) -> list[list[str]]:
                 ten.append(question.gold <= set(ranked[:10]))
         cells = " / ".join(f"{100 * x:.1f}" for x in np.mean(covered, axis=0))
         all_gold, recall = f"{100 * float(np.mean(ten)):.1f}", f"{100 * float(np.mean(five)):.1f}"
-        rows.append([name, form, cells, all_gold, recall, f"{took:.2f}"])
+        rows.append([name, variant, cells, all_gold, recall, f"{took:.2f}"])
     return rows
 
 
@@ -139,16 +135,16 @@ def single_hop(name: str, count: int) -> list[list[str]]:
     """Sentences cut out of their passages, asked as questions: how often their passage is first, among five."""
     corpus, wanted, questions = cut_sentences(passages(name), count)
     ranked = {"bm25": kernel.bm25(corpus.links, questions, DEPTH)}
-    for form, options in forms(corpus).items():
-        ranked[form] = kernel.walk(corpus.links, questions, DEPTH, **options)
+    for variant, options in variants(corpus).items():
+        ranked[variant] = kernel.walk(corpus.links, questions, DEPTH, **options)
     rows = []
-    for form, found in ranked.items():
+    for variant, found in ranked.items():
         places = [corpus.document[units].tolist() for units, _ in found]
         hits = [
             100 * float(np.mean([at in own[:k] for at, own in zip(wanted, places, strict=True)]))
             for k in (1, 5)
         ]
-        rows.append([name, form, f"{hits[0]:.1f}", f"{hits[1]:.1f}"])
+        rows.append([name, variant, f"{hits[0]:.1f}", f"{hits[1]:.1f}"])
     return rows
 
 
@@ -159,20 +155,20 @@ def main() -> None:
     parser.add_argument("--single", type=int, default=300, help="sentences cut out of each set")
     args = parser.parse_args()
     header(
-        "The walk's two forms, without a model",
+        "The walk, without a model",
         [
             f"Coverage: % of questions with an answer in the units that fit {BUDGETS} tokens; without yes/no questions.",
             "All gold: % of questions whose supporting passages are all among the first ten.",
             "Targets are the sketch's, whose tokens are characters / 4 and whose word rules differ a little.",
-            "The constants of the second form were chosen on these sets. ms: processor time of one thread.",
+            "The constants of the walk were chosen on these sets. ms: processor time of one thread.",
         ],
     )
     names = args.sets.split(",")
-    columns = ["set", "form", "coverage", "all gold", "recall@5", "ms a question"]
+    columns = ["set", "ranking", "coverage", "all gold", "recall@5", "ms a question"]
     table(columns, [row for name in names for row in evaluate(name)])
     print(
         "Sentences cut out of their passages, asked as questions: % with their passage first, among five.\n"
-        "The second form is to be first at least as often as the first form.\n"
+        "The walk is to be first at least as often as BM25.\n"
     )
     columns = ["set", "ranking", "first", "first five"]
     table(columns, [row for name in names for row in single_hop(name, args.single)])

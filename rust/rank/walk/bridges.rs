@@ -1,8 +1,8 @@
 //! What a candidate shares with the partners (units, and blocks of their sentences) that the question
 //! does not name.
 
+use super::worth::LANES;
 use crate::rank::links_view::LinksView;
-use crate::rank::walk_pairs::LANES;
 use crate::sparse::CsrView;
 
 /// Marks what the question names; the bits below it are its place in the question.
