@@ -38,7 +38,7 @@ PRODUCT: Numbers = {
     "chain": 0.8,
     "first_stage1": 1.0,
 }
-"""The weights of the walk (rank/walk/plan.rs); that they are is checked."""
+"""The weights of the walk (rust/core/src/rank/walk/plan.rs); that they are is checked."""
 FACTORS = (0.7, 1.4)
 LEAST = 0.02
 """Points of the mean by which a change has to gain."""
