@@ -143,9 +143,9 @@ def walk(
     `lengths` are the logarithms of the units' lengths in characters plus one; without them the numbers of
     keywords are used. The first two places are chosen by another sum than that of the scores; where theirs
     would be too low, it is the least that is above the next. `numbers` replaces sizes and weights by name
-    (rust/core/src/rank/walk/plan.rs lists them), to try others on questions of one's own. Of the units only those that
-    `wanted` says are returned, and as many candidates as ever are taken from these; of the others the best
-    serve as partners and bridges.
+    (rust/core/src/rank/walk/plan.rs lists them), to try others on questions of one's own. Of the units only
+    those that `wanted` says are returned, and as many candidates as ever are taken from these; of the others
+    the best serve as partners and bridges.
 
     Raises InputError on numbers that do not exist, on shapes that do not fit and on values that are not
     finite.

@@ -108,7 +108,7 @@ fn layout(bytes: usize) -> Layout {
 }
 
 fn lacking() -> Error {
-    Error::Memory("this machine's memory does not suffice for the call".into())
+    Error::memory("this machine's memory does not suffice for the call")
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ pub fn unsupported(what: impl std::fmt::Display) -> Error {
 
 /// A JSON file of settings, or None where there is none.
 pub fn settings(path: &Path) -> Result<Option<Value>> {
-    let failed = |e: std::io::Error| Error::Io(format!("{}: {e}", path.display()));
+    let failed = |e: std::io::Error| Error::io(format!("{}: {e}", path.display())).caused_by(e);
     let size = match std::fs::metadata(path) {
         Ok(meta) => meta.len(),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -55,8 +55,8 @@ pub fn settings(path: &Path) -> Result<Option<Value>> {
         return Err(Error::damaged(format!("{}: {size} bytes are no settings", path.display())));
     }
     let bytes = std::fs::read(path).map_err(failed)?;
-    let value =
-        serde_json::from_slice(&bytes).map_err(|e| Error::damaged(format!("{}: {e}", path.display())))?;
+    let value = serde_json::from_slice(&bytes)
+        .map_err(|e| Error::damaged(format!("{}: {e}", path.display())).caused_by(e))?;
     Ok(Some(value))
 }
 
@@ -65,7 +65,7 @@ impl Config {
     pub fn read(folder: &Path) -> Result<Self> {
         let path = folder.join("config.json");
         let value = settings(&path)?.ok_or_else(|| {
-            Error::Io(format!("{}: no such file; is this a model's folder?", path.display()))
+            Error::io(format!("{}: no such file; is this a model's folder?", path.display()))
         })?;
         Self::parse(&value).map_err(|error| match error {
             Error::Damaged(what) => Error::damaged(format!("{}: {what}", path.display())),

@@ -59,7 +59,7 @@ pub struct Folder {
 impl Folder {
     pub fn read(root: &Path) -> Result<Self> {
         if !root.is_dir() {
-            return Err(Error::Io(format!("{}: no such folder", root.display())));
+            return Err(Error::io(format!("{}: no such folder", root.display())));
         }
         let mut files = Vec::new();
         let mut read = |path: PathBuf| -> Result<Option<Value>> {
@@ -92,7 +92,7 @@ impl Folder {
                     "Transformer" if place == 0 => folder.transformer = path,
                     "Pooling" if place == 1 => {
                         let config = read(path.join("config.json"))?
-                            .ok_or_else(|| Error::Io(format!("{}: no config.json", path.display())))?;
+                            .ok_or_else(|| Error::io(format!("{}: no config.json", path.display())))?;
                         (folder.pooling, folder.pool_prompt) = pooling(&config)?;
                     }
                     "Dense" if place > 1 => folder.steps.push(Step::Dense(path)),
@@ -126,22 +126,24 @@ impl Folder {
             .map(|n| n as usize);
         folder.tokeniser = tokeniser;
         let whole = read(root.join("config_sentence_transformers.json"))?.unwrap_or(Value::Null);
-        if let Some(prompts) = whole.get("prompts").and_then(Value::as_object) {
-            for (name, prompt) in prompts {
-                let prompt = match prompt {
-                    Value::Null => "",
-                    Value::String(prompt) => prompt,
-                    _ => return Err(damaged(root, "a prompt that is no text")),
-                };
-                folder.prompts.push((name.clone(), prompt.to_owned()));
-            }
-        }
+        folder.prompts = prompts(root, &whole)?;
         let cut = whole.get("truncate_dim").and_then(Value::as_u64).filter(|&n| n > 0);
         folder.cut = cut.and_then(|n| usize::try_from(n).ok());
         folder.default_prompt = text(&whole, "default_prompt_name").map(str::to_owned);
         folder.files = files;
         Ok(folder)
     }
+}
+
+/// The prompts of a model's settings, by name.
+fn prompts(root: &Path, whole: &Value) -> Result<Vec<(String, String)>> {
+    let Some(prompts) = whole.get("prompts").and_then(Value::as_object) else { return Ok(Vec::new()) };
+    let prompt = |(name, prompt): (&String, &Value)| match prompt {
+        Value::Null => Ok((name.clone(), String::new())),
+        Value::String(prompt) => Ok((name.clone(), prompt.clone())),
+        _ => Err(damaged(root, "a prompt that is no text")),
+    };
+    prompts.iter().map(prompt).collect()
 }
 
 fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {

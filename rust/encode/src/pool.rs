@@ -128,7 +128,7 @@ impl Dense {
     fn open(folder: &Path, inputs: usize) -> Result<Self> {
         let path = folder.join("config.json");
         let config =
-            settings(&path)?.ok_or_else(|| Error::Io(format!("{}: no such file", path.display())))?;
+            settings(&path)?.ok_or_else(|| Error::io(format!("{}: no such file", path.display())))?;
         let size = |name: &str| config.get(name).and_then(Value::as_u64).filter(|&n| n > 0 && n <= WIDEST);
         let wrong = |what: &str| Error::damaged(format!("{}: {what}", path.display()));
         let outputs = size("out_features").ok_or_else(|| wrong("out_features is no size"))? as usize;

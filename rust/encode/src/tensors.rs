@@ -49,7 +49,7 @@ pub struct Tensor<'a> {
 impl Tensors {
     pub fn open(path: &Path) -> Result<Self> {
         let name = path.display().to_string();
-        let failed = |e: std::io::Error| Error::Io(format!("{name}: {e}"));
+        let failed = |e: std::io::Error| Error::io(format!("{name}: {e}")).caused_by(e);
         let file = File::open(path).map_err(failed)?;
         // SAFETY: this package never writes to a model's folder; whoever alters its files from
         // outside while they are open breaks the process's own promise.

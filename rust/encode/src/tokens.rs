@@ -70,15 +70,15 @@ impl Tokens {
         settings: &Value,
     ) -> Result<Self> {
         let name = path.display();
-        let failed = |e: std::io::Error| Error::Io(format!("{name}: {e}"));
+        let failed = |e: std::io::Error| Error::io(format!("{name}: {e}")).caused_by(e);
         if std::fs::metadata(path).map_err(failed)?.len() > LONGEST_FILE {
             return Err(Error::damaged(format!("{name}: too large for a tokeniser")));
         }
         let bytes = std::fs::read(path).map_err(failed)?;
         let mut tokeniser =
-            Tokenizer::from_bytes(&bytes).map_err(|e| Error::damaged(format!("{name}: {e}")))?;
+            Tokenizer::from_bytes(&bytes).map_err(|e| Error::damaged(format!("{name}: {e}")).caused_by(e))?;
         tokeniser.with_padding(None);
-        tokeniser.with_truncation(None).map_err(|e| Error::damaged(format!("{name}: {e}")))?;
+        tokeniser.with_truncation(None).map_err(|e| Error::damaged(format!("{name}: {e}")).caused_by(e))?;
         if let Some(own) = letters(&tokeniser, settings) {
             tokeniser.with_normalizer(Some(own));
         }
@@ -136,7 +136,7 @@ impl Tokens {
         let limit = TruncationParams { max_length: self.longest, ..TruncationParams::default() };
         tokeniser
             .with_truncation(Some(limit))
-            .map_err(|e| Error::damaged(format!("the tokeniser cannot cut pairs: {e}")))?;
+            .map_err(|e| Error::damaged(format!("the tokeniser cannot cut pairs: {e}")).caused_by(e))?;
         Ok(Pairs { tokeniser, lower: self.lower })
     }
 

@@ -73,7 +73,7 @@ pub fn long<T: Send>(
                 let _ = send.send(caught(|| work(watched)));
             });
             if let Err(error) = started {
-                return Err(Error::Memory(format!("no thread can be started: {error}")));
+                return Err(Error::memory(format!("no thread can be started: {error}")).caused_by(error));
             }
             loop {
                 match receive.recv_timeout(WATCH) {

@@ -186,6 +186,32 @@ fn check_spans(texts: Strings<'_>, corpus: &Corpus, unit_of: &[Range<usize>]) ->
     Ok(())
 }
 
+/// Title sentences come first, and have the title's words. Returns the first of the others.
+fn add_title_sentences(
+    part: &mut Part,
+    interner: &mut WordTable,
+    corpus: &Corpus,
+    sentences: Range<usize>,
+    title: &[u32],
+    sentence_mark: &mut u32,
+) -> Result<usize> {
+    for sentence in sentences.clone() {
+        if corpus.sent_title[sentence] == 0 {
+            return Ok(sentence);
+        }
+        *sentence_mark += 1;
+        for &id in title {
+            let mark = &mut interner.marks[id as usize];
+            if mark.sentence != *sentence_mark {
+                mark.sentence = *sentence_mark;
+                part.sentences.ids.push(id);
+            }
+        }
+        part.sentences.end_row()?;
+    }
+    Ok(sentences.end)
+}
+
 #[allow(clippy::too_many_arguments)] // one call; a struct would only rename the arguments
 fn add_chunk(
     part: &mut Part,
@@ -200,19 +226,7 @@ fn add_chunk(
     let Worker { words, title, unit: unit_mark, chunk: chunk_mark, sentence: sentence_mark, .. } = worker;
     *chunk_mark += 1;
     let chunk_mark = *chunk_mark;
-    // Title sentences come first, and have the title's words.
-    while sentences.start < sentences.end && corpus.sent_title[sentences.start] != 0 {
-        *sentence_mark += 1;
-        for &id in title.iter() {
-            let mark = &mut interner.marks[id as usize];
-            if mark.sentence != *sentence_mark {
-                mark.sentence = *sentence_mark;
-                part.sentences.ids.push(id);
-            }
-        }
-        part.sentences.end_row()?;
-        sentences.start += 1;
-    }
+    sentences.start = add_title_sentences(part, interner, corpus, sentences.clone(), title, sentence_mark)?;
     let add = |part: &mut Part, interner: &mut WordTable, id: u32, unit_mark: u32| {
         let mark = &mut interner.marks[id as usize];
         if mark.unit == unit_mark {

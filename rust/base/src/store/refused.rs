@@ -9,9 +9,10 @@ const SYSTEM_FILES: i32 = 23;
 
 /// What it means that the system does not open, read or map a file.
 pub(super) fn refused(name: &str, e: std::io::Error) -> Error {
-    match e.raw_os_error() {
-        Some(NO_MEMORY) => Error::Memory(format!("cannot map {name}: {e}")),
-        Some(PROCESS_FILES | SYSTEM_FILES) => Error::Limit(format!("cannot open {name}: {e}")),
+    let error = match e.raw_os_error() {
+        Some(NO_MEMORY) => Error::memory(format!("cannot map {name}: {e}")),
+        Some(PROCESS_FILES | SYSTEM_FILES) => Error::limit(format!("cannot open {name}: {e}")),
         _ => Error::damaged(format!("cannot read {name}: {e}")),
-    }
+    };
+    error.caused_by(e)
 }

@@ -137,7 +137,10 @@ mod tests {
             }
         }
         std::fs::remove_file(&path).unwrap();
-        assert!(matches!(file_digest(&path, &none), Err(Error::Damaged(_))));
+        let gone = file_digest(&path, &none).unwrap_err();
+        assert!(matches!(gone, Error::Damaged(_)));
+        let cause = std::error::Error::source(&gone).and_then(|cause| cause.downcast_ref::<std::io::Error>());
+        assert_eq!(cause.map(std::io::Error::kind), Some(std::io::ErrorKind::NotFound));
         assert_eq!(root(&[], 0), None);
     }
 }

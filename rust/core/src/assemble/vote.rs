@@ -12,7 +12,7 @@ use crate::channels::{Channel, Options, Printed, Room, Scratch, Section};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::search::fill::{FillPolicy, OversizePolicy};
-use crate::search::render::{Row, Style};
+use crate::search::render::{Context, Row, Style};
 use std::collections::BTreeMap;
 
 /// The empty lines between two sections, which make one token.
@@ -119,6 +119,12 @@ fn one(task: &Task<'_, '_>, budget: u64, scratch: &mut Scratch, progress: &Progr
         let found = in_second.get(&unit).map(|&at| second.scores[at]);
         found.or_else(|| in_first.get(&unit).map(|&at| first.scores[at])).unwrap_or(f64::NAN)
     };
+    append(&mut whole, &rows, gap, task.recipe.name(), score);
+    Ok(whole)
+}
+
+/// Adds the section of texts after the tables; `gap` is what the empty line between the two costs.
+fn append(whole: &mut Printed, rows: &Context, gap: u64, channel: &str, score: impl Fn(u32) -> f64) {
     if gap > 0 {
         whole.context.text.push_str(GAP.0);
     }
@@ -130,12 +136,11 @@ fn one(task: &Task<'_, '_>, budget: u64, scratch: &mut Scratch, progress: &Progr
     whole.context.rows.extend(moved);
     whole.sections.push(Section {
         name: "text",
-        channel: task.recipe.name().to_owned(),
+        channel: channel.to_owned(),
         tokens: rows.tokens + gap,
         start: base,
         end: whole.context.text.len(),
     });
-    Ok(whole)
 }
 
 /// What is left of each channel's share.

@@ -127,7 +127,7 @@ impl Arrays {
 /// What a view found wrong in stored arrays is damage, and says where.
 pub fn damaged(name: &str, error: Error) -> Error {
     match error {
-        Error::Input(text) => Error::Damaged(format!("{name}: {text}")),
+        Error::Input(text) => Error::damaged(format!("{name}: {text}")),
         other => other,
     }
 }

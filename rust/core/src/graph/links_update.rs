@@ -28,6 +28,13 @@ pub struct Earlier<'a> {
     pub row: &'a [u32],
 }
 
+impl Earlier<'_> {
+    /// Units that stay, and which units they were.
+    fn kept(&self) -> impl Iterator<Item = (usize, &u32)> {
+        self.row.iter().enumerate().filter(|(_, &row)| row != NONE)
+    }
+}
+
 /// The units of now in two kinds.
 struct Kinds {
     /// Those that are read: new ones, and those whose sentences depend on other units.
@@ -114,41 +121,13 @@ impl Links {
             return Err(Error::input(format!("{n} units, and {} rows of before", earlier.row.len())));
         }
         let kinds = Kinds::of(earlier)?;
-        let kept = || earlier.row.iter().enumerate().filter(|(_, &row)| row != NONE);
-        for (unit, &row) in kept() {
-            if (input.first_sentence[unit + 1] - input.first_sentence[unit]) as usize
-                != was.sentences(row as usize).len()
-            {
-                return Err(Error::input(format!("unit {unit} has not the sentences that it had before")));
-            }
-        }
+        check_sentences(input, earlier)?;
         progress.expect((n + kinds.read.len()) as u64);
         let mut links = Self { first_sentence: input.first_sentence.to_vec(), ..Self::default() };
 
-        // Subjects: those of units that stay, and of new ones.
-        let fresh: Vec<u32> =
-            kinds.read.iter().copied().filter(|&u| earlier.row[u as usize] == NONE).collect();
-        let found = map_ranges(fresh.len(), GRAIN, threads, &Progress::none(), |r| {
-            subjects_of(input, &fresh[r], progress)
-        })?;
-        let owned = kept().map(|(_, &row)| was.unit_subject[row as usize]).filter(|&s| s != NONE);
-        let (words, own): (Vec<Words>, Vec<Vec<u32>>) = found.into_iter().unzip();
-        let Joined { strings: subjects, before: subject_now, parts: numbers } =
-            joined(was.subjects, &marked(was.subjects.len(), owned), words)?;
-        let mut fresh_subjects = own.iter().zip(&numbers).flat_map(|(own, numbers)| {
-            own.iter().map(|&s| if s == NONE { NONE } else { numbers[s as usize] })
-        });
-        links.unit_subject = earlier
-            .row
-            .iter()
-            .map(|&row| match row {
-                NONE => fresh_subjects.next().unwrap_or(NONE),
-                _ => Some(was.unit_subject[row as usize])
-                    .filter(|&s| s != NONE)
-                    .map_or(NONE, |s| subject_now[s as usize]),
-            })
-            .collect();
-
+        let Owned { subjects, now: subject_now, of_unit } =
+            owned_subjects(input, earlier, &kinds, threads, progress)?;
+        links.unit_subject = of_unit;
         let tree = SubjectTree::new(subjects.view());
         let asked = looked_at(earlier, &kinds, &subjects, &subject_now)?;
         let mentions = map_ranges(asked.units.len(), GRAIN, threads, &Progress::none(), |r| {
@@ -161,7 +140,7 @@ impl Links {
         drop(tree);
 
         let used = |rows: CsrView<'_>, count: usize| {
-            marked(count, kept().flat_map(|(_, &row)| rows.row(row as usize).iter().copied()))
+            marked(count, earlier.kept().flat_map(|(_, &row)| rows.row(row as usize).iter().copied()))
         };
         let words = parts.iter_mut().map(|p| std::mem::take(&mut p.keywords)).collect();
         let keywords = joined(was.keywords, &used(was.unit_keywords, was.keywords.len()), words)?;
@@ -198,6 +177,59 @@ impl Links {
         links.weigh(threads, progress)?;
         Ok(links)
     }
+}
+
+/// A unit that stays has as many sentences as before.
+fn check_sentences(input: &Texts<'_>, earlier: &Earlier<'_>) -> Result<()> {
+    for (unit, &row) in earlier.kept() {
+        let count = (input.first_sentence[unit + 1] - input.first_sentence[unit]) as usize;
+        if count != earlier.links.sentences(row as usize).len() {
+            return Err(Error::input(format!("unit {unit} has not the sentences that it had before")));
+        }
+    }
+    Ok(())
+}
+
+/// The subjects of now, what those of before are among them, and the one of each unit.
+struct Owned {
+    subjects: StringsBuf,
+    now: Vec<u32>,
+    of_unit: Vec<u32>,
+}
+
+/// Subjects: those of units that stay, and of new ones.
+fn owned_subjects(
+    input: &Texts<'_>,
+    earlier: &Earlier<'_>,
+    kinds: &Kinds,
+    threads: usize,
+    progress: &Progress,
+) -> Result<Owned> {
+    let was = &earlier.links;
+    let fresh: Vec<u32> = kinds.read.iter().copied().filter(|&u| earlier.row[u as usize] == NONE).collect();
+    let found = map_ranges(fresh.len(), GRAIN, threads, &Progress::none(), |r| {
+        subjects_of(input, &fresh[r], progress)
+    })?;
+    let owned = earlier.kept().map(|(_, &row)| was.unit_subject[row as usize]).filter(|&s| s != NONE);
+    let (words, own): (Vec<Words>, Vec<Vec<u32>>) = found.into_iter().unzip();
+    let Joined { strings: subjects, before: now, parts: numbers } =
+        joined(was.subjects, &marked(was.subjects.len(), owned), words)?;
+    let mut fresh_subjects = own
+        .iter()
+        .zip(&numbers)
+        .flat_map(|(own, numbers)| own.iter().map(|&s| if s == NONE { NONE } else { numbers[s as usize] }));
+    let of_unit = earlier
+        .row
+        .iter()
+        .map(|&row| match row {
+            NONE => fresh_subjects.next().unwrap_or(NONE),
+            _ => {
+                Some(was.unit_subject[row as usize]).filter(|&s| s != NONE).map_or(NONE, |s| now[s as usize])
+            }
+        })
+        .collect();
+    drop(fresh_subjects);
+    Ok(Owned { subjects, now, of_unit })
 }
 
 /// Units that stay and whose mentions are looked for again.

@@ -56,6 +56,7 @@ where
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use unicode_segmentation::UnicodeSegmentation;
 
     #[test]
     fn budgets_are_split_half_up() {

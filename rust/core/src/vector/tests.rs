@@ -1,6 +1,7 @@
-use super::quantised::{worst_error, Quantised};
-use super::simd::{dot_error, Level};
+use super::quantised::{worst_error, Quantised, QuantisedView};
+use super::simd::Level;
 use super::*;
+use crate::progress::Progress;
 use crate::sparse::Scored;
 use proptest::prelude::*;
 

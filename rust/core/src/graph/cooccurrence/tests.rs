@@ -2,6 +2,7 @@ use super::*;
 use crate::sparse::Csr;
 use proptest::prelude::*;
 use std::cmp::Reverse;
+use std::ops::Range;
 
 /// All pairs, sorted.
 fn brute(texts: &[Vec<u32>], k: usize, options: &Options) -> Neighbours {

@@ -96,7 +96,7 @@ pub fn cosine_knn(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sparse::{top_k, Csr};
+    use crate::sparse::{top_k, Csr, Scored};
     use crate::vector::tests::awkward;
     use proptest::prelude::*;
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::vector::simd::Level;
 use proptest::prelude::*;
 
 fn settings(threads: usize, level: Level) -> Settings {

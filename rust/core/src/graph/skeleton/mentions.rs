@@ -97,24 +97,29 @@ pub fn tie(
     let columns = units.texts.len();
     let entities = parts.iter().flat_map(|p| p.entity_units.iter().copied());
     let relations = parts.iter().flat_map(|p| p.relation_units.iter().copied());
+    Ok(Tied {
+        entity_units: by_owner(entities, names.len(), columns),
+        relation_units: by_owner(relations, found.pairs.len(), columns),
+        mentions: by_entity(&parts, names.len())?,
+    })
+}
+
+/// The mentions of all parts, sorted by entity; those of one entity keep their order.
+fn by_entity(parts: &[Part], entities: usize) -> Result<Vec<Mention>> {
     let places = parts.iter().flat_map(|p| p.mentions.iter().map(|m| m.entity));
-    let mut order = vec![0usize; names.len() + 1];
+    let mut order = vec![0usize; entities + 1];
     places.for_each(|e| order[e as usize + 1] += 1);
-    for e in 0..names.len() {
+    for e in 0..entities {
         order[e + 1] += order[e];
     }
     let blank = Mention { entity: 0, unit: 0, start: 0, end: 0 };
-    let mut mentions = filled(blank, order[names.len()], "mentions of entities")?;
+    let mut mentions = filled(blank, order[entities], "mentions of entities")?;
     for mention in parts.iter().flat_map(|p| &p.mentions) {
         let slot = &mut order[mention.entity as usize];
         mentions[*slot] = *mention;
         *slot += 1;
     }
-    Ok(Tied {
-        entity_units: by_owner(entities, names.len(), columns),
-        relation_units: by_owner(relations, found.pairs.len(), columns),
-        mentions,
-    })
+    Ok(mentions)
 }
 
 /// The pairs (id, row) of one row, in pairs that ascend by row.

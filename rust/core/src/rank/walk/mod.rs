@@ -40,7 +40,7 @@ use dense::{dot, move_question};
 use pairs::Pairs;
 use partners::{asked_keywords, saturation, PairScratch};
 pub use plan::Plan;
-use pool::{reach, step_from, stepped, PoolScratch, TINY};
+use pool::{reach, step_from, stepped, PoolScratch, Reach, TINY};
 use subjects::Subjects;
 use trace::Trace;
 
@@ -109,50 +109,22 @@ pub fn rank(
         return by_vectors(links, dense, top, mask, progress);
     }
     subjects.read(links, known);
-    let length = |unit: u32| match lengths {
-        Some(lengths) => lengths[unit as usize],
-        None => f64::from(links.unit_length[unit as usize]).ln_1p(),
-    };
-    let row_of = |subjects: &mut Subjects, unit: u32, stage1: f64| {
-        let (named, subject) = (subjects.named(links, unit), subjects.share(links, unit));
-        Row { unit, stage1, named, subject, length: length(unit), ..Row::default() }
-    };
+    let task = Task { links, lengths, question: known, mask, plan, progress };
 
     // Round 1.
     let most = plan.pool + plan.rest_pool + plan.step_pool;
     let stage1 = reach(links, dense, known, None, plan.options(plan.steps), first, progress)?;
     let order = stage1.best_of(top.max(most), mask);
-    let mut pool = order[..order.len().min(plan.pool)].to_vec();
-    if let Some(mask) = mask {
-        // The best of all are the partners of round 1, whether they are wanted or not.
-        let bridges = stage1.best(plan.partners);
-        pool.extend(bridges.iter().filter(|one| !mask.has(one.id)));
-        pool.sort_unstable_by(rank_order);
-    }
+    let pool = task.candidates(&stage1, &order);
     let early: Vec<u32> = pool.iter().take(plan.partners).map(|p| p.id).collect();
     let mut rows: Vec<Row> = Vec::with_capacity(most);
-    rows.extend(pool.iter().map(|p| row_of(subjects, p.id, p.score)));
+    rows.extend(pool.iter().map(|p| task.row(subjects, p.id, p.score)));
     let mut pairs = Pairs::new(links, dense, known, &early, plan.worth(), buffers);
-    rows.iter()
-        .zip(&mut pairs.bonus)
-        .take(early.len())
-        .for_each(|(row, bonus)| *bonus = 2.0 * plan.named_partner * row.subject);
-    for (at, row) in rows.iter_mut().enumerate() {
-        ask_ahead(links, &pool, at);
-        row.pair = pairs.best(row.unit, 0.0, 0..early.len(), progress)?;
-    }
-    let shown = |row: &Row| {
-        row.pair + plan.stage1 * row.stage1 + plan.named * row.named + plan.length_early * row.length
-    };
-    let best = ordered(rows.iter().map(shown));
-    let winner = rows[best[0]].unit;
-    let partner = best_partner(&mut pairs, winner, &early);
+    let best = task.round_one(&pool, early.len(), &mut rows, &mut pairs)?;
 
     // Round 2: what the rest of the question finds, and a step from the best.
-    let (mine, other) = (saturations(links, known, winner), saturations(links, known, partner));
-    let left: Vec<f64> =
-        mine.iter().zip(&other).map(|(a, b)| 1.0 - (plan.saturated * a.max(*b)).min(1.0)).collect();
-    let after = reach(links, None, known, Some(&left), plan.options(plan.rest_steps), rest, progress)?;
+    let winner = rows[best[0]].unit;
+    let after = task.reach_rest(winner, best_partner(&mut pairs, winner, &early), rest)?;
     let seeds: Vec<u32> = best.iter().take(plan.seeds).map(|&at| rows[at].unit).collect();
     let stepped_to = step_from(links, known, &seeds, plan.step_pool, plan.options(1), step);
     let rest_order = after.best(plan.rest_pool);
@@ -166,7 +138,7 @@ pub fn rank(
     let in_pool = rows.len();
     for unit in rest_order.iter().chain(&stepped_to).map(|found| found.id) {
         if !rows.iter().any(|row| row.unit == unit) {
-            rows.push(row_of(subjects, unit, stage1.value(unit)));
+            rows.push(task.row(subjects, unit, stage1.value(unit)));
         }
     }
     for row in &mut rows {
@@ -174,35 +146,117 @@ pub fn rank(
         row.step = (stepped(step, row.unit) + TINY).ln();
     }
     pairs.extend(&columns[early.len()..]);
-    let mut chains = Chains::new(&columns, plan);
-    let place = |unit: u32| columns.iter().position(|&column| column == unit);
-    let places: Vec<Option<usize>> = rows.iter().map(|row| place(row.unit)).collect();
-    for (row, place) in rows.iter().zip(&places) {
-        place.iter().for_each(|&at| pairs.bonus[at] = 2.0 * plan.named_partner * row.subject);
-    }
-    for (row, place) in rows.iter_mut().zip(&places) {
-        if let Some(partner) = *place {
-            progress.check()?;
-            row.pair = chains.pairs_of(&mut pairs, partner, plan.stage1 * row.stage1);
-        }
-    }
-    chains.close(&pairs);
-    for (k, (row, place)) in rows.iter_mut().zip(&places).enumerate() {
-        if place.is_some() {
-            pairs.at_most(row.unit);
-        } else if !leaves(mask, row.unit) {
-            continue; // it is nobody's partner, and not returned
-        } else {
-            // Of the pool the pairs with the partners of round 1 are known.
-            let from = if k < in_pool { early.len() } else { 0 };
-            row.pair = pairs.best(row.unit, row.pair, from..columns.len(), progress)?;
-        }
-        row.chain = chains.best(&mut pairs, row.unit);
-    }
+    let chains = task.round_two(&columns, early.len(), in_pool, &mut rows, &mut pairs)?;
     rows.retain(|row| leaves(mask, row.unit));
     trace.keep(&columns, &pairs.bonus, plan.worth(), || chains.kept());
     trace.chain_cover = plan.chain_cover;
     Ok(finish(links, dense, plan, &rows, &order, top))
+}
+
+/// What a ranking is made from.
+struct Task<'a> {
+    links: &'a LinksView<'a>,
+    lengths: Option<&'a [f64]>,
+    question: &'a Question,
+    mask: Option<&'a Mask>,
+    plan: &'a Plan,
+    progress: &'a Progress,
+}
+
+impl<'a> Task<'a> {
+    /// A candidate, with what depends on nothing but the question.
+    fn row(&self, subjects: &mut Subjects, unit: u32, stage1: f64) -> Row {
+        let length = match self.lengths {
+            Some(lengths) => lengths[unit as usize],
+            None => f64::from(self.links.unit_length[unit as usize]).ln_1p(),
+        };
+        let (named, subject) = (subjects.named(self.links, unit), subjects.share(self.links, unit));
+        Row { unit, stage1, named, subject, length, ..Row::default() }
+    }
+
+    /// The candidates of round 1: the best of `order`, and with a filter its partners.
+    fn candidates(&self, stage1: &Reach<'_>, order: &[Scored]) -> Vec<Scored> {
+        let mut pool = order[..order.len().min(self.plan.pool)].to_vec();
+        if let Some(mask) = self.mask {
+            // The best of all are the partners of round 1, whether they are wanted or not.
+            let bridges = stage1.best(self.plan.partners);
+            pool.extend(bridges.iter().filter(|one| !mask.has(one.id)));
+            pool.sort_unstable_by(rank_order);
+        }
+        pool
+    }
+
+    /// The best pair of each candidate with the first `partners`; places of the rows, the best first.
+    fn round_one(
+        &self,
+        pool: &[Scored],
+        partners: usize,
+        rows: &mut [Row],
+        pairs: &mut Pairs<'_>,
+    ) -> Result<Vec<usize>> {
+        let plan = self.plan;
+        rows.iter()
+            .zip(&mut pairs.bonus)
+            .take(partners)
+            .for_each(|(row, bonus)| *bonus = 2.0 * plan.named_partner * row.subject);
+        for (at, row) in rows.iter_mut().enumerate() {
+            ask_ahead(self.links, pool, at);
+            row.pair = pairs.best(row.unit, 0.0, 0..partners, self.progress)?;
+        }
+        let shown = |row: &Row| {
+            row.pair + plan.stage1 * row.stage1 + plan.named * row.named + plan.length_early * row.length
+        };
+        Ok(ordered(rows.iter().map(shown)))
+    }
+
+    /// Stage 1 again, from what two units leave of the question.
+    fn reach_rest<'s>(&self, winner: u32, partner: u32, scratch: &'s mut PoolScratch) -> Result<Reach<'s>> {
+        let (links, plan) = (self.links, self.plan);
+        let mine = saturations(links, self.question, winner);
+        let other = saturations(links, self.question, partner);
+        let left: Vec<f64> =
+            mine.iter().zip(&other).map(|(a, b)| 1.0 - (plan.saturated * a.max(*b)).min(1.0)).collect();
+        reach(links, None, self.question, Some(&left), plan.options(plan.rest_steps), scratch, self.progress)
+    }
+
+    /// The best pair and the best chain of each candidate; `columns` are all partners, `early` of them those of
+    /// round 1, and the first `in_pool` rows its candidates.
+    fn round_two(
+        &self,
+        columns: &'a [u32],
+        early: usize,
+        in_pool: usize,
+        rows: &mut [Row],
+        pairs: &mut Pairs<'_>,
+    ) -> Result<Chains<'a>> {
+        let plan = self.plan;
+        let mut chains = Chains::new(columns, plan);
+        let place = |unit: u32| columns.iter().position(|&column| column == unit);
+        let places: Vec<Option<usize>> = rows.iter().map(|row| place(row.unit)).collect();
+        for (row, place) in rows.iter().zip(&places) {
+            place.iter().for_each(|&at| pairs.bonus[at] = 2.0 * plan.named_partner * row.subject);
+        }
+        for (row, place) in rows.iter_mut().zip(&places) {
+            if let Some(partner) = *place {
+                self.progress.check()?;
+                row.pair = chains.pairs_of(pairs, partner, plan.stage1 * row.stage1);
+            }
+        }
+        chains.close(pairs);
+        for (k, (row, place)) in rows.iter_mut().zip(&places).enumerate() {
+            if place.is_some() {
+                pairs.at_most(row.unit);
+            } else if !leaves(self.mask, row.unit) {
+                continue; // it is nobody's partner, and not returned
+            } else {
+                // Of the pool the pairs with the partners of round 1 are known.
+                let from = if k < in_pool { early } else { 0 };
+                row.pair = pairs.best(row.unit, row.pair, from..columns.len(), self.progress)?;
+            }
+            row.chain = chains.best(pairs, row.unit);
+        }
+        Ok(chains)
+    }
 }
 
 /// The weighted sum, what stage 3 adds where there are vectors, and the order of places.

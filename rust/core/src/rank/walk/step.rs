@@ -41,6 +41,39 @@ pub(crate) fn walk_step(
     let rare = if options.exact { f64::NEG_INFINITY } else { least_idf(n, options.max_df) };
     arrived.clear();
 
+    to_keywords(links, mass, rare, nodes);
+    let heavy = best_nodes(nodes, &question.keywords, SHARE_KEYWORD, options, heads);
+    from_keywords(links, heavy, arrived);
+
+    let others = [
+        (&links.unit_names, &links.name_units, links.name_idf, &question.names, n),
+        (&links.unit_subjects, &links.subject_units, links.subject_idf, &question.subjects, 2 * n),
+    ];
+    for (to_nodes, to_units, idf, asked, sums) in others {
+        nodes.clear();
+        for m in mass {
+            let sum = links.unit_sums[sums + m.id as usize];
+            if sum <= 0.0 {
+                continue;
+            }
+            for &x in to_nodes.row(m.id as usize) {
+                let idf = idf[x as usize];
+                if idf >= rare {
+                    nodes.add(x, m.score / sum * idf);
+                }
+            }
+        }
+        for node in best_nodes(nodes, asked, SHARE_OTHER, options, heads) {
+            let units = to_units.row(node.id as usize);
+            let push = node.score / units.len() as f64;
+            units.iter().for_each(|&unit| arrived.add(unit, push));
+        }
+    }
+}
+
+/// Mass of units to their keywords, in proportion to their weights; of keywords with an idf below `rare` none.
+#[inline]
+fn to_keywords(links: &LinksView<'_>, mass: &[Scored], rare: f64, nodes: &mut SparseSum) {
     nodes.clear();
     for (at, m) in mass.iter().enumerate() {
         if let Some(far) = mass.get(at + 4) {
@@ -67,7 +100,11 @@ pub(crate) fn walk_step(
             }
         }
     }
-    let heavy = best_nodes(nodes, &question.keywords, SHARE_KEYWORD, options, heads);
+}
+
+/// Mass of keywords to the units that have them, in proportion to their weights.
+#[inline]
+fn from_keywords(links: &LinksView<'_>, heavy: &[Scored], arrived: &mut SparseSum) {
     for (at, node) in heavy.iter().enumerate() {
         if let Some(far) = heavy.get(at + 4) {
             prefetch(links.keyword_units.indptr, far.id as usize);
@@ -85,31 +122,6 @@ pub(crate) fn walk_step(
         for (&unit, &tf) in units.iter().zip(&links.keyword_tf[range]) {
             let tf = f64::from(tf);
             arrived.add(unit, push * (tf / (tf + links.unit_norm[unit as usize])));
-        }
-    }
-
-    let others = [
-        (&links.unit_names, &links.name_units, links.name_idf, &question.names, n),
-        (&links.unit_subjects, &links.subject_units, links.subject_idf, &question.subjects, 2 * n),
-    ];
-    for (to_nodes, to_units, idf, asked, sums) in others {
-        nodes.clear();
-        for m in mass {
-            let sum = links.unit_sums[sums + m.id as usize];
-            if sum <= 0.0 {
-                continue;
-            }
-            for &x in to_nodes.row(m.id as usize) {
-                let idf = idf[x as usize];
-                if idf >= rare {
-                    nodes.add(x, m.score / sum * idf);
-                }
-            }
-        }
-        for node in best_nodes(nodes, asked, SHARE_OTHER, options, heads) {
-            let units = to_units.row(node.id as usize);
-            let push = node.score / units.len() as f64;
-            units.iter().for_each(|&unit| arrived.add(unit, push));
         }
     }
 }
