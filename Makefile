@@ -7,7 +7,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 DEMO   := examples/polar
 
-SOURCES := $(shell find rust -name '*.rs') Cargo.toml pyproject.toml
+SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
 .PHONY: demo test lint rust-test python-test processors soak soak-tests bench bench-llm clean
 
@@ -31,7 +31,7 @@ REAL := PIP_NO_COMPILE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 HNSWLIB_NO_NATIVE=1 SKB
 	CMAKE_BUILD_PARALLEL_LEVEL=$(shell nproc 2>/dev/null || echo 2) \
 	CMAKE_ARGS='-DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF -DCMAKE_PROJECT_llama_cpp_INCLUDE="$(CURDIR)/.ci/llama-cpp.cmake" \
 	-DCMAKE_C_FLAGS_RELEASE="-O1 -DNDEBUG" -DCMAKE_CXX_FLAGS_RELEASE="-O1 -DNDEBUG"'
-DEVELOP := $(BIN)/maturin develop --quiet --release --manifest-path Cargo.toml --extras
+DEVELOP := $(BIN)/maturin develop --quiet --release --extras
 
 # The package as its developers use it: the sources in place, the checks' tools and the real parts beside it.
 # Where these cannot be had their tests are skipped, but never in continuous integration (CI=true).
@@ -45,7 +45,7 @@ $(VENV)/.dev: $(SOURCES)
 lint: $(VENV)/.dev
 	cargo fmt --check
 	cargo clippy --quiet --all-targets -- -D warnings
-	cargo clippy --quiet --all-targets --features python -- -D warnings
+	cargo clippy --quiet --workspace --all-targets -- -D warnings
 	$(BIN)/python docs/make_third_party.py --check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

@@ -1,4 +1,4 @@
-"""What each part of the walk's second form brings: one taken out at a time, without a model, on the development sets.
+"""What each part of the walk brings: one taken out at a time, without a model, on the development sets.
 
     python benches/ablations.py [--sets musique-dev,2wiki-dev,hotpotqa-dev] [--only chains,length] [--single 300]
     python benches/ablations.py --try "shorter=length=-0.7" --try "more chains=chains=20,chain=1"   # numbers of one's own
@@ -18,7 +18,7 @@ from ketrag_fast.eval import load_dataset
 from ketrag_fast.eval.metrics import is_yes_no, normalise
 from ketrag_fast.eval.question import DataSet
 from ketrag_fast.kernels import links as kernel
-from walk_forms import BUDGETS, DEPTH, SETS, Corpus, coverage, cut_sentences, passages
+from walk_quality import BUDGETS, DEPTH, SETS, Corpus, coverage, cut_sentences, passages
 
 Numbers = dict[str, float]
 
@@ -109,7 +109,7 @@ def paired(values: Values, base: Values) -> str:
 
 
 def rows_of(name: str, tried: dict[str, Numbers], single: int) -> list[list[str]]:
-    """The whole form, then each variant."""
+    """The whole, then each variant."""
     asked = Asked(name, single)
     whole, whole_first = asked.measure({})
     rows = []
@@ -154,7 +154,7 @@ def main() -> None:
         wanted = tuple(args.only.split(","))
         variants = {k: v for k, v in variants.items() if k.removeprefix("without ").startswith(wanted)}
     header(
-        "The parts of the walk's second form",
+        "The parts of the walk",
         [
             f"Coverage at {BUDGETS} tokens; recall@5; all gold in 10; and of {args.single} sentences cut out of their "
             "passages, asked as questions, how often their passage is first.",

@@ -30,7 +30,7 @@ RUNS = (
     ("walk_growth.py",),
     ("filters.py",),
     ("merging.py",),
-    ("walk_forms.py",),
+    ("walk_quality.py",),
     ("concepts.py",),
     ("noderag.py",),
     ("cgrag.py", "--part", "graph,question"),

@@ -106,12 +106,11 @@ def main() -> None:
             place = (args.keep or Path(temporary)) / f"{name}-{'none' if plain else args.model.lower()}"
             Index.build(folder, place, settings=Settings(embedder=args.embedder, modes=MODES)).close()
             for mode in [mode for mode in args.modes.split(",") if plain or mode != "bm25"]:
-                for form in ("first", "second") if mode == "walk" else ("second",):
-                    with Index.open(place, settings=Settings(walk=form)) as index:
-                        own["passages"] = index.stats()["counts"]["documents"]
-                        values = measure(index, dataset, mode)
-                    ranking = f"{mode}, first form" if mode == "walk" and form == "first" else mode
-                    own["rankings"][ranking if plain else f"{ranking}, {args.model}"] = values
+                with Index.open(place) as index:
+                    own["passages"] = index.stats()["counts"]["documents"]
+                    own["rankings"][mode if plain else f"{mode}, {args.model}"] = measure(
+                        index, dataset, mode
+                    )
         KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
         show(kept, name)
 

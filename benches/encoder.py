@@ -237,7 +237,8 @@ def alone(encoder: Encoder) -> list[list[str]]:
 def wheel() -> str:
     """The size of the wheel, built anew."""
     with tempfile.TemporaryDirectory() as folder:
-        command = ["maturin", "build", "--release", "-q", "-m", str(ROOT / "Cargo.toml"), "-o", folder]
+        manifest = str(ROOT / "rust" / "py" / "Cargo.toml")
+        command = ["maturin", "build", "--release", "-q", "-m", manifest, "-o", folder]
         subprocess.run(command, check=True)
         (made,) = Path(folder).glob("*.whl")
         return f"{made.stat().st_size / 1e6:.1f} MB"

@@ -80,7 +80,7 @@ def shares(name: str, embedder: str, work: Path) -> None:
     folder = work / "units"
     Index.build(dataset.sources, folder, settings=Settings(**common), replace=True).close()
     rows, parts = [], []
-    with Index.open(folder, settings=Settings(embedder=embedder, walk="second")) as index:
+    with Index.open(folder, settings=Settings(embedder=embedder)) as index:
         rows = [[mode, coverage(index, dataset, mode)] for mode in modes[:4]]
         for budget in BUDGETS:
             texts = round(0.6 * budget)
@@ -92,7 +92,7 @@ def shares(name: str, embedder: str, work: Path) -> None:
             cells = (whole, most, skeleton, lost, kept, gained)
             parts.append([f"{budget:,}", *(f"{100 * sum(x) / len(x):.1f}" for x in cells)])
     for share in SHARES:
-        with Index.open(folder, settings=Settings(embedder=embedder, walk="second", kg_share=share)) as index:
+        with Index.open(folder, settings=Settings(embedder=embedder, kg_share=share)) as index:
             rows.append([f"ket, kg_share {share:g}", coverage(index, dataset, "ket")])
     print(f"## {name}: units of some 200 tokens, {llm.split(':')[0]}\n")
     table(["mode", f"coverage at {BUDGETS}"], rows)

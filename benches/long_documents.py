@@ -22,7 +22,7 @@ from ketrag_fast import Document
 from ketrag_fast.eval import load_dataset
 from ketrag_fast.eval.metrics import is_yes_no, normalise
 from ketrag_fast.kernels import links as kernel
-from walk_forms import BUDGETS, DEPTH, Corpus, coverage, cut_sentences, passages
+from walk_quality import BUDGETS, DEPTH, Corpus, coverage, cut_sentences, passages
 
 Ranking = Callable[[Corpus, NDArray[np.uint32], NDArray[np.float64]], NDArray[np.uint32]]
 POOL = 100

@@ -1,4 +1,4 @@
-"""Whether a skeleton's entities and relations help the walk's second form: `python benches/skeleton_links.py`.
+"""Whether a skeleton's entities and relations help the walk: `python benches/skeleton_links.py`.
 
 They become names beside the walk's own, so that the compiled walk goes over them (stage 1, the step from the best) and
 counts them in pairs, as it does with names:
@@ -30,10 +30,9 @@ from ketrag_fast.kernels import links as kernel
 from ketrag_fast.kernels.text import pack, unpack
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
-from walk_forms import BUDGETS, DEPTH, coverage
-from walk_forms import Corpus as Units
-from walk_links import Links, rows
-from walk_skeleton import RECORDING
+from skeleton_matrices import RECORDING, Links, rows
+from walk_quality import BUDGETS, DEPTH, coverage
+from walk_quality import Corpus as Units
 
 LAST = "\U0010fffd"
 """Sorts behind every name of a text."""
@@ -71,7 +70,7 @@ def relations(links: Links) -> tuple[sp.csr_array, sp.csr_array]:
         (np.ones(2 * len(pairs)), (np.concatenate([upper.row, upper.col]), np.concatenate([pairs, pairs]))),
         (links.joined.shape[0], len(pairs)),
     ).tocsr()
-    return _some(links.names["entities"] @ ends), _some(links.sentences["entities"] @ ends)
+    return _some(links.units @ ends), _some(links.sentences @ ends)
 
 
 def _some(matrix: sp.csr_array) -> sp.csr_array:
@@ -109,7 +108,7 @@ def table_of(place: Path, dataset: DataSet) -> list[list[str]]:
     units = Units(stored, document, np.asarray(cut["unit_tokens"]), shown, lengths)
     normal = [f" {normalise(text)} " for text in shown]
     kinds = {
-        "entities": (links.names["entities"], links.sentences["entities"]),
+        "entities": (links.units, links.sentences),
         "relations": relations(links),
     }
     print(f"{links.joined.shape[0]:,} entities, {links.joined.nnz // 2:,} pairs of them joined\n")
@@ -142,7 +141,7 @@ def main() -> None:
     parser.add_argument("--core-ratio", type=float, default=0.8)
     args = parser.parse_args()
     header(
-        "A skeleton's links in the walk's second form",
+        "A skeleton's links in the walk",
         [
             f"No embedding model; coverage at {BUDGETS} tokens, recall@5, all gold in 10.",
             "Mean of the six, and coverage at 1,500 tokens: change with the paired 95 % interval, in points.",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ablations import Asked, Numbers, paired
 from common import header, table
-from walk_forms import SETS
+from walk_quality import SETS
 
 PRODUCT: Numbers = {
     "cover": 9.0,
@@ -38,7 +38,7 @@ PRODUCT: Numbers = {
     "chain": 0.8,
     "first_stage1": 1.0,
 }
-"""The weights of rust/rank/walk2/plan.rs; that they are is checked."""
+"""The weights of the walk (rust/core/src/rank/walk/plan.rs); that they are is checked."""
 FACTORS = (0.7, 1.4)
 LEAST = 0.02
 """Points of the mean by which a change has to gain."""

@@ -1,9 +1,8 @@
-"""Who may import whom: the table of ARCHITECTURE.md, read from the imports and `use` lines themselves."""
+"""Who may import whom: the table of ARCHITECTURE.md, read from the imports themselves."""
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PYTHON = ROOT / "python" / "ketrag_fast"
-RUST = ROOT / "rust"
 
 P0 = {"keys", "errors", "memory", "locations", "types", "filters", "progress", "regular", "config"}
 P1 = {"storage", "backends", "tasks", "extraction"}
@@ -111,36 +109,6 @@ COMMON = (
     "stages.proposals.",
 )
 
-R0 = {"cpu", "error", "guard", "ids", "memory", "progress", "parallel", "tiles", "wide"}
-R1 = R0 | {"text", "sparse"}
-RUST_PARTS: dict[str, set[str]] = {
-    "error": set(),
-    "guard": {"error"},
-    "memory": {"error"},
-    "ids": {"error"},
-    "reserve": {"error"},
-    "progress": {"error", "reserve"},
-    "parallel": {"error", "progress"},
-    "cpu": set(),
-    "tiles": {"cpu"},
-    "wide": {"cpu"},
-    "text": R1,
-    "sparse": R0,
-    # Ranking never knows the builders of graphs; they may lay out what it reads, and use vectors.
-    "rank": R1,
-    "search": R1 | {"rank"},
-    "graph": R1 | {"rank", "search"},
-    "embed": R1 | {"search"},
-    "store": R1,
-    # Sentence embeddings from a model's folder: texts in, vectors out, and mapped files.
-    "encode": R1 | {"store"},
-    # On top, beside nothing: whole questions over whole generations.
-    "generation": R1 | {"rank", "search", "graph", "embed", "store"},
-    "channels": R1 | {"rank", "search", "generation"},
-    # From recipes to contexts, by channels of any kind.
-    "assemble": R1 | {"search", "generation", "channels"},
-}
-
 
 def part_of(path: Path) -> str:
     parts = path.relative_to(PYTHON).with_suffix("").parts
@@ -175,12 +143,6 @@ def allowed(part: str, path: Path, name: str) -> bool:
 
 
 PYTHON_FILES = sorted(PYTHON.rglob("*.py"))
-# Files of Rust tests are left out: a test may build what it ranks.
-RUST_FILES = sorted(
-    path
-    for path in RUST.rglob("*.rs")
-    if (path.parent != RUST or path.stem in RUST_PARTS) and not path.stem.endswith("tests")
-)
 
 
 @pytest.mark.parametrize("path", PYTHON_FILES, ids=lambda path: str(path.relative_to(PYTHON)))
@@ -189,36 +151,6 @@ def test_python_imports(path: Path) -> None:
     assert part in PARTS, f"{part} has no place in the table"
     wrong = [name for name in imported(path) if not allowed(part, path, name)]
     assert not wrong, f"{path.relative_to(ROOT)} may not import {wrong}"
-
-
-@pytest.mark.parametrize("path", RUST_FILES, ids=lambda path: str(path.relative_to(RUST)))
-def test_rust_uses(path: Path) -> None:
-    part = path.relative_to(RUST).parts[0].removesuffix(".rs")
-    text = path.read_text("utf-8")
-    code = re.sub(r"//[^\n]*", "", text).split("#[cfg(test)]")[0]
-    targets = set(re.findall(r"\bcrate::(\w+)", code))
-    for group in re.findall(r"\bcrate::\{([^;]*)\}", code):
-        targets |= set(re.findall(r"(?:^|,)\s*(\w+)", re.sub(r"\{[^{}]*\}", "", group)))
-    if part == "py":
-        return
-    assert part in RUST_PARTS, f"{part} has no place in the table"
-    wrong = targets - RUST_PARTS[part] - {part}
-    assert not wrong, f"{path.relative_to(ROOT)} may not use {sorted(wrong)}"
-    assert "pyo3" not in code, "only rust/py knows Python"
-
-
-@pytest.mark.parametrize("part", ["channels", "assemble"])
-def test_no_rust_file_uses_one_that_uses_it(part: str) -> None:
-    uses: dict[str, set[str]] = {}
-    for path in (RUST / part).glob("*.rs"):
-        code = re.sub(r"//[^\n]*", "", path.read_text("utf-8")).split("#[cfg(test)]")[0]
-        uses[path.stem] = set(re.findall(rf"\b(?:super|crate::{part})::(\w+)", code)) - {path.stem}
-    assert "mod" in uses and any(uses.values())
-    while uses:
-        free = [name for name, used in uses.items() if not used & uses.keys()]
-        assert free, f"these files of rust/{part} use each other: {sorted(uses)}"
-        for name in free:
-            del uses[name]
 
 
 @pytest.mark.parametrize(

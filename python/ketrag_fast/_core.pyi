@@ -101,7 +101,7 @@ __all__ = [
 
 __version__: str
 
-# One opened generation (rust/py/searcher.rs, request.rs, reply.rs).
+# One opened generation (rust/py/src/searcher.rs, request.rs, reply.rs).
 
 # (name, channel, tokens, start, end) of a section; start and end are bytes of the text
 _Section = tuple[str, str, int, int, int]
@@ -218,7 +218,7 @@ class Searcher:
     ) -> list[_Reason]: ...
     def places(self, units: Sequence[int], lengths: Sequence[int]) -> list[_Place]: ...
 
-# Files of an index (rust/py/files.rs).
+# Files of an index (rust/py/src/files.rs).
 @final
 class MappedFile:
     def __new__(
@@ -235,7 +235,7 @@ class MappedFile:
 def hash_file(path: str | PathLike[str]) -> tuple[str, bytes]: ...
 def merge_hashes(hashes: bytes, size: int) -> str | None: ...
 
-# Packed strings (rust/py/strings.rs).
+# Packed strings (rust/py/src/strings.rs).
 def take_strings(strings: _Strings, ids: _U32) -> _Strings: ...
 def slice_strings(strings: _Strings, owners: _U32, spans: _U32) -> _Strings: ...
 def splice_strings(first: _Strings, second: _Strings, ids: _U32) -> _Strings: ...
@@ -259,7 +259,7 @@ def cooccurrence_knn(
 def cooccurrence_kernels() -> list[str]: ...
 def knn_graph(lexical: _U32, semantic: _U32) -> _Csr: ...
 
-# Concepts, their graph, and the chunks that they choose (rust/py/concepts.rs).
+# Concepts, their graph, and the chunks that they choose (rust/py/src/concepts.rs).
 def citation_links(
     first_text: _U64,
     vectors: _F32,
@@ -380,7 +380,7 @@ def select_by_concepts(
     indptr: _U64, indices: _U32, ranks: _F64, count: int, *, score: str = "sum", report: _Report = None
 ) -> _U32: ...
 
-# Ranks, the keyword graph, and the printed context (rust/py/rank.rs).
+# Ranks, the keyword graph, and the printed context (rust/py/src/rank.rs).
 def pagerank(
     indptr: _U64,
     indices: _U32,
@@ -428,7 +428,7 @@ def render(
     encoding: str = "cl100k_base",
 ) -> tuple[str, int, _U32, _U64, _U64, _U64]: ...
 
-# Ranks of a graph's nodes without a long walk (rust/py/centrality.rs).
+# Ranks of a graph's nodes without a long walk (rust/py/src/centrality.rs).
 def core_numbers(indptr: _U64, indices: _U32, *, report: _Report = None) -> _I64: ...
 def betweenness(
     indptr: _U64, indices: _U32, pivots: _U32, *, threads: int = 0, report: _Report = None
@@ -446,7 +446,7 @@ def spread(
     report: _Report = None,
 ) -> tuple[_I64, _F64]: ...
 
-# Clusters of vectors (rust/py/kmeans.rs).
+# Clusters of vectors (rust/py/src/kmeans.rs).
 def kmeans(
     vectors: _F32,
     centres: int,
@@ -458,7 +458,7 @@ def kmeans(
     report: _Report = None,
 ) -> tuple[_I64, _F64]: ...
 
-# The walk (rust/py/walk.rs): arrays by name.
+# The walk (rust/py/src/walk.rs): arrays by name.
 _Links = dict[str, _U8 | _U32 | _U64 | _F64]
 
 def links_build(
@@ -493,7 +493,6 @@ def walk_rank(
     sentence_vectors: _F32 | None = None,
     question_vectors: _F32 | None = None,
     exact: bool = False,
-    form: str = "second",
     lengths: _F64 | None = None,
     numbers: list[tuple[str, float]] | None = None,
     wanted: _U8 | None = None,
@@ -516,7 +515,7 @@ class Punkt:
 
 def treebank_words(sentence: str) -> list[str]: ...
 
-# Words, tokens, windows, sentences, the corpus and its vocabulary (rust/py/text.rs).
+# Words, tokens, windows, sentences, the corpus and its vocabulary (rust/py/src/text.rs).
 class _Corpus(TypedDict):
     chunk_doc: _U32
     chunk_span: _U32
@@ -580,7 +579,7 @@ def vocabulary(
     report: _Report = None,
 ) -> _Vocabulary: ...
 
-# Vectors, neighbours, the built-in embedder and its channels (rust/py/vectors.rs).
+# Vectors, neighbours, the built-in embedder and its channels (rust/py/src/vectors.rs).
 _Codes = tuple[NDArray[np.int8], _F32, _F32]
 
 def vector_top_k(
@@ -673,7 +672,7 @@ def knng_order(
 def fuse_ranks(lists: list[_U32], *, constant: float = 60.0) -> tuple[_U32, _F64]: ...
 def simd_levels() -> list[str]: ...
 
-# Replies folded into a skeleton (rust/py/skeleton.rs): the arrays of the stage by name.
+# Replies folded into a skeleton (rust/py/src/skeleton.rs): the arrays of the stage by name.
 def fold_skeleton(
     chunks: _U32,
     entities: _U64,
@@ -709,7 +708,7 @@ def skeleton_row_tokens(
     threads: int = 0,
 ) -> tuple[_U32, _U32]: ...
 
-# Local search: the tables around chosen entities (rust/py/local.rs).
+# Local search: the tables around chosen entities (rust/py/src/local.rs).
 def local_search(
     entities: tuple[_Strings, _Strings, _U32, _Csr, _U32],
     relations: tuple[_U32, _U32, _Strings, _F64, _U32, _Csr, _U32],

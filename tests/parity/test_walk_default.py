@@ -14,16 +14,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.parity.test_walk import asked, build, corpus, sentence, unit_rows
-from tests.parity.test_walk2 import lengths_of
+from tests.parity.test_links import asked, build, corpus, sentence, unit_rows
+from tests.parity.test_walk import lengths_of
 from tests.process import POLAR
 
 from ketrag_fast import _core
 from ketrag_fast.kernels import links as kernel
 from ketrag_fast.kernels.text import sentence_spans, tokenise
-from ketrag_fast.reference import walk2 as oracle
-from ketrag_fast.reference.walk import WalkQuestion, vocabulary
+from ketrag_fast.reference import walk as oracle
 from ketrag_fast.reference.walk_local import Local
+from ketrag_fast.reference.walk_parts import WalkQuestion, vocabulary
 
 DEFAULT = Local()
 Units = list[tuple[str, list[str]]]
@@ -38,7 +38,7 @@ def default(links: kernel.Links, question: str, lengths: np.ndarray, **options: 
 def slow(
     links: kernel.Links, known: WalkQuestion, lengths: np.ndarray, local: Local = DEFAULT, **options: object
 ) -> tuple[list[int], np.ndarray]:
-    return oracle.walk2(links, known, lengths, sizes=oracle.PRODUCT, local=local, **options)  # type: ignore[arg-type]
+    return oracle.walk(links, known, lengths, sizes=oracle.PRODUCT, local=local, **options)  # type: ignore[arg-type]
 
 
 def same(hits: kernel.Hits, wanted: tuple[list[int], np.ndarray], tolerance: float = 1e-7) -> None:
@@ -147,7 +147,7 @@ def test_without_a_rule_the_slow_form_ranks_otherwise(
     known = known_of(links, QUESTIONS[1])
     right, scores = slow(links, known, lengths)
     if rule == "reached":
-        wrong, others = oracle.walk2(links, known, lengths, sizes=oracle.PRODUCT)
+        wrong, others = oracle.walk(links, known, lengths, sizes=oracle.PRODUCT)
     else:
         more = 3 if rule.endswith("steps") else 10_000
         wrong, others = slow(links, known, lengths, dataclasses.replace(DEFAULT, **{rule: more}))

@@ -18,7 +18,6 @@ QUESTION = "Who found the Fram?"
 OPTIONS: dict[str, bool | int | float | str | None] = {
     "row_count": "parts",
     "seed_keywords": None,
-    "walk": "first",
 }
 
 

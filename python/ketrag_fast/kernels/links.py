@@ -128,7 +128,6 @@ def walk(
     *,
     vectors: Vectors | None = None,
     exact: bool = False,
-    form: Literal["first", "second"] = "second",
     lengths: F64 | None = None,
     numbers: Mapping[str, float] | None = None,
     wanted: ArrayLike | None = None,
@@ -141,13 +140,12 @@ def walk(
     and node, as the specification writes it; the default is local, so that its cost does not grow
     with the index.
 
-    The second form has a second round and chains of three; the first is kept for a release, so that its
-    numbers can be made again. `lengths` are the second's logarithms of the units' lengths in characters
-    plus one; without them it takes their numbers of keywords. Its first two places are chosen by another
-    sum than that of the scores; where theirs would be too low, it is the least that is above the next.
-    `numbers` replaces sizes and weights of the second form by name (rust/rank/walk2/plan.rs lists them), to
-    try others on questions of one's own. Of the units only those that `wanted` says are returned, and as many
-    candidates as ever are taken from these; of the others the best serve as partners and bridges.
+    `lengths` are the logarithms of the units' lengths in characters plus one; without them the numbers of
+    keywords are used. The first two places are chosen by another sum than that of the scores; where theirs
+    would be too low, it is the least that is above the next. `numbers` replaces sizes and weights by name
+    (rust/core/src/rank/walk/plan.rs lists them), to try others on questions of one's own. Of the units only
+    those that `wanted` says are returned, and as many candidates as ever are taken from these; of the others
+    the best serve as partners and bridges.
 
     Raises InputError on numbers that do not exist, on shapes that do not fit and on values that are not
     finite.
@@ -167,7 +165,6 @@ def walk(
             sentence_vectors=given("sentences"),
             question_vectors=given("questions"),
             exact=flag(exact, "exact"),
-            form=text(form, "form"),
             lengths=None if lengths is None else real(lengths, "lengths"),
             numbers=_numbers(numbers),
             wanted=None if wanted is None else marks(wanted, "wanted"),

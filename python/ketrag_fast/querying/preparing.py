@@ -210,6 +210,6 @@ def _rows(name: str, opened: Opened, budget: int, top: int | None) -> int:
 
 
 _LEAST_RANKED, _USUAL_TOKENS = 64, 40
-"""As the core ranks at first (rust/channels/print.rs)."""
+"""As the core ranks at first (rust/core/src/channels/print.rs)."""
 _SEEDS = 256
 """Keywords that a budget of 12,000 tokens uses; more than the entities that tables begin with."""

@@ -1,4 +1,4 @@
-"""The text-keyword graph by sets: the oracle of `rust/graph/bipartite.rs`."""
+"""The text-keyword graph by sets: the oracle of `rust/core/src/graph/bipartite.rs`."""
 
 from __future__ import annotations
 

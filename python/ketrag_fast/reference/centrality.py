@@ -1,4 +1,4 @@
-"""Core numbers and betweenness by their definitions: the oracles of the files in `rust/rank`."""
+"""Core numbers and betweenness by their definitions: the oracles of the files in `rust/core/src/rank`."""
 
 from __future__ import annotations
 

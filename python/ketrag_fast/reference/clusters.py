@@ -1,4 +1,4 @@
-"""k-means with every distance and sum spelled out: the oracle of `rust/graph/kmeans`."""
+"""k-means with every distance and sum spelled out: the oracle of `rust/core/src/graph/kmeans`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Budgeted contexts and KET-RAG's keyword channel, plainly: oracles of `rust/search`."""
+"""Budgeted contexts and KET-RAG's keyword channel, plainly: oracles of `rust/core/src/search`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Local search over a skeleton, plainly: the oracle of `rust/search/local` (KET-RAG, Alg. 2; 10-ketrag 1.4).
+"""Local search over a skeleton, plainly: the oracle of `rust/core/src/search/local` (KET-RAG, Alg. 2).
 
 Nothing is cut here: where not one row fits, a table is left out.
 """

@@ -1,4 +1,4 @@
-"""PageRank on a dense matrix: the oracle of `rust/rank/pagerank.rs` and `rust/rank/spread.rs`."""
+"""PageRank on a dense matrix: the oracle of `pagerank.rs` and `spread.rs` in `rust/core/src/rank`."""
 
 from __future__ import annotations
 

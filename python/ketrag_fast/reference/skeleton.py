@@ -1,4 +1,4 @@
-"""The fold of replies into a skeleton, plainly: the oracle of `rust/graph/skeleton`."""
+"""The fold of replies into a skeleton, plainly: the oracle of `rust/core/src/graph/skeleton`."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Why the walk ranks a unit where it does, slow and plain: the oracle of rust/rank/walk_explain.rs."""
+"""Why the walk ranks a unit where it does, slow and plain: the oracle of the kernel's explanations."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ketrag_fast.reference.walk import NONE, Arrays, WalkQuestion, rows_of, to_idf, vocabulary
-from ketrag_fast.reference.walk2 import PRODUCT, Pairs, WalkCorpus
+from ketrag_fast.reference.walk import PRODUCT, Pairs, WalkCorpus
+from ketrag_fast.reference.walk_parts import NONE, Arrays, WalkQuestion, rows_of, to_idf, vocabulary
 
 BRIDGES = 32
 Bridge = tuple[str, str, int, float]
@@ -46,6 +46,6 @@ def bridges(links: Arrays, asked: WalkQuestion, unit: int, other: int, least: fl
 
 
 def worths(links: Arrays, asked: WalkQuestion, unit: int, partners: list[int]) -> list[float]:
-    """The worth of the unit's pair with each partner, in the second form, without vectors."""
+    """The worth of the unit's pair with each partner, without vectors."""
     pairs = Pairs(WalkCorpus.of(links), asked, [unit], partners, None, PRODUCT.least_rarity)
     return [float(x) for x in pairs.score[0]]

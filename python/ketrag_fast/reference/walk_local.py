@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ketrag_fast.reference.walk import (
+from ketrag_fast.reference.walk_parts import (
     Array,
     Arrays,
     WalkQuestion,

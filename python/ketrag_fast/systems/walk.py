@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from ketrag_fast.config.fields import setting
 from ketrag_fast.declarations.system import Channel, Recipe, Share, System
 from ketrag_fast.stages import LINKS, SENTENCE_VECTORS, UNITS, VECTORS, WORDS, has_model
 
 if TYPE_CHECKING:
     from ketrag_fast.config import Settings
-
-
-@dataclass(frozen=True, kw_only=True)
-class WalkSettings:
-    """How the walk ranks."""
-
-    walk: Literal["first", "second"] = setting(
-        "second",
-        "the form of the walk: the second has a second round for what the best pair leaves of the question,"
-        " and chains of three; the first is what it was before, for a release",
-        concerns="query",
-    )
 
 
 def _needs(settings: Settings) -> tuple[str, ...]:
@@ -35,7 +21,6 @@ SYSTEM = System(
     name="walk",
     source="docs/modes.md",
     help="from the units that match to those that share with them what the question does not name",
-    settings=WalkSettings,
     stages=(UNITS, WORDS, LINKS, VECTORS, SENTENCE_VECTORS),
     channels=(
         Channel(
@@ -43,7 +28,6 @@ SYSTEM = System(
             needs=_needs,
             help="several hops over shared keywords, names and subjects",
             vector="model",
-            settings=("walk",),
         ),
     ),
     recipes={

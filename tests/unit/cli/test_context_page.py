@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from ketrag_fast import Document, Index, Settings
+from ketrag_fast import Document, Index
 from ketrag_fast.cli.context_page import chain_of, page
 from ketrag_fast.cli.main import main
 from ketrag_fast.types import Context
@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def context(folder: Path) -> Context:
-    with Index.open(folder, settings=Settings(walk="second")) as index:
+    with Index.open(folder) as index:
         found = index.retrieve(FILM, mode="walk", budget=150, explain=True)
         return replace(found, passages=list(found.passages))
 
@@ -72,7 +72,7 @@ def test_the_command_writes_it_and_refuses_what_it_cannot_draw(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "context.html"
-    asked = ["retrieve", "-i", str(folder), FILM, "--mode", "walk", "--walk", "second", "--budget", "150"]
+    asked = ["retrieve", "-i", str(folder), FILM, "--mode", "walk", "--budget", "150"]
     assert main([*asked, "--html", str(file)]) == 0
     assert "Chain: Blue Engine, Ada Lorne, Milan" in file.read_text("utf-8")
     plain = capsys.readouterr().out

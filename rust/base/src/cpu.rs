@@ -1,0 +1,41 @@
+//! Which instructions this process may use: what the processor says, less what the environment hides.
+//!
+//! `KETRAG_CPU_WITHOUT=amx,avx512` makes a process behave as on a processor (or under a hypervisor) without
+//! them: for tests, and for whoever distrusts an instruction. A name hides all features that begin with it.
+
+use std::sync::OnceLock;
+
+/// The variable with the hidden features.
+pub const VARIABLE: &str = "KETRAG_CPU_WITHOUT";
+
+/// Whether `feature` is hidden. The variable is read once in a process.
+pub fn hidden(feature: &str) -> bool {
+    static HIDDEN: OnceLock<Vec<String>> = OnceLock::new();
+    let names = HIDDEN.get_or_init(|| {
+        let value = std::env::var(VARIABLE).unwrap_or_default();
+        value.split(',').map(|name| name.trim().to_lowercase()).filter(|name| !name.is_empty()).collect()
+    });
+    names.iter().any(|name| feature.starts_with(name.as_str()))
+}
+
+/// `has!("avx2", "fma")`: whether this process may use all of them.
+#[cfg(target_arch = "x86_64")]
+#[macro_export]
+#[doc(hidden)]
+macro_rules! __ketrag_has {
+    ($($feature:tt),+) => {
+        ($(std::arch::is_x86_feature_detected!($feature) && !$crate::cpu::hidden($feature))&&+)
+    };
+}
+#[cfg(target_arch = "x86_64")]
+pub use __ketrag_has as has;
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn nothing_is_hidden_by_itself() {
+        if std::env::var_os(super::VARIABLE).is_none() {
+            assert!(!super::hidden("avx2") && !super::hidden(""));
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What every other crate of ketrag-fast stands on.
+//!
+//! From below: `cpu` (the instructions that may be used), `error`, `guard` (verification of blocks), `memory`
+//! (allocations that can fail), `reserve` (memory put by), `progress` (stopping and deadlines), `parallel` (ordered
+//! work on threads), `tiles` and `wide` (matrix tiles and wider registers), `sparse` (checked compressed rows, and
+//! the one order of results) and `store` (mapped files, arrays, hashes of files and of their blocks).
+//!
+//! # Errors cross threads by unwinding
+//!
+//! Functions return [`Result`]. There are two exceptions, and both unwind:
+//!
+//! * An accessor that cannot return an error without a branch for every row leaves by [`error::Error::raise`] when a
+//!   block of a mapped file turns out to be damaged. [`error::caught`] turns it into an ordinary error again.
+//! * A defect that panics on a thread of [`parallel`] panics in the thread that called; [`error::caught`] turns it
+//!   into [`Error::Internal`].
+//!
+//! So these crates need `panic = "unwind"`, the default. A build with `panic = "abort"` compiles, and is not
+//! supported: a damaged file then ends the process.
+//!
+//! # Example
+//!
+//! Rows are checked once; work is split over threads and comes back in the order of the rows.
+//!
+//! ```
+//! use ketrag_base::parallel::map_ranges;
+//! use ketrag_base::progress::Progress;
+//! use ketrag_base::sparse::Csr;
+//!
+//! let rows = Csr::from_rows(&[vec![0, 2], vec![], vec![1]], 3)?;
+//! let lengths = map_ranges(rows.view().rows(), 1, 2, &Progress::none(), |range| {
+//!     Ok(range.map(|row| rows.view().row(row).len()).sum::<usize>())
+//! })?;
+//! assert_eq!(lengths, [2, 0, 1]);
+//! # Ok::<(), ketrag_base::Error>(())
+//! ```
+
+pub mod cpu;
+pub mod error;
+pub mod guard;
+pub mod memory;
+pub mod parallel;
+pub mod progress;
+pub mod reserve;
+pub mod sparse;
+pub mod store;
+pub mod tiles;
+pub mod wide;
+
+pub use error::{Error, Result};

@@ -1,0 +1,55 @@
+//! Memory for arrays whose size a caller names, or that are as large as an index: asked for in a way that
+//! can fail. An ordinary allocation that fails ends the process.
+
+use crate::error::{Error, Result};
+use bytemuck::Zeroable;
+
+/// An empty vector with room for `n` items and no more.
+pub fn room<T>(n: usize, what: &str) -> Result<Vec<T>> {
+    let mut values = Vec::new();
+    values.try_reserve_exact(n).map_err(|_| lacking::<T>(n, what))?;
+    Ok(values)
+}
+
+/// `n` zeros. Pages that are never touched cost nothing.
+pub fn zeros<T: Zeroable>(n: usize, what: &str) -> Result<Vec<T>> {
+    bytemuck::allocation::try_zeroed_vec(n).map_err(|()| lacking::<T>(n, what))
+}
+
+/// `n` times `value`.
+pub fn filled<T: Clone>(value: T, n: usize, what: &str) -> Result<Vec<T>> {
+    let mut values = room(n, what)?;
+    values.resize(n, value);
+    Ok(values)
+}
+
+/// The values of an iterator that knows how many it has.
+pub fn collected<T>(items: impl ExactSizeIterator<Item = T>, what: &str) -> Result<Vec<T>> {
+    let mut values = room(items.len(), what)?;
+    values.extend(items);
+    Ok(values)
+}
+
+fn lacking<T>(n: usize, what: &str) -> Error {
+    let bytes = n.saturating_mul(size_of::<T>());
+    Error::memory(format!("{what} needs {bytes} bytes, which this machine cannot give"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_had_is_an_error_and_what_can_is_filled() {
+        for n in [1 << 60, usize::MAX / 2, usize::MAX] {
+            assert!(matches!(room::<u64>(n, "a list"), Err(Error::Memory(text)) if text.contains("a list")));
+            assert!(matches!(zeros::<u64>(n, "a list"), Err(Error::Memory(_))));
+            assert!(matches!(filled(7u64, n, "a list"), Err(Error::Memory(_))));
+        }
+        assert_eq!(zeros::<u32>(3, "a list"), Ok(vec![0; 3]));
+        assert_eq!(filled(7, 2, "a list"), Ok(vec![7, 7]));
+        assert_eq!(collected([3, 1].into_iter(), "a list"), Ok(vec![3, 1]));
+        assert!(matches!(collected(0..1usize << 60, "a list"), Err(Error::Memory(_))));
+        assert!(room::<u8>(9, "a list").unwrap().capacity() >= 9);
+    }
+}

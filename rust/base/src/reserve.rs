@@ -1,0 +1,142 @@
+//! Memory put by for the moment when there is no more. An allocation that fails ends the process, and most
+//! allocations of these crates are small and cannot say so; the large ones ask through [`crate::memory`].
+//!
+//! While a call runs, a block of address space that nobody touches, and that costs no memory, is held. When the
+//! system refuses an allocation, an allocator that asks through [`again`] gets the block's memory, and the
+//! next [`crate::progress::Progress::check`] ends the call with [`Error::Memory`]. No library crate installs such an
+//! allocator: the extension module does. Without one nothing is ever given back.
+
+use crate::error::{Error, Result};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+/// So much is held where it can be had, else a quarter, and so on.
+const MOST: usize = 64 << 20;
+/// Less would not bring a call to its next check.
+const LEAST: usize = 4 << 20;
+const ALIGN: usize = 16;
+
+/// The block of this process.
+static HELD: Held = Held::new();
+
+/// Puts the block by, where it is not; `Memory` where the system gives not even a small one.
+pub fn keep() -> Result<()> {
+    HELD.keep()
+}
+
+/// Asks an allocator for memory; when it has none, gives the block back and asks once more.
+#[inline]
+pub fn again(ask: impl Fn() -> *mut u8) -> *mut u8 {
+    let found = ask();
+    if found.is_null() {
+        HELD.give_back();
+        return ask();
+    }
+    found
+}
+
+/// `Memory` once the block had to be given back.
+#[inline]
+pub fn check() -> Result<()> {
+    HELD.check()
+}
+
+/// A block whose first bytes hold its size, or none.
+struct Held {
+    block: AtomicPtr<usize>,
+    /// Whether the block was given back, and no new one could be had since.
+    spent: AtomicBool,
+}
+
+impl Held {
+    const fn new() -> Self {
+        Self { block: AtomicPtr::new(null_mut()), spent: AtomicBool::new(false) }
+    }
+
+    fn keep(&self) -> Result<()> {
+        if !self.block.load(Ordering::Relaxed).is_null() {
+            return Ok(());
+        }
+        let mut bytes = MOST;
+        while bytes >= LEAST {
+            // SAFETY: the size is not zero.
+            let block = unsafe { System.alloc(layout(bytes)) }.cast::<usize>();
+            if !block.is_null() {
+                // SAFETY: the block is larger than a number and aligned for it.
+                unsafe { block.write(bytes) };
+                self.spent.store(false, Ordering::Relaxed);
+                let before =
+                    self.block.compare_exchange(null_mut(), block, Ordering::AcqRel, Ordering::Relaxed);
+                if before.is_err() {
+                    free(block); // another thread was first
+                }
+                return Ok(());
+            }
+            bytes /= 4;
+        }
+        Err(lacking())
+    }
+
+    #[cold]
+    fn give_back(&self) {
+        let block = self.block.swap(null_mut(), Ordering::AcqRel);
+        if !block.is_null() {
+            self.spent.store(true, Ordering::Relaxed);
+            free(block);
+        }
+    }
+
+    #[inline]
+    fn check(&self) -> Result<()> {
+        match self.spent.load(Ordering::Relaxed) {
+            true => Err(lacking()),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Of a block that `keep` made and nobody else has.
+fn free(block: *mut usize) {
+    // SAFETY: its first bytes hold the size that it was made with.
+    unsafe { System.dealloc(block.cast(), layout(*block)) };
+}
+
+fn layout(bytes: usize) -> Layout {
+    // SAFETY: the alignment is a power of two, and sizes up to MOST do not overflow.
+    unsafe { Layout::from_size_align_unchecked(bytes, ALIGN) }
+}
+
+fn lacking() -> Error {
+    Error::memory("this machine's memory does not suffice for the call")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_that_is_spent_ends_calls_until_it_is_put_by_again() {
+        let held = Held::new();
+        assert_eq!(held.check(), Ok(()));
+        for _ in 0..2 {
+            assert_eq!((held.keep(), held.keep(), held.check()), (Ok(()), Ok(()), Ok(())));
+            held.give_back();
+            assert!(matches!(held.check(), Err(Error::Memory(_))));
+            held.give_back();
+        }
+        held.keep().unwrap();
+        held.give_back();
+    }
+
+    #[test]
+    fn what_the_system_refuses_is_asked_for_once_more() {
+        let asked = std::cell::Cell::new(0);
+        assert!(again(|| {
+            asked.set(asked.get() + 1);
+            null_mut()
+        })
+        .is_null());
+        assert_eq!(asked.get(), 2);
+    }
+}

@@ -1,0 +1,15 @@
+//! Compressed rows: the one shape of every graph and posting list.
+
+mod csr;
+mod leaders;
+mod mask;
+mod prefetch;
+pub mod splice;
+mod topk;
+
+pub use csr::{Csr, CsrView};
+pub use leaders::Leaders;
+pub use mask::{leaves, Mask};
+pub use prefetch::{prefetch, prefetch_lines, prefetch_range};
+pub use topk::keep_best;
+pub use topk::{quantise, rank_order, top_k, Scored};

@@ -1,0 +1,88 @@
+//! The project's one order of results: score descending, then id ascending; NaN last.
+
+use std::cmp::Ordering;
+
+/// An id with its score.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scored {
+    pub id: u32,
+    pub score: f64,
+}
+
+/// Best first: score descending, then id ascending. NaN of either sign comes last; -0 equals 0.
+#[inline]
+pub fn rank_order(a: &Scored, b: &Scored) -> Ordering {
+    match b.score.partial_cmp(&a.score) {
+        Some(Ordering::Equal) => a.id.cmp(&b.id),
+        Some(order) => order,
+        None => a.score.is_nan().cmp(&b.score.is_nan()).then_with(|| a.id.cmp(&b.id)),
+    }
+}
+
+/// A score rounded to 1e-12, so that mathematically tied nodes fall through to the order of ids.
+pub fn quantise(score: f64) -> f64 {
+    (score * 1e12).round()
+}
+
+/// The best `k` of `items`, in [`rank_order`].
+pub fn top_k(mut items: Vec<Scored>, k: usize) -> Vec<Scored> {
+    keep_best(&mut items, k);
+    items.sort_unstable_by(rank_order);
+    items
+}
+
+/// Leaves the best `k`, in no order.
+pub fn keep_best(items: &mut Vec<Scored>, k: usize) {
+    if k == 0 {
+        items.clear();
+    }
+    if k < items.len() / 4 {
+        thin(items, k);
+    }
+    if k < items.len() {
+        items.select_nth_unstable_by(k - 1, rank_order);
+        items.truncate(k);
+    }
+}
+
+/// Leaves the best `k` and at most as many again: most of a long list falls to one comparison with a
+/// floor that rises.
+fn thin(items: &mut Vec<Scored>, k: usize) {
+    let room = (2 * k).max(64).min(items.len());
+    let mut kept = room;
+    let mut floor = f64::NEG_INFINITY;
+    for at in room..items.len() {
+        if kept == room {
+            items[..room].select_nth_unstable_by(k - 1, rank_order);
+            floor = items[k - 1].score;
+            kept = k;
+        }
+        // NaN, which is below nothing here, is left to the order.
+        if items[at].score < floor {
+            continue;
+        }
+        items[kept] = items[at];
+        kept += 1;
+    }
+    items.truncate(kept);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn equals_sorting_everything(
+            scores in prop::collection::vec(prop_oneof![Just(0.0), Just(-0.0), Just(f64::NAN), Just(f64::INFINITY), -1.0..1.0], 0..900),
+            k in 0usize..60,
+        ) {
+            let items: Vec<Scored> = scores.iter().enumerate().map(|(i, &score)| Scored { id: i as u32, score }).collect();
+            let mut all = items.clone();
+            all.sort_by(rank_order);
+            let ids = |x: &[Scored]| x.iter().map(|s| s.id).collect::<Vec<_>>();
+            prop_assert_eq!(ids(&top_k(items, k)), ids(&all[..k.min(all.len())]));
+        }
+    }
+}

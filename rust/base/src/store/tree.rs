@@ -1,0 +1,146 @@
+//! BLAKE3 is a tree: a file's digest is merged from the hashes of its blocks, so these need no trust of
+//! their own to verify one block without reading the others.
+
+use super::refused::refused;
+use crate::error::{Error, Result};
+use crate::guard::BLOCK_BITS;
+use crate::memory;
+use crate::progress::Progress;
+use blake3::hazmat::{left_subtree_len, merge_subtrees_non_root, merge_subtrees_root, HasherExt, Mode};
+use blake3::{Hash, Hasher};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// Bytes of a block; the last one of a file may be shorter.
+pub const BLOCK: usize = 1 << BLOCK_BITS;
+/// The hash of a block inside of a tree ("chaining value").
+pub type Value = [u8; blake3::OUT_LEN];
+/// Read in pieces of this size, so that memory stays small and a stop is seen soon.
+const PIECE: usize = 16 * BLOCK;
+
+/// How many blocks a file of so many bytes has; an empty one has one.
+pub fn blocks(bytes: usize) -> usize {
+    bytes.div_ceil(BLOCK).max(1)
+}
+
+/// The hash of block `at` of a file that has more than one.
+pub fn value(at: usize, block: &[u8]) -> Value {
+    let mut hasher = Hasher::new();
+    hasher.set_input_offset((at * BLOCK) as u64);
+    hasher.update(block);
+    hasher.finalize_non_root()
+}
+
+/// The digest of a file of `bytes` bytes from the hashes of its blocks; None unless they are as many as
+/// it has, and more than one.
+pub fn root(values: &[Value], bytes: usize) -> Option<Hash> {
+    if values.len() < 2 || values.len() != blocks(bytes) {
+        return None;
+    }
+    let left = left_subtree_len(bytes as u64) as usize;
+    let (a, b) = values.split_at(left / BLOCK);
+    Some(merge_subtrees_root(&inner(a, left), &inner(b, bytes - left), Mode::Hash))
+}
+
+/// The hash of a part of the tree. It is as deep as the number of blocks has bits.
+fn inner(values: &[Value], bytes: usize) -> Value {
+    if let [only] = values {
+        return *only;
+    }
+    let left = left_subtree_len(bytes as u64) as usize;
+    let (a, b) = values.split_at(left / BLOCK);
+    merge_subtrees_non_root(&inner(a, left), &inner(b, bytes - left), Mode::Hash)
+}
+
+/// The BLAKE3 of a file's bytes, and the hashes of its blocks where it has more than one.
+pub fn file_tree(path: &Path, progress: &Progress) -> Result<(Hash, Vec<Value>)> {
+    let failed = |e| refused(&path.display().to_string(), e);
+    let mut file = File::open(path).map_err(failed)?;
+    let mut piece = memory::zeros::<u8>(PIECE, "reading a file")?;
+    let (mut values, mut bytes) = (Vec::new(), 0);
+    loop {
+        progress.check()?;
+        let filled = fill(&mut file, &mut piece).map_err(failed)?;
+        if bytes == 0 && filled <= BLOCK {
+            return Ok((blake3::hash(&piece[..filled]), values));
+        }
+        let first = bytes / BLOCK;
+        values.extend(piece[..filled].chunks(BLOCK).enumerate().map(|(k, block)| value(first + k, block)));
+        bytes += filled;
+        progress.advance(filled as u64);
+        if filled < PIECE {
+            let digest = root(&values, bytes);
+            return Ok((digest.ok_or_else(|| Error::Internal("a file's blocks do not fit".into()))?, values));
+        }
+    }
+}
+
+/// Reads until the buffer is full or the file ends.
+fn fill(file: &mut File, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(filled)
+}
+
+/// Lower-case hexadecimal BLAKE3 of the file's bytes.
+pub fn file_digest(path: &Path, progress: &Progress) -> Result<String> {
+    Ok(file_tree(path, progress)?.0.to_hex().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(count: usize) -> Vec<u8> {
+        (0..count).map(|i| (i / 251) as u8 ^ (i % 241) as u8).collect()
+    }
+
+    #[test]
+    fn the_hashes_of_the_blocks_make_the_digest() {
+        let path = std::env::temp_dir().join(format!("ketrag-tree-{}", std::process::id()));
+        let (none, all) = (Progress::none(), bytes(2 * PIECE + 5));
+        for size in [
+            0,
+            1,
+            BLOCK - 1,
+            BLOCK,
+            BLOCK + 1,
+            3 * BLOCK,
+            5 * BLOCK + 9,
+            PIECE - 1,
+            PIECE,
+            PIECE + 1,
+            2 * PIECE,
+            all.len(),
+        ] {
+            let data = &all[..size];
+            std::fs::write(&path, data).unwrap();
+            let (digest, values) = file_tree(&path, &none).unwrap();
+            assert_eq!(digest, blake3::hash(data), "{size}");
+            assert_eq!(file_digest(&path, &none).unwrap(), digest.to_hex().to_string());
+            let expected = if size > BLOCK { blocks(size) } else { 0 };
+            assert_eq!(values.len(), expected, "{size}");
+            if size > BLOCK {
+                assert_eq!(root(&values, size), Some(digest));
+                assert_eq!(root(&values[1..], size), None);
+                let mut other = values.clone();
+                other[1][31] ^= 1;
+                assert_ne!(root(&other, size), Some(digest));
+            }
+        }
+        std::fs::remove_file(&path).unwrap();
+        let gone = file_digest(&path, &none).unwrap_err();
+        assert!(matches!(gone, Error::Damaged(_)));
+        let cause = std::error::Error::source(&gone).and_then(|cause| cause.downcast_ref::<std::io::Error>());
+        assert_eq!(cause.map(std::io::Error::kind), Some(std::io::ErrorKind::NotFound));
+        assert_eq!(root(&[], 0), None);
+    }
+}

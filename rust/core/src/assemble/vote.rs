@@ -1,0 +1,243 @@
+//! The join `vote` (20-g2cons 2.6): tables of the first channel beside units of the second; units that both
+//! would print come first.
+//!
+//! Each channel proposes units for the whole budget. Common units are ordered by the sum of their places;
+//! they are paid by the second channel's share while they fit it, then by half of the first one's: the
+//! other half is left to tables. The rest of each share goes to the tables and the other units of the
+//! first channel, and to the other units of the second.
+
+use super::join::{Join, Task};
+use super::recipe::{Recipe, Rollover};
+use crate::channels::{Channel, Options, Printed, Room, Scratch, Section};
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+use crate::search::fill::{FillPolicy, OversizePolicy};
+use crate::search::render::{Context, Row, Style};
+use std::collections::BTreeMap;
+
+/// The empty lines between two sections, which make one token.
+const GAP: (&str, u64) = ("\n\n", 1);
+
+pub struct Vote;
+
+impl Join for Vote {
+    fn name(&self) -> &'static str {
+        "vote"
+    }
+
+    fn check(&self, recipe: &Recipe, channel: &dyn Channel, options: &Options) -> Result<()> {
+        if recipe.shares().len() != 2 {
+            let (name, count) = (recipe.name(), recipe.shares().len());
+            return Err(Error::input(format!("mode {name}: join vote takes two channels, not {count}")));
+        }
+        channel.check(options, false)
+    }
+
+    fn print(&self, task: &Task<'_, '_>, scratch: &mut Scratch, progress: &Progress) -> Result<Vec<Printed>> {
+        task.budgets.iter().map(|&budget| one(task, budget, scratch, progress)).collect()
+    }
+}
+
+/// A list of units, best first, with their scores.
+struct Proposed {
+    units: Vec<u32>,
+    scores: Vec<f64>,
+    /// Not even a table was printed.
+    nothing: bool,
+}
+
+fn one(task: &Task<'_, '_>, budget: u64, scratch: &mut Scratch, progress: &Progress) -> Result<Printed> {
+    let (tables, texts) = (task.channels[0], task.channels[1]);
+    let sizes = task.recipe.sizes(budget);
+    if tables.is_empty(task.query.parts)? || sizes[0] == 0 {
+        return alone(task, texts, budget, scratch, progress);
+    }
+    if sizes[1] == 0 {
+        return alone(task, tables, budget, scratch, progress);
+    }
+    let (first, _) = proposed(task, tables, budget, scratch, progress)?;
+    if first.nothing {
+        return alone(task, texts, budget, scratch, progress);
+    }
+    let (second, no_match) = proposed(task, texts, budget, scratch, progress)?;
+    if first.units.is_empty() && second.units.is_empty() {
+        return Ok(Printed { no_match, ..Printed::default() });
+    }
+    let costs = Costs::new(task)?;
+    let mut room = Purse { tables: sizes[0], texts: sizes[1].saturating_sub(costs.head) };
+    // The common units.
+    let place = |list: &Proposed| -> BTreeMap<u32, usize> {
+        list.units.iter().enumerate().map(|(at, &unit)| (unit, at)).collect()
+    };
+    let (in_first, in_second) = (place(&first), place(&second));
+    let mut common: Vec<(usize, u32)> = in_second
+        .iter()
+        .filter_map(|(unit, at)| in_first.get(unit).map(|other| (at + other, *unit)))
+        .collect();
+    common.sort_unstable();
+    let half = sizes[0] - sizes[0] / 2;
+    let mut chosen: Vec<u32> = Vec::new();
+    for &(_, unit) in &common {
+        let cost = costs.of(unit)?;
+        if cost <= room.texts {
+            room.texts -= cost;
+        } else if cost <= room.tables.saturating_sub(half) {
+            room.tables -= cost;
+        } else {
+            continue;
+        }
+        chosen.push(unit);
+    }
+    let is_common = |unit: u32| in_first.contains_key(&unit) && in_second.contains_key(&unit);
+    // The tables, and the first channel's other units.
+    let space = Room { budgets: &[room.tables], units: 0, without: &[], alone: false, rollover: false };
+    let mut whole = tables.print(task.query, &space, scratch, progress)?.pop().unwrap_or_default();
+    without_units(&mut whole);
+    let gap = if whole.context.text.is_empty() { 0 } else { GAP.1 };
+    room.tables = room.tables.saturating_sub(whole.context.tokens + gap);
+    let policy = task.query.policy;
+    let others = first.units.iter().copied().filter(|&unit| !is_common(unit));
+    room.tables -= costs.fill(others, room.tables, policy, &mut chosen)?;
+    if task.recipe.rollover() == Rollover::Last {
+        room.texts += room.tables;
+    }
+    let others: Vec<u32> = second.units.iter().copied().filter(|&unit| !is_common(unit)).collect();
+    // A unit of the first channel that did not fit its share may still be one of the second's.
+    costs.fill(others.into_iter(), room.texts, policy, &mut chosen)?;
+    chosen.truncate(task.most);
+    let left = budget.saturating_sub(whole.context.tokens + gap);
+    let renderer = task.query.printers.rows(Style::Ket)?;
+    let rows = renderer.render(task.query.parts.units()?, &chosen, left, policy, OversizePolicy::Drop)?;
+    let nothing = rows.rows.is_empty();
+    if nothing && whole.context.text.is_empty() {
+        return alone(task, texts, budget, scratch, progress);
+    }
+    if nothing {
+        return Ok(whole);
+    }
+    let score = |unit: u32| {
+        let found = in_second.get(&unit).map(|&at| second.scores[at]);
+        found.or_else(|| in_first.get(&unit).map(|&at| first.scores[at])).unwrap_or(f64::NAN)
+    };
+    append(&mut whole, &rows, gap, task.recipe.name(), score);
+    Ok(whole)
+}
+
+/// Adds the section of texts after the tables; `gap` is what the empty line between the two costs.
+fn append(whole: &mut Printed, rows: &Context, gap: u64, channel: &str, score: impl Fn(u32) -> f64) {
+    if gap > 0 {
+        whole.context.text.push_str(GAP.0);
+    }
+    let base = whole.context.text.len();
+    whole.context.text.push_str(&rows.text);
+    whole.context.tokens += rows.tokens + gap;
+    whole.scores.extend(rows.rows.iter().map(|row| score(row.unit)));
+    let moved = rows.rows.iter().map(|r| Row { start: r.start + base, end: r.end + base, ..*r });
+    whole.context.rows.extend(moved);
+    whole.sections.push(Section {
+        name: "text",
+        channel: channel.to_owned(),
+        tokens: rows.tokens + gap,
+        start: base,
+        end: whole.context.text.len(),
+    });
+}
+
+/// What is left of each channel's share.
+struct Purse {
+    tables: u64,
+    texts: u64,
+}
+
+/// What printing a unit costs.
+struct Costs<'a, 'p> {
+    task: &'a Task<'a, 'p>,
+    /// The header of the units, and the gap before it.
+    head: u64,
+}
+
+impl<'a, 'p> Costs<'a, 'p> {
+    fn new(task: &'a Task<'a, 'p>) -> Result<Self> {
+        let empty = Self { task, head: 0 };
+        let (tokens, cost) = empty.printed(0)?;
+        Ok(Self { task, head: tokens - cost + GAP.1 })
+    }
+
+    /// (tokens of a context with this unit alone, of its row): marks of the first 999 rows cost the same,
+    /// and whoever prints more prints within the budget all the same.
+    fn printed(&self, unit: u32) -> Result<(u64, u64)> {
+        let renderer = self.task.query.printers.rows(Style::Ket)?;
+        let (units, policy) = (self.task.query.parts.units()?, FillPolicy::FirstOverflowStops);
+        let made = renderer.render(units, &[unit], u64::MAX, policy, OversizePolicy::Drop)?;
+        let row = made.rows.first().ok_or_else(|| Error::Internal("a unit that cannot be printed".into()))?;
+        Ok((made.tokens, row.tokens))
+    }
+
+    fn of(&self, unit: u32) -> Result<u64> {
+        Ok(self.printed(unit)?.1)
+    }
+
+    /// Takes units in order as far as `room` goes; returns what they cost.
+    fn fill(
+        &self,
+        units: impl Iterator<Item = u32>,
+        room: u64,
+        policy: FillPolicy,
+        chosen: &mut Vec<u32>,
+    ) -> Result<u64> {
+        let mut used = 0;
+        for unit in units {
+            if chosen.contains(&unit) {
+                continue;
+            }
+            let cost = self.of(unit)?;
+            if used + cost <= room {
+                used += cost;
+                chosen.push(unit);
+            } else if policy == FillPolicy::FirstOverflowStops {
+                break;
+            }
+        }
+        Ok(used)
+    }
+}
+
+/// One channel with the whole budget.
+fn alone(
+    task: &Task<'_, '_>,
+    channel: &dyn Channel,
+    budget: u64,
+    scratch: &mut Scratch,
+    progress: &Progress,
+) -> Result<Printed> {
+    let rollover = task.recipe.rollover() == Rollover::Last;
+    let room = Room { budgets: &[budget], units: task.most, without: &[], alone: true, rollover };
+    Ok(channel.print(task.query, &room, scratch, progress)?.pop().unwrap_or_default())
+}
+
+/// The units that a channel prints for the whole budget, each once, and whether nothing matched.
+fn proposed(
+    task: &Task<'_, '_>,
+    channel: &dyn Channel,
+    budget: u64,
+    scratch: &mut Scratch,
+    progress: &Progress,
+) -> Result<(Proposed, bool)> {
+    let printed = alone(task, channel, budget, scratch, progress)?;
+    let nothing = printed.context.text.is_empty();
+    let mut list = Proposed { units: Vec::new(), scores: Vec::new(), nothing };
+    for (row, score) in printed.context.rows.iter().zip(printed.scores) {
+        if !list.units.contains(&row.unit) {
+            list.units.push(row.unit);
+            list.scores.push(score);
+        }
+    }
+    Ok((list, printed.no_match))
+}
+
+/// Tables alone: a channel that was given no room for units prints none.
+fn without_units(printed: &mut Printed) {
+    debug_assert!(printed.context.rows.is_empty());
+    printed.scores.clear();
+    printed.context.rows.clear();
+}

@@ -1,0 +1,121 @@
+//! CG-RAG: similarity by vectors, passed along citations, references and neighbours, by words.
+
+use super::channel::Channel;
+use super::options::Options;
+use super::query::{need, silent, Query};
+use super::scratch::Scratch;
+use crate::error::Result;
+use crate::generation::Parts;
+use crate::progress::Progress;
+use crate::rank::messages::{Aggregate, Settings, ADJACENT, CITED, CITING, REFERENCE};
+use crate::rank::walk::explain::{Bridge, Kind, Reason, Step};
+use crate::search::cited::{Buffers, CitedIndex, Options as Search};
+use crate::sparse::Scored;
+
+pub struct Cited;
+
+const DIRECTIONS: [&str; 4] = ["cited_to_citing", "citing_to_cited", "both", "none"];
+
+impl Cited {
+    fn options(&self, options: &Options) -> Result<Search> {
+        let name = self.name();
+        let between = match options.choice(name, "citation_direction", &DIRECTIONS)? {
+            "cited_to_citing" => CITED,
+            "citing_to_cited" => CITING,
+            "both" => CITED | CITING,
+            _ => 0,
+        };
+        let aggregate = match options.choice(name, "lesegr_aggregate", &["added", "mean"])? {
+            "mean" => Aggregate::Mean,
+            _ => Aggregate::Added(options.real(name, "lesegr_share")?),
+        };
+        Ok(Search {
+            epsilon: options.real(name, "lesegr_epsilon")?,
+            messages: Settings {
+                aggregate,
+                layers: options.count(name, "lesegr_layers")?,
+                residual: options.real(name, "lesegr_residual")?,
+            },
+            kinds: ADJACENT | REFERENCE | between,
+        })
+    }
+
+    fn index<'q>(&self, query: &'q Query<'_, '_>) -> Result<CitedIndex<'q>> {
+        let parts = query.parts;
+        CitedIndex::new(
+            need(parts.unit_vectors()?)?,
+            parts.unit_codes()?,
+            need(parts.links()?)?,
+            need(parts.citations()?)?,
+        )
+    }
+}
+
+impl Channel for Cited {
+    fn name(&self) -> &str {
+        "cg-rag"
+    }
+
+    fn missing(&self, parts: &Parts<'_>) -> Option<&'static str> {
+        let vectors = (!parts.has_vectors()).then_some("vectors of the units (stage vectors)");
+        let words = (!parts.has_links()).then_some("the word index (stage links)");
+        let graph = (!parts.has_citations()).then_some("the graph of citations (stage citation_graph)");
+        vectors.or(words).or(graph)
+    }
+
+    fn check(&self, options: &Options, _alone: bool) -> Result<()> {
+        self.options(options).map(drop)
+    }
+
+    fn rank(
+        &self,
+        query: &Query<'_, '_>,
+        wanted: usize,
+        _budget: u64,
+        scratch: &mut Scratch,
+        progress: &Progress,
+    ) -> Result<Vec<Scored>> {
+        let vector = query.vector()?;
+        if silent(vector) {
+            return Ok(Vec::new());
+        }
+        let options = self.options(query.options)?;
+        let buffers = scratch.of::<Buffers>();
+        self.index(query)?.search(
+            query.question.text,
+            vector,
+            &options,
+            wanted,
+            query.mask,
+            buffers,
+            progress,
+        )
+    }
+
+    /// The neighbour that sends the strongest message.
+    fn explain(&self, query: &Query<'_, '_>, units: &[u32], progress: &Progress) -> Result<Vec<Reason>> {
+        let vector = query.vector()?;
+        if silent(vector) {
+            return Ok(Vec::new());
+        }
+        let options = self.options(query.options)?;
+        let text = query.question.text;
+        let mut buffers = Buffers::default();
+        let sent = self.index(query)?.senders((text, vector), &options, units, 1, &mut buffers, progress)?;
+        let reason = |sent: Vec<(u8, Scored)>| {
+            let strongest = sent.into_iter().next().filter(|(_, s)| s.score > 0.0);
+            let partner =
+                strongest.map(|(kinds, s)| Step { unit: s.id, worth: s.score, bridges: told(kinds) });
+            Reason { partner, chain: None }
+        };
+        Ok(sent.into_iter().map(reason).collect())
+    }
+}
+
+/// What joins a text to its neighbour, seen from the text.
+fn told(kinds: u8) -> Vec<Bridge> {
+    let all =
+        [(CITED, Kind::Cites), (CITING, Kind::Cited), (REFERENCE, Kind::Refers), (ADJACENT, Kind::Follows)];
+    let held = all.into_iter().filter(|(bit, _)| kinds & bit != 0);
+    held.map(|(_, kind)| Bridge { kind, text: String::new(), units: 0, rarity: 0.0 }).collect()
+}

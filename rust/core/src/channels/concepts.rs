@@ -1,0 +1,71 @@
+//! G2ConS's search over the graph of concepts.
+
+use super::channel::Channel;
+use super::options::Options;
+use super::query::{need, silent, Query};
+use super::scratch::Scratch;
+use crate::error::{Error, Result};
+use crate::generation::Parts;
+use crate::progress::Progress;
+use crate::search::concepts::{ConceptIndex, Options as Search, Order};
+use crate::search::render::Style;
+use crate::sparse::Scored;
+use crate::vector::simd::Level;
+
+pub struct Concepts;
+
+impl Concepts {
+    fn options(&self, options: &Options) -> Result<Search> {
+        let name = self.name();
+        Ok(Search {
+            seeds: options.count(name, "seed_concepts")?,
+            depth: options.count(name, "bfs_depth")?,
+            most: options.bound(name, "max_expanded")?,
+            order: self.order(options)?,
+        })
+    }
+
+    fn order(&self, options: &Options) -> Result<Order> {
+        let chosen = options.choice(self.name(), "concept_rerank", &Order::NAMES)?;
+        Order::by_name(chosen).ok_or_else(|| Error::Internal(format!("no order {chosen}")))
+    }
+}
+
+impl Channel for Concepts {
+    fn name(&self) -> &str {
+        "concepts"
+    }
+
+    fn missing(&self, parts: &Parts<'_>) -> Option<&'static str> {
+        let vectors = (!parts.has_vectors()).then_some("vectors of the units (stage vectors)");
+        vectors.or((!parts.has_concepts()).then_some("the graph of concepts (stage concept_graph)"))
+    }
+
+    fn check(&self, options: &Options, _alone: bool) -> Result<()> {
+        self.options(options).map(drop)
+    }
+
+    fn style(&self, _options: &Options, alone: bool) -> Result<Style> {
+        Ok(if alone { Style::Cited } else { Style::Ket })
+    }
+
+    fn rank(
+        &self,
+        query: &Query<'_, '_>,
+        wanted: usize,
+        _budget: u64,
+        scratch: &mut Scratch,
+        progress: &Progress,
+    ) -> Result<Vec<Scored>> {
+        let concepts = need(query.parts.concepts()?)?;
+        let vector = query.vector()?;
+        if silent(vector) {
+            return Ok(Vec::new());
+        }
+        let index = concepts.index(query.parts.unit_vectors()?, query.parts.unit_codes()?)?;
+        let index = ConceptIndex { mask: query.mask, ..index };
+        let options = self.options(query.options)?;
+        let found = index.search(vector, options, wanted, Level::best(), scratch.of(), progress)?;
+        Ok(found.into_iter().map(|f| Scored { id: f.unit, score: f.score }).collect())
+    }
+}

@@ -1,0 +1,73 @@
+//! KET-RAG's text-keyword graph (Alg. 4): keywords near the question bring in the units that hold them.
+
+use super::channel::{counts_whole_rows, Channel};
+use super::options::Options;
+use super::query::{need, Query};
+use super::scratch::Scratch;
+use crate::error::Result;
+use crate::generation::Parts;
+use crate::progress::Progress;
+use crate::search::keyword::PoolScratch;
+use crate::search::render::Style;
+use crate::sparse::Scored;
+use crate::vector::simd::Level;
+
+pub struct Keyword;
+
+/// The list of vectors that an approximate search may have looked through.
+const LIST: &str = "keywords";
+
+/// The option `seed_keywords`: at most so many keywords bring in units.
+fn most_seeds(options: &Options) -> Result<Option<usize>> {
+    options.bound("keyword", "seed_keywords")
+}
+
+impl Channel for Keyword {
+    fn name(&self) -> &str {
+        "keyword"
+    }
+
+    fn missing(&self, parts: &Parts<'_>) -> Option<&'static str> {
+        let vectors = (!parts.has_vectors()).then_some("vectors of the units (stage vectors)");
+        vectors.or((!parts.has_keywords()).then_some("the keyword graph (stage keywords)"))
+    }
+
+    fn depends_on_budget(&self) -> bool {
+        true
+    }
+
+    fn check(&self, options: &Options, alone: bool) -> Result<()> {
+        most_seeds(options)?;
+        self.style(options, alone).map(drop)
+    }
+
+    fn style(&self, options: &Options, _alone: bool) -> Result<Style> {
+        Ok(if counts_whole_rows(self.name(), options)? { Style::Published } else { Style::Ket })
+    }
+
+    /// The pool holds twice the budget. It comes from the keywords near the question if these are enough.
+    fn rank(
+        &self,
+        query: &Query<'_, '_>,
+        wanted: usize,
+        budget: u64,
+        scratch: &mut Scratch,
+        _progress: &Progress,
+    ) -> Result<Vec<Scored>> {
+        let mut keywords = need(query.parts.keywords()?)?;
+        if let Some(mask) = query.mask {
+            keywords = keywords.only(mask, need(query.parts.keywords_of()?)?.view())?;
+        }
+        let (vector, most) = (query.vector()?, most_seeds(query.options)?);
+        let limit = budget.saturating_mul(2);
+        let scratch: &mut PoolScratch = scratch.of();
+        // What an approximate search proposes does without a filter alone: with one every answer is exact.
+        let proposed = query.near(LIST).filter(|_| query.mask.is_none());
+        let near = proposed.map(|near| keywords.pool_near(vector, limit, most, near, scratch));
+        let pool = match near.transpose()?.flatten() {
+            Some(pool) => pool,
+            None => keywords.pool(vector, limit, most, Level::best(), scratch)?,
+        };
+        Ok(pool.units.iter().take(wanted).map(|p| Scored { id: p.unit, score: p.score }).collect())
+    }
+}

@@ -1,0 +1,47 @@
+//! Channels: each finds in its own way what an index holds for a question. A new one is a file with a
+//! [`Channel`] and a line in [`CHANNELS`].
+
+mod bm25;
+mod channel;
+mod cited;
+mod concepts;
+mod core_graph;
+mod given;
+mod keyword;
+mod knng;
+mod noderag;
+mod options;
+mod print;
+mod query;
+mod scratch;
+mod skeleton;
+mod text;
+mod walk;
+
+pub use channel::Channel;
+pub use given::Given;
+pub use options::{Options, Value};
+pub use print::{print_ranked, List, Printed, Room, Section};
+pub use query::{Printers, Query, Question, Ranking};
+pub use scratch::Scratch;
+
+pub use crate::rank::walk::explain::Reason;
+
+/// All channels of the core.
+pub static CHANNELS: &[&dyn Channel] = &[
+    &bm25::Bm25,
+    &text::Text,
+    &knng::Knng,
+    &keyword::Keyword,
+    &walk::Walk,
+    &skeleton::Skeleton,
+    &concepts::Concepts,
+    &core_graph::CoreGraph,
+    &noderag::NodeRag,
+    &cited::Cited,
+];
+
+/// The channel of this name; others are those of given rankings.
+pub fn find(name: &str) -> Option<&'static dyn Channel> {
+    CHANNELS.iter().copied().find(|channel| channel.name() == name)
+}

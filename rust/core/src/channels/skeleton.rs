@@ -1,0 +1,128 @@
+//! Local search over the skeleton (KET-RAG, Alg. 2; 10-ketrag 1.4): tables of the entities nearest to the
+//! question, of their relations, and of the units they lead to.
+
+use super::channel::Channel;
+use super::options::Options;
+use super::print::{Printed, Room, Section};
+use super::query::{need, silent, Query};
+use super::scratch::Scratch;
+use crate::error::Result;
+use crate::generation::{Parts, Skeleton as View};
+use crate::progress::Progress;
+use crate::search::local::{self, LocalContext};
+use crate::search::render::Context;
+use crate::sparse::{top_k, Mask, Scored};
+use crate::vector::simd::Level;
+use crate::vector::{self, Filter};
+
+pub struct Skeleton;
+
+/// The list of vectors that an approximate search may have looked through.
+const LIST: &str = "entities";
+/// The channel that its sections name.
+const TABLES: &str = "kg";
+
+/// The option `seed_entities`: local search begins with so many.
+fn seeds(options: &Options) -> Result<usize> {
+    options.count("skeleton", "seed_entities")
+}
+
+/// The option `tables`: made as the published code makes them.
+fn published(options: &Options) -> Result<bool> {
+    Ok(options.choice("skeleton", "tables", &["own", "published"])? == "published")
+}
+
+impl Channel for Skeleton {
+    fn name(&self) -> &str {
+        "skeleton"
+    }
+
+    fn missing(&self, parts: &Parts<'_>) -> Option<&'static str> {
+        (!parts.has_skeleton()).then_some("an entity skeleton (index with --llm)")
+    }
+
+    fn is_empty(&self, parts: &Parts<'_>) -> Result<bool> {
+        Ok(need(parts.skeleton()?)?.graph.entities() == 0)
+    }
+
+    fn check(&self, options: &Options, _alone: bool) -> Result<()> {
+        seeds(options)?;
+        published(options).map(drop)
+    }
+
+    fn print(
+        &self,
+        query: &Query<'_, '_>,
+        room: &Room<'_>,
+        scratch: &mut Scratch,
+        progress: &Progress,
+    ) -> Result<Vec<Printed>> {
+        let skeleton = need(query.parts.skeleton()?)?;
+        let units = query.parts.units()?;
+        let vector = query.vector()?;
+        let no_match = silent(vector);
+        if no_match || skeleton.graph.entities() == 0 {
+            return Ok(vec![Printed { no_match, ..Printed::default() }; room.budgets.len()]);
+        }
+        progress.check()?;
+        let nearest = nearest(skeleton, query, vector, scratch)?;
+        if nearest.is_empty() && query.mask.is_some() {
+            return Ok(vec![Printed { no_match: true, ..Printed::default() }; room.budgets.len()]);
+        }
+        let selected: Vec<u32> = nearest.iter().map(|s| s.id).collect();
+        let tables = query.printers.tables(published(query.options)?);
+        let options = local::Options {
+            most_sources: room.units,
+            rollover: room.rollover,
+            without: room.without,
+            mask: query.mask,
+            policy: query.policy,
+            oversize: query.oversize,
+            ..local::Options::default()
+        };
+        let print = |&budget: &u64| {
+            let found = tables.search(&skeleton.graph, units, &selected, budget, options, progress)?;
+            Ok(printed(found, &nearest))
+        };
+        room.budgets.iter().map(print).collect()
+    }
+}
+
+/// The entities nearest to the question, among those proposed if these are enough.
+fn nearest(
+    skeleton: &View<'_>,
+    query: &Query<'_, '_>,
+    vector: &[f32],
+    scratch: &mut Scratch,
+) -> Result<Vec<Scored>> {
+    let (vectors, codes) = (need(skeleton.vectors)?, skeleton.codes.as_ref());
+    let count = seeds(query.options)?.min(vectors.len());
+    if let Some(mask) = query.mask {
+        // A row stands on its sources: entities of which a filter leaves none are not there.
+        let sources = skeleton.graph.arrays.units;
+        let left = Mask::from_fn(vectors.len(), |entity| mask.any(sources.row(entity)));
+        let left = Filter::Bits(left.bits());
+        return vector::top_k(&vectors, codes, vector, count, left, Level::best(), scratch.of());
+    }
+    if let Some(near) = query.near(LIST).filter(|near| near.len() >= count) {
+        vectors.check_query(vector)?;
+        Filter::Ids(near).check(vectors.len())?;
+        return Ok(top_k(vectors.score_many(near, vector), count));
+    }
+    vector::top_k(&vectors, codes, vector, count, Filter::All, Level::best(), scratch.of())
+}
+
+/// Each source has the score of the entity that brought it.
+fn printed(found: LocalContext, nearest: &[Scored]) -> Printed {
+    let scores = found.brought_by.iter().map(|&place| nearest[place].score).collect();
+    let sections = found.sections.iter().map(|s| Section {
+        name: s.name,
+        channel: TABLES.to_owned(),
+        tokens: s.tokens,
+        start: s.start,
+        end: s.end,
+    });
+    let sections = sections.collect();
+    let context = Context { text: found.text, tokens: found.tokens, rows: found.sources };
+    Printed { context, scores, sections, ..Printed::default() }
+}

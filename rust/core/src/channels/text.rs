@@ -1,0 +1,62 @@
+//! Vectors alone.
+
+use super::channel::{counts_whole_rows, Channel};
+use super::options::Options;
+use super::query::{need, silent, Query};
+use super::scratch::Scratch;
+use crate::error::Result;
+use crate::generation::Parts;
+use crate::progress::Progress;
+use crate::search::render::Style;
+use crate::sparse::{top_k, Scored};
+use crate::vector::simd::Level;
+use crate::vector::{self, Filter};
+
+pub struct Text;
+
+/// The list of vectors that an approximate search may have looked through.
+const LIST: &str = "units";
+
+impl Channel for Text {
+    fn name(&self) -> &str {
+        "text"
+    }
+
+    fn missing(&self, parts: &Parts<'_>) -> Option<&'static str> {
+        (!parts.has_vectors()).then_some("vectors of the units (stage vectors)")
+    }
+
+    /// The published code prints this channel with headers even where it is alone.
+    fn style(&self, options: &Options, alone: bool) -> Result<Style> {
+        Ok(match (counts_whole_rows(self.name(), options)?, alone) {
+            (true, _) => Style::Published,
+            (false, true) => Style::Cited,
+            (false, false) => Style::Ket,
+        })
+    }
+
+    fn rank(
+        &self,
+        query: &Query<'_, '_>,
+        wanted: usize,
+        _budget: u64,
+        scratch: &mut Scratch,
+        _progress: &Progress,
+    ) -> Result<Vec<Scored>> {
+        let (units, codes) = (need(query.parts.unit_vectors()?)?, query.parts.unit_codes()?);
+        let vector = query.vector()?;
+        if silent(vector) {
+            return Ok(Vec::new());
+        }
+        if let Some(mask) = query.mask {
+            let left = Filter::Bits(mask.bits());
+            return vector::top_k(&units, codes, vector, wanted, left, Level::best(), scratch.of());
+        }
+        if let Some(near) = query.near(LIST).filter(|near| near.len() >= wanted) {
+            units.check_query(vector)?;
+            Filter::Ids(near).check(units.len())?;
+            return Ok(top_k(units.score_many(near, vector), wanted));
+        }
+        vector::top_k(&units, codes, vector, wanted, Filter::All, Level::best(), scratch.of())
+    }
+}

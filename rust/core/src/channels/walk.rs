@@ -1,0 +1,65 @@
+//! Several hops over shared keywords, names and subjects.
+
+use super::channel::Channel;
+use super::query::{need, Query};
+use super::scratch::Scratch;
+use crate::error::Result;
+use crate::generation::Parts;
+use crate::progress::Progress;
+use crate::rank::question::Question;
+use crate::rank::walk;
+use crate::rank::walk::explain::{explain, Reason};
+use crate::rank::walk::trace::Trace;
+use crate::sparse::Scored;
+
+pub struct Walk;
+
+/// The vectors, where question and index have a model's. The space fitted on the corpus does not help the
+/// walk (25-walk): it then runs without.
+fn dense<'a>(query: &'a Query<'_, '_>) -> Result<Option<walk::Dense<'a>>> {
+    let Some(vector) = query.question.vector else { return Ok(None) };
+    let (units, sentences) = (query.parts.unit_vectors()?, query.parts.sentence_vectors()?);
+    Ok(units.zip(sentences).map(|(units, sentences)| walk::Dense {
+        unit_vectors: units.rows(0..units.len()),
+        sentence_vectors: sentences.rows(0..sentences.len()),
+        dim: units.dim(),
+        query: vector,
+    }))
+}
+
+impl Channel for Walk {
+    fn name(&self) -> &str {
+        "walk"
+    }
+
+    fn missing(&self, parts: &Parts<'_>) -> Option<&'static str> {
+        (!parts.has_links()).then_some("the word index (stage links)")
+    }
+
+    fn rank(
+        &self,
+        query: &Query<'_, '_>,
+        wanted: usize,
+        _budget: u64,
+        scratch: &mut Scratch,
+        progress: &Progress,
+    ) -> Result<Vec<Scored>> {
+        let links = need(query.parts.links()?)?;
+        let dense = dense(query)?;
+        let lengths = Some(query.parts.unit_lengths()?);
+        let (text, mask, plan) = (query.question.text, query.mask, walk::Plan::new(false));
+        walk::rank(links, lengths, dense, text, wanted, mask, &plan, scratch.of(), progress)
+    }
+
+    fn explain(&self, query: &Query<'_, '_>, units: &[u32], progress: &Progress) -> Result<Vec<Reason>> {
+        // Buffers of its own, so that a ranking for nothing but its result keeps no trace.
+        let mut scratch = Scratch::default();
+        scratch.of::<walk::Scratch>().trace = Trace::wanted();
+        self.rank(query, 1, 0, &mut scratch, progress)?;
+        let trace = std::mem::take(&mut scratch.of::<walk::Scratch>().trace);
+        let links = need(query.parts.links()?)?;
+        let mut question = Question::default();
+        question.read(links, query.question.text);
+        explain(links, dense(query)?.as_ref(), &question, &trace, units, progress)
+    }
+}

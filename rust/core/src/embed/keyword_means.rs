@@ -1,0 +1,291 @@
+//! A keyword's vector: the mean of the vectors of its sentences (KET-RAG 1.2 step 9, 1.9 #4).
+
+use super::dense::{gather_once, Columns};
+use crate::error::{Error, Result};
+use crate::memory::zeros;
+use crate::parallel::{fill_rows, map_ranges};
+use crate::progress::Progress;
+use crate::sparse::{prefetch_lines, CsrView};
+use crate::vector::{divide_rows, normalise_rows, reference_dots, Vectors};
+use crate::wide::wide;
+use std::ops::Range;
+use std::sync::Mutex;
+
+/// Sums that stay in registers while the rows to be added pass by.
+const LANES: usize = 32;
+/// Rows that are added to one part of the sums after another: they stay in the nearest cache.
+const BLOCK: usize = 16;
+/// Rows that are asked for before they are added: they lie anywhere in memory.
+const AHEAD: usize = 6;
+
+/// Adds the rows `ids` of `dense` to `sum`, one after the other. `next` are the ids that follow after
+/// [`AHEAD`] more, those of later keywords too.
+#[inline(always)]
+fn add_rows_body(ids: &[u32], next: &[u32], dense: &[f32], sum: &mut [f64]) {
+    let d = sum.len();
+    for (block, ids) in ids.chunks(BLOCK).enumerate() {
+        let next = next.get(block * BLOCK..).unwrap_or(&[]);
+        let mut parts = sum.chunks_exact_mut(LANES);
+        let mut start = 0;
+        for part in &mut parts {
+            let mut lanes = [0f64; LANES];
+            lanes.copy_from_slice(part);
+            for (at, &id) in ids.iter().enumerate() {
+                if let (0, Some(&later)) = (start, next.get(at)) {
+                    prefetch_lines(dense, later as usize * d, d);
+                }
+                let row = &dense[id as usize * d + start..][..LANES];
+                for k in 0..LANES {
+                    lanes[k] += f64::from(row[k]);
+                }
+            }
+            part.copy_from_slice(&lanes);
+            start += LANES;
+        }
+        let rest = parts.into_remainder();
+        for &id in ids {
+            let row = &dense[id as usize * d + start..(id as usize + 1) * d];
+            rest.iter_mut().zip(row).for_each(|(sum, &x)| *sum += f64::from(x));
+        }
+    }
+}
+wide!(add_rows, add_rows_body, (ids: &[u32], next: &[u32], dense: &[f32], sum: &mut [f64]));
+
+/// For each row of `word_sentences` (keyword -> its sentences, strictly ascending) the mean of those
+/// rows of `sentences`: summed in f64 in ascending order, divided, cast to f32. Each sentence counts
+/// once. Lengths are left as they are unless `unit`, because the length says how well a keyword's
+/// sentences agree; a keyword of no sentence gets zeros. Returns f32[keywords, d], row-major.
+pub fn keyword_means(
+    word_sentences: CsrView,
+    sentences: &Vectors,
+    unit: bool,
+    threads: usize,
+    progress: &Progress,
+) -> Result<Vec<f32>> {
+    let d = sentences.dim();
+    if word_sentences.columns > sentences.len() {
+        return Err(Error::input(format!(
+            "keywords name {} sentences, but there are {} vectors",
+            word_sentences.columns,
+            sentences.len()
+        )));
+    }
+    word_sentences.require_sorted()?;
+    progress.expect(word_sentences.rows() as u64);
+    let mut means: Vec<f32> = zeros(word_sentences.rows().saturating_mul(d), "the vectors of keywords")?;
+    let dense = sentences.rows(0..sentences.len());
+    add_columns(&mut means, d, word_sentences, dense, 0..d, threads, progress)?;
+    if unit {
+        to_unit(&mut means, d, threads)?;
+    }
+    Ok(means)
+}
+
+/// The columns `columns` of each row of `means` (of `width` values) from `dense`, which holds these columns of
+/// every sentence.
+fn add_columns(
+    means: &mut [f32],
+    width: usize,
+    word_sentences: CsrView,
+    dense: &[f32],
+    columns: Range<usize>,
+    threads: usize,
+    progress: &Progress,
+) -> Result<()> {
+    fill_rows(means, width, 64, threads, progress, |words, part| {
+        let mut sum = vec![0f64; columns.len()];
+        for (word, mean) in words.zip(part.chunks_exact_mut(width)) {
+            let row = word_sentences.range(word);
+            sum.fill(0.0);
+            for start in row.clone().step_by(4096) {
+                progress.check()?;
+                let ids = &word_sentences.indices[start..(start + 4096).min(row.end)];
+                let next = word_sentences.indices.get(start + AHEAD..).unwrap_or(&[]);
+                add_rows(ids, next, dense, &mut sum);
+            }
+            let count = row.len().max(1) as f64;
+            mean[columns.clone()].iter_mut().zip(&sum).for_each(|(mean, x)| *mean = (x / count) as f32);
+        }
+        Ok(())
+    })
+}
+
+fn to_unit(means: &mut [f32], d: usize, threads: usize) -> Result<()> {
+    fill_rows(means, d, 64, threads, &Progress::none(), |_, part| {
+        normalise_rows(part, d);
+        Ok(())
+    })
+}
+
+/// Bytes that the vectors of sentences may take at a time.
+pub const ROOM: usize = 896 << 20;
+/// Sentences that a thread embeds at a time.
+const GRAIN: usize = 256;
+
+/// As [`keyword_means`] of the vectors that [`super::builtin::embed_rows`] gives to sentences by their words
+/// (`sentence_words`, each counted once; `word_sentences` is its transpose), to the byte. The vectors of all
+/// sentences may be larger than the index: where they take more than `room` bytes, so many columns of them
+/// are made at a time as fit, and a sentence's length, which needs them all, is kept from the first time.
+#[allow(clippy::too_many_arguments)] // one call; a struct would only rename the arguments
+pub fn keyword_means_by_words(
+    basis: &[f32],
+    d: usize,
+    sentence_words: CsrView,
+    word_sentences: CsrView,
+    unit: bool,
+    room: usize,
+    threads: usize,
+    progress: &Progress,
+) -> Result<Vec<f32>> {
+    let (sentences, words) = (sentence_words.rows(), word_sentences.rows());
+    if d == 0 || sentence_words.columns.checked_mul(d) != Some(basis.len()) {
+        return Err(Error::input(format!(
+            "a basis of {} values is not {} words of {d} dimensions",
+            basis.len(),
+            sentence_words.columns
+        )));
+    }
+    if word_sentences.columns > sentences {
+        return Err(Error::input(format!(
+            "keywords name {} sentences, but there are {sentences}",
+            word_sentences.columns
+        )));
+    }
+    sentence_words.require_sorted()?;
+    word_sentences.require_sorted()?;
+    let at_once = (room / size_of::<f32>() / sentences.max(1)).clamp(LANES, d.max(LANES));
+    // Parts alike: as many as are needed, each of whole lanes.
+    let step = d.div_ceil(d.div_ceil(at_once)).next_multiple_of(LANES);
+    progress.expect((d.div_ceil(step) * (sentences + words)) as u64);
+    let what = "the vectors of sentences";
+    let mut means: Vec<f32> = zeros(words.saturating_mul(d), "the vectors of keywords")?;
+    let mut squares: Vec<f64> = zeros(sentences, what)?;
+    let mut dense: Vec<f32> = zeros(sentences.saturating_mul(step.min(d)), what)?;
+    for first in (0..d).step_by(step) {
+        let columns = first..(first + step).min(d);
+        let out = &mut dense[..sentences * columns.len()];
+        embed_columns(out, &mut squares, basis, d, sentence_words, columns.clone(), threads, progress)?;
+        add_columns(&mut means, d, word_sentences, out, columns, threads, progress)?;
+    }
+    if unit {
+        to_unit(&mut means, d, threads)?;
+    }
+    Ok(means)
+}
+
+/// Some columns of the sentences' vectors. The first call, of column 0, finds their lengths.
+#[allow(clippy::too_many_arguments)]
+fn embed_columns(
+    out: &mut [f32],
+    squares: &mut [f64],
+    basis: &[f32],
+    d: usize,
+    rows: CsrView,
+    columns: Range<usize>,
+    threads: usize,
+    progress: &Progress,
+) -> Result<()> {
+    let (width, unknown) = (columns.len(), columns.start == 0);
+    // What is gathered: all columns where lengths are to be found.
+    let own = if unknown { 0..d } else { columns.clone() };
+    let dense = Columns { values: basis, width: d, first: own.start };
+    let parts: Vec<_> =
+        out.chunks_mut(GRAIN * width).zip(squares.chunks_mut(GRAIN)).map(Mutex::new).collect();
+    map_ranges(rows.rows(), GRAIN, threads, progress, |range| {
+        let mut part = parts[range.start / GRAIN].lock().unwrap_or_else(|e| e.into_inner());
+        let (out, squares) = &mut *part;
+        let mut sums = vec![0f32; range.len() * own.len()];
+        for (row, sum) in range.zip(sums.chunks_exact_mut(own.len())) {
+            let range = rows.range(row);
+            for start in range.clone().step_by(16384) {
+                progress.check()?;
+                let ids = &rows.indices[start..(start + 16384).min(range.end)];
+                gather_once(ids, rows.indices.get(start + AHEAD..).unwrap_or(&[]), dense, sum);
+            }
+        }
+        if unknown {
+            reference_dots(&sums, d, squares);
+        }
+        for (sum, out) in sums.chunks_exact(own.len()).zip(out.chunks_exact_mut(width)) {
+            out.copy_from_slice(&sum[..width]);
+        }
+        divide_rows(out, width, squares);
+        Ok(())
+    })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sparse::Csr;
+    use proptest::prelude::*;
+
+    #[test]
+    fn each_sentence_counts_once() {
+        // Acceptance 9: the word is twice in sentence 0 and once in sentence 1.
+        let words = Csr::from_rows(&[vec![0, 1], vec![], vec![2]], 3).unwrap();
+        let values = [1.0, 0.0, 0.0, 1.0, 3.0, 4.0];
+        let vectors = Vectors::new(&values, 2).unwrap();
+        let ask = |unit| keyword_means(words.view(), &vectors, unit, 1, &Progress::none()).unwrap();
+        assert_eq!(ask(false), [0.5, 0.5, 0.0, 0.0, 3.0, 4.0]);
+        assert_eq!(ask(true)[2..], [0.0, 0.0, 0.6, 0.8]);
+    }
+
+    #[test]
+    fn bad_input_is_refused() {
+        let vectors = Vectors::new(&[1.0, 2.0], 1).unwrap();
+        for rows in [vec![vec![2u32]], vec![vec![1, 1]]] {
+            let words = Csr::from_rows(&rows, 3).unwrap();
+            assert!(keyword_means(words.view(), &vectors, false, 1, &Progress::none()).is_err());
+        }
+        let unsorted = Csr::from_rows(&[vec![1, 0]], 2).unwrap();
+        assert!(keyword_means(unsorted.view(), &vectors, false, 1, &Progress::none()).is_err());
+    }
+
+    #[test]
+    fn in_parts_or_at_once_the_bytes_are_those_of_two_steps() {
+        let d = 3 * LANES + 5;
+        let basis: Vec<f32> = (0..40 * d).map(|i| ((i * 37) % 101) as f32 / 7.0 - 5.0).collect();
+        let rows: Vec<Vec<u32>> =
+            (0..700u32).map(|i| (0..40).filter(|w| (i * 7 + w * w) % 11 == 0).collect()).collect();
+        let sentences = Csr::from_rows(&rows, 40).unwrap();
+        let words = sentences.view().transpose().unwrap();
+        let once = vec![1u32; sentences.indices.len()];
+        let none = Progress::none();
+        let vectors =
+            super::super::builtin::embed_rows(&basis, d, sentences.view(), &once, 1, &none).unwrap();
+        for unit in [false, true] {
+            let wanted =
+                keyword_means(words.view(), &Vectors::new(&vectors, d).unwrap(), unit, 1, &none).unwrap();
+            for (room, threads) in [(0, 1), (700 * 4 * 2 * LANES, 2), (ROOM, 3)] {
+                let (a, b) = (sentences.view(), words.view());
+                let found = keyword_means_by_words(&basis, d, a, b, unit, room, threads, &none).unwrap();
+                assert_eq!(found, wanted, "{room} {threads}");
+            }
+        }
+        let (a, b) = (sentences.view(), words.view());
+        assert!(keyword_means_by_words(&basis[1..], d, a, b, false, ROOM, 1, &none).is_err());
+        let foreign = Csr::from_rows(&[vec![700u32]], 701).unwrap();
+        assert!(keyword_means_by_words(&basis, d, a, foreign.view(), false, ROOM, 1, &none).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn equals_the_plain_mean_on_any_threads(
+            rows in prop::collection::vec(prop::collection::btree_set(0u32..30, 0..20), 0..200),
+            seed in prop::collection::vec(-1f32..1.0, 90),
+        ) {
+            let rows: Vec<Vec<u32>> = rows.into_iter().map(|r| r.into_iter().collect()).collect();
+            let words = Csr::from_rows(&rows, 30).unwrap();
+            let vectors = Vectors::new(&seed, 3).unwrap();
+            let ask = |threads| keyword_means(words.view(), &vectors, false, threads, &Progress::none()).unwrap();
+            let plain: Vec<f32> = rows.iter().flat_map(|row| (0..3).map(|k| {
+                let sum: f64 = row.iter().map(|&s| f64::from(seed[s as usize * 3 + k])).sum();
+                (sum / row.len().max(1) as f64) as f32
+            })).collect();
+            prop_assert_eq!(ask(1), plain.clone());
+            prop_assert_eq!(ask(3), plain);
+        }
+    }
+}

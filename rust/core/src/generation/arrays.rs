@@ -1,0 +1,133 @@
+//! The arrays of one generation by name, mapped; each is looked at when a question first needs it.
+
+use crate::error::{Error, Result};
+use crate::guard::Guard;
+use crate::sparse::CsrView;
+use crate::store::{Item, MappedArray, MappedFile};
+use crate::text::strings::Strings;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+/// Mapped arrays under names such as `units.unit_tokens` (stage, dot, array).
+///
+/// Where files are verified as they are read, their values are taken as they were checked before they
+/// were written: whole arrays are verified first, and those of which a question reads a few places come
+/// with a [`Guard`]. Where nothing is verified, or all was on opening, values are checked when a view of
+/// them is made. In both cases all reads are checked by their slices: a file that lies can make a
+/// question fail, never read elsewhere.
+#[derive(Debug, Default)]
+pub struct Arrays {
+    by_name: BTreeMap<String, (Arc<MappedFile>, OnceLock<MappedArray>)>,
+    by_blocks: bool,
+}
+
+/// An array of which a question reads a few places.
+pub type Sparse<'a, T> = (&'a [T], Option<Guard<'a>>);
+
+impl Arrays {
+    /// `by_blocks`: the files are verified as they are read.
+    pub fn new(files: impl IntoIterator<Item = (String, Arc<MappedFile>)>, by_blocks: bool) -> Self {
+        let by_name = files.into_iter().map(|(name, file)| (name, (file, OnceLock::new()))).collect();
+        Self { by_name, by_blocks }
+    }
+
+    pub fn by_blocks(&self) -> bool {
+        self.by_blocks
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
+    fn array(&self, name: &str) -> Result<&MappedArray> {
+        let (file, made) =
+            self.by_name.get(name).ok_or_else(|| Error::damaged(format!("the index has no array {name}")))?;
+        match made.get() {
+            Some(array) => Ok(array),
+            None => {
+                let array = MappedArray::new(file.clone())?;
+                Ok(made.get_or_init(|| array))
+            }
+        }
+    }
+
+    /// All values, verified.
+    pub fn values<T: Item>(&self, name: &str) -> Result<&[T]> {
+        self.array(name)?.values()
+    }
+
+    /// Values of which a few will be read, each behind the guard.
+    pub fn sparse<T: Item>(&self, name: &str) -> Result<Sparse<'_, T>> {
+        self.array(name)?.guarded()
+    }
+
+    /// Values that must be `length` in number.
+    pub fn exactly<T: Item>(&self, name: &str, length: usize) -> Result<&[T]> {
+        let values = self.values::<T>(name)?;
+        if values.len() != length {
+            return Err(Error::damaged(format!("{name} has {} values, not {length}", values.len())));
+        }
+        Ok(values)
+    }
+
+    /// Ids that must lie below `limit`, `length` in number.
+    pub fn ids(&self, name: &str, length: usize, limit: usize) -> Result<&[u32]> {
+        let values = self.exactly::<u32>(name, length)?;
+        match values.iter().max() {
+            Some(&most) if !self.by_blocks && most as usize >= limit => {
+                Err(Error::damaged(format!("{name} holds {most}, which is not below {limit}")))
+            }
+            _ => Ok(values),
+        }
+    }
+
+    /// (rows, columns); a vector has one column.
+    pub fn shape(&self, name: &str) -> Result<(usize, usize)> {
+        Ok(self.array(name)?.shape())
+    }
+
+    /// `NAME_indptr` and `NAME_indices` as rows of ids below `columns`.
+    pub fn csr(&self, name: &str, rows: usize, columns: usize) -> Result<CsrView<'_>> {
+        let indptr = self.exactly::<u64>(&format!("{name}_indptr"), rows + 1)?;
+        self.rows_of(name, indptr, columns)
+    }
+
+    /// The same with as many rows as `indptr` has.
+    pub fn rows(&self, name: &str, columns: usize) -> Result<CsrView<'_>> {
+        self.rows_of(name, self.values(&format!("{name}_indptr"))?, columns)
+    }
+
+    fn rows_of<'a>(&'a self, name: &str, indptr: &'a [u64], columns: usize) -> Result<CsrView<'a>> {
+        let indices = format!("{name}_indices");
+        match self.by_blocks {
+            true => CsrView::stored(indptr, self.sparse(&indices)?, columns),
+            false => CsrView::new(indptr, self.values(&indices)?, columns),
+        }
+        .map_err(|e| damaged(name, e))
+    }
+
+    /// Rows with `NAME_tf`: a count beside each id, verified with it.
+    pub fn counted_rows(&self, name: &str, columns: usize) -> Result<(CsrView<'_>, &[u32])> {
+        let (counts, guard) = self.sparse(&format!("{name}_tf"))?;
+        Ok((self.rows(name, columns)?.beside(guard), counts))
+    }
+
+    /// `NAME_blob` and `NAME_offsets` as strings.
+    pub fn strings(&self, name: &str) -> Result<Strings<'_>> {
+        let blob = format!("{name}_blob");
+        let offsets = self.values(&format!("{name}_offsets"))?;
+        match self.by_blocks {
+            true => Strings::stored(self.sparse(&blob)?, offsets),
+            false => Strings::new(self.values(&blob)?, offsets),
+        }
+        .map_err(|e| damaged(name, e))
+    }
+}
+
+/// What a view found wrong in stored arrays is damage, and says where.
+pub fn damaged(name: &str, error: Error) -> Error {
+    match error {
+        Error::Input(text) => Error::damaged(format!("{name}: {text}")),
+        other => other,
+    }
+}

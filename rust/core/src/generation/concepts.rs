@@ -1,0 +1,56 @@
+//! The concepts as a question reads them.
+
+use super::arrays::{damaged, Arrays};
+use super::vectors::{codes, vectors};
+use crate::error::{Error, Result};
+use crate::search::concepts::ConceptIndex;
+use crate::sparse::CsrView;
+use crate::vector::quantised::QuantisedView;
+use crate::vector::Vectors;
+
+/// Concepts with their vectors, their units, and the edges between them.
+pub struct Concepts<'a> {
+    vectors: Option<Vectors<'a>>,
+    codes: Option<QuantisedView<'a>>,
+    edges: CsrView<'a>,
+    units: CsrView<'a>,
+}
+
+impl<'a> Concepts<'a> {
+    pub(super) fn in_index(arrays: &Arrays) -> bool {
+        arrays.has("concepts.vectors") && arrays.has("concept_graph.edges_indptr")
+    }
+
+    pub(super) fn new(arrays: &'a Arrays, units: usize) -> Result<Self> {
+        let n = arrays.shape("concepts.vectors")?.0;
+        let edges = arrays.csr("concept_graph.edges", n, n)?;
+        let units = arrays.csr("concepts.concept_units", n, units)?;
+        if !arrays.by_blocks() {
+            units.require_sorted().map_err(|e| damaged("concepts.concept_units", e))?;
+        }
+        if n == 0 {
+            return Ok(Self { vectors: None, codes: None, edges, units });
+        }
+        let codes = codes(arrays, "concepts.concept")?;
+        let vectors = vectors(arrays, "concepts.vectors", n, Some(&codes))?;
+        Ok(Self { vectors: Some(vectors), codes: Some(codes), edges, units })
+    }
+
+    /// As it is searched, beside the units' own vectors.
+    pub fn index<'b>(
+        &'b self,
+        unit_vectors: Option<Vectors<'b>>,
+        unit_codes: Option<&'b QuantisedView<'b>>,
+    ) -> Result<ConceptIndex<'b>> {
+        let missing = || Error::damaged("the index has concepts and no array vectors.unit_vectors");
+        Ok(ConceptIndex {
+            vectors: self.vectors,
+            codes: self.codes.as_ref(),
+            edges: self.edges,
+            units: self.units,
+            unit_vectors: unit_vectors.ok_or_else(missing)?,
+            unit_codes,
+            mask: None,
+        })
+    }
+}

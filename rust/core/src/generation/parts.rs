@@ -1,0 +1,406 @@
+//! Typed views of a generation's arrays, each made when a question first needs it. The stages that write
+//! the arrays name them alike.
+
+use super::arrays::{damaged, Arrays};
+use super::chunks::Chunks;
+use super::citations;
+use super::concepts::Concepts;
+use super::noderag::Nodes;
+use super::skeleton::Skeleton;
+use super::space::Space;
+use super::vectors::{codes, vectors};
+use crate::error::{Error, Result};
+use crate::rank::links_view::{LinksView, Slice, Source};
+use crate::search::cited::CitedGraph;
+use crate::search::keyword::KeywordChannel;
+use crate::search::render::Units;
+use crate::sparse::{Csr, CsrView};
+use crate::text::strings::Strings;
+use crate::vector::quantised::QuantisedView;
+use crate::vector::Vectors;
+use std::sync::OnceLock;
+
+/// Where a unit comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place<'a> {
+    pub chunk: u32,
+    pub document: &'a str,
+    pub title: &'a str,
+    /// Code points into the document's text.
+    pub start: u32,
+    pub end: u32,
+    pub text: &'a str,
+}
+
+/// Everything a generation holds, as far as it was built. None says that it was not.
+pub struct Parts<'a> {
+    arrays: &'a Arrays,
+    language: String,
+    len: usize,
+    units: OnceLock<Units<'a>>,
+    places: OnceLock<Places<'a>>,
+    chunks: OnceLock<Chunks<'a>>,
+    chunk_costs: OnceLock<Vec<u32>>,
+    links: OnceLock<LinksView<'a>>,
+    space: OnceLock<Space<'a>>,
+    unit_vectors: OnceLock<Vectors<'a>>,
+    chunk_vectors: OnceLock<Vectors<'a>>,
+    sentence_vectors: OnceLock<Vectors<'a>>,
+    unit_codes: OnceLock<QuantisedView<'a>>,
+    keywords: OnceLock<KeywordChannel<'a>>,
+    unit_lengths: OnceLock<Vec<f64>>,
+    keywords_of: OnceLock<Csr>,
+    knn: OnceLock<CsrView<'a>>,
+    knn_into: OnceLock<Csr>,
+    skeleton: OnceLock<Skeleton<'a>>,
+    concepts: OnceLock<Concepts<'a>>,
+    nodes: OnceLock<Nodes<'a>>,
+    citations: OnceLock<CitedGraph<'a>>,
+}
+
+/// The chunk, document and span of each unit.
+struct Places<'a> {
+    texts: Strings<'a>,
+    chunk: &'a [u32],
+    span: &'a [u32],
+    document: &'a [u32],
+    ids: Strings<'a>,
+    titles: Strings<'a>,
+}
+
+/// The value of a cell, made if this is the first call. Two threads may make it at once: the first stays.
+fn once<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+    match cell.get() {
+        Some(made) => Ok(made),
+        None => {
+            let made = make()?;
+            Ok(cell.get_or_init(|| made))
+        }
+    }
+}
+
+/// The rows of a stored graph the other way round; every block of them is verified first.
+fn turned(graph: CsrView<'_>) -> Result<Csr> {
+    for row in 0..graph.rows() {
+        let _ = graph.row(row);
+    }
+    graph.transpose()
+}
+
+/// The same for a part that may not have been built.
+fn part<T>(has: bool, cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<Option<&T>> {
+    has.then(|| once(cell, make)).transpose()
+}
+
+impl<'a> Parts<'a> {
+    pub fn new(arrays: &'a Arrays, language: &str) -> Result<Self> {
+        Ok(Self {
+            arrays,
+            language: language.to_owned(),
+            len: arrays.shape("units.unit_tokens")?.0,
+            units: OnceLock::new(),
+            places: OnceLock::new(),
+            chunks: OnceLock::new(),
+            chunk_costs: OnceLock::new(),
+            links: OnceLock::new(),
+            space: OnceLock::new(),
+            unit_vectors: OnceLock::new(),
+            chunk_vectors: OnceLock::new(),
+            sentence_vectors: OnceLock::new(),
+            unit_codes: OnceLock::new(),
+            keywords: OnceLock::new(),
+            unit_lengths: OnceLock::new(),
+            keywords_of: OnceLock::new(),
+            knn: OnceLock::new(),
+            knn_into: OnceLock::new(),
+            skeleton: OnceLock::new(),
+            concepts: OnceLock::new(),
+            nodes: OnceLock::new(),
+            citations: OnceLock::new(),
+        })
+    }
+
+    /// The number of units.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub fn has_links(&self) -> bool {
+        self.arrays.has("links.keywords_blob")
+    }
+
+    pub fn has_space(&self) -> bool {
+        self.arrays.has("vectors.basis")
+    }
+
+    pub fn has_vectors(&self) -> bool {
+        self.arrays.has("vectors.unit_vectors")
+    }
+
+    pub fn has_keywords(&self) -> bool {
+        self.arrays.has("keywords.vectors")
+    }
+
+    pub fn has_knn(&self) -> bool {
+        self.arrays.has("knn.graph_indptr")
+    }
+
+    pub fn has_concepts(&self) -> bool {
+        Concepts::in_index(self.arrays)
+    }
+
+    pub fn has_nodes(&self) -> bool {
+        Nodes::in_index(self.arrays)
+    }
+
+    pub fn has_citations(&self) -> bool {
+        citations::in_index(self.arrays)
+    }
+
+    pub fn has_skeleton(&self) -> bool {
+        self.arrays.has("entities.entity_vectors")
+    }
+
+    pub fn unit_tokens(&self) -> Result<&'a [u32]> {
+        self.arrays.values("units.unit_tokens")
+    }
+
+    /// The natural logarithm of each unit's length in characters, plus one.
+    pub fn unit_lengths(&self) -> Result<&[f64]> {
+        let made = once(&self.unit_lengths, || {
+            let length = |span: &[u32]| f64::from(span[1].saturating_sub(span[0])).ln_1p();
+            Ok(self.places()?.span.chunks_exact(2).map(length).collect())
+        });
+        made.map(Vec::as_slice)
+    }
+
+    /// What is printed.
+    pub fn units(&self) -> Result<&Units<'a>> {
+        once(&self.units, || {
+            let (places, tokens) = (self.places()?, self.unit_tokens()?);
+            let titles = Some((places.titles, places.document));
+            match self.arrays.by_blocks() {
+                true => Units::stored(places.texts, titles, tokens),
+                false => Units::new(places.texts, titles, tokens),
+            }
+            .map_err(|e| damaged("units", e))
+        })
+    }
+
+    pub fn chunks(&self) -> Result<Chunks<'a>> {
+        once(&self.chunks, || {
+            let first_unit: &[u64] = self.arrays.values("units.chunk_units")?;
+            let rising = self.arrays.by_blocks() || first_unit.windows(2).all(|w| w[0] <= w[1]);
+            let ends = first_unit.first().zip(first_unit.last());
+            if ends != Some((&0, &(self.len as u64))) || !rising {
+                return Err(Error::damaged("units.chunk_units does not cover the units"));
+            }
+            Ok(Chunks::new(first_unit))
+        })
+        .copied()
+    }
+
+    /// What printing all units of each chunk costs.
+    pub fn chunk_costs(&self) -> Result<&[u32]> {
+        let made = once(&self.chunk_costs, || {
+            let (chunks, tokens) = (self.chunks()?, self.unit_tokens()?);
+            let cost = |chunk: usize| {
+                let units = chunks.units(chunk);
+                tokens[units.start as usize..units.end as usize]
+                    .iter()
+                    .fold(0u32, |a, &b| a.saturating_add(b))
+            };
+            Ok((0..chunks.len()).map(cost).collect())
+        });
+        made.map(Vec::as_slice)
+    }
+
+    pub fn links(&self) -> Result<Option<&LinksView<'a>>> {
+        part(self.has_links(), &self.links, || {
+            let source = LinksSource(self.arrays);
+            let view = match self.arrays.by_blocks() {
+                true => LinksView::stored(&source),
+                false => LinksView::new(|name| source.slice(name)),
+            };
+            let view = view.map_err(|e| damaged("links", e))?;
+            if view.units() != self.len {
+                let (found, wanted) = (view.units(), self.len);
+                return Err(Error::damaged(format!("links cover {found} units, not {wanted}")));
+            }
+            Ok(view)
+        })
+    }
+
+    pub fn space(&self) -> Result<Option<&Space<'a>>> {
+        part(self.has_space(), &self.space, || Space::new(self.arrays, &self.language))
+    }
+
+    pub fn unit_vectors(&self) -> Result<Option<Vectors<'a>>> {
+        let codes = self.unit_codes()?;
+        let made = part(self.has_vectors(), &self.unit_vectors, || {
+            vectors(self.arrays, "vectors.unit_vectors", self.len, codes)
+        });
+        made.map(Option::<&_>::copied)
+    }
+
+    pub fn unit_codes(&self) -> Result<Option<&QuantisedView<'a>>> {
+        let has = self.arrays.has("vectors.unit_codes");
+        part(has, &self.unit_codes, || codes(self.arrays, "vectors.unit"))
+    }
+
+    /// Differs from `unit_vectors` only where chunks are split.
+    pub fn chunk_vectors(&self) -> Result<Option<Vectors<'a>>> {
+        // Of whole chunks the units' vectors serve. The second name is that of older indexes.
+        let own = ["chunk_vectors.chunk_vectors", "vectors.chunk_vectors"];
+        let name = own.into_iter().find(|name| self.arrays.has(name)).unwrap_or("vectors.unit_vectors");
+        let has = self.arrays.has(name);
+        let made = part(has, &self.chunk_vectors, || vectors(self.arrays, name, self.chunks()?.len(), None));
+        made.map(Option::<&_>::copied)
+    }
+
+    pub fn sentence_vectors(&self) -> Result<Option<Vectors<'a>>> {
+        // The second name is that of older indexes.
+        let name = match self.arrays.has("sentence_vectors.walk_sentence_vectors") {
+            true => "sentence_vectors.walk_sentence_vectors",
+            false => "vectors.walk_sentence_vectors",
+        };
+        let made = part(self.arrays.has(name), &self.sentence_vectors, || {
+            let sentences = self.links()?.map_or(0, |links| links.sentence_keywords.rows());
+            vectors(self.arrays, name, sentences, None)
+        });
+        made.map(Option::<&_>::copied)
+    }
+
+    /// The keyword half of KET-RAG.
+    pub fn keywords(&self) -> Result<Option<KeywordChannel<'a>>> {
+        let made = part(self.has_keywords(), &self.keywords, || self.make_keywords());
+        made.map(Option::<&_>::copied)
+    }
+
+    /// The keywords of each unit, for a filter that leaves few.
+    pub fn keywords_of(&self) -> Result<Option<&Csr>> {
+        let Some(keywords) = self.keywords()? else { return Ok(None) };
+        once(&self.keywords_of, || turned(keywords.rows())).map(Some)
+    }
+
+    fn make_keywords(&self) -> Result<KeywordChannel<'a>> {
+        let arrays = self.arrays;
+        // Keywords as published are raw tokens, apart from the words that everything else is made of.
+        let (vocabulary, graph) = match arrays.has("words.keyword_vocabulary_blob") {
+            true => ("words.keyword_vocabulary_offsets", "words.keyword_units"),
+            false => ("words.vocabulary_offsets", "words.word_units"),
+        };
+        let words = arrays.shape(vocabulary)?.0.saturating_sub(1);
+        let codes = match arrays.has("keywords.keyword_codes") {
+            true => Some(codes(arrays, "keywords.keyword")?),
+            false => None,
+        };
+        let means = vectors(arrays, "keywords.vectors", words, codes.as_ref())?;
+        let rows = arrays.csr(graph, words, self.len)?;
+        let Some(units) = self.unit_vectors()? else {
+            return Err(Error::damaged("the index has no array vectors.unit_vectors"));
+        };
+        let tokens = self.unit_tokens()?;
+        match arrays.by_blocks() {
+            true => KeywordChannel::stored(means, codes, rows, units, tokens),
+            false => KeywordChannel::new(means, codes, rows, units, tokens),
+        }
+        .map_err(|e| damaged("keywords", e))
+    }
+
+    pub fn knn(&self) -> Result<Option<CsrView<'a>>> {
+        let made = part(self.has_knn(), &self.knn, || {
+            let chunks = self.chunks()?.len();
+            self.arrays.csr("knn.graph", chunks, chunks)
+        });
+        made.map(Option::<&_>::copied)
+    }
+
+    /// The chunks of which each one is a neighbour, for a filter that leaves few.
+    pub fn knn_into(&self) -> Result<Option<&Csr>> {
+        let Some(graph) = self.knn()? else { return Ok(None) };
+        once(&self.knn_into, || turned(graph)).map(Some)
+    }
+
+    pub fn skeleton(&self) -> Result<Option<&Skeleton<'a>>> {
+        part(self.has_skeleton(), &self.skeleton, || Skeleton::new(self.arrays, self.len))
+    }
+
+    pub fn concepts(&self) -> Result<Option<&Concepts<'a>>> {
+        part(self.has_concepts(), &self.concepts, || Concepts::new(self.arrays, self.len))
+    }
+
+    /// NodeRAG's graph.
+    pub fn nodes(&self) -> Result<Option<&Nodes<'a>>> {
+        part(self.has_nodes(), &self.nodes, || Nodes::new(self.arrays, self.chunks()?.len()))
+    }
+
+    /// The graph of citations, references and neighbours.
+    pub fn citations(&self) -> Result<Option<&CitedGraph<'a>>> {
+        part(self.has_citations(), &self.citations, || citations::graph(self.arrays, self.len))
+    }
+
+    fn places(&self) -> Result<&Places<'a>> {
+        once(&self.places, || {
+            let (arrays, n) = (self.arrays, self.len);
+            let (texts, ids) = (arrays.strings("units.unit_texts")?, arrays.strings("units.document_ids")?);
+            let titles = arrays.strings("units.document_titles")?;
+            if texts.len() != n || titles.len() != ids.len() {
+                return Err(Error::damaged("units: the lists of texts and titles do not fit the ids"));
+            }
+            Ok(Places {
+                texts,
+                chunk: arrays.ids("units.unit_chunk", n, self.chunks()?.len())?,
+                span: arrays.exactly("units.unit_span", 2 * n)?,
+                document: arrays.ids("units.unit_document", n, ids.len())?,
+                ids,
+                titles,
+            })
+        })
+    }
+
+    /// Where unit `unit` comes from; `None` if there is no such unit.
+    pub fn place(&self, unit: u32) -> Result<Option<Place<'a>>> {
+        let (u, places) = (unit as usize, self.places()?);
+        let Some(&document) = places.document.get(u) else { return Ok(None) };
+        Ok(Some(Place {
+            chunk: places.chunk[u],
+            document: places.ids.get(document as usize),
+            title: places.titles.get(document as usize),
+            start: places.span[2 * u],
+            end: places.span[2 * u + 1],
+            text: places.texts.get(u),
+        }))
+    }
+}
+
+struct LinksSource<'a>(&'a Arrays);
+
+impl<'a> Source<'a> for LinksSource<'a> {
+    fn slice(&self, name: &str) -> Result<Slice<'a>> {
+        let kind = LinksView::kind(name)?;
+        let name = format!("links.{name}");
+        Ok(match kind {
+            "u8" => Slice::U8(self.0.values(&name)?),
+            "u32" => Slice::U32(self.0.values(&name)?),
+            "u64" => Slice::U64(self.0.values(&name)?),
+            _ => Slice::F64(self.0.values(&name)?),
+        })
+    }
+
+    fn strings(&self, name: &str) -> Result<Strings<'a>> {
+        self.0.strings(&format!("links.{name}"))
+    }
+
+    fn rows(&self, name: &str, columns: usize) -> Result<CsrView<'a>> {
+        self.0.rows(&format!("links.{name}"), columns)
+    }
+
+    fn counted_rows(&self, name: &str, columns: usize) -> Result<(CsrView<'a>, &'a [u32])> {
+        self.0.counted_rows(&format!("links.{name}"), columns)
+    }
+}

@@ -1,0 +1,293 @@
+//! The graph between concepts: those that meet in enough chunks, and whose vectors are close (2.3).
+//!
+//! Rows of `B B^T` one after the other (Gustavson), each in a dense accumulator; what does not reach a
+//! threshold is dropped while its row is in the cache, so that memory goes with what is kept.
+
+use crate::error::{Error, Result};
+use crate::graph::bipartite::renumber;
+use crate::parallel::map_ranges_with;
+use crate::progress::Progress;
+use crate::sparse::{Csr, CsrView};
+use crate::vector::simd::{dot_error, dots, dots_chain, Level};
+use crate::vector::Vectors;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// How close the vectors of two concepts must be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Closeness {
+    /// Their cosine is at least this.
+    AtLeast(f64),
+    /// At least the cosine that this part of all pairs that meet in enough chunks does not exceed. Of more
+    /// than [`SAMPLE`] pairs an even sample decides.
+    Quantile(f64),
+}
+
+/// Pairs whose cosines decide about a quantile, at most.
+pub const SAMPLE: u64 = 1 << 20;
+/// Thresholds reach up to 1, and sums of rounded products may fall short of it (2.9).
+const ONE: f64 = 1.0 - 1e-6;
+
+/// Edges both ways, in rows of ascending ids; `shared` and `cosines` lie beside the ids.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConceptGraph {
+    pub edges: Csr,
+    /// How many chunks hold both.
+    pub shared: Vec<u32>,
+    pub cosines: Vec<f32>,
+    /// `2 * shared / (chunks of one + chunks of the other)` (Dice).
+    pub weights: Vec<f64>,
+    /// The threshold that was applied.
+    pub threshold: f64,
+}
+
+struct Edge {
+    to: u32,
+    shared: u32,
+    cosine: f32,
+}
+
+#[derive(Default)]
+struct Scratch {
+    counts: Vec<u32>,
+    met: Vec<u32>,
+    pairs: Vec<(u32, u32)>,
+}
+
+/// The rows of concepts that are in enough chunks for an edge, with the way back.
+struct Incidence {
+    /// Old ids, ascending; of few chunks there are the most, and they take no part.
+    ids: Vec<u32>,
+    chunks: Csr,
+    /// For each place in `chunks` the end of the concept's own place in the row of the chunk.
+    after: Vec<u64>,
+    concepts: Csr,
+}
+
+impl Incidence {
+    fn new(chunk_concepts: CsrView<'_>, least: u32) -> Result<Self> {
+        let mut df = vec![0u32; chunk_concepts.columns];
+        chunk_concepts.indices.iter().for_each(|&id| df[id as usize] += 1);
+        let ids: Vec<u32> = (0u32..).zip(&df).filter(|(_, &df)| df >= least).map(|(id, _)| id).collect();
+        let concepts = renumber(chunk_concepts, &ids)?;
+        let (chunks, positions) = concepts.view().transpose_with_positions()?;
+        let after = positions.into_iter().map(|at| at + 1).collect();
+        Ok(Self { ids, chunks, after, concepts })
+    }
+
+    /// The concepts after `row` that share at least `least` chunks with it, ascending, with how many.
+    fn pairs(&self, row: usize, least: u32, scratch: &mut Scratch) {
+        let Scratch { counts, met, pairs } = scratch;
+        counts.resize(self.ids.len(), 0);
+        pairs.clear();
+        met.clear();
+        for at in self.chunks.view().range(row) {
+            let chunk = self.chunks.indices[at] as usize;
+            let others = self.after[at] as usize..self.concepts.indptr[chunk + 1] as usize;
+            for &other in &self.concepts.indices[others] {
+                let count = &mut counts[other as usize];
+                if *count == 0 {
+                    met.push(other);
+                }
+                *count += 1;
+            }
+        }
+        for &other in met.iter() {
+            let count = std::mem::take(&mut counts[other as usize]);
+            if count >= least {
+                pairs.push((other, count));
+            }
+        }
+        pairs.sort_unstable();
+    }
+}
+
+/// Edges take some 52 bytes each while they are made: at most so many are, 7 GB.
+pub const MOST_EDGES: u64 = 1 << 27;
+
+/// The graph of the concepts of `chunk_concepts` (chunks x concepts, ids strictly ascending in each row):
+/// an edge joins two that share at least `least` chunks (0 counts as 1) and whose `vectors` are close.
+/// More than `most` edges are refused.
+pub fn concept_graph(
+    chunk_concepts: CsrView<'_>,
+    vectors: &Vectors<'_>,
+    (least, most): (u32, u64),
+    closeness: Closeness,
+    threads: usize,
+    progress: &Progress,
+) -> Result<ConceptGraph> {
+    chunk_concepts.require_sorted()?;
+    let n = chunk_concepts.columns;
+    if vectors.len() != n {
+        return Err(Error::input(format!("there are {} vectors for {n} concepts", vectors.len())));
+    }
+    let least = least.max(1);
+    let incidence = Incidence::new(chunk_concepts, least)?;
+    let threshold = match closeness {
+        Closeness::AtLeast(theta) if theta.is_finite() => theta.min(ONE),
+        Closeness::Quantile(part) if (0.0..=1.0).contains(&part) => {
+            quantile(&incidence, vectors, least, part, threads, progress)?
+        }
+        other => return Err(Error::input(format!("{other:?} is no threshold of closeness"))),
+    };
+    progress.expect(incidence.ids.len() as u64);
+    let level = Level::best();
+    let (d, longest) = (vectors.dim(), vectors.norm());
+    // A fast product below this lies below the threshold for certain.
+    let floor = threshold - dot_error(d, longest * longest, dots_chain(d));
+    let made = AtomicU64::new(0);
+    let rows = map_ranges_with(incidence.ids.len(), 64, threads, progress, Scratch::default, |own, rows| {
+        let mut lists = Vec::with_capacity(rows.len());
+        for row in rows {
+            progress.check()?;
+            incidence.pairs(row, least, own);
+            let vector = vectors.row(incidence.ids[row] as usize);
+            let mut list = Vec::new();
+            for &(other, shared) in &own.pairs {
+                let id = incidence.ids[other as usize];
+                let mut fast = [0f32];
+                if threshold > -1.0 {
+                    dots(level, vector, vectors.row(id as usize), &mut fast);
+                    if f64::from(fast[0]) < floor {
+                        continue;
+                    }
+                }
+                let cosine = vectors.score(id, vector);
+                if cosine >= threshold || threshold <= -1.0 {
+                    list.push(Edge { to: id, shared, cosine: cosine as f32 });
+                }
+            }
+            list.shrink_to_fit();
+            if made.fetch_add(list.len() as u64, Relaxed) + list.len() as u64 > most {
+                return Err(Error::input(format!(
+                    "the thresholds join more than {most} pairs of concepts: raise theta_co or theta_sem, or lower \
+                     concept_max_df"
+                )));
+            }
+            lists.push(list);
+        }
+        Ok(lists)
+    })?;
+    let rows = rows.into_iter().flatten().collect();
+    Ok(both_ways(n, chunk_concepts, &incidence.ids, rows, threshold))
+}
+
+/// The threshold that `part` of the pairs' cosines do not exceed; 1 where there is no pair.
+fn quantile(
+    incidence: &Incidence,
+    vectors: &Vectors<'_>,
+    least: u32,
+    part: f64,
+    threads: usize,
+    progress: &Progress,
+) -> Result<f64> {
+    let n = incidence.ids.len();
+    progress.expect(3 * n as u64);
+    let counts = map_ranges_with(n, 64, threads, progress, Scratch::default, |own, rows| {
+        let mut counts = Vec::with_capacity(rows.len());
+        for row in rows {
+            progress.check()?;
+            incidence.pairs(row, least, own);
+            counts.push(own.pairs.len() as u64);
+        }
+        Ok(counts)
+    })?
+    .concat();
+    let total: u64 = counts.iter().sum();
+    let step = total.div_ceil(SAMPLE).max(1);
+    let mut first = 0;
+    let starts = counts.iter().map(|count| {
+        let start = first;
+        first += count;
+        start
+    });
+    let before: Vec<u64> = starts.collect();
+    let mut cosines = map_ranges_with(n, 64, threads, progress, Scratch::default, |own, rows| {
+        let mut cosines = Vec::new();
+        for row in rows {
+            progress.check()?;
+            let (start, end) = (before[row].next_multiple_of(step), before[row] + counts[row]);
+            if start >= end {
+                continue;
+            }
+            incidence.pairs(row, least, own);
+            let vector = vectors.row(incidence.ids[row] as usize);
+            let chosen =
+                (start..end).step_by(step as usize).map(|at| own.pairs[(at - before[row]) as usize].0);
+            cosines.extend(chosen.map(|other| vectors.score(incidence.ids[other as usize], vector)));
+        }
+        Ok(cosines)
+    })?
+    .concat();
+    if cosines.is_empty() {
+        return Ok(ONE);
+    }
+    let at = (part * (cosines.len() - 1) as f64).round() as usize;
+    Ok(cosines.select_nth_unstable_by(at, f64::total_cmp).1.min(ONE))
+}
+
+/// Rows of larger ids become rows of all: those of the smaller ones come first, in order.
+fn both_ways(
+    n: usize,
+    chunk_concepts: CsrView<'_>,
+    ids: &[u32],
+    rows: Vec<Vec<Edge>>,
+    threshold: f64,
+) -> ConceptGraph {
+    let mut df = vec![0u32; n];
+    chunk_concepts.indices.iter().for_each(|&id| df[id as usize] += 1);
+    let mut indptr = vec![0u64; n + 1];
+    for (&from, row) in ids.iter().zip(&rows) {
+        indptr[from as usize + 1] += row.len() as u64;
+        row.iter().for_each(|edge| indptr[edge.to as usize + 1] += 1);
+    }
+    (0..n).for_each(|i| indptr[i + 1] += indptr[i]);
+    let total = indptr[n] as usize;
+    let mut next: Vec<u64> = indptr[..n].to_vec();
+    let mut indices = vec![0u32; total];
+    let (mut shared, mut cosines, mut weights) = (vec![0u32; total], vec![0f32; total], vec![0f64; total]);
+    for (&from, row) in ids.iter().zip(rows) {
+        for edge in row {
+            let sizes = f64::from(df[from as usize]) + f64::from(df[edge.to as usize]);
+            for (one, other) in [(from, edge.to), (edge.to, from)] {
+                let at = next[one as usize] as usize;
+                next[one as usize] += 1;
+                indices[at] = other;
+                (shared[at], cosines[at]) = (edge.shared, edge.cosine);
+                weights[at] = 2.0 * f64::from(edge.shared) / sizes;
+            }
+        }
+    }
+    let edges = Csr { indptr, indices, columns: n };
+    ConceptGraph { edges, shared, cosines, weights, threshold }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The graph of chunks that hold all of `concepts` each; every vector is the same.
+    fn graph(chunks: &[Vec<u32>], concepts: usize, least: u32, most: u64) -> Result<ConceptGraph> {
+        let rows = Csr::from_rows(chunks, concepts)?;
+        let values = [1.0, 0.0].repeat(concepts);
+        let vectors = Vectors::new(&values, 2)?;
+        let closeness = Closeness::AtLeast(-1.0);
+        concept_graph(rows.view(), &vectors, (least, most), closeness, 2, &Progress::none())
+    }
+
+    #[test]
+    fn more_edges_than_memory_has_room_for_are_refused() {
+        let all: Vec<u32> = (0..5).collect();
+        assert_eq!(graph(std::slice::from_ref(&all), 5, 1, 10).unwrap().shared.len(), 20);
+        let error = graph(&[all], 5, 1, 9).unwrap_err().to_string();
+        assert!(error.contains("more than 9 pairs of concepts"), "{error}");
+    }
+
+    #[test]
+    fn weights_are_dice_s() {
+        // Acceptance 10: of 4 and 6 chunks 3 are common.
+        let rows: Vec<Vec<u32>> =
+            vec![vec![0, 1], vec![0, 1], vec![0, 1], vec![0], vec![1], vec![1], vec![1]];
+        assert_eq!(graph(&rows, 2, 3, 9).unwrap().weights, [0.6, 0.6]);
+        assert!(graph(&rows[1..], 2, 3, 9).unwrap().weights.is_empty());
+    }
+}

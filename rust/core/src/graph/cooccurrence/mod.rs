@@ -1,0 +1,115 @@
+//! Exact co-occurrence neighbours: for each text those with the most words in common.
+//!
+//! KET-RAG, Alg. 3 (lexical neighbours), without visiting pairs one by one. Words found in many
+//! texts are bitmaps over blocks of 512 texts, added vertically ([`slices`]): one full adder a
+//! word gives 512 counts. Words found in few texts are postings, met per block ([`rare`]). A
+//! block's counts are compared with the worst neighbour a text still holds ([`select`]); only
+//! positions that can replace it are looked at. Blocks go in ascending order, so that of equal
+//! counts the smaller id stays.
+//!
+//! Cost: about n^2 * (frequent words of a text) / 512 full adders plus the pairs that share a rare
+//! word. Memory beyond input and output: 4 bytes a word of a text and 4 more a rare one (twice that
+//! while the texts are cut), and for each thread 4 bytes a distinct word, a table of 64 bytes a
+//! frequent word (at most 96 kB times the mean length of a text), the neighbours held by a group
+//! (at most 32 MB) and its rare pairs (some 25 MB). Nothing grows with the number of pairs.
+//!
+//! Measured on a Zen 3 (AVX2), processor time of all threads, generated Zipf text: 100,000 texts
+//! 4.2 s, 300,000 texts 35 s. Reading postings text by text, not word by word, took about four
+//! times as long on rare words; texts in order of id, not of length, half as long again in adders.
+
+mod lanes;
+mod options;
+mod plan;
+mod rare;
+mod select;
+mod slices;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use crate::error::{Error, Result};
+use crate::parallel::{map_ranges_with, threads};
+use crate::progress::Progress;
+use crate::sparse::CsrView;
+
+pub use options::{Kernel, Options, Tuning};
+
+/// `k` neighbours of each text asked for, row after row: count descending, then id ascending.
+/// Empty places hold id `u32::MAX` and count 0.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Neighbours {
+    pub ids: Vec<u32>,
+    pub counts: Vec<u32>,
+    pub k: usize,
+}
+
+/// For each text the `k` other texts with the most words in common.
+///
+/// `words`: text -> its distinct word ids, strictly ascending. A neighbour has at least one word
+/// in common, unless `allow_zero`. Exact for any `k` and any number of texts and words; the same
+/// bytes on any number of threads and with any kernel. Progress counts (text, block) pairs. Stops
+/// within some milliseconds of being asked to.
+///
+/// Errors: `Input` for unsorted or repeated ids, a ratio outside 0..=1, rows outside the texts, a
+/// kernel that the machine lacks, or a result larger than memory can address.
+pub fn cooccurrence_knn(
+    words: CsrView<'_>,
+    k: usize,
+    options: &Options,
+    progress: &Progress,
+) -> Result<Neighbours> {
+    let texts = words.rows();
+    let kernel = options.kernel.resolve()?;
+    if u32::try_from(texts).is_err() || u32::try_from(words.columns).is_err() {
+        return Err(Error::input("there are more texts or words than 32-bit ids"));
+    }
+    if options.max_df_ratio.is_some_and(|ratio| !(0.0..=1.0).contains(&ratio)) {
+        return Err(Error::input("max_df_ratio must be between 0 and 1"));
+    }
+    let rows = options.rows.clone().unwrap_or(0..texts);
+    if rows.start > rows.end || rows.end > texts {
+        return Err(Error::input(format!("rows {rows:?} are not within the {texts} texts")));
+    }
+    let size = rows.len().checked_mul(k).filter(|&size| size <= isize::MAX as usize / 8);
+    let Some(size) = size else {
+        return Err(Error::input(format!("{k} neighbours of {} texts are too many", rows.len())));
+    };
+    let mut result = Neighbours { ids: filled(size, u32::MAX)?, counts: filled(size, 0)?, k };
+    if size == 0 || texts < 2 {
+        // The ids are checked all the same.
+        words.require_sorted()?;
+        return Ok(result);
+    }
+    let plan = plan::Plan::new(words, options, progress)?;
+    let blocks = plan.texts.div_ceil(slices::TEXTS);
+    // One more than the blocks: `map_ranges_with` counts each finished text once again.
+    progress.expect(rows.len() as u64 * (blocks as u64 + 1));
+    // Equal shares for the threads, in as few passes as groups allow.
+    let workers = threads(options.threads);
+    let passes = rows.len().div_ceil(workers * options.tuning.group.max(1)).max(1);
+    let grain = rows.len().div_ceil(workers * passes);
+    let parts = map_ranges_with(
+        rows.len(),
+        grain,
+        workers,
+        progress,
+        || walk::Walk::new(&plan, k, kernel, options),
+        |walk, part| walk.range(rows.start + part.start..rows.start + part.end, progress),
+    )?;
+    let mut at = 0;
+    for (ids, counts) in parts {
+        result.ids[at..at + ids.len()].copy_from_slice(&ids);
+        result.counts[at..at + ids.len()].copy_from_slice(&counts);
+        at += ids.len();
+    }
+    Ok(result)
+}
+
+/// `size` times `value`, or an error where there is no memory for it.
+fn filled(size: usize, value: u32) -> Result<Vec<u32>> {
+    let mut values = Vec::new();
+    let refused = |_| Error::input(format!("there is no memory for {size} neighbours"));
+    values.try_reserve_exact(size).map_err(refused)?;
+    values.resize(size, value);
+    Ok(values)
+}

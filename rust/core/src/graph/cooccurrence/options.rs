@@ -1,0 +1,76 @@
+//! What is counted, by which instructions, and in which sizes.
+
+use crate::error::{Error, Result};
+use std::ops::Range;
+
+/// The instruction set of the adders. All give the same neighbours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Kernel {
+    /// The widest that this machine has.
+    #[default]
+    Auto,
+    Avx512,
+    Avx2,
+    Portable,
+}
+
+impl Kernel {
+    /// Those that run here, the widest first; never `Auto`.
+    pub fn available() -> Vec<Self> {
+        let mut all = vec![];
+        #[cfg(target_arch = "x86_64")]
+        {
+            if crate::cpu::has!("avx512f") {
+                all.push(Self::Avx512);
+            }
+            if crate::cpu::has!("avx2") {
+                all.push(Self::Avx2);
+            }
+        }
+        all.push(Self::Portable);
+        all
+    }
+
+    pub(super) fn resolve(self) -> Result<Self> {
+        let available = Self::available();
+        match self {
+            Self::Auto => Ok(available[0]),
+            one if available.contains(&one) => Ok(one),
+            one => Err(Error::input(format!("this machine has no {one:?} kernel"))),
+        }
+    }
+}
+
+/// Sizes that change the speed and never the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tuning {
+    /// Words found in this many texts or more are bitmaps (by default from the number of texts).
+    pub frequent_df: Option<u32>,
+    /// Most texts that pass through a block together, on one thread.
+    pub group: usize,
+    /// Blocks of 512 texts for which rare words are collected at once.
+    pub run: usize,
+    /// Most shared rare words collected at once (4 bytes each), about.
+    pub rare: u64,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self { frequent_df: None, group: 16_384, run: 64, rare: 4 << 20 }
+    }
+}
+
+/// What to count and how.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Options {
+    /// Words found in more than this share of the texts are not counted (0 to 1).
+    pub max_df_ratio: Option<f64>,
+    /// Fill up with texts that have no word in common, by id.
+    pub allow_zero: bool,
+    /// 0: every core.
+    pub threads: usize,
+    pub kernel: Kernel,
+    /// Answer for these texts only (default: all). Neighbours still come from all texts.
+    pub rows: Option<Range<usize>>,
+    pub tuning: Tuning,
+}

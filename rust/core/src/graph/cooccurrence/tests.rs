@@ -1,0 +1,214 @@
+use super::*;
+use crate::sparse::Csr;
+use proptest::prelude::*;
+use std::cmp::Reverse;
+use std::ops::Range;
+
+/// All pairs, sorted.
+fn brute(texts: &[Vec<u32>], k: usize, options: &Options) -> Neighbours {
+    let n = texts.len();
+    let columns = texts.iter().flatten().max().map_or(0, |&m| m as usize + 1);
+    let mut df = vec![0usize; columns];
+    texts.iter().flatten().for_each(|&w| df[w as usize] += 1);
+    let counted = |w: u32| options.max_df_ratio.is_none_or(|ratio| df[w as usize] as f64 <= ratio * n as f64);
+    let sets: Vec<Vec<u32>> =
+        texts.iter().map(|t| t.iter().copied().filter(|&w| counted(w)).collect()).collect();
+    let mut all = Neighbours { k, ..Neighbours::default() };
+    for i in options.rows.clone().unwrap_or(0..n) {
+        let mut row: Vec<(u32, u32)> = (0..n)
+            .filter(|&j| j != i)
+            .map(|j| (sets[i].iter().filter(|w| sets[j].binary_search(w).is_ok()).count() as u32, j as u32))
+            .filter(|&(count, _)| count > 0 || options.allow_zero)
+            .collect();
+        row.sort_by_key(|&(count, id)| (Reverse(count), id));
+        row.truncate(k);
+        row.resize(k, (0, u32::MAX));
+        all.ids.extend(row.iter().map(|r| r.1));
+        all.counts.extend(row.iter().map(|r| r.0));
+    }
+    all
+}
+
+fn run(texts: &[Vec<u32>], k: usize, options: &Options) -> Result<Neighbours> {
+    let columns = texts.iter().flatten().max().map_or(0, |&m| m as usize + 1);
+    let csr = Csr::from_rows(texts, columns)?;
+    cooccurrence_knn(csr.view(), k, options, &Progress::none())
+}
+
+/// Equal to all pairs with every kernel, on 1 to 3 threads, in small and in default portions.
+fn agrees(texts: &[Vec<u32>], k: usize, options: &Options) {
+    let expected = brute(texts, k, options);
+    let small = Tuning { frequent_df: Some(3), group: 5, run: 1, rare: 7 };
+    for kernel in Kernel::available() {
+        for (threads, tuning) in [
+            (1, Tuning::default()),
+            (2, small),
+            (3, Tuning { frequent_df: Some(1), ..small }),
+            (1, Tuning { frequent_df: Some(u32::MAX), run: 2, group: 300, rare: 1 << 20 }),
+        ] {
+            let options = Options { kernel, threads, tuning, ..options.clone() };
+            let found = run(texts, k, &options).unwrap();
+            assert!(found == expected, "{options:?}, k {k}, {} texts", texts.len());
+        }
+    }
+}
+
+/// A small generator of texts with frequent and rare words (xorshift).
+fn generated(texts: usize, words: u32, each: usize) -> Vec<Vec<u32>> {
+    let mut state = 88_172_645_463_325_252u64;
+    let mut next = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let draw = |r: u64| {
+        // Log-uniform: the first words are in many texts.
+        let x = (r >> 11) as f64 / (1u64 << 53) as f64;
+        (f64::from(words).powf(x) - 1.0) as u32
+    };
+    (0..texts)
+        .map(|_| {
+            let mut text: Vec<u32> = (0..each).map(|_| draw(next())).collect();
+            text.sort_unstable();
+            text.dedup();
+            text
+        })
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn equals_all_pairs(
+        texts in prop::collection::vec(prop::collection::btree_set(prop_oneof![0u32..6, 0u32..60], 0..12), 0..40),
+        k in 0usize..44,
+        allow_zero in any::<bool>(),
+        max_df_ratio in prop::option::of(0.0..=1.0f64),
+    ) {
+        let texts: Vec<Vec<u32>> = texts.into_iter().map(|t| t.into_iter().collect()).collect();
+        agrees(&texts, k, &Options { allow_zero, max_df_ratio, ..Options::default() });
+    }
+}
+
+#[test]
+fn many_blocks_and_odd_ends() {
+    for n in [63, 64, 65, 511, 512, 513, 1100] {
+        let texts = generated(n, 3000, 30);
+        for k in [1, 4] {
+            agrees(&texts, k, &Options::default());
+        }
+    }
+    let texts = generated(700, 500, 12);
+    for k in [50, 699, 701] {
+        agrees(&texts, k, &Options { allow_zero: true, ..Options::default() });
+    }
+}
+
+#[test]
+fn default_sizes_on_more_than_one_run_of_blocks() {
+    // 64 blocks make a run; 33,000 texts need 65. Rows keep the oracle affordable.
+    let texts = generated(33_000, 20_000, 20);
+    for rows in [0..3, 32_766..32_770, 32_998..33_000] {
+        let options = Options { rows: Some(rows), ..Options::default() };
+        let expected = brute(&texts, 5, &options);
+        assert!(run(&texts, 5, &options).unwrap() == expected);
+    }
+}
+
+#[test]
+fn identical_empty_and_single_texts() {
+    let twin = vec![3, 5, 9];
+    let texts = vec![twin.clone(), vec![], twin.clone(), twin, vec![], vec![5]];
+    for allow_zero in [false, true] {
+        for k in 0..8 {
+            agrees(&texts, k, &Options { allow_zero, ..Options::default() });
+        }
+    }
+    let found = run(&texts, 2, &Options::default()).unwrap();
+    assert_eq!(found.ids[..2], [2, 3]);
+    assert_eq!(found.ids[2..4], [u32::MAX; 2]);
+    for texts in [vec![], vec![vec![]], vec![vec![1, 2]]] {
+        agrees(&texts, 3, &Options { allow_zero: true, ..Options::default() });
+    }
+}
+
+#[test]
+fn long_texts_need_more_slices() {
+    // Every length at which a slice, an octet or a group of words ends.
+    for common in [7, 8, 55, 56, 57, 62, 63, 64, 65, 112, 119, 127, 128, 255, 256, 257, 700] {
+        let texts: Vec<Vec<u32>> = (0..20)
+            .map(|i| (0..common).chain((common..common + 400).filter(|w| w % (i + 2) == 0)).collect())
+            .collect();
+        agrees(&texts, 3, &Options::default());
+    }
+}
+
+#[test]
+fn words_in_every_text_count_until_the_ratio_drops_them() {
+    let texts: Vec<Vec<u32>> = (0..600).map(|i| vec![0, 1 + i % 2, 3 + i % 7]).collect();
+    for ratio in [None, Some(1.0), Some(0.999), Some(0.5), Some(0.49), Some(0.0)] {
+        agrees(&texts, 2, &Options { max_df_ratio: ratio, ..Options::default() });
+    }
+    // Exactly at the share a word is kept: "found in more than".
+    let best = |ratio| run(&texts, 1, &Options { max_df_ratio: Some(ratio), ..Options::default() }).unwrap();
+    assert_eq!(best(1.0).counts[0], 3);
+    assert_eq!(best(0.5).counts[0], 2);
+    assert_eq!(best(0.49).counts[0], 1);
+    assert_eq!(best(0.0).counts[0], 0);
+}
+
+#[test]
+fn rows_are_answered_alone() {
+    let texts = generated(900, 2000, 25);
+    let all = run(&texts, 3, &Options::default()).unwrap();
+    for rows in [0..0, 10..11, 500..900, 0..900] {
+        let part = run(&texts, 3, &Options { rows: Some(rows.clone()), ..Options::default() }).unwrap();
+        assert_eq!(part.ids, all.ids[rows.start * 3..rows.end * 3]);
+        assert_eq!(part.counts, all.counts[rows.start * 3..rows.end * 3]);
+    }
+}
+
+#[test]
+fn bad_input_is_refused() {
+    let refused = |texts: &[Vec<u32>], k, options: &Options| match run(texts, k, options) {
+        Err(Error::Input(text)) => text,
+        other => panic!("{other:?}"),
+    };
+    let plain = Options::default();
+    let fine = vec![vec![0], vec![1, 2]];
+    for bad in [vec![2, 1], vec![2, 2]] {
+        for k in [0, 1] {
+            assert!(refused(&[vec![], bad.clone()], k, &plain).contains('1'));
+        }
+    }
+    for ratio in [-0.1, 1.1, f64::NAN] {
+        refused(&fine, 1, &Options { max_df_ratio: Some(ratio), ..plain.clone() });
+    }
+    for rows in [Range { start: 2, end: 1 }, 0..3] {
+        refused(&fine, 1, &Options { rows: Some(rows), ..plain.clone() });
+    }
+    refused(&fine, usize::MAX, &plain);
+    refused(&fine, isize::MAX as usize / 8, &plain);
+    for kernel in [Kernel::Avx512, Kernel::Avx2] {
+        if !Kernel::available().contains(&kernel) {
+            refused(&fine, 1, &Options { kernel, ..plain.clone() });
+        }
+    }
+}
+
+#[test]
+fn stops_soon_and_counts_to_its_total() {
+    let texts = generated(3000, 4000, 40);
+    let csr = Csr::from_rows(&texts, 4000).unwrap();
+    let stopped = Progress::none();
+    stopped.stop();
+    for threads in [1, 2] {
+        let options = Options { threads, ..Options::default() };
+        assert_eq!(cooccurrence_knn(csr.view(), 1, &options, &stopped), Err(Error::Cancelled));
+        let watched = Progress::none();
+        cooccurrence_knn(csr.view(), 1, &options, &watched).unwrap();
+        let (done, total) = watched.state();
+        assert!(done == total && total > 0);
+    }
+}

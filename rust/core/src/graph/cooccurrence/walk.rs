@@ -1,0 +1,239 @@
+//! One thread's work: a group of texts walks over all blocks.
+
+use super::lanes::prefetch;
+use super::options::{Kernel, Options, Tuning};
+use super::plan::Plan;
+use super::rare::{group_end, Rare};
+use super::select::Best;
+use super::slices::{Counts, Row, TEXTS};
+use crate::error::Result;
+use crate::progress::Progress;
+use std::ops::Range;
+
+/// Texts that pass through a block between two looks at the progress: some 50 microseconds.
+const GLANCE: usize = 512;
+
+/// Most neighbours held for one group, in all (8 bytes each).
+const HELD: usize = 4 << 20;
+
+/// What a thread keeps from one group to the next.
+pub struct Walk<'a> {
+    plan: &'a Plan,
+    k: usize,
+    kernel: Kernel,
+    allow_zero: bool,
+    tuning: Tuning,
+    /// A row for each frequent word: who has it, of the texts of the current block.
+    table: Vec<Row>,
+    rare: Rare,
+    order: Order,
+    block: Block,
+}
+
+/// The texts of a group by the number of their frequent words, with these words. Texts of one
+/// length in a row make every branch of the adders predictable (measured: a third faster).
+#[derive(Default)]
+struct Order {
+    texts: Vec<u32>,
+    /// By text (less the first of the group): its place in `texts`.
+    places: Vec<u16>,
+    ends: Vec<usize>,
+    slots: Vec<u32>,
+}
+
+impl Order {
+    fn set(&mut self, plan: &Plan, group: &Range<usize>) {
+        self.texts.clear();
+        self.texts.extend(group.clone().map(|text| text as u32));
+        self.texts.sort_by_key(|&text| plan.frequent(text as usize).len());
+        self.places.resize(group.len(), 0);
+        self.ends.clear();
+        self.slots.clear();
+        for (place, &text) in self.texts.iter().enumerate() {
+            // A group has at most `rare::GROUP` texts, so that places fit.
+            self.places[text as usize - group.start] = place as u16;
+            self.slots.extend_from_slice(plan.frequent(text as usize));
+            self.ends.push(self.slots.len());
+        }
+    }
+
+    fn slots(&self, place: usize) -> &[u32] {
+        let from = if place == 0 { 0 } else { self.ends[place - 1] };
+        &self.slots[from..self.ends[place]]
+    }
+}
+
+/// Ids and counts of the texts of a range, `k` each.
+type Part = (Vec<u32>, Vec<u32>);
+
+impl<'a> Walk<'a> {
+    pub fn new(plan: &'a Plan, k: usize, kernel: Kernel, options: &Options) -> Self {
+        Self {
+            plan,
+            k,
+            kernel,
+            allow_zero: options.allow_zero,
+            tuning: options.tuning,
+            table: vec![Row::NONE; plan.slots],
+            rare: Rare::default(),
+            order: Order::default(),
+            block: Block::new(),
+        }
+    }
+
+    pub fn range(&mut self, texts: Range<usize>, progress: &Progress) -> Result<Part> {
+        let size = texts.len() * self.k;
+        let mut part = (vec![u32::MAX; size], vec![0; size]);
+        let run = self.tuning.run.max(1);
+        let most = self.tuning.group.min(HELD / self.k.min(self.plan.texts)).max(1);
+        let mut from = texts.start;
+        while from < texts.end {
+            let end = group_end(self.plan, from, texts.end, most, run, self.tuning.rare);
+            let mut best = self.group(from..end, progress)?;
+            for text in from..end {
+                let row = (text - texts.start) * self.k..(text - texts.start + 1) * self.k;
+                let (ids, counts) = (&mut part.0[row.clone()], &mut part.1[row]);
+                let mut length = 0;
+                for (count, id) in best.take(self.order.places[text - from] as usize) {
+                    (ids[length], counts[length]) = (id, count);
+                    length += 1;
+                }
+                if self.allow_zero && length < self.k {
+                    self.fill_up(text, ids, length);
+                    if text % GLANCE == 0 {
+                        progress.check()?;
+                    }
+                }
+            }
+            from = end;
+        }
+        Ok(part)
+    }
+
+    /// Adds the smallest ids that are not there yet, with a count of 0.
+    fn fill_up(&self, text: usize, ids: &mut [u32], length: usize) {
+        let (there, free) = ids.split_at_mut(length);
+        let mut there = there.to_vec();
+        there.push(text as u32);
+        there.sort_unstable();
+        let mut taken = there.iter().peekable();
+        let mut others = (0..self.plan.texts as u32).filter(|id| taken.next_if_eq(&id).is_none());
+        for (place, id) in free.iter_mut().zip(&mut others) {
+            *place = id;
+        }
+    }
+
+    fn group(&mut self, group: Range<usize>, progress: &Progress) -> Result<Best> {
+        let blocks = self.plan.texts.div_ceil(TEXTS);
+        let mut best = Best::new(group.len(), self.k.min(self.plan.texts - 1))?;
+        self.order.set(self.plan, &group);
+        self.rare.begin(self.plan, &group, progress)?;
+        let mut first = 0;
+        while first < blocks {
+            let run = first..(first + self.tuning.run.max(1)).min(blocks);
+            self.rare.fill(self.plan, &self.order.places, &run, progress)?;
+            for b in run.clone() {
+                let here = b * TEXTS..((b + 1) * TEXTS).min(self.plan.texts);
+                self.set_table(&here);
+                self.rare.enter(b - run.start);
+                for (place, &text) in self.order.texts.iter().enumerate() {
+                    if place % GLANCE == 0 {
+                        progress.check()?;
+                    }
+                    // Rows of the next text: the table is larger than the second-level cache.
+                    if place + 1 < self.order.texts.len() {
+                        for &slot in self.order.slots(place + 1) {
+                            prefetch(self.table.as_ptr().wrapping_add(slot as usize).cast());
+                        }
+                    }
+                    let (slots, rare) = (self.order.slots(place), self.rare.of(place));
+                    let to = (&mut best, place);
+                    self.block.visit(self.kernel, &self.table, slots, rare, text as usize, &here, to);
+                }
+                progress.advance(group.len() as u64);
+            }
+            first = run.end;
+        }
+        Ok(best)
+    }
+
+    fn set_table(&mut self, here: &Range<usize>) {
+        self.table.fill(Row::NONE);
+        for text in here.clone() {
+            for &slot in self.plan.frequent(text) {
+                self.table[slot as usize].set(text - here.start);
+            }
+        }
+    }
+}
+
+/// Scratch for one text against one block.
+struct Block {
+    counts: Counts,
+    rare: [u32; TEXTS],
+    touched: Vec<u16>,
+}
+
+impl Block {
+    fn new() -> Self {
+        Self { counts: Counts::new(), rare: [0; TEXTS], touched: Vec::with_capacity(TEXTS) }
+    }
+
+    /// Offers to `best` the texts of the block `here` that `text` may take as neighbours.
+    #[allow(clippy::too_many_arguments)]
+    #[inline]
+    fn visit(
+        &mut self,
+        kernel: Kernel,
+        table: &[Row],
+        slots: &[u32],
+        rare: &[u16],
+        text: usize,
+        here: &Range<usize>,
+        (best, g): (&mut Best, usize),
+    ) {
+        let mut need = best.need(g);
+        if slots.len() + rare.len() < need as usize {
+            return;
+        }
+        let mut among = Row::first(here.len());
+        if here.contains(&text) {
+            among.clear(text - here.start);
+        }
+        // No text of this block gets more from rare words than one and the repeats: nearly always
+        // 1, so that few blocks hold any text that is possible at all.
+        let mut met = Row::NONE;
+        let mut most = u32::from(!rare.is_empty());
+        for &p in rare {
+            most += u32::from(met.has(p as usize));
+            met.set(p as usize);
+        }
+        let low = need.saturating_sub(most);
+        let Some(possible) = self.counts.add(kernel, table, slots, &among, low) else { return };
+        let mut alone = if rare.is_empty() { possible } else { self.counts.at_least(&among, need) };
+        let k = best.capacity();
+        if alone.count() > k {
+            // Early on much gets in: what k texts of this very block exceed cannot stay.
+            need = need.max(self.counts.kth_largest(alone, k));
+            alone = self.counts.at_least(&alone, need);
+        }
+        for &p in rare {
+            if possible.has(p as usize) {
+                let shared = &mut self.rare[p as usize];
+                if *shared == 0 {
+                    self.touched.push(p);
+                }
+                *shared += 1;
+            }
+        }
+        for p in self.touched.drain(..) {
+            let p = p as usize;
+            let count = self.counts.at(p) + std::mem::take(&mut self.rare[p]);
+            alone.clear(p);
+            if count >= need {
+                best.offer(g, count, (here.start + p) as u32);
+            }
+        }
+        alone.each(|p| best.offer(g, self.counts.at(p), (here.start + p) as u32));
+    }
+}

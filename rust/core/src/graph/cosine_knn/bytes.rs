@@ -1,0 +1,148 @@
+//! Neighbours by products of byte codes: what they leave is scored in f32, what that leaves in f64.
+//!
+//! With x = x' + e, where x' is what the codes of a row say and |e| its residual,
+//! `x.y = x'.y' + x.e_y + e_x.y'`, so that by Cauchy-Schwarz the product of the codes is wrong by at most
+//! `|x||e_y| + |e_x|(|y| + |e_y|)`.
+
+use super::rows::Knn;
+use super::squares::{reaching, Packed, Square, SIDE};
+use crate::error::Result;
+use crate::progress::Progress;
+use crate::sparse::{self, Scored};
+use crate::vector::best::Best;
+use crate::vector::quantised::{Quantised, MAX_DIM};
+use crate::vector::simd::Level;
+use crate::vector::{Filter, Scratch, Search};
+use std::ops::Range;
+
+/// Columns between two looks at whether to stop.
+const STRETCH: usize = 64 * SIDE;
+/// Rows beyond twice the wanted that are scored in f64 without a look in f32.
+const FEW: usize = 8;
+/// Codes whose margin is a larger share of a row's own square leave too much to score again.
+const WIDEST_MARGIN: f64 = 0.1;
+
+/// The rows in codes, and what bounds their products.
+pub struct Bytes<'a> {
+    knn: &'a Knn<'a>,
+    packed: Packed,
+    /// Per row, padded to whole squares: one step of its codes, and what a product with it adds to the
+    /// margin of any row (minus infinity where there is no row).
+    scale: Vec<f32>,
+    spread: Vec<f32>,
+    /// What a row adds to the margins of its own products, all but what depends on the other.
+    own: Vec<f64>,
+}
+
+/// Memory that a thread uses again.
+#[derive(Default)]
+pub struct Memory {
+    best: Vec<Best>,
+    floors: Vec<f32>,
+    search: Scratch,
+}
+
+impl<'a> Bytes<'a> {
+    /// None where the f32 product serves better: portable code, odd sizes, codes that say too little.
+    pub fn new(knn: &'a Knn, threads: usize) -> Result<Option<Self>> {
+        let vectors = knn.vectors;
+        let (n, d, norm) = (vectors.len(), vectors.dim(), vectors.norm());
+        if knn.level == Level::Portable || d > MAX_DIM || !(1e-25..1e25).contains(&(norm * norm)) {
+            return Ok(None);
+        }
+        // Far shorter than what follows, whose rows the progress counts.
+        let codes = Quantised::build(vectors, threads, &Progress::none())?;
+        knn.progress.check()?;
+        let residuals = codes.residual.iter().map(|&r| f64::from(r));
+        let widest = residuals.clone().fold(0.0, f64::max);
+        let margin = 2.0 * norm * residuals.clone().sum::<f64>() / n as f64;
+        // The square of a row's length, nearly: by its codes, a sample is enough.
+        let sample = (0..n).step_by(n.div_ceil(1000)).map(|i| vectors.score(i as u32, vectors.row(i)));
+        let (sum, count) = sample.fold((0.0, 0.0), |(sum, count), x| (sum + x, count + 1.0));
+        if margin > WIDEST_MARGIN * sum / count {
+            return Ok(None);
+        }
+        let whole = n.next_multiple_of(SIDE);
+        let packed = Packed::new(knn.level, &codes.codes, d)?;
+        // Rounding of the plain sum in f64, and of the few operations on bounds.
+        let slack = (d as f64 * 2.3e-16 + 1e-12) * norm * norm;
+        let own = residuals.map(|r| (r * (norm + widest) + slack) * (1.0 + 1e-9)).collect();
+        let mut spread: Vec<f32> =
+            codes.residual.iter().map(|&r| ((norm * (1.0 + 1e-9) * f64::from(r)) as f32).next_up()).collect();
+        let mut scale = codes.scale;
+        scale.resize(whole, 0.0);
+        spread.resize(whole, f32::NEG_INFINITY);
+        Ok(Some(Self { knn, packed, scale, spread, own }))
+    }
+
+    /// The neighbours of `rows`, which begin at a multiple of [`SIDE`].
+    pub fn band(&self, rows: Range<usize>, memory: &mut Memory) -> Result<Vec<Vec<Scored>>> {
+        let Memory { best, floors, search } = memory;
+        let vectors = self.knn.vectors;
+        let whole = rows.start..rows.end.next_multiple_of(SIDE);
+        best.resize_with(rows.len().max(best.len()), Best::default);
+        best[..rows.len()].iter_mut().for_each(|b| b.reset(self.knn.k));
+        // No product reaches infinity: rows of zeros, and those behind the last.
+        floors.clear();
+        floors.resize(whole.len(), f32::INFINITY);
+        let zero: Vec<bool> = rows.clone().map(|i| vectors.row(i).iter().all(|&x| x == 0.0)).collect();
+        for (floor, _) in floors.iter_mut().zip(&zero).filter(|(_, &zero)| !zero) {
+            *floor = f32::NEG_INFINITY;
+        }
+        let mut square = Square([[0; SIDE]; SIDE]);
+        for stretch in (0..self.scale.len()).step_by(STRETCH) {
+            self.knn.progress.check()?;
+            let ready = self.packed.ready();
+            for column in (stretch..(stretch + STRETCH).min(self.scale.len())).step_by(SIDE) {
+                for first in whole.clone().step_by(SIDE) {
+                    self.packed.square(&ready, first, column, &mut square);
+                    let own = first - rows.start;
+                    let best = &mut best[own..rows.len().min(own + SIDE)];
+                    self.offer(&square, first, column, best, &mut floors[own..own + SIDE]);
+                }
+            }
+        }
+        let finish = |(i, best): (usize, &mut Best)| {
+            if zero[i - rows.start] {
+                return Ok(self.knn.first_ids(i));
+            }
+            let (k, left, row) = (self.knn.k, best.left(), vectors.row(i));
+            if left.len() <= 2 * k + FEW {
+                return Ok(sparse::top_k(vectors.score_many(&left, row), k));
+            }
+            let some = Search::new(vectors, None, row, Filter::Ids(&left), self.knn.level, search)?;
+            Ok(some.best(k, search))
+        };
+        rows.clone().zip(best).map(finish).collect()
+    }
+
+    /// Offers the products of rows `first` on with columns `column` on to the best of each row.
+    fn offer(&self, square: &Square, first: usize, column: usize, best: &mut [Best], floors: &mut [f32]) {
+        let norm = self.knn.vectors.norm();
+        // The upper bounds in f32: their rounding is some units of 2^-24 of |x'||y'| and the margin, which
+        // are at most 4.4 norm^2 each.
+        let slack = 4e-6 * norm * norm;
+        let (scales, columns) = (&self.scale[first..first + SIDE], &self.scale[column..column + SIDE]);
+        let spreads = &self.spread[column..column + SIDE];
+        let mut reach = [0; SIDE];
+        reaching(self.knn.level, square, (scales, floors), (columns, spreads), &mut reach);
+        for (r, best) in best.iter_mut().enumerate() {
+            if reach[r] == 0 {
+                continue;
+            }
+            let (i, mut left) = (first + r, reach[r]);
+            while left != 0 {
+                let c = left.trailing_zeros() as usize;
+                left &= left - 1;
+                let j = column + c;
+                if j >= self.own.len() || self.knn.left_out(i, j) {
+                    continue;
+                }
+                let score = f64::from(scales[r]) * f64::from(columns[c]) * f64::from(square.0[r][c]);
+                let margin = self.own[i] + f64::from(spreads[c]);
+                best.push(j as u32, score - margin, score + margin, |j| self.knn.score(i, j));
+            }
+            floors[r] = (best.floor() - self.own[i] - slack) as f32;
+        }
+    }
+}

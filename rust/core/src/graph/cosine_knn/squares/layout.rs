@@ -1,0 +1,14 @@
+//! Lines of codes and squares of sums, as they lie in memory.
+
+/// Rows and columns of a square.
+pub const SIDE: usize = 32;
+/// Rows of a panel, and words of a line.
+pub(super) const LINE: usize = 16;
+
+#[repr(C, align(64))]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Line(pub [u32; LINE]);
+
+/// Sums of products, row after row.
+#[repr(C, align(64))]
+pub struct Square(pub [[i32; SIDE]; SIDE]);

@@ -1,0 +1,238 @@
+//! Where names occur in the text, and which units entities and relations are tied to.
+
+use super::gather::Gathered;
+use super::input::{by_owner, ChunkUnits, Rewire};
+use crate::error::Result;
+use crate::memory::filled;
+use crate::parallel::map_ranges;
+use crate::progress::Progress;
+use crate::sparse::Csr;
+
+/// An entity's name in a unit's text: code points of the document's text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mention {
+    pub entity: u32,
+    pub unit: u32,
+    pub start: u32,
+    pub end: u32,
+}
+
+#[derive(Debug, Default)]
+pub struct Tied {
+    pub entity_units: Csr,
+    pub relation_units: Csr,
+    pub mentions: Vec<Mention>,
+}
+
+#[derive(Default)]
+struct Part {
+    entity_units: Vec<(u32, u32)>,
+    relation_units: Vec<(u32, u32)>,
+    mentions: Vec<Mention>,
+}
+
+/// Ties what each reply tells to the units of its chunk.
+pub fn tie(
+    chunks: &[u32],
+    found: &Gathered<'_>,
+    units: &ChunkUnits<'_>,
+    rewire: Rewire,
+    threads: usize,
+    progress: &Progress,
+) -> Result<Tied> {
+    let names = found.names.strings();
+    let parts = map_ranges(chunks.len(), 32, threads, progress, |rows| {
+        let mut part = Part::default();
+        for row in rows {
+            progress.check()?;
+            let chunk = chunks[row] as usize;
+            let range = units.units[chunk] as u32..units.units[chunk + 1] as u32;
+            let folded: Vec<Folded> =
+                range.clone().map(|unit| Folded::new(units.texts.get(unit as usize))).collect();
+            let entities = of_row(&found.entity_rows, row as u32);
+            // For each entity of the row the units that name it, ascending.
+            let mut naming: Vec<Vec<u32>> = Vec::with_capacity(entities.len());
+            let mut name = String::new();
+            for &(entity, _) in entities {
+                fold_into(names.get(entity as usize), &mut name);
+                let mut own = Vec::new();
+                for (unit, text) in range.clone().zip(&folded) {
+                    let before = part.mentions.len();
+                    let at = units.spans[2 * unit as usize];
+                    text.each(&name, |start, end| {
+                        let (start, end) = (at.saturating_add(start), at.saturating_add(end));
+                        part.mentions.push(Mention { entity, unit, start, end });
+                    });
+                    if part.mentions.len() > before {
+                        own.push(unit);
+                    }
+                }
+                naming.push(own);
+            }
+            let mut by_id: Vec<(u32, usize)> = entities.iter().map(|e| e.0).zip(0..).collect();
+            by_id.sort_unstable();
+            let named = |entity: u32| {
+                let place = by_id.binary_search_by_key(&entity, |e| e.0);
+                place.map_or(&[][..], |place| naming[by_id[place].1].as_slice())
+            };
+            let push = |pairs: &mut Vec<(u32, u32)>, owner: u32, some: &[u32]| match rewire {
+                Rewire::Mention if !some.is_empty() => pairs.extend(some.iter().map(|&u| (owner, u))),
+                _ => pairs.extend(range.clone().map(|u| (owner, u))),
+            };
+            for (&(entity, _), own) in entities.iter().zip(&naming) {
+                push(&mut part.entity_units, entity, own);
+            }
+            for &(relation, _) in of_row(&found.relation_rows, row as u32) {
+                if rewire == Rewire::All {
+                    push(&mut part.relation_units, relation, &[]);
+                    continue;
+                }
+                let [source, target] = found.pairs[relation as usize].map(named);
+                let both: Vec<u32> = source.iter().filter(|u| target.contains(u)).copied().collect();
+                push(&mut part.relation_units, relation, &both);
+            }
+        }
+        Ok(part)
+    })?;
+    let columns = units.texts.len();
+    let entities = parts.iter().flat_map(|p| p.entity_units.iter().copied());
+    let relations = parts.iter().flat_map(|p| p.relation_units.iter().copied());
+    Ok(Tied {
+        entity_units: by_owner(entities, names.len(), columns),
+        relation_units: by_owner(relations, found.pairs.len(), columns),
+        mentions: by_entity(&parts, names.len())?,
+    })
+}
+
+/// The mentions of all parts, sorted by entity; those of one entity keep their order.
+fn by_entity(parts: &[Part], entities: usize) -> Result<Vec<Mention>> {
+    let places = parts.iter().flat_map(|p| p.mentions.iter().map(|m| m.entity));
+    let mut order = vec![0usize; entities + 1];
+    places.for_each(|e| order[e as usize + 1] += 1);
+    for e in 0..entities {
+        order[e + 1] += order[e];
+    }
+    let blank = Mention { entity: 0, unit: 0, start: 0, end: 0 };
+    let mut mentions = filled(blank, order[entities], "mentions of entities")?;
+    for mention in parts.iter().flat_map(|p| &p.mentions) {
+        let slot = &mut order[mention.entity as usize];
+        mentions[*slot] = *mention;
+        *slot += 1;
+    }
+    Ok(mentions)
+}
+
+/// The pairs (id, row) of one row, in pairs that ascend by row.
+fn of_row(pairs: &[(u32, u32)], row: u32) -> &[(u32, u32)] {
+    let start = pairs.partition_point(|p| p.1 < row);
+    let length = pairs[start..].partition_point(|p| p.1 == row);
+    &pairs[start..start + length]
+}
+
+/// Upper, then lower case of each character by itself: `ß` and `SS` become the same.
+fn fold_char(c: char) -> impl Iterator<Item = char> {
+    c.to_uppercase().flat_map(char::to_lowercase)
+}
+
+fn fold_into(text: &str, out: &mut String) {
+    out.clear();
+    match text.is_ascii() {
+        true => out.extend(text.chars().map(|c| c.to_ascii_lowercase())),
+        false => out.extend(text.chars().flat_map(fold_char)),
+    }
+}
+
+/// A case-folded text that knows where its characters come from.
+struct Folded {
+    text: String,
+    /// For each byte of `text` the code point that begins there, for the end their number; `INSIDE`
+    /// within a character. Empty where bytes are code points.
+    place: Vec<u32>,
+}
+
+const INSIDE: u32 = u32::MAX;
+
+impl Folded {
+    fn new(text: &str) -> Self {
+        if text.is_ascii() {
+            return Self { text: text.to_ascii_lowercase(), place: Vec::new() };
+        }
+        let mut folded = Self { text: String::with_capacity(text.len()), place: Vec::new() };
+        for (i, c) in text.chars().enumerate() {
+            folded.place.resize(folded.text.len(), INSIDE);
+            folded.place.push(i as u32);
+            folded.text.extend(fold_char(c));
+        }
+        folded.place.resize(folded.text.len(), INSIDE);
+        folded.place.push(text.chars().count() as u32);
+        folded
+    }
+
+    fn at(&self, byte: usize) -> u32 {
+        self.place.get(byte).copied().unwrap_or(byte as u32)
+    }
+
+    /// Start and end, in code points, of each occurrence of `name` as whole words, left to right
+    /// without overlap.
+    fn each(&self, name: &str, mut take: impl FnMut(u32, u32)) {
+        if name.is_empty() {
+            return;
+        }
+        let mut from = 0;
+        while let Some(found) = self.text[from..].find(name) {
+            let (start, end) = (from + found, from + found + name.len());
+            let (first, last) = (self.at(start), self.at(end));
+            if first != INSIDE && last != INSIDE && self.stands_free(start, end) {
+                take(first, last);
+                from = end;
+            } else {
+                from = start + self.text[start..].chars().next().map_or(1, char::len_utf8);
+            }
+        }
+    }
+
+    /// Whether the name is no part of a longer word.
+    fn stands_free(&self, start: usize, end: usize) -> bool {
+        let (before, after) = self.text.split_at(start);
+        let first = after.chars().next();
+        let (inner, rest) = self.text.split_at(end);
+        !(joined(before.chars().next_back(), first) || joined(inner.chars().next_back(), rest.chars().next()))
+    }
+}
+
+fn joined(a: Option<char>, b: Option<char>) -> bool {
+    a.is_some_and(spelt) && b.is_some_and(spelt)
+}
+
+/// A letter or digit of a script that sets words apart; in the others any place may begin a word.
+fn spelt(c: char) -> bool {
+    let unspaced = matches!(c as u32, 0xe00..=0xeff | 0x1000..=0x109f | 0x1780..=0x17ff | 0x2e80..=0xfaff)
+        || c as u32 >= 0x20000;
+    c.is_alphanumeric() && !unspaced
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str, name: &str) -> Vec<(u32, u32)> {
+        let mut folded = String::new();
+        fold_into(name, &mut folded);
+        let mut all = Vec::new();
+        Folded::new(text).each(&folded, |a, b| all.push((a, b)));
+        all
+    }
+
+    #[test]
+    fn names_are_found_as_words_in_any_case() {
+        assert_eq!(found("Nansen, nansen; Nansens NANSEN", "NANSEN"), [(0, 6), (8, 14), (24, 30)]);
+        assert_eq!(found("house of US, bus", "US"), [(9, 11)]);
+        assert_eq!(found("Die Straße, STRASSE", "STRASSE"), [(4, 10), (12, 19)]);
+        assert_eq!(found("æß", "S"), []); // half of what ß becomes is no occurrence
+        assert_eq!(found("東京都の東京", "東京"), [(0, 2), (4, 6)]);
+        assert_eq!(found("ａé É", "É"), [(3, 4)]);
+        assert_eq!(found("aa a", "A"), [(3, 4)]);
+        assert_eq!(found("a", ""), []);
+        assert_eq!(found("İstanbul", "İSTANBUL"), [(0, 8)]);
+    }
+}

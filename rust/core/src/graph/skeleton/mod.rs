@@ -1,0 +1,219 @@
+//! The skeleton: replies of single chunks folded into one graph of entities and relations (KET-RAG,
+//! Alg. 1; 10-ketrag 1.3 steps 2 to 6 and 1.2 step 11).
+//!
+//! A pure function of the replies and of the units' texts: chunks are taken in ascending id whatever
+//! the order in which they were read, so removing a document or resuming a build is another fold and
+//! never another reply.
+
+mod describe;
+mod gather;
+mod input;
+mod mentions;
+
+pub use input::{ChunkUnits, Replies, Rewire};
+pub use mentions::Mention;
+
+use crate::error::{Error, Result};
+use crate::parallel::map_ranges_with;
+use crate::progress::Progress;
+use crate::sparse::Csr;
+use crate::tables::{push_entity, push_relation, RelationCells};
+use crate::text::bpe::{Counter, Encoding};
+use crate::text::strings::{Strings, StringsBuf};
+use input::{by_owner, check};
+
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    pub rewire: Rewire,
+    /// Tokens of a joined description, at most.
+    pub description_tokens: usize,
+    pub encoding: Encoding,
+}
+
+/// Entities and relations in the order in which they first appear.
+#[derive(Debug, Default, PartialEq)]
+pub struct Skeleton {
+    pub names: StringsBuf,
+    pub types: StringsBuf,
+    pub descriptions: StringsBuf,
+    /// The number of relations of each entity.
+    pub ranks: Vec<u32>,
+    pub chunks: Csr,
+    pub units: Csr,
+    /// Tokens of the whole printed row.
+    pub row_tokens: Vec<u32>,
+    pub sources: Vec<u32>,
+    pub targets: Vec<u32>,
+    pub relation_descriptions: StringsBuf,
+    pub weights: Vec<f64>,
+    pub relation_ranks: Vec<u32>,
+    pub relation_chunks: Csr,
+    pub relation_units: Csr,
+    /// Tokens of the printed row without the links and the line end.
+    pub relation_row_tokens: Vec<u32>,
+    /// By entity, unit and place.
+    pub mentions: Vec<Mention>,
+    /// Records that were dropped: entities without a name, relations to nothing or to themselves.
+    pub nameless: u64,
+    pub endless: u64,
+    pub loops: u64,
+}
+
+/// What the rows of the tables of entities and relations are printed from.
+#[derive(Debug, Clone, Copy)]
+pub struct PrintedRows<'a> {
+    pub names: Strings<'a>,
+    pub descriptions: Strings<'a>,
+    pub ranks: &'a [u32],
+    pub sources: &'a [u32],
+    pub targets: &'a [u32],
+    pub relation_descriptions: Strings<'a>,
+    pub weights: &'a [f64],
+    pub relation_ranks: &'a [u32],
+}
+
+impl PrintedRows<'_> {
+    /// Tokens of each entity's whole row, and of each relation's without the links and the line end.
+    pub fn tokens(
+        &self,
+        encoding: Encoding,
+        threads: usize,
+        progress: &Progress,
+    ) -> Result<(Vec<u32>, Vec<u32>)> {
+        self.check()?;
+        let (names, described, told) = (self.names, self.descriptions, self.relation_descriptions);
+        let entities = counts(names.len(), encoding, threads, progress, |row, e| {
+            push_entity(row, e as u32, names.get(e), described.get(e), self.ranks[e]);
+        })?;
+        let relations = counts(told.len(), encoding, threads, progress, |row, r| {
+            let cells = RelationCells {
+                id: r as u32,
+                source: names.get(self.sources[r] as usize),
+                target: names.get(self.targets[r] as usize),
+                description: told.get(r),
+                weight: self.weights[r],
+                rank: self.relation_ranks[r],
+            };
+            push_relation(row, cells);
+            row.push('|');
+        })?;
+        Ok((entities, relations))
+    }
+
+    fn check(&self) -> Result<()> {
+        let (entities, relations) = (self.names.len(), self.relation_descriptions.len());
+        for (name, length, wanted) in [
+            ("descriptions", self.descriptions.len(), entities),
+            ("ranks", self.ranks.len(), entities),
+            ("sources", self.sources.len(), relations),
+            ("targets", self.targets.len(), relations),
+            ("weights", self.weights.len(), relations),
+            ("relation ranks", self.relation_ranks.len(), relations),
+        ] {
+            if length != wanted {
+                return Err(Error::input(format!("there are {length} {name}, not {wanted}")));
+            }
+        }
+        match self.sources.iter().chain(self.targets).find(|&&end| end as usize >= entities) {
+            Some(end) => Err(Error::input(format!("a relation ends in entity {end} of {entities}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Folds all replies.
+pub fn fold(
+    replies: &Replies<'_>,
+    units: &ChunkUnits<'_>,
+    options: Options,
+    threads: usize,
+    progress: &Progress,
+) -> Result<Skeleton> {
+    check(replies, units)?;
+    let rows = replies.chunks.len() as u64;
+    progress.expect(2 * rows);
+    let found = gather::gather(replies, progress)?;
+    let limit = (options.description_tokens, options.encoding);
+    let (entities, relations) = (found.names.len(), found.pairs.len());
+    progress.expect(2 * (rows + (entities + relations) as u64));
+    let descriptions = describe::join(&found.entity_lines, entities, limit, threads, progress)?;
+    let relation_descriptions = describe::join(&found.relation_lines, relations, limit, threads, progress)?;
+    let mut ranks = vec![0u32; entities];
+    for pair in &found.pairs {
+        pair.iter().for_each(|&end| ranks[end as usize] += 1);
+    }
+    let relation_ranks: Vec<u32> =
+        found.pairs.iter().map(|p| ranks[p[0] as usize].saturating_add(ranks[p[1] as usize])).collect();
+    let tied = mentions::tie(replies.chunks, &found, units, options.rewire, threads, progress)?;
+    let names = found.names.strings();
+    let (sources, targets): (Vec<u32>, Vec<u32>) = found.pairs.iter().map(|p| (p[0], p[1])).unzip();
+    // A view checks the whole text: once, not for each row.
+    let printed = PrintedRows {
+        names,
+        descriptions: descriptions.view(),
+        ranks: &ranks,
+        sources: &sources,
+        targets: &targets,
+        relation_descriptions: relation_descriptions.view(),
+        weights: &found.weights,
+        relation_ranks: &relation_ranks,
+    };
+    let (row_tokens, relation_row_tokens) = printed.tokens(options.encoding, threads, progress)?;
+    let chunks_of = |row: &u32| replies.chunks[*row as usize];
+    let columns = units.units.len() - 1;
+    Ok(Skeleton {
+        names: names.iter().collect(),
+        types: found.types.iter().collect(),
+        ranks,
+        chunks: by_owner(found.entity_rows.iter().map(|(e, r)| (*e, chunks_of(r))), entities, columns),
+        units: tied.entity_units,
+        row_tokens,
+        sources,
+        targets,
+        relation_ranks,
+        relation_chunks: by_owner(
+            found.relation_rows.iter().map(|(e, r)| (*e, chunks_of(r))),
+            relations,
+            columns,
+        ),
+        relation_units: tied.relation_units,
+        relation_row_tokens,
+        mentions: tied.mentions,
+        nameless: found.nameless,
+        endless: found.endless,
+        loops: found.loops,
+        weights: found.weights,
+        descriptions,
+        relation_descriptions,
+    })
+}
+
+/// The tokens of one printed row for each of `rows`.
+fn counts(
+    rows: usize,
+    encoding: Encoding,
+    threads: usize,
+    progress: &Progress,
+    print: impl Fn(&mut String, usize) + Sync,
+) -> Result<Vec<u32>> {
+    let parts = map_ranges_with(
+        rows,
+        256,
+        threads,
+        progress,
+        || (Counter::new(encoding), String::new()),
+        |(counter, row), range| {
+            Ok(range
+                .map(|i| {
+                    row.clear();
+                    print(row, i);
+                    counter.count(row) as u32
+                })
+                .collect::<Vec<u32>>())
+        },
+    )?;
+    Ok(parts.concat())
+}
+
+#[cfg(test)]
+mod tests;

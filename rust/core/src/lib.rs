@@ -1,0 +1,71 @@
+//! Graphs, ranks and search over flat arrays, and the contexts that are made of what they find.
+//!
+//! How a question over documents is answered, step by step, and where each step is:
+//!
+//! 1. `ketrag_text::corpus` cuts documents into chunks, units and sentences, and counts their words.
+//! 2. `ketrag_encode` makes vectors of the units from a model's folder; without a model [`embed`] fits a space on the
+//!    corpus itself.
+//! 3. [`graph`] builds what the systems search: nearest neighbours, co-occurrence, the skeleton of entities and
+//!    relations, concepts, citations, and the links of the walk.
+//! 4. [`rank`] orders nodes of any graph: PageRank, centralities, BM25, the walk.
+//! 5. [`generation`] opens the arrays of a published index, each when a question first needs it.
+//! 6. [`channels`] rank units for one question, or print tables for it; they use [`search`] and [`vector`].
+//! 7. [`assemble`] shares the token budget of a recipe between channels and prints the context.
+//!
+//! From below: [`vector`], [`tables`] and [`tokens`], then [`rank`] and [`search`], then [`graph`] and [`embed`], then
+//! [`generation`], [`channels`] and [`assemble`]. A lower module never names an upper one, and no two files use each
+//! other; `tests/test_rust_layers.py` reads the imports.
+//!
+//! How errors travel, and why `panic = "abort"` is not supported, is said in `ketrag_base`.
+//!
+//! # Example
+//!
+//! The words of two texts become links, and the walk ranks the texts for a question.
+//!
+//! ```
+//! use ketrag_base::progress::Progress;
+//! use ketrag_core::graph::links::{view, Links, Texts};
+//! use ketrag_core::rank::walk::{rank, Plan, Scratch};
+//! use ketrag_text::strings::StringsBuf;
+//!
+//! let titles: StringsBuf = ["Blue Engine", "Ada Lorne", "Red Engine"].into_iter().collect();
+//! let texts: StringsBuf =
+//!     ["Blue Engine is a film of Ada Lorne.", "Ada Lorne was born in Milan.", "Red Engine is a film."]
+//!         .into_iter()
+//!         .collect();
+//! // One sentence in each text.
+//! let input = Texts {
+//!     titles: titles.view(),
+//!     texts: texts.view(),
+//!     sentences: texts.view(),
+//!     first_sentence: &[0, 1, 2, 3],
+//! };
+//! let progress = Progress::none();
+//! let arrays = Links::build(&input, 1, &progress)?.into_arrays();
+//! let links = view(&arrays)?;
+//! let question = "Where was the maker of Blue Engine born?";
+//! let (plan, mut scratch) = (Plan::new(false), Scratch::default());
+//! let found = rank(&links, None, None, question, 2, None, &plan, &mut scratch, &progress)?;
+//! let mut units: Vec<u32> = found.iter().map(|unit| unit.id).collect();
+//! units.sort_unstable();
+//! assert_eq!(units, [0, 1]);
+//! # Ok::<(), ketrag_base::Error>(())
+//! ```
+
+// The modules of the crates below, under the names that they have in this one.
+use ketrag_base::{cpu, error, guard, memory, parallel, progress, sparse, store, tiles, wide};
+use ketrag_text as text;
+
+pub mod tables;
+pub mod tokens;
+pub mod vector;
+
+pub mod rank;
+pub mod search;
+
+pub mod embed;
+pub mod graph;
+
+pub mod assemble;
+pub mod channels;
+pub mod generation;

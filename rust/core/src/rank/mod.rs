@@ -1,0 +1,14 @@
+//! Ranks and selections over any graph; nothing here knows who built it.
+
+pub mod betweenness;
+pub mod bm25;
+pub mod core_numbers;
+pub mod links_view;
+pub mod matches;
+pub mod messages;
+pub mod pagerank;
+pub mod question;
+pub mod select;
+pub mod sparse_sum;
+pub mod spread;
+pub mod walk;

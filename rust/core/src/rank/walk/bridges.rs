@@ -1,0 +1,298 @@
+//! What a candidate shares with the partners (units, and blocks of their sentences) that the question
+//! does not name.
+
+use super::worth::LANES;
+use crate::rank::links_view::LinksView;
+use crate::sparse::CsrView;
+
+/// Marks what the question names; the bits below it are its place in the question.
+const ASKED: u32 = 1 << 31;
+/// Sentences of a unit are taken in blocks of so many: the bits of a number.
+pub(crate) const BLOCK: usize = 64;
+
+/// Up to [`BLOCK`] neighbouring sentences of one partner.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Block {
+    /// The partner, by its place among the partners.
+    pub partner: usize,
+    /// Its sentences: numbered over the sentences of all partners.
+    pub first: usize,
+    pub count: usize,
+}
+
+/// The two kinds of rows of one kind of thing, and how rare each thing is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rows<'a> {
+    pub of_unit: CsrView<'a>,
+    pub of_sentence: CsrView<'a>,
+    pub idf: &'a [f64],
+    /// What is less rare than this (idf / ln n) joins nothing.
+    pub least: f64,
+}
+
+/// Where a thing is found.
+enum Place {
+    /// Among the things.
+    At(usize),
+    /// In the question.
+    Asked(usize),
+    /// Nowhere: it is too common to count.
+    Common,
+}
+
+/// A thing that sentences of the candidate and of a block have, and its weight.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shared {
+    /// When the candidate's sentences first had it.
+    turn: u32,
+    weight: f64,
+    own: u64,
+    other: u64,
+}
+
+/// What is known of a thing of the partners.
+#[derive(Debug, Clone, Copy, Default)]
+struct Thing {
+    /// (idf / ln n)^8.
+    weight: f64,
+    /// Partners that have it as units, as bits.
+    units: u64,
+    /// Partners that have it in a sentence only.
+    extra: u64,
+    /// The present candidate's sentences that have it, as bits.
+    own: u64,
+    /// When these first had it, and the last candidate that had it as a unit.
+    turn: u32,
+    candidate: u32,
+}
+
+/// Something of the question, by its place `k` there, that a partner or one of the partners' sentences has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Asked {
+    /// The unit in a lane has it at place `at` of its row.
+    Unit {
+        lane: usize,
+        k: usize,
+        at: usize,
+    },
+    Sentence {
+        sentence: usize,
+        k: usize,
+    },
+}
+
+/// Partners and blocks by thing (keyword or name), and what the present candidate shares with them.
+#[derive(Debug, Default)]
+pub(crate) struct Bridges {
+    /// By id of the thing: 0 unknown to the partners, from [`ASKED`] on asked for, else its place + 1.
+    slot: Vec<u32>,
+    used: Vec<u32>,
+    things: Vec<Thing>,
+    /// Block b's things are `of_block[ends[b - 1]..ends[b]]`: place, and which of its sentences have it.
+    of_block: Vec<(u32, u64)>,
+    ends: Vec<usize>,
+    /// Places that the present candidate's sentences have, in the order in which they first had them.
+    touched: Vec<u32>,
+    candidate: u32,
+}
+
+impl Bridges {
+    /// No partners, and what the question names; of `count` things.
+    pub fn begin_question(&mut self, count: usize, asked: &[u32]) {
+        let Self { slot, used, things, of_block, ends, touched, candidate } = self;
+        used.drain(..).for_each(|x| slot[x as usize] = 0);
+        things.clear();
+        of_block.clear();
+        ends.clear();
+        touched.clear();
+        *candidate = 0;
+        if slot.len() < count {
+            slot.resize(count, 0);
+        }
+        for (k, &x) in asked.iter().enumerate() {
+            slot[x as usize] = ASKED | k as u32;
+            used.push(x);
+        }
+    }
+
+    /// More partners: units, the first of them in lane `lane` (below [`LANES`]), and the blocks of their
+    /// sentences. What a partner has of what was asked for is handed to `asked`.
+    pub fn extend(
+        &mut self,
+        links: &LinksView<'_>,
+        rows: &Rows<'_>,
+        lane: usize,
+        partners: &[u32],
+        blocks: &[Block],
+        mut asked: impl FnMut(Asked),
+    ) {
+        debug_assert!(lane + partners.len() <= LANES);
+        let Self { slot, used, things, of_block, ends, touched, .. } = self;
+        touched.drain(..).for_each(|p| things[p as usize].own = 0);
+        let log = (links.units().max(2) as f64).ln();
+        let mut place = |x: u32, things: &mut Vec<Thing>| {
+            let known = &mut slot[x as usize];
+            if *known == 0 {
+                let rarity = rows.idf[x as usize] / log;
+                if rarity < rows.least {
+                    return Place::Common;
+                }
+                let square = rarity * rarity;
+                let weight = (square * square) * (square * square);
+                things.push(Thing { weight, ..Thing::default() });
+                used.push(x);
+                *known = things.len() as u32;
+            }
+            match *known < ASKED {
+                true => Place::At(*known as usize - 1),
+                false => Place::Asked((*known - ASKED) as usize),
+            }
+        };
+        for (i, &unit) in partners.iter().enumerate() {
+            for (at, &x) in rows.of_unit.row(unit as usize).iter().enumerate() {
+                match place(x, things) {
+                    Place::At(p) => things[p].units |= 1 << (lane + i),
+                    Place::Asked(k) => asked(Asked::Unit { lane: lane + i, k, at }),
+                    Place::Common => (),
+                }
+            }
+        }
+        let mut before = 0;
+        for (b, block) in blocks.iter().enumerate() {
+            let sentences = links.sentences(partners[block.partner - lane] as usize);
+            before = match b.checked_sub(1).map(|last| &blocks[last]) {
+                Some(last) if last.partner == block.partner => before + last.count,
+                _ => 0,
+            };
+            for k in 0..block.count {
+                for &x in rows.of_sentence.row(sentences.start + before + k) {
+                    match place(x, things) {
+                        Place::At(p) => mark(things, touched, p, k),
+                        Place::Asked(of) => asked(Asked::Sentence { sentence: block.first + k, k: of }),
+                        Place::Common => (),
+                    }
+                }
+            }
+            for p in touched.drain(..) {
+                let thing = &mut things[p as usize];
+                thing.extra |= (1 << block.partner) & !thing.units;
+                of_block.push((p, std::mem::take(&mut thing.own)));
+            }
+            ends.push(of_block.len());
+        }
+    }
+
+    /// The next candidate: `sums[i] +=` weight of every thing of its row that partner i has as a unit, and
+    /// `more[i]` of those that partner i has in a sentence only. What was asked for is handed to `asked` by
+    /// its place in the question and in the row.
+    pub fn begin(
+        &mut self,
+        row: &[u32],
+        sums: &mut [f64; LANES],
+        more: &mut [f64; LANES],
+        mut asked: impl FnMut(usize, usize),
+    ) {
+        self.candidate += 1;
+        for (at, &x) in row.iter().enumerate() {
+            let slot = self.slot[x as usize];
+            if slot >= ASKED {
+                asked((slot - ASKED) as usize, at);
+            } else if slot != 0 {
+                let thing = &mut self.things[slot as usize - 1];
+                thing.candidate = self.candidate;
+                add(sums, thing.units, thing.weight);
+                add(more, thing.extra, thing.weight);
+            }
+        }
+    }
+
+    /// Takes sentences of the candidate, at most [`BLOCK`], in place of those before; `more[i] +=` weight of
+    /// what they share with partner i, if the candidate does not have it as a unit. What was asked for is
+    /// handed to `asked` by sentence and place in the question.
+    pub fn take(
+        &mut self,
+        rows: &CsrView<'_>,
+        sentences: std::ops::Range<usize>,
+        more: &mut [f64; LANES],
+        mut asked: impl FnMut(usize, usize),
+    ) {
+        let Self { slot, things, touched, candidate, .. } = self;
+        touched.drain(..).for_each(|p| things[p as usize].own = 0);
+        for (k, sentence) in sentences.enumerate() {
+            for &x in rows.row(sentence) {
+                let slot = slot[x as usize];
+                if slot >= ASKED {
+                    asked(k, (slot - ASKED) as usize);
+                } else if slot != 0 {
+                    mark(things, touched, slot as usize - 1, k);
+                }
+            }
+        }
+        for (turn, &p) in touched.iter().enumerate() {
+            let thing = &mut things[p as usize];
+            thing.turn = turn as u32;
+            if thing.candidate != *candidate {
+                add(more, thing.units | thing.extra, thing.weight);
+            }
+        }
+    }
+
+    /// What the sentences taken last share with block b, what they had last first. Returns the sum of its
+    /// weights.
+    pub fn shared(&self, block: usize, out: &mut Vec<Shared>) -> f64 {
+        out.clear();
+        let start = block.checked_sub(1).map_or(0, |last| self.ends[last]);
+        let mut sum = 0.0;
+        for &(p, other) in &self.of_block[start..self.ends[block]] {
+            let thing = &self.things[p as usize];
+            if thing.own != 0 {
+                sum += thing.weight;
+                out.push(Shared { turn: thing.turn, weight: thing.weight, own: thing.own, other });
+            }
+        }
+        // One order of sums, whatever the partners are.
+        out.sort_unstable_by_key(|shared| std::cmp::Reverse(shared.turn));
+        sum
+    }
+}
+
+/// The candidate's sentences that share anything with a block, and that block's, as bits.
+#[inline]
+pub(crate) fn meeting(keywords: &[Shared], names: &[Shared]) -> (u64, u64) {
+    let all = keywords.iter().chain(names);
+    all.fold((0, 0), |(own, other), s| (own | s.own, other | s.other))
+}
+
+/// The weights of all that sentence `own` of the candidate shares with sentence `other` of a block.
+#[inline]
+pub(crate) fn between(shared: &[Shared], own: usize, other: usize) -> f64 {
+    shared.iter().fold(0.0, |sum, shared| {
+        let both = (shared.own >> own) & (shared.other >> other) & 1 == 1;
+        sum + if both { shared.weight } else { 0.0 }
+    })
+}
+
+/// The weights of all keywords and of all names that are shared, if one pair of sentences shares all of them.
+pub(crate) fn in_one_pair(keywords: &[Shared], names: &[Shared]) -> Option<(f64, f64)> {
+    let all = keywords.iter().chain(names);
+    let (own, other) = all.fold((!0, !0), |(own, other), s| (own & s.own, other & s.other));
+    let sum = |shared: &[Shared]| shared.iter().fold(0.0, |sum, s| sum + s.weight);
+    (own != 0 && other != 0).then(|| (sum(keywords), sum(names)))
+}
+
+#[inline]
+fn add(sums: &mut [f64; LANES], mut set: u64, weight: f64) {
+    while set != 0 {
+        sums[set.trailing_zeros() as usize] += weight;
+        set &= set - 1;
+    }
+}
+
+#[inline]
+fn mark(things: &mut [Thing], touched: &mut Vec<u32>, place: usize, k: usize) {
+    let own = &mut things[place].own;
+    if *own == 0 {
+        touched.push(place as u32);
+    }
+    *own |= 1 << k;
+}

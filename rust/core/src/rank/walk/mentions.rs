@@ -1,0 +1,87 @@
+//! What it is worth that a candidate mentions a partner's subject, or the reverse.
+
+use super::worth::LANES;
+use crate::rank::links_view::{LinksView, NONE};
+use crate::rank::question::Question;
+
+/// Subjects by the partners that own or mention them.
+#[derive(Debug, Default)]
+pub(crate) struct Mentions {
+    /// By subject: 0 unknown to the partners, else its place + 1.
+    slot: Vec<u32>,
+    used: Vec<u32>,
+    /// By place: what a mention of it is worth, and the partners that own or mention it, as bits.
+    worth: Vec<f64>,
+    owned: Vec<u64>,
+    mentioned: Vec<u64>,
+}
+
+impl Mentions {
+    /// No partners.
+    pub fn begin_question(&mut self) {
+        let Self { slot, used, worth, owned, mentioned } = self;
+        used.drain(..).for_each(|s| slot[s as usize] = 0);
+        worth.clear();
+        owned.clear();
+        mentioned.clear();
+    }
+
+    /// More partners, the first of them in lane `lane`.
+    pub fn extend(&mut self, links: &LinksView<'_>, question: &Question, lane: usize, partners: &[u32]) {
+        let Self { slot, used, worth, owned, mentioned } = self;
+        if slot.len() < links.subjects.len() {
+            slot.resize(links.subjects.len(), 0);
+        }
+        let log = (links.units().max(2) as f64).ln();
+        let mut place = |s: u32, owned: &mut Vec<u64>, mentioned: &mut Vec<u64>| {
+            if slot[s as usize] == 0 {
+                // A subject that the question names links nothing.
+                let named = question.subjects.binary_search(&s).is_ok();
+                worth.push(if named { 0.0 } else { links.subject_idf[s as usize] / log });
+                owned.push(0);
+                mentioned.push(0);
+                used.push(s);
+                slot[s as usize] = used.len() as u32;
+            }
+            slot[s as usize] as usize - 1
+        };
+        for (i, &unit) in (lane..).zip(partners) {
+            let subject = links.unit_subject[unit as usize];
+            if subject != NONE {
+                let at = place(subject, owned, mentioned);
+                owned[at] |= 1 << i;
+            }
+            for &s in links.unit_mentions.row(unit as usize) {
+                let at = place(s, owned, mentioned);
+                mentioned[at] |= 1 << i;
+            }
+        }
+    }
+
+    /// `out[i]`: the better of what the unit's mention of partner i's subject is worth, times `mentions`,
+    /// and the reverse, times `mentioned`.
+    pub fn of(
+        &self,
+        links: &LinksView<'_>,
+        unit: u32,
+        mentions: f64,
+        mentioned: f64,
+        out: &mut [f64; LANES],
+    ) {
+        out.fill(0.0);
+        let mut add = |s: u32, sets: &[u64], weight: f64| {
+            let Some(at) = (self.slot[s as usize] as usize).checked_sub(1) else { return };
+            let (mut set, worth) = (sets[at], weight * self.worth[at]);
+            while set != 0 {
+                let i = set.trailing_zeros() as usize;
+                out[i] = out[i].max(worth);
+                set &= set - 1;
+            }
+        };
+        let subject = links.unit_subject[unit as usize];
+        if subject != NONE {
+            add(subject, &self.mentioned, mentioned);
+        }
+        links.unit_mentions.row(unit as usize).iter().for_each(|&s| add(s, &self.owned, mentions));
+    }
+}

@@ -1,0 +1,379 @@
+//! The walk: ranking over several hops without a language model, in two rounds with chains of three.
+//!
+//! Round 1 finds candidates over what units share outside the question (`pool`) and ranks them by the best linked
+//! pair that they form (`pairs`), where a pair knows who mentions whom and whether the question names the
+//! partner. Round 2 takes what the best pair covers out of the question and walks again from what the rest
+//! finds; the best of round 1 take one step more. Both add candidates and partners. The final score is a
+//! weighted sum of the best pair, the best chain, the direct matches, the step, and what the question says
+//! of the candidate's subject; with vectors the question is then moved towards the best sentences (`dense`). In
+//! the first two places the direct match counts more: the two of a pair share its worth, and for a question that
+//! one unit answers the direct match alone tells them apart.
+//!
+//! Whatever is put in order is rounded first (`ties`): candidates, pairs, the best of either round and the
+//! final scores have the same order on every processor. Equal scores go to the smaller id in stage 1, and after
+//! it to the candidate that stage 1 puts first.
+//!
+//! Tried in the sketch and needed: without the direct match in the sum, half of the questions that one
+//! passage answers lose their first place.
+
+mod ahead;
+mod bridges;
+mod chains;
+mod cover;
+mod dense;
+pub mod explain;
+mod mentions;
+mod pairs;
+mod partners;
+pub mod plan;
+mod pool;
+mod step;
+mod subjects;
+mod ties;
+pub mod trace;
+mod worth;
+
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+use crate::rank::links_view::LinksView;
+use crate::rank::question::Question;
+use crate::sparse::{leaves, rank_order, Leaders, Mask, Scored};
+use ahead::ask_ahead;
+use chains::Chains;
+pub use dense::Dense;
+use dense::{dot, move_question};
+use pairs::Pairs;
+use partners::{asked_keywords, saturation, PairScratch};
+pub use plan::Plan;
+use pool::{reach, step_from, stepped, PoolScratch, Reach, TINY};
+use subjects::Subjects;
+use ties::round_score;
+use trace::Trace;
+
+/// Subtracted from the score of units that are not candidates.
+const OUTSIDE_POOL: f64 = 1e4;
+
+/// Buffers of one thread, kept from question to question.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    question: Question,
+    subjects: Subjects,
+    first: PoolScratch,
+    rest: PoolScratch,
+    step: PoolScratch,
+    pairs: PairScratch,
+    pub trace: Trace,
+}
+
+/// One candidate and what it is scored by.
+#[derive(Debug, Clone, Copy, Default)]
+struct Row {
+    unit: u32,
+    stage1: f64,
+    rest: f64,
+    step: f64,
+    named: f64,
+    subject: f64,
+    length: f64,
+    pair: f64,
+    chain: f64,
+}
+
+/// The best `top` units, best first.
+///
+/// `lengths`: the natural logarithm of each unit's length in characters, plus one; without it, of its
+/// number of keywords. The first two places go by a sum in which the direct match counts more; they carry
+/// the score of the other, or the least that is above those that follow. Units that are not candidates follow in
+/// the order of stage 1, with their stage-1 score less 10,000. Without vectors, a question with no known keyword
+/// finds nothing; with vectors it is ranked by them alone. Of the units only those that `mask` leaves are returned, and as many candidates as ever are taken from
+/// these; of the others the best serve as partners and bridges.
+#[allow(clippy::too_many_arguments)] // the index, the question, and how it is ranked
+pub fn rank(
+    links: &LinksView<'_>,
+    lengths: Option<&[f64]>,
+    dense: Option<Dense<'_>>,
+    question: &str,
+    top: usize,
+    mask: Option<&Mask>,
+    plan: &Plan,
+    scratch: &mut Scratch,
+    progress: &Progress,
+) -> Result<Vec<Scored>> {
+    if let Some(dense) = &dense {
+        dense.check(links)?;
+    }
+    check_lengths(links, lengths)?;
+    progress.check()?;
+    let Scratch { question: known, subjects, first, rest, step, pairs: buffers, trace } = scratch;
+    known.read(links, question);
+    let (dense, known) = (dense.as_ref(), &*known);
+    let blind = dense.is_none_or(|d| d.query.iter().all(|&x| x == 0.0));
+    if links.units() == 0 || top == 0 || (blind && known.keywords.is_empty()) {
+        return Ok(Vec::new());
+    }
+    if let (Some(dense), true) = (dense, known.keywords.is_empty()) {
+        return by_vectors(links, dense, top, mask, progress);
+    }
+    subjects.read(links, known);
+    let task = Task { links, lengths, question: known, mask, plan, progress };
+
+    // Round 1.
+    let most = plan.pool + plan.rest_pool + plan.step_pool;
+    let stage1 = reach(links, dense, known, None, plan.options(plan.steps), first, progress)?;
+    let order = stage1.best_of(top.max(most), mask);
+    let pool = task.candidates(&stage1, &order);
+    let early: Vec<u32> = pool.iter().take(plan.partners).map(|p| p.id).collect();
+    let mut rows: Vec<Row> = Vec::with_capacity(most);
+    rows.extend(pool.iter().map(|p| task.row(subjects, p.id, p.score)));
+    let mut pairs = Pairs::new(links, dense, known, &early, plan.worth(), buffers);
+    let best = task.round_one(&pool, early.len(), &mut rows, &mut pairs)?;
+
+    // Round 2: what the rest of the question finds, and a step from the best.
+    let winner = rows[best[0]].unit;
+    let after = task.reach_rest(winner, best_partner(&mut pairs, winner, &early), rest)?;
+    let seeds: Vec<u32> = best.iter().take(plan.seeds).map(|&at| rows[at].unit).collect();
+    let stepped_to = step_from(links, known, &seeds, plan.step_pool, plan.options(1), step);
+    let rest_order = after.best(plan.rest_pool);
+    let mut columns = early.clone();
+    let of_best = best.iter().take(plan.best_partners).map(|&at| rows[at].unit);
+    for unit in of_best.chain(rest_order.iter().take(plan.rest_partners).map(|found| found.id)) {
+        if !columns.contains(&unit) {
+            columns.push(unit);
+        }
+    }
+    let in_pool = rows.len();
+    for unit in rest_order.iter().chain(&stepped_to).map(|found| found.id) {
+        if !rows.iter().any(|row| row.unit == unit) {
+            rows.push(task.row(subjects, unit, stage1.value(unit)));
+        }
+    }
+    for row in &mut rows {
+        row.rest = after.value(row.unit);
+        row.step = (stepped(step, row.unit) + TINY).ln();
+    }
+    pairs.extend(&columns[early.len()..]);
+    let chains = task.round_two(&columns, early.len(), in_pool, &mut rows, &mut pairs)?;
+    rows.retain(|row| leaves(mask, row.unit));
+    trace.keep(&columns, &pairs.bonus, plan.worth(), || chains.kept());
+    trace.chain_cover = plan.chain_cover;
+    Ok(finish(links, dense, plan, &rows, &order, top))
+}
+
+/// What a ranking is made from.
+struct Task<'a> {
+    links: &'a LinksView<'a>,
+    lengths: Option<&'a [f64]>,
+    question: &'a Question,
+    mask: Option<&'a Mask>,
+    plan: &'a Plan,
+    progress: &'a Progress,
+}
+
+impl<'a> Task<'a> {
+    /// A candidate, with what depends on nothing but the question.
+    fn row(&self, subjects: &mut Subjects, unit: u32, stage1: f64) -> Row {
+        let length = match self.lengths {
+            Some(lengths) => lengths[unit as usize],
+            None => f64::from(self.links.unit_length[unit as usize]).ln_1p(),
+        };
+        let (named, subject) = (subjects.named(self.links, unit), subjects.share(self.links, unit));
+        Row { unit, stage1, named, subject, length, ..Row::default() }
+    }
+
+    /// The candidates of round 1: the best of `order`, and with a filter its partners.
+    fn candidates(&self, stage1: &Reach<'_>, order: &[Scored]) -> Vec<Scored> {
+        let mut pool = order[..order.len().min(self.plan.pool)].to_vec();
+        if let Some(mask) = self.mask {
+            // The best of all are the partners of round 1, whether they are wanted or not.
+            let bridges = stage1.best(self.plan.partners);
+            pool.extend(bridges.iter().filter(|one| !mask.has(one.id)));
+            pool.sort_unstable_by(rank_order);
+        }
+        pool
+    }
+
+    /// The best pair of each candidate with the first `partners`; places of the rows, the best first.
+    fn round_one(
+        &self,
+        pool: &[Scored],
+        partners: usize,
+        rows: &mut [Row],
+        pairs: &mut Pairs<'_>,
+    ) -> Result<Vec<usize>> {
+        let plan = self.plan;
+        rows.iter()
+            .zip(&mut pairs.bonus)
+            .take(partners)
+            .for_each(|(row, bonus)| *bonus = 2.0 * plan.named_partner * row.subject);
+        for (at, row) in rows.iter_mut().enumerate() {
+            ask_ahead(self.links, pool, at);
+            row.pair = pairs.best(row.unit, 0.0, 0..partners, self.progress)?;
+        }
+        let shown = |row: &Row| {
+            row.pair + plan.stage1 * row.stage1 + plan.named * row.named + plan.length_early * row.length
+        };
+        Ok(ordered(rows.iter().map(shown)))
+    }
+
+    /// Stage 1 again, from what two units leave of the question.
+    fn reach_rest<'s>(&self, winner: u32, partner: u32, scratch: &'s mut PoolScratch) -> Result<Reach<'s>> {
+        let (links, plan) = (self.links, self.plan);
+        let mine = saturations(links, self.question, winner);
+        let other = saturations(links, self.question, partner);
+        let left: Vec<f64> =
+            mine.iter().zip(&other).map(|(a, b)| 1.0 - (plan.saturated * a.max(*b)).min(1.0)).collect();
+        reach(links, None, self.question, Some(&left), plan.options(plan.rest_steps), scratch, self.progress)
+    }
+
+    /// The best pair and the best chain of each candidate; `columns` are all partners, `early` of them those of
+    /// round 1, and the first `in_pool` rows its candidates.
+    fn round_two(
+        &self,
+        columns: &'a [u32],
+        early: usize,
+        in_pool: usize,
+        rows: &mut [Row],
+        pairs: &mut Pairs<'_>,
+    ) -> Result<Chains<'a>> {
+        let plan = self.plan;
+        let mut chains = Chains::new(columns, plan);
+        let place = |unit: u32| columns.iter().position(|&column| column == unit);
+        let places: Vec<Option<usize>> = rows.iter().map(|row| place(row.unit)).collect();
+        for (row, place) in rows.iter().zip(&places) {
+            place.iter().for_each(|&at| pairs.bonus[at] = 2.0 * plan.named_partner * row.subject);
+        }
+        for (row, place) in rows.iter_mut().zip(&places) {
+            if let Some(partner) = *place {
+                self.progress.check()?;
+                row.pair = chains.pairs_of(pairs, partner, plan.stage1 * row.stage1);
+            }
+        }
+        chains.close(pairs);
+        for (k, (row, place)) in rows.iter_mut().zip(&places).enumerate() {
+            if place.is_some() {
+                pairs.at_most(row.unit);
+            } else if !leaves(self.mask, row.unit) {
+                continue; // it is nobody's partner, and not returned
+            } else {
+                // Of the pool the pairs with the partners of round 1 are known.
+                let from = if k < in_pool { early } else { 0 };
+                row.pair = pairs.best(row.unit, row.pair, from..columns.len(), self.progress)?;
+            }
+            row.chain = chains.best(pairs, row.unit);
+        }
+        Ok(chains)
+    }
+}
+
+/// The weighted sum, what stage 3 adds where there are vectors, and the order of places.
+fn finish(
+    links: &LinksView<'_>,
+    dense: Option<&Dense<'_>>,
+    plan: &Plan,
+    rows: &[Row],
+    order: &[Scored],
+    top: usize,
+) -> Vec<Scored> {
+    let (length, chain) =
+        if dense.is_some() { (plan.length_dense, plan.chain_dense) } else { (plan.length, plan.chain) };
+    let sum = |r: &Row| {
+        let direct = plan.stage1 * r.stage1 + plan.rest * r.rest + plan.step * r.step;
+        r.pair
+            + direct
+            + plan.named * r.named
+            + plan.subject * r.subject
+            + length * r.length
+            + chain * r.chain
+    };
+    let mut scores: Vec<f64> = rows.iter().map(|row| round_score(sum(row))).collect();
+    if let Some(dense) = dense.filter(|_| !rows.is_empty()) {
+        let units: Vec<Scored> = rows.iter().map(|r| Scored { id: r.unit, score: 0.0 }).collect();
+        move_question(links, dense, &units, &mut scores);
+        scores.iter_mut().for_each(|score| *score = round_score(*score));
+    }
+    let direct =
+        rows.iter().zip(&scores).map(|(r, score)| score + (plan.first_stage1 - plan.stage1) * r.stage1);
+    let first: Vec<usize> = ordered(direct).into_iter().take(plan.first).collect();
+    let others = ordered(scores.iter().copied()).into_iter().filter(|at| !first.contains(at));
+    let places = first.iter().copied().chain(others);
+    let mut found: Vec<Scored> = places.map(|at| Scored { id: rows[at].unit, score: scores[at] }).collect();
+    lift(&mut found, plan.first);
+    found.truncate(top);
+    let is_row = |unit: u32| rows.iter().any(|row| row.unit == unit);
+    let outside = order.iter().filter(|o| !is_row(o.id));
+    let room = top - found.len();
+    found.extend(outside.take(room).map(|o| Scored { id: o.id, score: o.score - OUTSIDE_POOL }));
+    found
+}
+
+/// Whoever orders by score again finds the same order: a first place that another sum brought there is
+/// given the least score that puts it there.
+fn lift(found: &mut [Scored], first: usize) {
+    for at in (1..found.len().min(first + 1)).rev() {
+        let below = found[at].score;
+        let place = &mut found[at - 1].score;
+        *place = if *place <= below { below.next_up() } else { *place };
+    }
+}
+
+/// Places of scores, the greatest first; of those that are equal after rounding the first.
+fn ordered(scores: impl Iterator<Item = f64>) -> Vec<usize> {
+    let mut all: Vec<Scored> = scores.map(round_score).zip(0..).map(|(score, id)| Scored { id, score }).collect();
+    all.sort_unstable_by(rank_order);
+    all.iter().map(|s| s.id as usize).collect()
+}
+
+/// The partner of a unit's best pair; the first of equal ones, and a pair with itself is worth nothing.
+fn best_partner(pairs: &mut Pairs<'_>, unit: u32, partners: &[u32]) -> u32 {
+    pairs.at_most(unit);
+    let worth = |i: usize| if partners[i] == unit { 0.0 } else { pairs.exactly(unit, i) };
+    let all: Vec<f64> = (0..partners.len()).map(worth).collect();
+    partners[ordered(all.into_iter())[0]]
+}
+
+/// A unit's saturation of each of the question's keywords.
+fn saturations(links: &LinksView<'_>, question: &Question, unit: u32) -> Vec<f64> {
+    let mut out = vec![0.0; question.keywords.len()];
+    for (k, at) in asked_keywords(links.unit_keywords.row(unit as usize), &question.keywords) {
+        out[k] = saturation(links, unit, at);
+    }
+    out
+}
+
+/// Every unit by its vector alone.
+fn by_vectors(
+    links: &LinksView<'_>,
+    dense: &Dense<'_>,
+    top: usize,
+    mask: Option<&Mask>,
+    progress: &Progress,
+) -> Result<Vec<Scored>> {
+    let mut best = Leaders::new(top);
+    for unit in 0..links.units() as u32 {
+        if unit % 4096 == 0 {
+            progress.check()?;
+        }
+        let score = dot(dense.query, dense.unit(unit));
+        if !score.is_finite() {
+            return Err(Error::input(format!("the vector of unit {unit} is not finite")));
+        }
+        if leaves(mask, unit) {
+            best.push(Scored { id: unit, score });
+        }
+    }
+    Ok(best.finish())
+}
+
+fn check_lengths(links: &LinksView<'_>, lengths: Option<&[f64]>) -> Result<()> {
+    let Some(lengths) = lengths else { return Ok(()) };
+    if lengths.len() != links.units() {
+        return Err(Error::input(format!("{} lengths of {} units", lengths.len(), links.units())));
+    }
+    match lengths.iter().position(|x| !x.is_finite()) {
+        Some(at) => Err(Error::input(format!("the length of unit {at} is not finite"))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,178 @@
+//! How much the walk looks at, and what its parts weigh: the product's numbers, and the sketch's.
+
+use super::step::Options;
+use super::worth::Worth;
+use super::worth::LANES;
+use crate::error::{Error, Result};
+
+/// A number of a plan, as itself and as what a caller gives.
+trait Number: Copy {
+    fn of(value: f64) -> Self;
+    /// What a caller may give.
+    fn fits(value: f64) -> bool;
+}
+
+impl Number for f64 {
+    fn of(value: f64) -> Self {
+        value
+    }
+
+    fn fits(value: f64) -> bool {
+        value.abs() <= 1e6
+    }
+}
+
+impl Number for usize {
+    fn of(value: f64) -> Self {
+        value as usize
+    }
+
+    fn fits(value: f64) -> bool {
+        (0.0..=1e6).contains(&value) && value.fract() == 0.0
+    }
+}
+
+macro_rules! plan {
+    ($($(#[$about:meta])* $name:ident: $kind:ty = $product:expr, $sketch:expr;)*) => {
+        /// Every number of the walk.
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct Plan {
+            /// Stage 1 over every unit and node, or local.
+            pub exact: bool,
+            $($(#[$about])* pub $name: $kind,)*
+        }
+
+        impl Plan {
+            /// The product's, whose cost does not grow with the index; or every unit and node, and as much of
+            /// them as the sketch looks at.
+            pub fn new(exact: bool) -> Self {
+                Self { exact, $($name: if exact { $sketch } else { $product },)* }
+            }
+
+            /// Sets one number by its name.
+            pub fn set(&mut self, name: &str, value: f64) -> Result<()> {
+                match name {
+                    $(stringify!($name) if <$kind>::fits(value) => self.$name = Number::of(value),)*
+                    $(stringify!($name) => return Err(Error::input(format!(
+                        "{name} of the walk cannot be {value}: it must be {}",
+                        std::any::type_name::<$kind>().replace("f64", "finite").replace("usize", "a whole number")
+                    ))),)*
+                    _ => return Err(Error::input(format!(
+                        "the walk's plan has no {name:?}; it has {}",
+                        [$(stringify!($name)),*].join(", ")
+                    ))),
+                }
+                self.check()
+            }
+        }
+    };
+}
+
+plan! {
+    /// Candidates of round 1, by stage 1.
+    pool: usize = 120, 150;
+    /// The first candidates, with which every candidate is paired.
+    partners: usize = 24, 30;
+    /// The best of round 1, from which one step is walked.
+    seeds: usize = 8, 8;
+    /// Candidates added by the walk of the rest of the question, and by the step.
+    rest_pool: usize = 50, 50;
+    step_pool: usize = 30, 30;
+    /// Partners added: the best of round 1, and the best by the rest of the question. With `partners` at most
+    /// as many as a pair has lanes.
+    best_partners: usize = 8, 10;
+    rest_partners: usize = 8, 10;
+    /// Steps of the walk from the question's matches, and from those of its rest.
+    steps: usize = 2, 3;
+    rest_steps: usize = 1, 3;
+    /// In the local form nodes with more units are not walked over; units and nodes that carry mass on.
+    max_df: usize = 200, 200;
+    keep: usize = 50, 100;
+    nodes: usize = 100, 100;
+    /// Share of the question that a pair covers, without and with vectors.
+    cover: f64 = 9.0, 9.0;
+    cover_dense: f64 = 6.0, 6.0;
+    /// The rarest keyword and the rarest name that a pair shares.
+    shared_keyword: f64 = 2.45, 2.45;
+    shared_name: f64 = 1.05, 1.05;
+    /// Keywords that are less rare than this (idf / ln n) join nothing.
+    least_rarity: f64 = 0.3, 0.0;
+    /// The partner mentions the candidate's subject, and the reverse.
+    mentioned: f64 = 1.5, 1.5;
+    mentions: f64 = 1.0, 1.0;
+    /// A partner whose subject the question names, by the share of it that is named.
+    named_partner: f64 = 2.5, 2.5;
+    /// A keyword with saturation 1 / 1.5 counts as covered when the rest of the question is formed.
+    saturated: f64 = 1.5, 1.5;
+    /// Best pairs that are lengthened; what a third unit covers beyond the two; a pair counts less by this
+    /// times its distance in worth to the best.
+    chains: usize = 10, 10;
+    chain_cover: f64 = 5.0, 5.0;
+    chain_gap: f64 = 0.5, 0.5;
+    /// Weights of the sum; in round 1 also `length_early`. Lengths: natural logarithms of characters.
+    stage1: f64 = 0.1, 0.1;
+    rest: f64 = 0.03, 0.03;
+    step: f64 = 0.16, 0.16;
+    named: f64 = 2.5, 2.5;
+    subject: f64 = 1.5, 1.5;
+    length_early: f64 = -0.4, -0.4;
+    length: f64 = -0.5, -0.5;
+    length_dense: f64 = -0.4, -0.4;
+    chain: f64 = 0.8, 0.8;
+    chain_dense: f64 = 0.5, 0.5;
+    /// The first places, and the weight of stage 1 there: for questions that one passage answers. With the
+    /// sketch's weight the passage of a sentence is first 2 to 5 points less often than by BM25.
+    first: usize = 2, 2;
+    first_stage1: f64 = 1.0, 0.3;
+}
+
+impl Plan {
+    /// Sizes that later code relies on.
+    fn check(&self) -> Result<()> {
+        let partners = self.partners + self.best_partners + self.rest_partners;
+        match (self.pool, self.partners) {
+            (1.., 1..) if partners <= LANES => Ok(()),
+            _ => Err(Error::input(format!(
+                "the walk needs at least one candidate and one partner, and has at most {LANES} partners, not {partners}"
+            ))),
+        }
+    }
+
+    /// A mention counts whole; these stand beside units, which count half.
+    pub(super) fn worth(&self) -> Worth {
+        Worth {
+            cover: self.cover,
+            cover_dense: self.cover_dense,
+            link: 1.0,
+            keyword: self.shared_keyword,
+            name: self.shared_name,
+            least: self.least_rarity,
+            mentions: 2.0 * self.mentions,
+            mentioned: 2.0 * self.mentioned,
+        }
+    }
+
+    /// Stage 1 from the question's matches, or from those of its rest.
+    pub(super) fn options(&self, steps: usize) -> Options {
+        let Self { exact, max_df, keep, nodes, .. } = *self;
+        Options { exact, max_df: max_df as u64, keep, steps, nodes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_set_by_name_and_checked() {
+        let mut plan = Plan::new(false);
+        plan.set("chain", 0.0).unwrap();
+        plan.set("chains", 4.0).unwrap();
+        assert_eq!((plan.chain, plan.chains), (0.0, 4));
+        for (name, value) in
+            [("chain", f64::NAN), ("chains", 1.5), ("pool", 0.0), ("partners", 60.0), ("no", 1.0)]
+        {
+            assert!(Plan::new(false).set(name, value).is_err(), "{name}");
+        }
+    }
+}

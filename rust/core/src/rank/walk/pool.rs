@@ -1,0 +1,273 @@
+//! Stage 1 of the walk: the pool of candidates, reached over what units share outside the question.
+
+use super::dense::{dot, Dense};
+use super::step::{walk_step, Options, TELEPORT};
+use super::ties::{round_mass, round_score};
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+use crate::rank::links_view::LinksView;
+use crate::rank::matches::Matches;
+use crate::rank::question::Question;
+use crate::rank::sparse_sum::SparseSum;
+use crate::sparse::{keep_best, leaves, Leaders, Mask, Scored};
+
+const RESTART_TOP: usize = 20;
+const WALK_WEIGHT: f64 = 1.5;
+pub(crate) const TINY: f64 = 1e-9;
+/// A standard deviation up to this is rounding noise.
+const NO_SPREAD: f64 = 1e-6;
+/// Rounding twice adds no more than this to a score.
+const ROUNDED: f64 = 2e-9;
+/// Vectors between two looks at the clock.
+const CHECK: usize = 4096;
+
+/// How to standardise: (x - mean) / deviation, or 0 where nothing differs.
+#[derive(Debug, Clone, Copy, Default)]
+struct Standard {
+    mean: f64,
+    deviation: f64,
+}
+
+impl Standard {
+    /// Of `values` and `rest` more that all equal `other`.
+    fn of(values: &[f64], rest: usize, other: f64) -> Self {
+        let count = (values.len() + rest) as f64;
+        let mean = sum_of(other * rest as f64, values, |x| x) / count.max(1.0);
+        let start = (other - mean) * (other - mean) * rest as f64;
+        let square = sum_of(start, values, |x| (x - mean) * (x - mean));
+        Self { mean, deviation: (square / count.max(1.0)).sqrt() }
+    }
+
+    /// What is less than this has a z below `z`, however the two are rounded.
+    fn least(&self, z: f64) -> f64 {
+        if self.deviation > NO_SPREAD {
+            let away = z * self.deviation;
+            self.mean + away - 1e-9 * (self.mean.abs() + away.abs())
+        } else {
+            f64::NEG_INFINITY
+        }
+    }
+
+    fn z(&self, x: f64) -> f64 {
+        if self.deviation > NO_SPREAD {
+            (x - self.mean) / self.deviation
+        } else {
+            0.0
+        }
+    }
+}
+
+/// The sum of `of` over the values, in eight lanes: always in the same order.
+fn sum_of(start: f64, values: &[f64], of: impl Fn(f64) -> f64) -> f64 {
+    let mut lanes = [0.0; 8];
+    let chunks = values.chunks_exact(8);
+    let rest: f64 = chunks.remainder().iter().map(|&x| of(x)).sum();
+    for chunk in chunks {
+        lanes.iter_mut().zip(chunk).for_each(|(lane, &x)| *lane += of(x));
+    }
+    start + lanes.iter().sum::<f64>() + rest
+}
+
+/// Buffers of stage 1.
+#[derive(Debug, Default)]
+pub(crate) struct PoolScratch {
+    matches: Matches,
+    arrived: SparseSum,
+    nodes: SparseSum,
+    /// With vectors: f of every unit.
+    direct: Vec<f64>,
+    mass: Vec<Scored>,
+    heads: Vec<Scored>,
+}
+
+/// T = f + 1.5 z(ln P) of every unit, as far as the walk reached it.
+pub(crate) struct Reach<'s> {
+    n: usize,
+    /// Every unit is ranked, not only those that BM25 or the walk touched.
+    every: bool,
+    words: &'s Matches,
+    /// With vectors: f of every unit.
+    direct: Option<&'s [f64]>,
+    standard: Standard,
+    arrived: &'s SparseSum,
+    spread: Standard,
+    logs: Vec<f64>,
+}
+
+/// Walks from the units that match the question best; of each of its keywords a share counts, or all.
+#[allow(clippy::too_many_arguments)] // what is walked over, from where, and how
+pub(crate) fn reach<'s>(
+    links: &LinksView<'_>,
+    dense: Option<&Dense<'_>>,
+    question: &Question,
+    shares: Option<&[f64]>,
+    options: Options,
+    scratch: &'s mut PoolScratch,
+    progress: &Progress,
+) -> Result<Reach<'s>> {
+    let n = links.units();
+    let PoolScratch { matches: words, arrived, nodes, direct, mass, heads } = scratch;
+    words.find(links, &question.keywords, shares, progress)?;
+    let rest = n - words.scores().len();
+    let standard = Standard::of(words.scores(), rest, 0.0);
+    if let Some(dense) = dense {
+        similarities(dense, direct, progress)?;
+        let dense = Standard::of(direct, 0, 0.0);
+        for (u, x) in direct.iter_mut().enumerate() {
+            *x = dense.z(*x) + standard.z(words.get(u as u32));
+        }
+        let both = Standard::of(direct, 0, 0.0);
+        direct.iter_mut().for_each(|x| *x = round_score(both.z(*x)));
+    }
+    let direct = dense.map(|_| direct.as_slice());
+    let every = options.exact || dense.is_some();
+    arrived.fit(n);
+    nodes.fit(links.keywords.len().max(links.names.len()).max(links.subjects.len()));
+    let unwalked =
+        Reach { n, every, words, direct, standard, arrived, spread: Standard::default(), logs: Vec::new() };
+    let mut first = Leaders::new(RESTART_TOP);
+    unwalked.push_others(&mut first, 0.0, false, None);
+    let restart = softmax(first.finish());
+    mass.clear();
+    mass.extend_from_slice(&restart);
+    for step in 1..=options.steps {
+        progress.check()?;
+        walk_step(links, question, mass, options, nodes, heads, arrived);
+        restart.iter().for_each(|r| arrived.add(r.id, TELEPORT * r.score));
+        if step < options.steps {
+            mass.clear();
+            mass.extend(arrived.touched().iter().map(|&id| Scored { id, score: options.ordered_mass(arrived.get(id)) }));
+            if !options.exact && mass.len() > options.keep {
+                keep_best(mass, options.keep);
+            }
+            mass.sort_unstable_by_key(|m| m.id);
+        }
+    }
+    // The standard of ln P is that of every unit, or, in the local form, of those that were reached.
+    let reached = arrived.touched();
+    let logs: Vec<f64> = reached.iter().map(|&u| (arrived.get(u) + TINY).ln()).collect();
+    let rest = if options.exact { n - reached.len() } else { 0 };
+    let spread = Standard::of(&logs, rest, TINY.ln());
+    Ok(Reach { n, every, words, direct, standard, arrived, spread, logs })
+}
+
+impl Reach<'_> {
+    /// The direct match of one unit.
+    fn f(&self, u: u32) -> f64 {
+        self.direct.map_or_else(|| self.matched(self.words.get(u)), |direct| direct[u as usize])
+    }
+
+    /// The direct match without vectors, of a unit with this score by BM25.
+    fn matched(&self, score: f64) -> f64 {
+        round_score(self.standard.z(score))
+    }
+
+    /// T of one unit.
+    pub fn value(&self, u: u32) -> f64 {
+        round_score(self.f(u) + WALK_WEIGHT * self.spread.z((self.arrived.get(u) + TINY).ln()))
+    }
+
+    /// The best `want` units by T, best first.
+    pub fn best(&self, want: usize) -> Vec<Scored> {
+        self.best_of(want, None)
+    }
+
+    /// The same among those that a filter leaves.
+    pub fn best_of(&self, want: usize, mask: Option<&Mask>) -> Vec<Scored> {
+        let mut best = Leaders::new(want);
+        for (&id, &log) in self.arrived.touched().iter().zip(&self.logs) {
+            let plus = WALK_WEIGHT * self.spread.z(log);
+            // Most fall by the best match of their neighbours, which is read sooner than their own.
+            let score = |direct: f64| round_score(direct + plus);
+            let near = self.direct.is_some() || score(self.matched(self.words.most(id))) >= best.floor();
+            if near && leaves(mask, id) {
+                best.push(Scored { id, score: score(self.f(id)) });
+            }
+        }
+        self.push_others(&mut best, WALK_WEIGHT * self.spread.z(TINY.ln()), true, mask);
+        best.finish()
+    }
+
+    /// Every unit by its direct match plus a constant, if wanted without those that the walk reached.
+    fn push_others(&self, leaders: &mut Leaders, plus: f64, unreached: bool, mask: Option<&Mask>) {
+        let left_out = |u: u32| (unreached && self.arrived.has(u)) || !leaves(mask, u);
+        if self.every {
+            for id in (0..self.n as u32).filter(|&u| !left_out(u)) {
+                leaders.push(Scored { id, score: round_score(self.f(id) + plus) });
+            }
+            return;
+        }
+        let least_of = |leaders: &Leaders| self.standard.least(leaders.floor() - plus - ROUNDED);
+        let mut least = least_of(leaders);
+        for (most, units, scores) in self.words.groups() {
+            if most < least {
+                continue;
+            }
+            for (&id, &x) in units.iter().zip(scores) {
+                let score = || round_score(self.matched(x) + plus);
+                if x >= least && !left_out(id) && leaders.push(Scored { id, score: score() }) {
+                    least = least_of(leaders);
+                }
+            }
+        }
+    }
+}
+
+/// Rounded mass after one step from some units alike, most first: `most` at most. All of it stays in
+/// `arrived` of the scratch, where [`stepped`] finds it.
+pub(crate) fn step_from(
+    links: &LinksView<'_>,
+    question: &Question,
+    seeds: &[u32],
+    most: usize,
+    options: Options,
+    scratch: &mut PoolScratch,
+) -> Vec<Scored> {
+    let PoolScratch { arrived, nodes, mass, heads, .. } = scratch;
+    arrived.fit(links.units());
+    nodes.fit(links.keywords.len().max(links.names.len()).max(links.subjects.len()));
+    mass.clear();
+    mass.extend(seeds.iter().map(|&id| Scored { id, score: 1.0 / seeds.len() as f64 }));
+    mass.sort_unstable_by_key(|m| m.id);
+    walk_step(links, question, mass, options, nodes, heads, arrived);
+    mass.iter().for_each(|m| arrived.add(m.id, TELEPORT * m.score));
+    let mut best = Leaders::new(most);
+    let mut push = |id: u32| {
+        best.push(Scored { id, score: round_mass(arrived.get(id)) });
+    };
+    if options.exact {
+        (0..links.units() as u32).for_each(&mut push);
+    } else {
+        arrived.touched().iter().copied().for_each(&mut push);
+    }
+    best.finish()
+}
+
+/// The mass of one unit after [`step_from`].
+pub(crate) fn stepped(scratch: &PoolScratch, unit: u32) -> f64 {
+    scratch.arrived.get(unit)
+}
+
+/// Similarity of the question to every unit.
+fn similarities(dense: &Dense<'_>, out: &mut Vec<f64>, progress: &Progress) -> Result<()> {
+    out.clear();
+    for (unit, vector) in dense.unit_vectors.chunks_exact(dense.dim).enumerate() {
+        if unit % CHECK == 0 {
+            progress.check()?;
+        }
+        let x = dot(dense.query, vector);
+        if !x.is_finite() {
+            return Err(Error::input(format!("the vector of unit {unit} is not finite")));
+        }
+        out.push(x);
+    }
+    Ok(())
+}
+
+fn softmax(mut best: Vec<Scored>) -> Vec<Scored> {
+    let top = best.first().map_or(0.0, |b| b.score);
+    best.iter_mut().for_each(|b| b.score = (b.score - top).exp());
+    let total: f64 = best.iter().map(|b| b.score).sum();
+    best.iter_mut().for_each(|b| b.score /= total);
+    best
+}

@@ -1,0 +1,91 @@
+//! The numbers of which a pair's worth is made.
+
+/// Partners are bits of a number and lanes of a register.
+pub(crate) const LANES: usize = 64;
+const MAX_COSINE: f64 = 0.98;
+
+/// What the parts of a pair's worth weigh.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Worth {
+    /// Of the question's keywords, without and with vectors.
+    pub cover: f64,
+    pub cover_dense: f64,
+    /// A link, and in it the rarest keyword and the rarest name that both have.
+    pub link: f64,
+    pub keyword: f64,
+    pub name: f64,
+    /// Keywords that are less rare than this (idf / ln n) join nothing.
+    pub least: f64,
+    /// The candidate mentions the partner's subject.
+    pub mentions: f64,
+    /// The partner mentions the candidate's subject.
+    pub mentioned: f64,
+}
+
+/// x^(1/8).
+#[inline]
+fn root(x: f64) -> f64 {
+    x.sqrt().sqrt().sqrt()
+}
+
+/// At least x^(1/8) for x >= 0, within some 7 % (or 1e-38), without a root. The bits of a positive number
+/// are a piecewise linear logarithm: at most .0861 below it, and at least as great when read back.
+#[inline]
+fn root_bound(x: f64) -> f64 {
+    const ONE: u64 = 0x3ff0_0000_0000_0000;
+    const SLACK: u64 = (0.0861 * (1u64 << 52) as f64) as u64 + 1;
+    f64::from_bits((x.to_bits() >> 3) + (ONE - ONE / 8 + SLACK / 8 + 2))
+}
+
+/// What it is worth that two share keywords and names: sums of (idf / ln n)^8 of each.
+#[inline]
+pub(crate) fn link(worth: &Worth, keywords: f64, names: f64) -> f64 {
+    worth.link * (worth.keyword * root(keywords) + worth.name * root(names))
+}
+
+/// At least that.
+#[inline]
+pub(crate) fn link_bound(worth: &Worth, keywords: f64, names: f64) -> f64 {
+    worth.link * (worth.keyword * root_bound(keywords) + worth.name * root_bound(names))
+}
+
+/// Length of the projection of the question on the plane of two vectors: a, b their similarities to
+/// it, c that of the two.
+#[inline]
+pub(crate) fn explained(a: f64, b: f64, c: f64) -> f64 {
+    let c = c.clamp(-MAX_COSINE, MAX_COSINE);
+    ((a * a + b * b - 2.0 * a * b * c) / (1.0 - c * c)).max(0.0).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_bound_is_a_bound_and_close(exponent in -60.0f64..5.0) {
+            let x = exponent.exp2();
+            prop_assert!(root_bound(x) >= root(x));
+            prop_assert!(root_bound(x) <= 1.08 * root(x));
+        }
+    }
+
+    #[test]
+    fn nothing_shared_is_worth_nothing() {
+        let worth = Worth {
+            cover: 9.0,
+            cover_dense: 6.0,
+            link: 1.0,
+            keyword: 2.45,
+            name: 1.05,
+            least: 0.0,
+            mentions: 2.0,
+            mentioned: 3.0,
+        };
+        assert_eq!(link(&worth, 0.0, 0.0), 0.0);
+        assert!(root_bound(0.0) < 1e-37);
+        assert!((explained(0.6, 0.8, 0.0) - 1.0).abs() < 1e-12);
+        assert!(explained(1.0, 1.0, 1.0).is_finite());
+    }
+}

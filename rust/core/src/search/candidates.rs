@@ -1,0 +1,182 @@
+//! The part of a citation graph that a question is about (40-cgrag 4.4.2): the best texts by similarity and by
+//! similarity times words, and all that sends to them in some steps.
+
+use crate::error::{Error, Result};
+use crate::memory::filled;
+use crate::parallel::map_ranges;
+use crate::progress::Progress;
+use crate::sparse::{CsrView, Leaders, Scored};
+use crate::vector::Vectors;
+use crate::wide::wide;
+
+/// Rows of vectors that a thread takes at a time.
+const GRAIN: usize = 2048;
+const WHAT: &str = "places of texts";
+/// Of a text that is no candidate.
+const NOWHERE: u32 = u32::MAX;
+
+/// Some texts, ascending, and the edges among them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Candidates {
+    pub texts: Vec<u32>,
+    /// The similarity of each.
+    pub near: Vec<f64>,
+    /// Which of them are ranked, by their places here; the others only send messages.
+    pub ranked: Vec<u32>,
+    pub indptr: Vec<u64>,
+    /// The senders, by their places here.
+    pub indices: Vec<u32>,
+    /// Where each edge stands among all edges of the graph.
+    pub edges: Vec<u64>,
+}
+
+/// What is looked for: so many by either measure, and what sends to them in so many steps, along edges that
+/// have one of these kinds.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted {
+    pub best: usize,
+    pub steps: usize,
+    pub kinds: u8,
+}
+
+/// For a question's vector, and what messages of each text are multiplied with for its words (`weights`).
+pub fn candidates(
+    vectors: &Vectors<'_>,
+    vector: &[f32],
+    weights: &[f64],
+    (edges, kinds): (CsrView<'_>, &[u8]),
+    wanted: Wanted,
+    (threads, progress): (usize, &Progress),
+) -> Result<Candidates> {
+    let n = vectors.len();
+    if weights.len() != n || edges.rows() != n || edges.columns != n || kinds.len() != edges.indices.len() {
+        return Err(Error::input(format!(
+            "{n} vectors, {} weights and a graph of {} texts do not fit together",
+            weights.len(),
+            edges.rows()
+        )));
+    }
+    vectors.check_query(vector)?;
+    let parts = map_ranges(n, GRAIN, threads, progress, |range| {
+        let mut out = filled(0.0, range.len(), WHAT)?;
+        similarities(vectors.rows(range), vector, &mut out);
+        Ok(out)
+    })?;
+    let near: Vec<f64> = parts.concat();
+    let (mut by_near, mut by_both) = (Leaders::new(wanted.best), Leaders::new(wanted.best));
+    for ((id, &score), weight) in (0u32..).zip(&near).zip(weights) {
+        by_near.push(Scored { id, score });
+        by_both.push(Scored { id, score: weight * score });
+    }
+    let mut best: Vec<u32> = by_near.finish().iter().chain(&by_both.finish()).map(|one| one.id).collect();
+    best.sort_unstable();
+    best.dedup();
+    let carries = |edge: usize| kinds[edge] & wanted.kinds != 0;
+    let mut places = filled(NOWHERE, n, WHAT)?;
+    best.iter().for_each(|&text| places[text as usize] = 0);
+    let (mut texts, mut outermost) = (best.clone(), best.clone());
+    for _ in 0..wanted.steps {
+        progress.check()?;
+        let mut reached = Vec::new();
+        for &text in &outermost {
+            for edge in edges.range(text as usize) {
+                let sender = edges.indices[edge];
+                if carries(edge) && places[sender as usize] == NOWHERE {
+                    places[sender as usize] = 0;
+                    reached.push(sender);
+                }
+            }
+        }
+        texts.extend_from_slice(&reached);
+        outermost = reached;
+    }
+    texts.sort_unstable();
+    (0u32..).zip(&texts).for_each(|(place, &text)| places[text as usize] = place);
+    let mut found = Candidates {
+        near: texts.iter().map(|&text| near[text as usize]).collect(),
+        ranked: best.iter().map(|&text| places[text as usize]).collect(),
+        indptr: vec![0],
+        ..Candidates::default()
+    };
+    for &text in &texts {
+        for edge in edges.range(text as usize) {
+            let place = places[edges.indices[edge] as usize];
+            if carries(edge) && place != NOWHERE {
+                found.indices.push(place);
+                found.edges.push(edge as u64);
+            }
+        }
+        found.indptr.push(found.indices.len() as u64);
+    }
+    found.texts = texts;
+    Ok(found)
+}
+
+/// Lanes of a sum.
+const LANES: usize = 8;
+
+/// The product of each row with the vector: eight sums in f64 side by side, then the rest, on every machine.
+#[inline(always)]
+fn similarities_body(rows: &[f32], vector: &[f32], out: &mut [f64]) {
+    let (whole, rest) = vector.split_at(vector.len() / LANES * LANES);
+    for (row, out) in rows.chunks_exact(vector.len()).zip(out) {
+        let mut sums = [0f64; LANES];
+        let (row, tail) = row.split_at(whole.len());
+        for (x, y) in row.chunks_exact(LANES).zip(whole.chunks_exact(LANES)) {
+            for lane in 0..LANES {
+                sums[lane] += f64::from(x[lane]) * f64::from(y[lane]);
+            }
+        }
+        let last: f64 = tail.iter().zip(rest).map(|(&x, &y)| f64::from(x) * f64::from(y)).sum();
+        *out = sums.iter().sum::<f64>() + last;
+    }
+}
+wide!(similarities, similarities_body, (rows: &[f32], vector: &[f32], out: &mut [f64]));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sparse::Csr;
+
+    #[test]
+    fn the_best_by_either_measure_and_what_sends_to_them() {
+        let values = [1.0f32, 0.9, 0.5, 0.2, 0.1, 0.05];
+        let vectors = Vectors::new(&values, 1).unwrap();
+        let weights = [0.1, 0.1, 1.0, 0.1, 0.1, 0.1];
+        let edges = Csr::from_rows(&[vec![3u32, 5], vec![], vec![4], vec![4], vec![5], vec![0]], 6).unwrap();
+        let kinds = [1u8, 4, 1, 1, 1, 1];
+        let find = |best, steps, mask| {
+            let wanted = Wanted { best, steps, kinds: mask };
+            let progress = Progress::none();
+            candidates(&vectors, &[1.0], &weights, (edges.view(), &kinds), wanted, (2, &progress))
+        };
+        let none = find(1, 0, 1).unwrap();
+        assert_eq!((none.texts, none.ranked, none.indices), (vec![0, 2], vec![0, 1], vec![]));
+        let one = find(1, 1, 1).unwrap();
+        assert_eq!(one.texts, [0, 2, 3, 4]);
+        assert_eq!(one.near, [1.0, 0.5, f64::from(0.2f32), f64::from(0.1f32)]);
+        assert_eq!((one.indptr, one.indices), (vec![0, 1, 2, 3, 3], vec![2, 3, 3]));
+        assert_eq!(one.edges, [0, 2, 3]);
+        assert_eq!(find(1, 2, 1).unwrap().texts, [0, 2, 3, 4, 5]);
+        assert_eq!(find(1, 1, 4).unwrap().texts, [0, 2, 5]);
+        assert_eq!(find(1, 3, 4).unwrap().indices, [2]);
+        assert_eq!(find(9, 0, 0).unwrap().ranked, [0, 1, 2, 3, 4, 5]);
+        assert!(find(0, 2, 5).unwrap().texts.is_empty());
+    }
+
+    #[test]
+    fn parts_that_do_not_fit_are_refused() {
+        let vectors = Vectors::new(&[1.0, 0.0], 1).unwrap();
+        let edges = Csr::from_rows(&[vec![1u32], vec![]], 2).unwrap();
+        let wanted = Wanted { best: 1, steps: 1, kinds: 1 };
+        let run = |vector: &[f32], weights: &[f64], kinds: &[u8]| {
+            let progress = Progress::none();
+            candidates(&vectors, vector, weights, (edges.view(), kinds), wanted, (1, &progress)).is_ok()
+        };
+        assert!(run(&[1.0], &[1.0; 2], &[1]));
+        assert!(!run(&[1.0, 2.0], &[1.0; 2], &[1]));
+        assert!(!run(&[f32::NAN], &[1.0; 2], &[1]));
+        assert!(!run(&[1.0], &[1.0; 3], &[1]));
+        assert!(!run(&[1.0], &[1.0; 2], &[]));
+    }
+}

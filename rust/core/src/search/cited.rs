@@ -1,0 +1,240 @@
+//! A question to a citation graph (LeSeGR, 40-cgrag 4.4.1): its similarity to each text by vectors, passed
+//! along the edges and weighted by what each text has of its words.
+
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+use crate::rank::links_view::LinksView;
+use crate::rank::matches::Matches;
+use crate::rank::messages::{self, pass, Aggregate, Carried, Graph};
+use crate::sparse::{leaves, Leaders, Mask, Scored};
+use crate::text::lexical::Lexer;
+use crate::vector::bytes;
+use crate::vector::quantised::QuantisedView;
+use crate::vector::simd::Level;
+use crate::vector::{self, reference_dots_with, Filter, Vectors};
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+/// Rows of vectors that are multiplied together.
+const BLOCK: usize = 256;
+/// Choices of the four kinds of edges.
+const ALL_KINDS: usize = 16;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    /// The share of its message that a text sends which has none of the question's words.
+    pub epsilon: f64,
+    pub messages: messages::Settings,
+    /// The kinds of edges that carry messages.
+    pub kinds: u8,
+}
+
+/// What a question reads of an index.
+#[derive(Clone, Copy)]
+pub struct CitedIndex<'a> {
+    vectors: Vectors<'a>,
+    codes: Option<&'a QuantisedView<'a>>,
+    links: &'a LinksView<'a>,
+    graph: &'a CitedGraph<'a>,
+}
+
+/// The graph, and for each choice of kinds its edges by themselves, made when a question first wants them.
+pub struct CitedGraph<'a> {
+    graph: Graph<'a>,
+    carried: [OnceLock<Carried>; ALL_KINDS],
+}
+
+impl<'a> CitedGraph<'a> {
+    pub fn new(graph: Graph<'a>) -> Self {
+        Self { graph, carried: Default::default() }
+    }
+
+    /// Two threads may make it at once: the first stays.
+    fn carried(&self, kinds: u8) -> Result<&Carried> {
+        let kinds = usize::from(kinds) % ALL_KINDS;
+        match self.carried[kinds].get() {
+            Some(made) => Ok(made),
+            None => {
+                let made = Carried::new(self.graph, kinds as u8)?;
+                Ok(self.carried[kinds].get_or_init(|| made))
+            }
+        }
+    }
+}
+
+/// Buffers of one thread.
+#[derive(Debug, Default)]
+pub struct Buffers {
+    search: vector::Scratch,
+    codes: bytes::Query,
+    products: Vec<i32>,
+    lexer: Lexer,
+    matches: Matches,
+    weights: Vec<f64>,
+    state: Vec<f64>,
+    messages: messages::Buffers,
+}
+
+impl<'a> CitedIndex<'a> {
+    /// Checks that all parts are of the same texts.
+    pub fn new(
+        vectors: Vectors<'a>,
+        codes: Option<&'a QuantisedView<'a>>,
+        links: &'a LinksView<'a>,
+        graph: &'a CitedGraph<'a>,
+    ) -> Result<Self> {
+        let n = vectors.len();
+        if links.units() != n || graph.graph.len() != n {
+            return Err(Error::input(format!(
+                "{n} vectors, {} texts with words and {} in the graph",
+                links.units(),
+                graph.graph.len()
+            )));
+        }
+        if let Some(codes) = codes {
+            codes.matches(&vectors)?;
+        }
+        Ok(Self { vectors, codes, links, graph })
+    }
+
+    /// The best `wanted` texts for a question and its vector, of those that a filter leaves, best first; messages
+    /// come from all. Without a layer, or where the graph has no edge at all, these are the texts nearest by
+    /// vector.
+    #[allow(clippy::too_many_arguments)] // a question, what is wanted of it, and buffers
+    pub fn search(
+        &self,
+        question: &str,
+        vector: &[f32],
+        options: &Options,
+        wanted: usize,
+        mask: Option<&Mask>,
+        buffers: &mut Buffers,
+        progress: &Progress,
+    ) -> Result<Vec<Scored>> {
+        if !(0.0..=1.0).contains(&options.epsilon) {
+            return Err(Error::input(format!("epsilon must lie in [0, 1], not {}", options.epsilon)));
+        }
+        if options.messages.layers == 0 || !self.graph.graph.has_edges() {
+            let (vectors, codes) = (&self.vectors, self.codes);
+            return vector::top_k(
+                vectors,
+                codes,
+                vector,
+                wanted,
+                mask.map_or(Filter::All, |mask| Filter::Bits(mask.bits())),
+                Level::best(),
+                &mut buffers.search,
+            );
+        }
+        self.near(vector, buffers)?;
+        self.words(question, options.epsilon, buffers, progress)?;
+        let Buffers { weights, state, messages, .. } = buffers;
+        let carried = self.graph.carried(options.kinds)?;
+        pass(carried, weights, state, &options.messages, messages, progress)?;
+        let mut best = Leaders::new(wanted);
+        for (id, &score) in (0u32..).zip(state.iter()).filter(|one| leaves(mask, one.0)) {
+            best.push(Scored { id, score });
+        }
+        Ok(best.finish())
+    }
+
+    /// `buffers.state`: the similarity to each text. By the vectors' codes where there are any: products of
+    /// whole numbers, the same on every machine, with an error of some thousandths at the most.
+    fn near(&self, vector: &[f32], buffers: &mut Buffers) -> Result<()> {
+        let length = self.vectors.check_query(vector)?;
+        let Buffers { codes, products, state, .. } = buffers;
+        let n = self.vectors.len();
+        state.clear();
+        let Some(quantised) = self.codes else {
+            state.resize(n, 0.0);
+            reference_dots_with(self.vectors.rows(0..n), vector, state);
+            return Ok(());
+        };
+        let coded = quantised.code_query(vector, length, self.vectors.norm(), codes);
+        products.resize(BLOCK, 0);
+        let level = Level::best();
+        for start in (0..n).step_by(BLOCK) {
+            let rows = start..(start + BLOCK).min(n);
+            let out = &mut products[..rows.len()];
+            quantised.dots(level, codes, rows.clone(), out);
+            state.extend(rows.zip(out.iter()).map(|(id, &product)| quantised.bounds(&coded, id, product).0));
+        }
+        Ok(())
+    }
+
+    /// `buffers.weights`: what a message of each text is multiplied by, from `epsilon` for none of the
+    /// question's words to 1 for the text with most of them (BM25). 1 for all where no text has any.
+    fn words(&self, question: &str, epsilon: f64, buffers: &mut Buffers, progress: &Progress) -> Result<()> {
+        let Buffers { lexer, matches, weights, .. } = buffers;
+        let mut counts: BTreeMap<u32, f64> = BTreeMap::new();
+        lexer.read(question);
+        lexer.keywords(|word| {
+            if let Some(id) = self.links.keywords.position(word) {
+                *counts.entry(id as u32).or_default() += 1.0;
+            }
+        });
+        let (ids, times): (Vec<u32>, Vec<f64>) = counts.into_iter().unzip();
+        matches.find(self.links, &ids, Some(&times), progress)?;
+        let most = matches.scores().iter().fold(0.0f64, |most, &score| most.max(score));
+        weights.clear();
+        if most <= 0.0 {
+            weights.resize(self.vectors.len(), 1.0);
+            return Ok(());
+        }
+        weights.resize(self.vectors.len(), epsilon);
+        for (&unit, &score) in matches.units().iter().zip(matches.scores()) {
+            weights[unit as usize] = epsilon + (1.0 - epsilon) * (score / most);
+        }
+        Ok(())
+    }
+
+    /// For each of `texts` the neighbours whose messages are the strongest in the last layer, with their
+    /// kinds and shares, best first; at most `most`.
+    pub fn senders(
+        &self,
+        (question, vector): (&str, &[f32]),
+        options: &Options,
+        texts: &[u32],
+        most: usize,
+        buffers: &mut Buffers,
+        progress: &Progress,
+    ) -> Result<Vec<Vec<(u8, Scored)>>> {
+        if options.messages.layers == 0 || !self.graph.graph.has_edges() {
+            return Ok(vec![Vec::new(); texts.len()]);
+        }
+        if let Some(text) = texts.iter().find(|&&text| text as usize >= self.graph.graph.len()) {
+            return Err(Error::input(format!("there is no text {text}")));
+        }
+        self.near(vector, buffers)?;
+        self.words(question, options.epsilon, buffers, progress)?;
+        let Buffers { weights, state, messages, .. } = buffers;
+        let before =
+            messages::Settings { layers: options.messages.layers - 1, residual: 0.0, ..options.messages };
+        let carried = self.graph.carried(options.kinds)?;
+        pass(carried, weights, state, &before, messages, progress)?;
+        let wanted = options.kinds;
+        // What is added was weighted before it was passed on, and is always passed on.
+        if let (Aggregate::Added(_), 0) = (options.messages.aggregate, before.layers) {
+            state.iter_mut().zip(weights.iter()).for_each(|(x, w)| *x *= w);
+        }
+        let weight = |id: u32| match options.messages.aggregate {
+            Aggregate::Mean => weights[id as usize],
+            Aggregate::Added(_) => 1.0,
+        };
+        let of = |&text: &u32| {
+            let edges = self.graph.graph.into_text(text as usize).filter(|edge| edge.1 & wanted != 0);
+            let mut sent: Vec<(u8, Scored)> = edges
+                .map(|(id, kind, alpha)| {
+                    let score = alpha * weight(id) * state[id as usize];
+                    (kind & wanted, Scored { id, score })
+                })
+                .collect();
+            let count = (sent.len() + 1) as f64;
+            sent.iter_mut().for_each(|(_, s)| s.score /= count);
+            sent.sort_by(|a, b| crate::sparse::rank_order(&a.1, &b.1));
+            sent.truncate(most);
+            sent
+        };
+        Ok(texts.iter().map(of).collect())
+    }
+}

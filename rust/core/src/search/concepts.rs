@@ -1,0 +1,236 @@
+//! Local search over the graph of concepts (20-g2cons 2.5): the concepts nearest to the question bring in
+//! their units one after the other, or in turns; then those that the graph leads to, all together.
+
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+use crate::sparse::{leaves, rank_order, CsrView, Mask, Scored};
+use crate::vector::quantised::QuantisedView;
+use crate::vector::simd::Level;
+use crate::vector::{self, Filter, Vectors};
+
+/// What is searched. The lists fit each other.
+#[derive(Clone, Copy)]
+pub struct ConceptIndex<'a> {
+    /// None where there is no concept.
+    pub vectors: Option<Vectors<'a>>,
+    pub codes: Option<&'a QuantisedView<'a>>,
+    pub edges: CsrView<'a>,
+    /// The units of each concept, ascending.
+    pub units: CsrView<'a>,
+    pub unit_vectors: Vectors<'a>,
+    pub unit_codes: Option<&'a QuantisedView<'a>>,
+    /// Only these units are found; concepts of others lead to them all the same.
+    pub mask: Option<&'a Mask>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// So many concepts nearest to the question begin.
+    pub seeds: usize,
+    /// The graph is followed so far.
+    pub depth: usize,
+    /// At most so many concepts are reached, by level, then by cosine.
+    pub most: Option<usize>,
+    pub order: Order,
+}
+
+/// The order of the units of the first concepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// All of the nearest concept, by their cosine, then all of the next (the paper's).
+    Local,
+    /// Of each concept the nearest unit that is not taken, then of each the next, and so on.
+    Turns,
+    /// All units of all concepts, reached ones too, in one list by their cosine (the paper's ablation D).
+    Naive,
+}
+
+impl Order {
+    pub const NAMES: [&'static str; 3] = ["local", "turns", "naive"];
+
+    pub fn by_name(name: &str) -> Option<Self> {
+        let place = Self::NAMES.iter().position(|known| *known == name)?;
+        Some([Self::Local, Self::Turns, Self::Naive][place])
+    }
+}
+
+/// A unit with the concept that brought it; `u32::MAX` where many did so together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Found {
+    pub unit: u32,
+    pub score: f64,
+    pub concept: u32,
+}
+
+/// The concept of units that came in together.
+pub const TOGETHER: u32 = u32::MAX;
+
+#[derive(Debug, Default)]
+pub struct Scratch {
+    vectors: vector::Scratch,
+    /// Bits of units that are taken, and of concepts that were reached.
+    units: Vec<u64>,
+    concepts: Vec<u64>,
+}
+
+fn insert(bits: &mut [u64], id: u32) -> bool {
+    let (word, bit) = (&mut bits[id as usize / 64], 1u64 << (id % 64));
+    let fresh = *word & bit == 0;
+    *word |= bit;
+    fresh
+}
+
+impl<'a> ConceptIndex<'a> {
+    /// The first `wanted` units in the order in which they come in. Nothing for a zero vector, which is
+    /// similar to nothing, and where there is no concept.
+    pub fn search(
+        &self,
+        query: &[f32],
+        options: Options,
+        wanted: usize,
+        level: Level,
+        scratch: &mut Scratch,
+        progress: &Progress,
+    ) -> Result<Vec<Found>> {
+        self.unit_vectors.check_query(query)?;
+        let Some(concepts) = self.vectors else { return Ok(Vec::new()) };
+        if concepts.dim() != self.unit_vectors.dim()
+            || concepts.len() != self.units.rows()
+            || concepts.len() != self.edges.rows()
+            || self.unit_vectors.len() < self.units.columns
+        {
+            return Err(Error::input("vectors and units of concepts do not fit together"));
+        }
+        if query.iter().all(|&x| x == 0.0) {
+            return Ok(Vec::new());
+        }
+        let Scratch { vectors: scoring, units: taken, concepts: reached } = scratch;
+        let seeds = vector::top_k(&concepts, self.codes, query, options.seeds, Filter::All, level, scoring)?;
+        taken.clear();
+        taken.resize(self.unit_vectors.len().div_ceil(64), 0);
+        let mut found = Vec::new();
+        let mut pool = Vec::new();
+        if options.order == Order::Turns {
+            found = self.in_turns(&seeds, query, wanted, level, taken, scoring, progress)?;
+        } else {
+            for seed in &seeds {
+                if found.len() >= wanted {
+                    break;
+                }
+                progress.check()?;
+                let own = self.units.row(seed.id as usize).iter().copied();
+                pool.extend(own.filter(|&unit| leaves(self.mask, unit) && insert(taken, unit)));
+                if options.order == Order::Local {
+                    let left = wanted - found.len();
+                    found.extend(self.best(&pool, query, left, seed.id, level, scoring)?);
+                    pool.clear();
+                }
+            }
+        }
+        if found.len() < wanted {
+            let seeds: Vec<u32> = seeds.iter().map(|seed| seed.id).collect();
+            for concept in self.expanded(&concepts, &seeds, query, options, reached, progress)? {
+                let own = self.units.row(concept as usize).iter().copied();
+                pool.extend(own.filter(|&unit| leaves(self.mask, unit) && insert(taken, unit)));
+            }
+            pool.sort_unstable();
+            let left = wanted - found.len();
+            found.extend(self.best(&pool, query, left, TOGETHER, level, scoring)?);
+        }
+        Ok(found)
+    }
+
+    /// Each concept brings its nearest unit that no other has brought, round after round.
+    #[allow(clippy::too_many_arguments)]
+    fn in_turns(
+        &self,
+        seeds: &[Scored],
+        query: &[f32],
+        wanted: usize,
+        level: Level,
+        taken: &mut [u64],
+        scoring: &mut vector::Scratch,
+        progress: &Progress,
+    ) -> Result<Vec<Found>> {
+        let mut lists = Vec::with_capacity(seeds.len());
+        for seed in seeds {
+            progress.check()?;
+            // No unit behind the first `wanted` of a list can be brought: those before it are brought first.
+            let row = self.units.row(seed.id as usize).iter().copied();
+            let row: Vec<u32> = row.filter(|&unit| leaves(self.mask, unit)).collect();
+            let own = self.best(&row, query, wanted, seed.id, level, scoring)?;
+            lists.push(own.into_iter());
+        }
+        let mut found = Vec::new();
+        while !lists.is_empty() && found.len() < wanted {
+            lists.retain_mut(|list| {
+                let next = list.find(|one| insert(taken, one.unit));
+                found.extend(next);
+                next.is_some()
+            });
+        }
+        found.truncate(wanted);
+        Ok(found)
+    }
+
+    fn best(
+        &self,
+        units: &[u32],
+        query: &[f32],
+        most: usize,
+        concept: u32,
+        level: Level,
+        scratch: &mut vector::Scratch,
+    ) -> Result<Vec<Found>> {
+        let (vectors, codes, ids) = (&self.unit_vectors, self.unit_codes, Filter::Ids(units));
+        let best = if units.len() <= most.max(64) {
+            ids.check(vectors.len())?;
+            crate::sparse::top_k(vectors.score_many(units, query), most)
+        } else {
+            vector::top_k(vectors, codes, query, most, ids, level, scratch)?
+        };
+        Ok(best.into_iter().map(|s| Found { unit: s.id, score: s.score, concept }).collect())
+    }
+
+    /// The concepts that the graph leads to from the seeds, without these.
+    fn expanded(
+        &self,
+        concepts: &Vectors<'_>,
+        seeds: &[u32],
+        query: &[f32],
+        options: Options,
+        reached: &mut Vec<u64>,
+        progress: &Progress,
+    ) -> Result<Vec<u32>> {
+        reached.clear();
+        reached.resize(concepts.len().div_ceil(64), 0);
+        for &id in seeds {
+            insert(reached, id);
+        }
+        let mut all = Vec::new();
+        let mut level = seeds.to_vec();
+        for _ in 0..options.depth {
+            progress.check()?;
+            let mut next = Vec::new();
+            for &from in &level {
+                let to = self.edges.row(from as usize).iter().copied();
+                next.extend(to.filter(|&id| insert(reached, id)));
+            }
+            if next.is_empty() {
+                break;
+            }
+            next.sort_unstable();
+            if let Some(room) = options.most.map(|most| most.saturating_sub(all.len())) {
+                if next.len() > room {
+                    let mut scored: Vec<Scored> = concepts.score_many(&next, query);
+                    scored.sort_unstable_by(rank_order);
+                    all.extend(scored.iter().take(room).map(|s| s.id));
+                    break;
+                }
+            }
+            all.extend(&next);
+            level = next;
+        }
+        Ok(all)
+    }
+}

@@ -1,0 +1,103 @@
+//! The token budget: which rows of a ranked list fit, and how a budget is shared.
+
+use crate::error::{Error, Result};
+pub use crate::tokens::Count;
+
+/// What happens at the first row that does not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FillPolicy {
+    #[default]
+    FirstOverflowStops,
+    SkipAndContinue,
+}
+
+/// What happens where not one row fits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OversizePolicy {
+    /// The first row is cut to fit.
+    #[default]
+    Truncate,
+    Drop,
+}
+
+/// `share` of `budget`, rounded half up, and the rest (KET-RAG 1.5 step 1: the graph's part, then the
+/// keyword channel's).
+pub fn split_budget(budget: u64, share: f64) -> Result<(u64, u64)> {
+    if !(0.0..=1.0).contains(&share) {
+        return Err(Error::input(format!("the share must lie in [0, 1], not {share}")));
+    }
+    // The small term takes back what rounding loses of a half: 0.1 * 45 is a little less than 4.5.
+    let first = (share * budget as f64 + 0.5 + 1e-9).floor() as u64;
+    let first = first.min(budget);
+    Ok((first, budget - first))
+}
+
+/// The indices of the rows of `0..rows` that are taken, in order, so that their costs add up to at most
+/// `budget`. `cost(row, place)` is the cost of `row` as the `place`-th row taken (from 0).
+pub fn fill<C>(rows: usize, budget: u64, policy: FillPolicy, mut cost: C) -> Vec<(usize, u64)>
+where
+    C: FnMut(usize, usize) -> u64,
+{
+    let mut left = budget;
+    let mut taken = Vec::new();
+    for row in 0..rows {
+        let cost = cost(row, taken.len());
+        if cost <= left {
+            left -= cost;
+            taken.push((row, cost));
+        } else if policy == FillPolicy::FirstOverflowStops {
+            break;
+        }
+    }
+    taken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use unicode_segmentation::UnicodeSegmentation;
+
+    #[test]
+    fn budgets_are_split_half_up() {
+        assert_eq!(split_budget(12_000, 0.8), Ok((9_600, 2_400)));
+        assert_eq!(split_budget(12_000, 0.9), Ok((10_800, 1_200)));
+        assert_eq!(split_budget(45, 0.1), Ok((5, 40)));
+        assert_eq!(split_budget(5, 0.5), Ok((3, 2)));
+        assert_eq!(split_budget(0, 0.4), Ok((0, 0)));
+        assert_eq!(split_budget(7, 1.0), Ok((7, 0)));
+        assert!(split_budget(7, 1.1).is_err() && split_budget(7, f64::NAN).is_err());
+    }
+
+    #[test]
+    fn the_first_overflow_stops_or_is_skipped() {
+        let costs = [3, 9, 2, 1];
+        let with = |policy| fill(4, 6, policy, |i, _| costs[i]).into_iter().map(|t| t.0).collect::<Vec<_>>();
+        assert_eq!(with(FillPolicy::FirstOverflowStops), [0]);
+        assert_eq!(with(FillPolicy::SkipAndContinue), [0, 2, 3]);
+    }
+
+    #[test]
+    fn a_cut_never_divides_a_grapheme() {
+        let tokens = crate::text::bpe::Encoding::Cl100k;
+        let count = |text: &str| tokens.count(text);
+        let text = "e\u{301}te\u{301} 日本語のテキスト 👩‍👩‍👧 and so on";
+        for most in 0..40 {
+            let end = count.cut(text, most);
+            assert!(count.count(&text[..end]) <= most);
+            assert!(end == text.len() || text.grapheme_indices(true).any(|(i, _)| i == end));
+        }
+        assert_eq!(count.cut(text, 1000), text.len());
+        assert_eq!(count.cut("", 3), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn a_larger_budget_only_appends(costs in prop::collection::vec(0u64..20, 0..20), budget in 0u64..100, more in 0u64..50) {
+            let with = |budget| fill(costs.len(), budget, FillPolicy::FirstOverflowStops, |i, _| costs[i]);
+            let (small, large) = (with(budget), with(budget + more));
+            prop_assert!(small.iter().map(|t| t.1).sum::<u64>() <= budget);
+            prop_assert_eq!(&small[..], &large[..small.len()]);
+        }
+    }
+}

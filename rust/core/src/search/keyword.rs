@@ -1,0 +1,382 @@
+//! KET-RAG's keyword channel (1.5, steps 3 and 4 up to the sorted pool): keywords near the question
+//! bring in the units that hold them.
+
+use crate::error::{Error, Result};
+use crate::sparse::{leaves, rank_order, top_k, CsrView, Mask, Scored};
+use crate::vector::quantised::QuantisedView;
+use crate::vector::simd::Level;
+use crate::vector::{Filter, Scratch, Search, Vectors};
+
+/// Keywords fetched first, by the tokens of the pool; then four times as many, and so on until it is
+/// full. A budget of 12,000 tokens uses some 100 to 200, and a second batch costs another pass over
+/// the scores.
+const TOKENS_PER_KEYWORD: u64 = 96;
+/// With a filter that leaves little at most so many times as many keywords are looked at together.
+const SPREAD: usize = 4;
+const FIRST_BATCH: std::ops::RangeInclusive<u64> = 64..=256;
+
+/// What the channel reads. All of it is borrowed: the arrays may be mapped files.
+#[derive(Debug, Clone, Copy)]
+pub struct KeywordChannel<'a> {
+    keywords: Vectors<'a>,
+    quantised: Option<QuantisedView<'a>>,
+    word_units: CsrView<'a>,
+    units: Vectors<'a>,
+    unit_tokens: &'a [u32],
+    left: Option<(&'a Mask, CsrView<'a>)>,
+}
+
+/// A unit of the pool.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pooled {
+    pub unit: u32,
+    /// Its similarity with the question.
+    pub score: f64,
+    /// The keyword that brought it.
+    pub keyword: u32,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Pool {
+    /// Score descending, then id ascending.
+    pub units: Vec<Pooled>,
+    /// The keywords visited, in order, with their scores.
+    pub seeds: Vec<Scored>,
+    /// The sum of the units' costs.
+    pub tokens: u64,
+}
+
+/// Memory that the questions of one thread use again.
+#[derive(Debug, Default)]
+pub struct PoolScratch {
+    search: Scratch,
+    /// A unit's similarity, valid where `seen` holds this question's number.
+    scores: Vec<f64>,
+    seen: Vec<u32>,
+    pooled: Vec<u32>,
+    question: u32,
+}
+
+impl PoolScratch {
+    fn next(&mut self, units: usize) {
+        if self.question == u32::MAX || self.seen.len() != units {
+            (self.seen, self.pooled, self.scores) = (vec![0; units], vec![0; units], vec![0.0; units]);
+            self.question = 0;
+        }
+        self.question += 1;
+    }
+}
+
+impl<'a> KeywordChannel<'a> {
+    /// `keywords`: means of sentences, un-normalised unless the index says so (`keyword_norm = unit`
+    /// is a matter of how they were made); `quantised`: codes of the same; `word_units`: keyword ->
+    /// units, ascending; `unit_tokens[i]`: what printing unit `i` costs, title and row marks included.
+    pub fn new(
+        keywords: Vectors<'a>,
+        quantised: Option<QuantisedView<'a>>,
+        word_units: CsrView<'a>,
+        units: Vectors<'a>,
+        unit_tokens: &'a [u32],
+    ) -> Result<Self> {
+        word_units.require_sorted()?;
+        Self::stored(keywords, quantised, word_units, units, unit_tokens)
+    }
+
+    /// As `new`, for rows that were checked before they were written: the shapes alone are checked.
+    pub fn stored(
+        keywords: Vectors<'a>,
+        quantised: Option<QuantisedView<'a>>,
+        word_units: CsrView<'a>,
+        units: Vectors<'a>,
+        unit_tokens: &'a [u32],
+    ) -> Result<Self> {
+        let differ = |what: &str, a: usize, b: usize| Err(Error::input(format!("{what}: {a} and {b}")));
+        if keywords.dim() != units.dim() {
+            return differ("dimensions of keywords and units differ", keywords.dim(), units.dim());
+        }
+        if keywords.len() != word_units.rows() {
+            return differ(
+                "vectors and rows of keywords differ in number",
+                keywords.len(),
+                word_units.rows(),
+            );
+        }
+        if word_units.columns != units.len() || unit_tokens.len() != units.len() {
+            let other =
+                if word_units.columns == units.len() { unit_tokens.len() } else { word_units.columns };
+            return differ("arrays over units differ in length", units.len(), other);
+        }
+        if let Some(quantised) = &quantised {
+            quantised.matches(&keywords)?;
+        }
+        Ok(Self { keywords, quantised, word_units, units, unit_tokens, left: None })
+    }
+
+    /// The units of each keyword.
+    pub fn rows(&self) -> CsrView<'a> {
+        self.word_units
+    }
+
+    /// The channel of the units that a filter leaves: the others are brought in by no keyword, cost nothing, and
+    /// keywords that hold none of those that it leaves are not there. `words` are the keywords of each unit.
+    pub fn only<'m>(self, mask: &'m Mask, words: CsrView<'m>) -> Result<KeywordChannel<'m>>
+    where
+        'a: 'm,
+    {
+        mask.check(self.units.len())?;
+        if (words.rows(), words.columns) != (self.units.len(), self.keywords.len()) {
+            return Err(Error::input("the keywords of units are those of another index"));
+        }
+        Ok(KeywordChannel { left: Some((mask, words)), ..self })
+    }
+
+    /// Bits of the keywords that hold a unit which the filter leaves, where it pays to know them: where all of
+    /// them may be tried, a keyword that brings nothing changes nothing.
+    fn holding(&self, most_seeds: Option<usize>) -> Option<Vec<u64>> {
+        let (mask, words) = self.left?;
+        if most_seeds.is_none() && mask.count() > self.units.len() / 2 {
+            return None;
+        }
+        let mut bits = vec![0u64; self.keywords.len().div_ceil(64)];
+        for unit in mask.ids() {
+            for &word in words.row(unit as usize) {
+                bits[word as usize / 64] |= 1 << (word % 64);
+            }
+        }
+        Some(bits)
+    }
+
+    /// The pool for a question: keywords by (inner product descending, id ascending), the units of
+    /// each not yet pooled by (similarity descending, id ascending), until a unit would make the cost
+    /// exceed `limit` (twice the channel's budget) or `most_seeds` keywords are used. A zero question
+    /// has no pool (specs 0.6).
+    pub fn pool(
+        &self,
+        query: &[f32],
+        limit: u64,
+        most_seeds: Option<usize>,
+        level: Level,
+        scratch: &mut PoolScratch,
+    ) -> Result<Pool> {
+        let mut pool = Pool::default();
+        if self.keywords.check_query(query)? == 0.0 {
+            return Ok(pool);
+        }
+        scratch.next(self.units.len());
+        let holding = self.holding(most_seeds);
+        let count = |bits: &Vec<u64>| bits.iter().map(|word| word.count_ones() as usize).sum();
+        let there = holding.as_ref().map_or(self.keywords.len(), count);
+        let most = most_seeds.unwrap_or(usize::MAX).min(there);
+        let (quantised, left) =
+            (self.quantised.as_ref(), holding.as_deref().map_or(Filter::All, Filter::Bits));
+        let search = Search::new(&self.keywords, quantised, query, left, level, &mut scratch.search)?;
+        let first = (limit / TOKENS_PER_KEYWORD).clamp(*FIRST_BATCH.start(), *FIRST_BATCH.end());
+        let spread = self.left.map_or(1, |(mask, _)| mask.spread(SPREAD));
+        let mut batch = (first as usize * spread).min(most);
+        while pool.seeds.len() < most {
+            let seeds = search.best(batch, &mut scratch.search);
+            if self.take(&seeds[pool.seeds.len()..], query, limit, scratch, &mut pool) {
+                break;
+            }
+            batch = batch.saturating_mul(4).min(most);
+        }
+        pool.units.sort_unstable_by(|a, b| rank_order(&a.scored(), &b.scored()));
+        Ok(pool)
+    }
+
+    /// [`KeywordChannel::pool`] from the keywords `near` alone (strictly ascending ids, found by an
+    /// approximate search); `None` where they are too few to fill it.
+    pub fn pool_near(
+        &self,
+        query: &[f32],
+        limit: u64,
+        most_seeds: Option<usize>,
+        near: &[u32],
+        scratch: &mut PoolScratch,
+    ) -> Result<Option<Pool>> {
+        let mut pool = Pool::default();
+        Filter::Ids(near).check(self.keywords.len())?;
+        if self.keywords.check_query(query)? == 0.0 {
+            return Ok(Some(pool));
+        }
+        scratch.next(self.units.len());
+        let most = most_seeds.unwrap_or(usize::MAX);
+        let seeds = top_k(self.keywords.score_many(near, query), most.min(near.len()));
+        let full = self.take(&seeds, query, limit, scratch, &mut pool) || seeds.len() == most;
+        pool.units.sort_unstable_by(|a, b| rank_order(&a.scored(), &b.scored()));
+        Ok(full.then_some(pool))
+    }
+
+    /// Adds the units of the next keywords; true once the pool is full, or holds all units.
+    fn take(
+        &self,
+        seeds: &[Scored],
+        query: &[f32],
+        limit: u64,
+        scratch: &mut PoolScratch,
+        pool: &mut Pool,
+    ) -> bool {
+        let mut fresh = Vec::new();
+        for &seed in seeds {
+            pool.seeds.push(seed);
+            self.fresh_units(seed.id, query, scratch, &mut fresh);
+            for unit in &fresh {
+                let cost = u64::from(self.unit_tokens[unit.id as usize]);
+                if pool.tokens + cost > limit {
+                    return true;
+                }
+                pool.tokens += cost;
+                scratch.pooled[unit.id as usize] = scratch.question;
+                pool.units.push(Pooled { unit: unit.id, score: unit.score, keyword: seed.id });
+            }
+        }
+        let there = self.left.map_or(self.units.len(), |left| left.0.count());
+        pool.units.len() >= there // no keyword has anything left to bring
+    }
+
+    /// The units of a keyword that are not pooled yet, best first.
+    fn fresh_units(&self, keyword: u32, query: &[f32], scratch: &mut PoolScratch, fresh: &mut Vec<Scored>) {
+        fresh.clear();
+        let mask = self.left.map(|left| left.0);
+        for &id in self.word_units.row(keyword as usize) {
+            let at = id as usize;
+            if scratch.pooled[at] == scratch.question || !leaves(mask, id) {
+                continue;
+            }
+            if scratch.seen[at] != scratch.question {
+                scratch.seen[at] = scratch.question;
+                scratch.scores[at] = self.units.score(id, query);
+            }
+            fresh.push(Scored { id, score: scratch.scores[at] });
+        }
+        fresh.sort_unstable_by(rank_order);
+    }
+}
+
+impl Pooled {
+    fn scored(&self) -> Scored {
+        Scored { id: self.unit, score: self.score }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::progress::Progress;
+    use crate::sparse::Csr;
+    use crate::vector::quantised::Quantised;
+    use crate::vector::tests::awkward;
+    use proptest::prelude::*;
+
+    /// 1.5 step 3, word for word.
+    fn plain(channel: &KeywordChannel, query: &[f32], limit: u64, most: usize) -> Pool {
+        let scored = |vectors: &Vectors, ids: &mut dyn Iterator<Item = u32>| {
+            let all: Vec<Scored> = ids.map(|id| Scored { id, score: vectors.score(id, query) }).collect();
+            top_k(all, usize::MAX)
+        };
+        let mut pool = Pool::default();
+        let seeds = scored(&channel.keywords, &mut (0..channel.keywords.len() as u32));
+        'all: for seed in seeds.into_iter().take(most) {
+            pool.seeds.push(seed);
+            let row = channel.word_units.row(seed.id as usize);
+            for unit in scored(&channel.units, &mut row.iter().copied()) {
+                if pool.units.iter().any(|p| p.unit == unit.id) {
+                    continue;
+                }
+                let cost = u64::from(channel.unit_tokens[unit.id as usize]);
+                if pool.tokens + cost > limit {
+                    break 'all;
+                }
+                pool.tokens += cost;
+                pool.units.push(Pooled { unit: unit.id, score: unit.score, keyword: seed.id });
+            }
+            if pool.units.len() == channel.units.len() {
+                break;
+            }
+        }
+        pool.units.sort_by(|a, b| rank_order(&a.scored(), &b.scored()));
+        pool
+    }
+
+    proptest! {
+        #[test]
+        fn equals_the_paper_word_for_word(
+            seed in prop::collection::vec(-1f32..1.0, 97), m in 1usize..30, d in 1usize..20,
+            rows in prop::collection::vec(prop::collection::btree_set(0u32..30, 0..7), 0..400),
+            limit in 0u64..900, most in prop::option::of(0usize..100), long in prop::collection::vec(-1f32..1.0, 60),
+        ) {
+            let rows: Vec<Vec<u32>> = rows.iter().map(|r| r.iter().copied().filter(|&u| (u as usize) < m).collect()).collect();
+            let (words, units) = (awkward(&seed, rows.len(), d), awkward(&long, m, d));
+            let keywords = Vectors::new(&words, d).unwrap();
+            let codes = Quantised::build(&keywords, 1, &Progress::none()).unwrap();
+            let csr = Csr::from_rows(&rows, m).unwrap();
+            let tokens: Vec<u32> = (0..m as u32).map(|i| 5 + i * 7 % 40).collect();
+            let mut scratch = PoolScratch::default();
+            for quantised in [None, Some(codes.view())] {
+                let units = Vectors::new(&units, d).unwrap();
+                let channel = KeywordChannel::new(keywords, quantised, csr.view(), units, &tokens).unwrap();
+                for level in Level::all() {
+                    let found = channel.pool(&seed[..d], limit, most, level, &mut scratch).unwrap();
+                    let wanted = plain(&channel, &seed[..d], limit, most.unwrap_or(usize::MAX));
+                    prop_assert_eq!(&found.units, &wanted.units);
+                    prop_assert_eq!(found.tokens, wanted.tokens);
+                    // Proposals that are all keywords give the same pool; too few of them say so.
+                    let every: Vec<u32> = (0..rows.len() as u32).collect();
+                    let near = channel.pool_near(&seed[..d], limit, most, &every, &mut scratch).unwrap();
+                    prop_assert!(near.is_none_or(|pool| pool.units == wanted.units));
+                    let few = &every[..rows.len() / 3];
+                    if let Some(pool) = channel.pool_near(&seed[..d], limit, most, few, &mut scratch).unwrap() {
+                        prop_assert!(pool.seeds.iter().all(|seed| few.contains(&seed.id)));
+                        prop_assert!(pool.tokens <= limit);
+                    }
+                    // With a filter the pool is that of the units that it leaves alone, and of their keywords.
+                    for every in [2, 5] {
+                        let mask = Mask::from_fn(m, |id| id % every == 0);
+                        let own = |row: &Vec<u32>| row.iter().copied().filter(|&id| mask.has(id)).collect();
+                        let left: Vec<Vec<u32>> = rows.iter().map(own).collect();
+                        let held: Vec<usize> = (0..left.len()).filter(|&w| !left[w].is_empty()).collect();
+                        let of_held: Vec<f32> = held.iter().flat_map(|&w| &words[w * d..(w + 1) * d]).copied().collect();
+                        let of_held = Vectors::new(&of_held, d).unwrap();
+                        let left: Vec<Vec<u32>> = held.iter().map(|&w| left[w].clone()).collect();
+                        let left = Csr::from_rows(&left, m).unwrap();
+                        let alone = KeywordChannel::new(of_held, None, left.view(), units, &tokens).unwrap();
+                        let turned = csr.view().transpose().unwrap();
+                        let some = channel.only(&mask, turned.view()).unwrap();
+                        let some = some.pool(&seed[..d], limit, most, level, &mut scratch).unwrap();
+                        let wanted = plain(&alone, &seed[..d], limit, most.unwrap_or(usize::MAX));
+                        let told = |pool: &Pool| pool.units.iter().map(|p| p.scored()).collect::<Vec<_>>();
+                        prop_assert_eq!((told(&some), some.tokens), (told(&wanted), wanted.tokens));
+                    }
+                    // A full pool ends the visit at the end of a batch.
+                    let shared = found.seeds.len().min(wanted.seeds.len());
+                    prop_assert_eq!(&found.seeds[..shared], &wanted.seeds[..shared]);
+                    prop_assert!(found.tokens <= limit);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bad_input_is_refused_and_nothing_gives_nothing() {
+        let one = Vectors::new(&[1.0, 0.0], 2).unwrap();
+        let wide = Vectors::new(&[1.0, 0.0, 0.0], 3).unwrap();
+        let csr = Csr::from_rows(&[vec![0u32]], 1).unwrap();
+        let two = Csr::from_rows(&[vec![0u32], vec![]], 1).unwrap();
+        assert!(KeywordChannel::new(one, None, csr.view(), wide, &[1]).is_err());
+        assert!(KeywordChannel::new(one, None, two.view(), one, &[1]).is_err());
+        assert!(KeywordChannel::new(one, None, csr.view(), one, &[1, 2]).is_err());
+        assert!(KeywordChannel::new(one, Some(Quantised::default().view()), csr.view(), one, &[1]).is_err());
+        let channel = KeywordChannel::new(one, None, csr.view(), one, &[4]).unwrap();
+        let mut scratch = PoolScratch::default();
+        let mut ask = |query: &[f32], limit| channel.pool(query, limit, None, Level::best(), &mut scratch);
+        assert!(ask(&[1.0], 9).is_err());
+        assert!(ask(&[f32::NAN, 0.0], 9).is_err());
+        assert_eq!(ask(&[0.0, 0.0], 9), Ok(Pool::default()));
+        assert_eq!(ask(&[1.0, 0.0], 3).unwrap().units, []);
+        assert_eq!(ask(&[1.0, 0.0], 4).unwrap().units, [Pooled { unit: 0, score: 1.0, keyword: 0 }]);
+        let none = Vectors::new(&[], 2).unwrap();
+        let empty = Csr::from_rows::<Vec<u32>>(&[], 0).unwrap();
+        let channel = KeywordChannel::new(none, None, empty.view(), none, &[]).unwrap();
+        assert_eq!(channel.pool(&[1.0, 0.0], 9, None, Level::best(), &mut scratch), Ok(Pool::default()));
+    }
+}

@@ -1,0 +1,287 @@
+//! NodeRAG's search over a graph of seven types of nodes (specs 30, 3.11): a short walk from the nodes nearest
+//! to a question and from those that it names, and what is taken from where the walk arrives.
+
+pub mod print;
+
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+use crate::rank::spread::{Settings, Spread};
+use crate::sparse::{leaves, CsrView, Mask, Scored};
+use crate::text::stopwords::StopWords;
+use crate::text::strings::Strings;
+use crate::text::words::Words;
+use crate::vector::quantised::QuantisedView;
+use crate::vector::simd::Level;
+use crate::vector::{self, Filter, Vectors};
+
+/// What a node is, in the order of the ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Chunk,
+    Unit,
+    Attribute,
+    Element,
+    Entity,
+    Title,
+    Relation,
+}
+
+/// The words of a name in a question, at most.
+const LONGEST_NAME: usize = 6;
+
+/// Where the nodes of each kind begin, in the order of [`Kind`], and where the last ones end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Blocks([usize; 8]);
+
+impl Blocks {
+    /// From the number of nodes of each kind.
+    pub fn new(counts: [usize; 7]) -> Self {
+        let mut starts = [0usize; 8];
+        for (at, count) in counts.into_iter().enumerate() {
+            starts[at + 1] = starts[at].saturating_add(count);
+        }
+        Self(starts)
+    }
+
+    pub fn nodes(&self) -> usize {
+        self.0[7]
+    }
+
+    /// Nodes that have a vector.
+    pub fn searched(&self) -> usize {
+        self.0[Kind::Entity as usize]
+    }
+
+    pub fn start(&self, kind: Kind) -> usize {
+        self.0[kind as usize]
+    }
+
+    /// What a node is, and its number among those of its kind.
+    pub fn place(&self, node: u32) -> (Kind, usize) {
+        use Kind::{Attribute, Chunk, Element, Entity, Relation, Title, Unit};
+        let node = node as usize;
+        let kinds = [Relation, Title, Entity, Element, Attribute, Unit];
+        let kind = kinds.into_iter().find(|&kind| node >= self.start(kind)).unwrap_or(Chunk);
+        (kind, node - self.start(kind))
+    }
+}
+
+/// How a question is answered.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    /// Nodes nearest to the question that the walk starts from.
+    pub hits: usize,
+    /// Units, attributes, elements and chunks that the walk adds, together or of each kind.
+    pub nodes: usize,
+    pub each: bool,
+    pub entities: usize,
+    pub relations: usize,
+    pub titles: usize,
+    pub walk: Settings,
+}
+
+/// The graph as a question reads it.
+#[derive(Debug, Clone, Copy)]
+pub struct NodeIndex<'a> {
+    pub blocks: Blocks,
+    /// Of the first nodes, up to the entities.
+    pub vectors: Option<Vectors<'a>>,
+    pub codes: Option<&'a QuantisedView<'a>>,
+    pub edges: CsrView<'a>,
+    /// Beside the ids of `edges`.
+    pub weights: &'a [f64],
+    /// The words of each name, sorted by bytes, and the entities and titles of that name.
+    pub names: Strings<'a>,
+    pub name_nodes: CsrView<'a>,
+    /// The entity of each attribute, ascending.
+    pub attribute_entity: &'a [u32],
+    pub title_elements: CsrView<'a>,
+}
+
+/// Buffers that are kept between questions.
+#[derive(Debug, Default)]
+pub struct Buffers {
+    nearest: vector::Scratch,
+    spread: Spread,
+}
+
+impl NodeIndex<'_> {
+    /// What is printed, best first: the nearest nodes, those that the walk found, the attributes of its
+    /// entities, the elements of its titles, and its relations. Scores are those of the walk. Nothing at all
+    /// where nothing is near and nothing is named. With a filter over the nodes the nearest are those of it, and
+    /// only these are found; the walk passes over all.
+    pub fn search(
+        &self,
+        question: &str,
+        vector: Option<&[f32]>,
+        options: &Options,
+        mask: Option<&Mask>,
+        buffers: &mut Buffers,
+        progress: &Progress,
+    ) -> Result<Vec<Scored>> {
+        let near = self.near(vector, options.hits, mask, &mut buffers.nearest)?;
+        let named = self.named(question);
+        // A node that is near and named as well is entered once.
+        let mut entries: Vec<(u32, f64)> =
+            near.iter().map(|s| s.id).chain(named).map(|id| (id, 1.0)).collect();
+        entries.sort_unstable_by_key(|entry| entry.0);
+        entries.dedup();
+        if entries.is_empty() {
+            return Ok(Vec::new());
+        }
+        progress.check()?;
+        let weight = |place: usize| self.weights[place];
+        buffers.spread.run(self.edges, weight, &entries, &options.walk, progress)?;
+        Ok(self.retrieved(&near, &buffers.spread, options, mask))
+    }
+
+    fn near(
+        &self,
+        vector: Option<&[f32]>,
+        hits: usize,
+        mask: Option<&Mask>,
+        scratch: &mut vector::Scratch,
+    ) -> Result<Vec<Scored>> {
+        let (Some(vector), Some(vectors)) = (vector, self.vectors) else { return Ok(Vec::new()) };
+        let left = mask.map_or(Filter::All, |mask| Filter::Bits(mask.bits()));
+        vector::top_k(&vectors, self.codes, vector, hits, left, Level::best(), scratch)
+    }
+
+    /// Return the entities and titles whose whole name is a run of words of the question, in the order of the
+    /// question; of names within names only the longest counts. Stop words are kept, because stored names have
+    /// them ("House of Representatives"). A run of stop words alone is not a name: an entity called "It" would
+    /// be an entry point of every other question.
+    pub fn named(&self, question: &str) -> Vec<u32> {
+        let mut words: Vec<String> = Vec::new();
+        let mut lexer = Words::new(StopWords::None);
+        lexer.for_each_word(question, |word, _| words.push(word.to_owned()));
+        let (mut found, mut covered) = (Vec::new(), 0);
+        for first in 0..words.len() {
+            let most = (words.len() - first).min(LONGEST_NAME);
+            let name = |size: &usize| {
+                let run = &words[first..first + size];
+                let significant = run.iter().any(|word| !StopWords::English.contains(word));
+                significant.then(|| self.names.position(&run.join(" "))).flatten()
+            };
+            let Some((size, row)) = (1..=most).rev().find_map(|size| Some((size, name(&size)?))) else {
+                continue;
+            };
+            if first + size <= covered {
+                continue;
+            }
+            covered = first + size;
+            for &node in self.name_nodes.row(row) {
+                if !found.contains(&node) {
+                    found.push(node);
+                }
+            }
+        }
+        found
+    }
+
+    fn retrieved(
+        &self,
+        near: &[Scored],
+        walked: &Spread,
+        options: &Options,
+        mask: Option<&Mask>,
+    ) -> Vec<Scored> {
+        let score = |id: u32| walked.score(id);
+        let mut taken: Vec<u32> = near.iter().map(|s| s.id).collect();
+        taken.sort_unstable();
+        let mut left = [options.nodes; 4];
+        let (mut entities, mut titles, mut relations) = (Vec::new(), Vec::new(), Vec::new());
+        let mut list: Vec<Scored> = near.iter().map(|s| Scored { id: s.id, score: score(s.id) }).collect();
+        for node in walked.ranked() {
+            let (kind, number) = self.blocks.place(node.id);
+            match kind {
+                Kind::Entity if entities.len() < options.entities => entities.push(number),
+                Kind::Title if titles.len() < options.titles => titles.push(number),
+                _ if !leaves(mask, node.id) => {}
+                Kind::Relation if relations.len() < options.relations => relations.push(node),
+                Kind::Chunk | Kind::Unit | Kind::Attribute | Kind::Element => {
+                    let slot = &mut left[if options.each { kind as usize } else { 0 }];
+                    if *slot > 0 && taken.binary_search(&node.id).is_err() {
+                        *slot -= 1;
+                        list.push(node);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let attribute = |entity: &usize| {
+            let number = self.attribute_entity.binary_search(&(*entity as u32)).ok()?;
+            Some((self.blocks.start(Kind::Attribute) + number) as u32)
+        };
+        let element = |&number: &u32| (self.blocks.start(Kind::Element) + number as usize) as u32;
+        let elements = titles.iter().flat_map(|&title| self.title_elements.row(title)).map(element);
+        for id in entities.iter().filter_map(attribute).chain(elements) {
+            if leaves(mask, id) && !list.iter().any(|s| s.id == id) {
+                list.push(Scored { id, score: score(id) });
+            }
+        }
+        list.extend(relations);
+        list
+    }
+
+    /// Arrays that do not fit each other are damage.
+    pub fn check(&self) -> Result<()> {
+        let (n, searched) = (self.blocks.nodes(), self.blocks.searched());
+        let fits = self.edges.rows() == n
+            && self.weights.len() == self.edges.nnz()
+            && self.vectors.is_none_or(|v| v.len() == searched)
+            && self.names.len() == self.name_nodes.rows()
+            && self.name_nodes.columns == n;
+        match fits {
+            true => Ok(()),
+            false => Err(Error::damaged(format!("the graph of nodes does not have {n} nodes throughout"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sparse::Csr;
+    use crate::text::strings::StringsBuf;
+
+    fn named(question: &str) -> Vec<&'static str> {
+        const NAMES: [&str; 6] =
+            ["bay of whales", "house of representatives", "it", "south pole", "south pole inn", "the who"];
+        let strings: StringsBuf = NAMES.iter().collect();
+        let rows = Csr::from_rows(&[[0u32], [1], [2], [3], [4], [5]], 6).unwrap();
+        let empty = Csr::from_rows(&[[0u32; 0]; 6], 6).unwrap();
+        let titles = Csr::from_rows(&[[0u32; 0]; 0], 0).unwrap();
+        let index = NodeIndex {
+            blocks: Blocks::new([0, 0, 0, 0, 6, 0, 0]),
+            vectors: None,
+            codes: None,
+            edges: empty.view(),
+            weights: &[],
+            names: strings.view(),
+            name_nodes: rows.view(),
+            attribute_entity: &[],
+            title_elements: titles.view(),
+        };
+        index.check().unwrap();
+        index.named(question).into_iter().map(|node| NAMES[node as usize]).collect()
+    }
+
+    #[test]
+    fn names_in_a_question_keep_their_stop_words() {
+        let house = ["house of representatives"];
+        assert_eq!(named("When was the House of Representatives founded?"), house);
+        assert_eq!(
+            named("From the Bay of Whales to the South Pole Inn"),
+            ["bay of whales", "south pole inn"]
+        );
+        // Without their stop words these runs would be names.
+        assert_eq!(named("What lies south of the pole?"), [""; 0]);
+    }
+
+    #[test]
+    fn stop_words_alone_are_not_a_name() {
+        assert_eq!(named("It is said that it was the who"), [""; 0]);
+        assert_eq!(named("Is it at the South Pole?"), ["south pole"]);
+    }
+}

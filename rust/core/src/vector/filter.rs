@@ -1,0 +1,90 @@
+//! Which rows of a set take part in a search, and in which runs they are scored.
+
+use crate::error::{Error, Result};
+use std::ops::Range;
+
+/// Rows per call of the fast product: its scores stay in the first cache.
+pub(super) const BLOCK: usize = 256;
+/// Wanted rows of 64 from which all of these are scored.
+const DENSE: u32 = 16;
+
+/// Which rows take part in a search.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum Filter<'a> {
+    #[default]
+    All,
+    /// Strictly ascending ids.
+    Ids(&'a [u32]),
+    /// Bit `i % 64` of word `i / 64` is row `i`; at least as many bits as rows.
+    Bits(&'a [u64]),
+}
+
+impl Filter<'_> {
+    pub fn check(&self, rows: usize) -> Result<()> {
+        match self {
+            Self::All => Ok(()),
+            Self::Ids(ids) if ids.windows(2).any(|w| w[1] <= w[0]) => {
+                Err(Error::input("the ids of a filter must strictly ascend"))
+            }
+            Self::Ids(ids) if ids.last().is_some_and(|&id| id as usize >= rows) => {
+                Err(Error::input(format!("a filter names a row that is not among the {rows}")))
+            }
+            Self::Bits(words) if words.len() < rows.div_ceil(64) => {
+                Err(Error::input(format!("a filter of {} words for {rows} rows", words.len())))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a row of [`Filter::runs`] takes part.
+    #[inline]
+    pub(crate) fn leaves(&self, row: usize) -> bool {
+        match self {
+            Self::Bits(words) => words[row / 64] >> (row % 64) & 1 == 1,
+            Self::All | Self::Ids(_) => true,
+        }
+    }
+
+    /// Calls `work` on runs of at most [`BLOCK`] neighbouring rows, ascending. Where most of a word of bits are
+    /// set all of its rows are among them: they are scored faster together than those that are wanted apart.
+    pub(crate) fn runs(&self, rows: usize, mut work: impl FnMut(Range<usize>)) {
+        let mut open = 0..0;
+        let mut add = |rows: Range<usize>| {
+            if open.end == rows.start && open.len() + rows.len() <= BLOCK {
+                open.end = rows.end;
+            } else {
+                let run = std::mem::replace(&mut open, rows);
+                if !run.is_empty() {
+                    work(run);
+                }
+            }
+        };
+        match self {
+            Self::All => {
+                for start in (0..rows).step_by(BLOCK) {
+                    work(start..(start + BLOCK).min(rows));
+                }
+                return;
+            }
+            Self::Ids(ids) => ids.iter().for_each(|&id| add(id as usize..id as usize + 1)),
+            Self::Bits(words) => {
+                for (start, &word) in (0..rows).step_by(64).zip(*words) {
+                    let own = start..(start + 64).min(rows);
+                    let mut left = word & (u64::MAX >> (64 - own.len()));
+                    if left.count_ones() >= DENSE {
+                        add(own);
+                        continue;
+                    }
+                    while left != 0 {
+                        let row = start + left.trailing_zeros() as usize;
+                        left &= left - 1;
+                        add(row..row + 1);
+                    }
+                }
+            }
+        }
+        if !open.is_empty() {
+            work(open);
+        }
+    }
+}

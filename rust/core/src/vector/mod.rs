@@ -1,0 +1,21 @@
+//! Vectors: products, byte codes, filters and the exact search over all rows.
+//!
+//! From below: `simd` (products in f32), `bytes` (products of byte codes), `best` (rows that can still be among the
+//! best), `filter`, `vectors` (a set, and the sum that decides), `quantised` (a set in byte codes) and `search`.
+
+pub(crate) mod best;
+pub(crate) mod bytes;
+mod filter;
+pub mod quantised;
+mod search;
+pub mod simd;
+mod vectors;
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use filter::Filter;
+pub(crate) use search::Search;
+pub use search::{top_k, top_k_many, Scratch};
+pub(crate) use vectors::{divide_rows, reference_dots, reference_dots_with};
+pub use vectors::{normalise, normalise_rows, reference_dot, Vectors};

@@ -1,0 +1,82 @@
+//! Rows of f32 as bytes: each row has its own scale and zero.
+
+use super::STEP;
+use crate::buffer::Buffer;
+use crate::simd::wide::Wide;
+
+/// A row's range is never taken to be smaller: its inverse stays finite.
+const LEAST: f32 = 1e-30;
+
+/// Rows of bytes: a value is `scale * (byte - zero)`.
+#[derive(Default)]
+pub struct Rows {
+    words: Buffer,
+    /// Words of a row: whole steps.
+    pub stride: usize,
+    pub scale: Vec<f32>,
+    pub zero: Vec<i32>,
+}
+
+impl Rows {
+    pub fn words(&self) -> *const i32 {
+        self.words.as_ptr().cast()
+    }
+
+    /// Words that it holds.
+    pub fn len(&self) -> usize {
+        self.words.len() + self.scale.len() + self.zero.len()
+    }
+
+    /// Whether whole tiles for so many rows can be read.
+    pub fn readable(&self, rows: usize) -> bool {
+        self.words.len() >= rows.next_multiple_of(16) * self.stride && self.scale.len() >= rows
+    }
+
+    /// `rows` rows of `x`, `factors.len()` values each, every value times its channel's factor, over the 256
+    /// steps from the least (or 0) to the greatest (or 0) of them. What is no finite number makes the row's
+    /// scale NaN, and so all that is computed from it.
+    ///
+    /// # Safety
+    /// The instructions of `S`.
+    ///
+    /// # Panics
+    /// Where a slice is too short or rows are not whole vectors.
+    #[inline(always)]
+    pub unsafe fn quantise<S: Wide>(&mut self, rows: usize, x: &[f32], factors: &[f32]) {
+        let width = factors.len();
+        assert!(width.is_multiple_of(16) && x.len() >= rows * width);
+        self.stride = width.div_ceil(4 * STEP) * STEP;
+        self.words.reserve(rows.next_multiple_of(32) * self.stride);
+        self.scale.resize(rows.max(self.scale.len()), 0.0);
+        self.zero.resize(rows.max(self.zero.len()), 0);
+        for row in 0..rows {
+            // SAFETY: a row has `width` values, whole vectors, and so have the factors; the row's words have
+            // room for as many bytes.
+            unsafe {
+                let line = x.as_ptr().add(row * width);
+                let none = S::splat(0.0);
+                let (mut least, mut most, mut bad) = (none, none, none);
+                for j in (0..width).step_by(16) {
+                    let v = S::mul(S::load(line.add(j)), S::load(factors.as_ptr().add(j)));
+                    (least, most) = (S::min(least, v), S::max(most, v));
+                    bad = S::fma(v, none, bad);
+                }
+                let above = |x: f32| if x > 0.0 { x } else { 0.0 };
+                let (low, high) = (above(S::largest(S::sub(none, least))), above(S::largest(most)));
+                let range = low + high;
+                let range = if range > LEAST { range } else { LEAST };
+                let inverse = 255.0 / range;
+                let zero = (low * inverse).round_ties_even();
+                self.scale[row] = range / 255.0 + S::sum(bad);
+                self.zero[row] = zero as i32;
+                let (by, zero, top) = (S::splat(inverse), S::splat(zero), S::splat(255.0));
+                let to = self.words.as_mut_ptr().add(row * self.stride).cast::<u8>();
+                for j in (0..width).step_by(16) {
+                    let v = S::mul(S::load(line.add(j)), S::load(factors.as_ptr().add(j)));
+                    let v = S::add(S::round(S::mul(v, by)), zero);
+                    S::store_bytes(to.add(j), S::min(top, S::max(none, v)));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! A folder of sentence-transformers as a function from texts to vectors.
+
+use super::batch::{batches, pieces, Piece, BY_ROWS, BY_TILES};
+use super::body::Scratch;
+use super::choice::{exact_way, measure, ways, Timing, Way};
+use super::config::Config;
+use super::folder::Folder;
+use super::kernel::Form;
+use super::load::Weights;
+use super::model::Body;
+use super::pool::{normalise, Head};
+use super::precision::Precision;
+use super::spare::Spares;
+use super::tokens::{Lead, Tokens, Windows};
+use super::verify;
+use crate::error::{Error, Result};
+use crate::parallel::{map_ranges, map_ranges_with};
+use crate::progress::Progress;
+use crate::text::strings::Strings;
+use ketrag_base::tiles::{tiles, Tiles};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// Texts that a thread tokenises at a time.
+const TEXTS: usize = 32;
+/// A loaded model. Encoding shares it between threads.
+pub struct Encoder {
+    body: Body,
+    head: Head,
+    tokens: Tokens,
+    folder: Folder,
+    path: PathBuf,
+    note: Option<String>,
+    timings: Vec<Timing>,
+    /// The lowest cosine to f32, once it is known.
+    lowest: OnceLock<f64>,
+    spare: Spares,
+}
+
+impl Encoder {
+    /// Loads a folder. `kernel` is the name of a [`Kernel`], or auto: then those of this machine that serve
+    /// the precision are timed for some milliseconds on the model's own shapes, and the fastest is taken.
+    /// With [`Precision::Auto`] every form but f32 is compared with it on built-in texts first, and refused
+    /// (see [`Encoder::note`]) where a vector's cosine is below .999.
+    pub fn open(
+        path: &Path,
+        precision: Precision,
+        kernel: &str,
+        threads: usize,
+        progress: &Progress,
+    ) -> Result<Self> {
+        let folder = Folder::read(path)?;
+        let config = Config::read(&folder.transformer)?;
+        let longest = folder.longest.unwrap_or(usize::MAX).min(config.room());
+        let tokens = Tokens::open(
+            &folder.transformer.join("tokenizer.json"),
+            config.vocabulary,
+            longest,
+            folder.lower,
+            &folder.tokeniser,
+        )?;
+        let weights = Weights::open(&folder.transformer, config)?;
+        let hidden = weights.config.hidden;
+        let mut head = Head::open(&folder.pooling, folder.pool_prompt, &folder.steps, hidden)?;
+        head.cut(folder.cut);
+        let mut timings = measure(&weights, &ways(precision, kernel)?, threads, progress)?;
+        let sample = verify::sample(&tokens)?;
+        let sample: Vec<&[u32]> = sample.iter().map(Vec::as_slice).collect();
+        let pack = |way: Way| weights.pack(way.kernel, way.form, &sample, threads, progress);
+        let first = timings.first().ok_or_else(|| Error::Internal("no kernel".into()))?.way;
+        let mut encoder = Self {
+            body: pack(first)?,
+            head,
+            tokens,
+            folder,
+            path: path.to_path_buf(),
+            note: refused(),
+            timings: Vec::new(),
+            lowest: OnceLock::new(),
+            spare: Spares::default(),
+        };
+        // A kernel that is named and has int8 alone is taken at its word.
+        let free = timings.len() > 1 || first.form == Form::Bf16;
+        if precision == Precision::Auto && first.form != Form::F32 && free {
+            // The fastest that is close to f32; the last is f32 itself.
+            let fast = std::mem::replace(&mut encoder.body, pack(exact_way())?);
+            let exact = encoder.probe(threads, progress)?;
+            let mut fast = Some(fast);
+            let ways = timings.iter().map(|timing| timing.way).chain([exact_way()]);
+            for way in ways {
+                encoder.body = match fast.take() {
+                    Some(body) => body,
+                    None => pack(way)?,
+                };
+                if way.form == Form::F32 {
+                    break;
+                }
+                let own = encoder.probe(threads, progress)?;
+                let lowest = verify::lowest_cosine(&own, &exact, encoder.dimension());
+                if lowest >= verify::LOWEST {
+                    encoder.lowest = lowest.into();
+                    break;
+                }
+                encoder.note = Some(format!(
+                    "{} is not used: in it a vector of this model has cosine {lowest:.5} to itself in f32",
+                    way.form.name()
+                ));
+            }
+        }
+        timings.retain(|timing| !timing.microseconds.is_nan());
+        encoder.timings = timings;
+        Ok(encoder)
+    }
+
+    /// Why a folder's model is not one of those that are built in, told from its settings alone; None
+    /// where it is. Errors: damaged or missing settings.
+    pub fn refusal(path: &Path) -> Result<Option<String>> {
+        let look = || -> Result<()> {
+            let folder = Folder::read(path)?;
+            Config::read(&folder.transformer)?;
+            Weights::exist(&folder.transformer)
+        };
+        match look() {
+            Ok(()) => Ok(None),
+            Err(Error::Input(reason)) => Ok(Some(reason)),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// The lowest cosine between this encoder's vectors and those of f32, on built-in texts in many
+    /// languages. Packs the model once more unless it is f32 already, or the cosine is known.
+    pub fn closeness(&self, threads: usize, progress: &Progress) -> Result<f64> {
+        if self.body.form == Form::F32 {
+            return Ok(1.0);
+        }
+        if let Some(&lowest) = self.lowest.get() {
+            return Ok(lowest);
+        }
+        let exact = exact_way().kernel.name();
+        let exact = Self::open(&self.path, Precision::F32, exact, threads, progress)?;
+        let (own, exact) = (self.probe(threads, progress)?, exact.probe(threads, progress)?);
+        Ok(*self.lowest.get_or_init(|| verify::lowest_cosine(&own, &exact, self.dimension())))
+    }
+
+    fn probe(&self, threads: usize, progress: &Progress) -> Result<Vec<f32>> {
+        let texts = verify::texts();
+        let silent = Progress::none();
+        progress.check()?;
+        Ok(self.encode(&texts.view(), "", threads, &silent)?.vectors)
+    }
+
+    /// Values of a vector.
+    pub fn dimension(&self) -> usize {
+        self.head.dimension()
+    }
+
+    /// The longest window in tokens.
+    pub fn longest(&self) -> usize {
+        self.tokens.longest()
+    }
+
+    /// "f32", "bf16" or "int8".
+    pub fn precision(&self) -> &'static str {
+        self.body.form.name()
+    }
+
+    pub fn kernel(&self) -> &'static str {
+        self.body.kernel.name()
+    }
+
+    /// What each way that was measured took, the fastest first; empty where there was no choice.
+    pub fn timings(&self) -> &[Timing] {
+        &self.timings
+    }
+
+    /// Why the precision or the kernel is not the one that was hoped for, if so.
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
+    /// (name, prompt), and the name of the one that the folder uses by default.
+    pub fn prompts(&self) -> (&[(String, String)], Option<&str>) {
+        (&self.folder.prompts, self.folder.default_prompt.as_deref())
+    }
+
+    /// A digest of all files that the vectors depend on, with the precision. Reads them whole.
+    pub fn fingerprint(&self, progress: &Progress) -> Result<String> {
+        self.folder.digest(&self.path, self.precision(), progress)
+    }
+
+    /// The tokens that each text takes, in all its windows, special tokens and prompt included.
+    pub fn lengths(
+        &self,
+        texts: &Strings<'_>,
+        prompt: &str,
+        threads: usize,
+        progress: &Progress,
+    ) -> Result<Vec<u64>> {
+        let windows = self.windows(texts, prompt, threads, progress)?;
+        Ok(windows.iter().map(|w| w.ids.len() as u64).collect())
+    }
+
+    /// The tokens of each text alone: no special ones, no prompt, and not cut.
+    pub fn counts(&self, texts: &Strings<'_>, threads: usize, progress: &Progress) -> Result<Vec<u64>> {
+        let counts = map_ranges(texts.len(), TEXTS, threads, progress, |range| {
+            range.map(|i| Ok(self.tokens.count(texts.get(i))? as u64)).collect::<Result<Vec<_>>>()
+        })?;
+        Ok(counts.concat())
+    }
+
+    fn windows(
+        &self,
+        texts: &Strings<'_>,
+        prompt: &str,
+        threads: usize,
+        progress: &Progress,
+    ) -> Result<Vec<Windows>> {
+        // Progress is counted in tokens, which are not known yet.
+        let uncounted = Progress::none();
+        let lead: Lead = self.tokens.lead(prompt)?;
+        let windows = map_ranges(texts.len(), TEXTS, threads, &uncounted, |range| {
+            let one = |i| {
+                progress.check()?;
+                self.tokens.windows(texts.get(i), &lead)
+            };
+            range.map(one).collect::<Result<Vec<_>>>()
+        })?;
+        Ok(windows.concat())
+    }
+
+    /// A row of [`Encoder::dimension`] values for each text, each with `prompt` before it. A text
+    /// that is longer than the model reads is cut into windows; their unit vectors are averaged by
+    /// the numbers of its tokens in them, and normalised. An empty text has the vector zero. A row
+    /// depends on its text and the prompt alone. Progress counts the texts' own tokens.
+    pub fn encode(
+        &self,
+        texts: &Strings<'_>,
+        prompt: &str,
+        threads: usize,
+        progress: &Progress,
+    ) -> Result<Encoded> {
+        let windows = self.windows(texts, prompt, threads, progress)?;
+        let uncounted = Progress::none();
+        let pieces = pieces(&windows);
+        let tokens = pieces.iter().map(|piece| piece.weight).sum();
+        progress.expect(tokens);
+        let batches = batches(&pieces, if self.body.layout.tiles { BY_TILES } else { BY_ROWS });
+        let vectors = map_ranges_with(
+            batches.len() - 1,
+            1,
+            threads,
+            &uncounted,
+            || self.spare.take(),
+            |scratch, range| {
+                let batch = &pieces[batches[range.start]..batches[range.end]];
+                self.batch(batch, scratch.get(), progress)
+            },
+        )?
+        .concat();
+        let vectors = self.combine(&windows, &pieces, &vectors);
+        let more = windows.iter().map(|w| w.lengths.len().saturating_sub(1) as u64).sum();
+        Ok(Encoded { vectors, tokens, more })
+    }
+
+    fn batch(&self, pieces: &[Piece<'_>], scratch: &mut Scratch, progress: &Progress) -> Result<Vec<f32>> {
+        let sequences: Vec<&[u32]> = pieces.iter().map(|piece| piece.ids).collect();
+        let rows = self.body.run(&sequences, scratch, progress)?;
+        let stride = self.body.stride();
+        let mut out = Vec::with_capacity(pieces.len() * self.dimension());
+        let mut first = 0;
+        for piece in pieces {
+            let own = &rows[first * stride..(first + piece.ids.len()) * stride];
+            out.extend(self.head.run(own, stride, self.body.hidden, piece.prompt));
+            first += piece.ids.len();
+        }
+        if !out.iter().all(|x| x.is_finite()) {
+            return Err(Error::damaged(format!(
+                "{}: the model's vectors are not finite; its weights are too large",
+                self.path.display()
+            )));
+        }
+        progress.advance(pieces.iter().map(|piece| piece.weight).sum());
+        Ok(out)
+    }
+
+    /// Rows of texts from rows of windows.
+    fn combine(&self, windows: &[Windows], pieces: &[Piece<'_>], vectors: &[f32]) -> Vec<f32> {
+        let d = self.dimension();
+        let mut out = vec![0.0f32; windows.len() * d];
+        let mut at = 0;
+        for (row, own) in out.chunks_exact_mut(d).zip(windows) {
+            let count = own.lengths.len();
+            let mine = &vectors[at * d..(at + count) * d];
+            if count == 1 {
+                row.copy_from_slice(mine);
+            } else if count > 1 {
+                let mut sums = vec![0.0f64; d];
+                let mut total = 0.0;
+                for (piece, vector) in pieces[at..at + count].iter().zip(mine.chunks_exact(d)) {
+                    let length = vector.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
+                    let weight = piece.weight as f64 / if length > 0.0 { length } else { 1.0 };
+                    total += piece.weight as f64;
+                    for (s, &x) in sums.iter_mut().zip(vector) {
+                        *s += weight * f64::from(x);
+                    }
+                }
+                for (x, s) in row.iter_mut().zip(&sums) {
+                    *x = (s / total) as f32;
+                }
+                normalise(row);
+            }
+            at += count;
+        }
+        out
+    }
+}
+
+/// What is to be said where the processor has tiles that cannot be used.
+fn refused() -> Option<String> {
+    let text = "the processor has tiles (amx), which the system does not grant this process";
+    (tiles() == Tiles::Refused).then(|| text.into())
+}
+
+/// What [`Encoder::encode`] makes.
+pub struct Encoded {
+    /// A row for each text.
+    pub vectors: Vec<f32>,
+    /// The texts' own tokens.
+    pub tokens: u64,
+    /// Windows beyond one for each text.
+    pub more: u64,
+}

@@ -1,0 +1,186 @@
+//! The kernels by name, and which of them this machine has.
+
+use super::layout::Layout;
+#[cfg(target_arch = "x86_64")]
+use super::simd::{avx2::Avx2, avx512::Avx512, avx512::Avx512Bf16};
+use crate::error::{Error, Result};
+use ketrag_base::tiles::{tiles, Tiles};
+
+/// What a model is computed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    F32,
+    Bf16,
+    Int8,
+}
+
+impl Form {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::Bf16 => "bf16",
+            Self::Int8 => "int8",
+        }
+    }
+}
+
+/// Which instructions to use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kernel {
+    Portable,
+    Avx2,
+    Avx512,
+    /// `vdpbf16ps`: only for bf16, and the only kernel whose sums run in that instruction's order.
+    Avx512Bf16,
+    /// `vpdpbusd` on 256 bits: only for int8.
+    AvxVnni,
+    /// `vpdpbusd` on 512 bits: only for int8.
+    Avx512Vnni,
+    /// Tiles: for bf16 and, where they multiply bytes, int8.
+    Amx,
+}
+
+/// Every kernel there is, the plainest first.
+const KERNELS: [Kernel; 7] = [
+    Kernel::Portable,
+    Kernel::Avx2,
+    Kernel::AvxVnni,
+    Kernel::Avx512,
+    Kernel::Avx512Vnni,
+    Kernel::Avx512Bf16,
+    Kernel::Amx,
+];
+
+impl Kernel {
+    /// Whether this process can run it.
+    pub fn here(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use crate::cpu::has;
+            let avx512 = || has!("avx512f", "avx512bw", "avx512dq", "avx512vl");
+            let avx2 = || has!("avx2", "fma");
+            match self {
+                Self::Portable => true,
+                Self::Avx2 => avx2(),
+                Self::AvxVnni => avx2() && has!("avxvnni"),
+                Self::Avx512Vnni => avx512() && has!("avx512vnni"),
+                Self::Avx512 => avx512(),
+                Self::Avx512Bf16 => avx512() && has!("avx512bf16"),
+                Self::Amx => tiles() == Tiles::Granted,
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            self == Self::Portable
+        }
+    }
+
+    /// Every kernel that this process can run, the plainest first.
+    pub fn all() -> Vec<Self> {
+        KERNELS.into_iter().filter(|kernel| kernel.here()).collect()
+    }
+
+    /// The kernel called `name`. Errors: there is none, or this machine has not got it.
+    pub fn named(name: &str) -> Result<Self> {
+        let Some(kernel) = KERNELS.into_iter().find(|kernel| kernel.name() == name) else {
+            let names = KERNELS.map(Self::name).join(", ");
+            return Err(Error::input(format!("kernel must be one of auto, {names}, not {name:?}")));
+        };
+        if kernel.here() {
+            Ok(kernel)
+        } else if kernel == Self::Amx && tiles() == Tiles::Refused {
+            Err(Error::input("the system does not grant this process the processor's tiles (amx)"))
+        } else {
+            Err(Error::input(format!("this machine has no {name}")))
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Portable => "portable",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+            Self::Avx512Bf16 => "avx512-bf16",
+            Self::AvxVnni => "avx-vnni",
+            Self::Avx512Vnni => "avx512-vnni",
+            Self::Amx => "amx",
+        }
+    }
+
+    /// What the hardware multiplies, the first its own choice. Kernels without bf16 compute in it what the
+    /// tiles do, more slowly than in f32.
+    pub fn forms(self) -> &'static [Form] {
+        match self {
+            Self::Portable | Self::Avx2 | Self::Avx512 => &[Form::F32, Form::Int8],
+            Self::AvxVnni | Self::Avx512Vnni => &[Form::Int8],
+            Self::Avx512Bf16 => &[Form::Bf16],
+            #[cfg(target_arch = "x86_64")]
+            Self::Amx if ketrag_base::tiles::byte_tiles() => &[Form::Bf16, Form::Int8],
+            Self::Amx => &[Form::Bf16],
+        }
+    }
+
+    /// Whether it computes in `form` at all.
+    pub fn serves(self, form: Form) -> bool {
+        let any = matches!(self, Self::Portable | Self::Avx2 | Self::Avx512);
+        self.forms().contains(&form) || (form == Form::Bf16 && any)
+    }
+
+    /// How this kernel wants its operands.
+    pub fn layout(self, form: Form) -> Layout {
+        fn of_bytes<B: super::bytes::machine::Bytes>() -> Layout {
+            Layout::of::<B::Lanes>(false)
+        }
+        match (self, form) {
+            (_, Form::Int8) => super::bytes::machine::on_bytes!(self, of_bytes,),
+            #[cfg(target_arch = "x86_64")]
+            (Self::Avx512Bf16, _) => Layout::of::<Avx512Bf16>(true),
+            (_, Form::Bf16) => Layout::tiles(),
+            #[cfg(target_arch = "x86_64")]
+            (Self::Avx2, _) => Layout::of::<Avx2>(false),
+            #[cfg(target_arch = "x86_64")]
+            (Self::Avx512, _) => Layout::of::<Avx512>(false),
+            _ => Layout::of::<super::simd::plain::Portable>(false),
+        }
+    }
+}
+
+/// `on_rows!(kernel, low, F, args)`: `F::<S, LOW>(args)` for the machine of a [`Kernel`]. Must stand
+/// where a kernel that [`Kernel::all`] did not list cannot arrive.
+macro_rules! on_rows {
+    ($kernel:expr, $low:expr, $call:ident, $($arg:expr),*) => {{
+        use $crate::kernel::Kernel;
+        #[cfg(target_arch = "x86_64")]
+        use $crate::simd::{avx2::Avx2, avx512::{Avx512, Avx512Bf16}};
+        use $crate::simd::plain::Portable;
+        match ($kernel, $low) {
+            #[cfg(target_arch = "x86_64")]
+            (Kernel::Avx2, false) => $call::<Avx2, false>($($arg),*),
+            #[cfg(target_arch = "x86_64")]
+            (Kernel::Avx512Bf16, true) => $call::<Avx512Bf16, true>($($arg),*),
+            #[cfg(target_arch = "x86_64")]
+            (Kernel::Avx512, false) => $call::<Avx512, false>($($arg),*),
+            _ => $call::<Portable, false>($($arg),*),
+        }
+    }};
+}
+pub(crate) use on_rows;
+
+/// `on_tiles!(kernel, F, args)`: `F::<S>(args)` likewise for the kernels of `encode::tiles`.
+macro_rules! on_tiles {
+    ($kernel:expr, $call:ident, $($arg:expr),*) => {{
+        #[cfg(target_arch = "x86_64")]
+        use $crate::{simd::{avx2::Avx2, avx512::Avx512, pair::Pair}, tiles::amx::Amx};
+        use $crate::{kernel::Kernel, simd::plain::PortableWide};
+        match $kernel {
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2 => $call::<Pair<Avx2>>($($arg),*),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx512 => $call::<Avx512>($($arg),*),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Amx => $call::<Amx>($($arg),*),
+            _ => $call::<PortableWide>($($arg),*),
+        }
+    }};
+}
+pub(crate) use on_tiles;

@@ -1,0 +1,73 @@
+//! Sentence embeddings: a transformer encoder that runs on the processor's own widest products.
+//!
+//! From below: `simd` (vectors under one name), `block`, `product`, `norm` and `attention` (kernels, each
+//! written once), `tiles` (the same by matrix tiles, in bf16), `bytes` (in int8), `machine` (the kernels
+//! compiled for each processor), `kernel` (their names, and which are here), `model` (the packed weights) and
+//! `body` (the run through the layers); `tensors`, `config`, `folder` and `tokens` read a model's files, `load`
+//! packs them, `choice` measures which kernel serves, `pool` and `encoder` make vectors of texts, `classifier`
+//! numbers of pairs of texts. `graph_matrix`, `graph_layer` and `graph_network` compute what a trained ranking
+//! makes of texts and their neighbours.
+//!
+//! How a text becomes a vector:
+//!
+//! 1. [`Encoder`] reads the folder of a model: settings, tokeniser and weights, which are packed for the kernels
+//!    of this machine; `choice` measures which of them is fastest.
+//! 2. `tokens` cuts each text into the model's tokens, and `batch` puts texts of similar lengths together.
+//! 3. `body` runs the layers: `product`, `attention` and `norm`, in f32, or in bf16 by matrix tiles.
+//! 4. `pool` makes one vector of a text's tokens.
+//!
+//! # Example
+//!
+//! ```
+//! use ketrag_encode::Kernel;
+//!
+//! // One kernel runs on every machine; wider ones are chosen where the processor has them.
+//! let here: Vec<&str> = Kernel::all().into_iter().filter(|kernel| kernel.here()).map(Kernel::name).collect();
+//! assert!(here.contains(&Kernel::named(here[0])?.name()));
+//! # Ok::<(), ketrag_base::Error>(())
+//! ```
+
+// Kernels index arrays of registers side by side.
+#![allow(clippy::needless_range_loop)]
+
+// The modules of the crates below, under the names that they have in this one.
+use ketrag_base::{cpu, error, memory, parallel, progress, sparse, store};
+use ketrag_text as text;
+
+mod attention;
+mod batch;
+mod block;
+mod body;
+mod buffer;
+mod bytes;
+mod choice;
+mod classifier;
+mod config;
+pub mod encoder;
+mod folder;
+pub mod graph_layer;
+pub mod graph_matrix;
+pub mod graph_network;
+mod kernel;
+mod layout;
+mod load;
+mod machine;
+mod model;
+mod norm;
+mod pool;
+mod precision;
+mod product;
+mod simd;
+mod spare;
+mod tensors;
+#[cfg(test)]
+mod testing;
+mod tiles;
+mod tokens;
+mod verify;
+
+pub use choice::Timing;
+pub use classifier::Classifier;
+pub use encoder::Encoder;
+pub use kernel::{Form, Kernel};
+pub use precision::Precision;

@@ -1,0 +1,184 @@
+//! From token vectors to one vector: pooling, dense layers, normalisation.
+
+use super::config::{settings, unsupported};
+use super::folder::{Pooling, Step};
+use super::tensors::Tensors;
+use crate::error::{Error, Result};
+use serde_json::Value;
+use std::path::Path;
+
+/// A vector shorter than this is kept as it is.
+const SHORT: f64 = 1e-12;
+
+/// The widest dense layer.
+const WIDEST: u64 = 1 << 16;
+
+/// A linear layer after the pooling.
+struct Dense {
+    weights: Vec<f32>,
+    bias: Option<Vec<f32>>,
+    inputs: usize,
+    tanh: bool,
+}
+
+enum Stage {
+    Dense(Dense),
+    Normalise,
+}
+
+/// Everything after the transformer.
+pub struct Head {
+    pooling: Vec<Pooling>,
+    /// Leaves a prompt's tokens out.
+    skip_prompt: bool,
+    stages: Vec<Stage>,
+    dimension: usize,
+}
+
+impl Head {
+    /// Keeps the first `most` values of a vector alone.
+    pub fn cut(&mut self, most: Option<usize>) {
+        self.dimension = self.dimension.min(most.unwrap_or(usize::MAX));
+    }
+
+    /// For token vectors of `hidden` values.
+    pub fn open(pooling: &[Pooling], pool_prompt: bool, steps: &[Step], hidden: usize) -> Result<Self> {
+        let mut dimension = hidden * pooling.len();
+        let mut stages = Vec::new();
+        for step in steps {
+            stages.push(match step {
+                Step::Normalise => Stage::Normalise,
+                Step::Dense(folder) => {
+                    let dense = Dense::open(folder, dimension)?;
+                    dimension = dense.weights.len() / dense.inputs;
+                    Stage::Dense(dense)
+                }
+            });
+        }
+        Ok(Self { pooling: pooling.to_vec(), skip_prompt: !pool_prompt, stages, dimension })
+    }
+
+    pub fn dimension(&self) -> usize {
+        self.dimension
+    }
+
+    /// One vector of `dimension` values from the rows (of `stride` values, `hidden` of which count)
+    /// of a window whose first `prompt` tokens are a prompt's.
+    pub fn run(&self, rows: &[f32], stride: usize, hidden: usize, prompt: usize) -> Vec<f32> {
+        let count = rows.len() / stride;
+        let from = if self.skip_prompt { prompt.min(count - 1) } else { 0 };
+        let mut vector = Vec::with_capacity(hidden * self.pooling.len());
+        for &mode in &self.pooling {
+            pool(mode, rows, stride, hidden, from, &mut vector);
+        }
+        for stage in &self.stages {
+            match stage {
+                Stage::Normalise => normalise(&mut vector),
+                Stage::Dense(dense) => vector = dense.run(&vector),
+            }
+        }
+        vector.truncate(self.dimension);
+        vector
+    }
+}
+
+fn pool(mode: Pooling, rows: &[f32], stride: usize, hidden: usize, from: usize, out: &mut Vec<f32>) {
+    let count = rows.len() / stride;
+    let tokens = rows[from * stride..].chunks_exact(stride).map(|row| &row[..hidden]);
+    match mode {
+        // Where a prompt is left out, the first token after it, as sentence-transformers has it.
+        Pooling::Cls => out.extend(&rows[from * stride..][..hidden]),
+        Pooling::Last => out.extend(&rows[(count - 1) * stride..][..hidden]),
+        Pooling::Max => {
+            let mut most = vec![f32::NEG_INFINITY; hidden];
+            for row in tokens {
+                for (m, &x) in most.iter_mut().zip(row) {
+                    *m = if x > *m { x } else { *m };
+                }
+            }
+            out.extend(most);
+        }
+        Pooling::Mean | Pooling::MeanSqrt | Pooling::Weighted => {
+            let (mut sums, mut total) = (vec![0.0f64; hidden], 0.0f64);
+            for (i, row) in tokens.enumerate() {
+                // Weights count from the window's first token, as sentence-transformers has it.
+                let weight = if mode == Pooling::Weighted { (from + i + 1) as f64 } else { 1.0 };
+                total += weight;
+                for (s, &x) in sums.iter_mut().zip(row) {
+                    *s += weight * f64::from(x);
+                }
+            }
+            let by = if mode == Pooling::MeanSqrt { total.sqrt() } else { total };
+            out.extend(sums.iter().map(|&s| (s / by) as f32));
+        }
+    }
+}
+
+/// To length 1, in f64; a vector of next to no length stays.
+pub fn normalise(vector: &mut [f32]) {
+    let length = vector.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
+    if length >= SHORT {
+        for x in vector {
+            *x = (f64::from(*x) / length) as f32;
+        }
+    }
+}
+
+impl Dense {
+    fn open(folder: &Path, inputs: usize) -> Result<Self> {
+        let path = folder.join("config.json");
+        let config =
+            settings(&path)?.ok_or_else(|| Error::io(format!("{}: no such file", path.display())))?;
+        let size = |name: &str| config.get(name).and_then(Value::as_u64).filter(|&n| n > 0 && n <= WIDEST);
+        let wrong = |what: &str| Error::damaged(format!("{}: {what}", path.display()));
+        let outputs = size("out_features").ok_or_else(|| wrong("out_features is no size"))? as usize;
+        if size("in_features") != Some(inputs as u64) {
+            return Err(wrong("in_features is not the width of what comes before"));
+        }
+        for (name, usual) in
+            [("module_input_name", "sentence_embedding"), ("module_output_name", "sentence_embedding")]
+        {
+            match config.get(name).and_then(Value::as_str) {
+                Some(other) if other != usual => {
+                    return Err(unsupported(format!("a dense layer on {other:?} is not built in")))
+                }
+                _ => {}
+            }
+        }
+        let activation = config.get("activation_function").and_then(Value::as_str).unwrap_or("Tanh");
+        let tanh = match activation.rsplit('.').next().unwrap_or_default() {
+            "Tanh" => true,
+            "Identity" => false,
+            other => return Err(unsupported(format!("the activation {other:?} is not built in"))),
+        };
+        let weights = folder.join("model.safetensors");
+        if !weights.exists() {
+            return Err(unsupported(format!("{}: no model.safetensors", folder.display())));
+        }
+        let tensors = Tensors::open(&weights)?;
+        let bias = config.get("bias").and_then(Value::as_bool).unwrap_or(true);
+        Ok(Self {
+            weights: tensors.finite("linear.weight", &[outputs, inputs])?.to_vec(),
+            bias: if bias { Some(tensors.finite("linear.bias", &[outputs])?.to_vec()) } else { None },
+            inputs,
+            tanh,
+        })
+    }
+
+    fn run(&self, x: &[f32]) -> Vec<f32> {
+        let rows = self.weights.chunks_exact(self.inputs).enumerate();
+        rows.map(|(i, row)| {
+            let bias = self.bias.as_ref().map_or(0.0, |b| f64::from(b[i]));
+            let sum = bias + row.iter().zip(x).map(|(&w, &x)| f64::from(w) * f64::from(x)).sum::<f64>();
+            if self.tanh {
+                sum.tanh() as f32
+            } else {
+                sum as f32
+            }
+        })
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

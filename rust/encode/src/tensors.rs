@@ -1,0 +1,223 @@
+//! A `model.safetensors` file, mapped, with a header that is believed only where it fits the file.
+//!
+//! Format: eight bytes with the header's length, a JSON object that gives each tensor's type, shape
+//! and place, then the bytes of all tensors (github.com/huggingface/safetensors, "Format").
+
+use crate::error::{Error, Result};
+use memmap2::Mmap;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+
+/// Longer headers are refused: real ones take some hundred bytes a tensor.
+const LONGEST_HEADER: u64 = 16 << 20;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    F32,
+    F16,
+    Bf16,
+}
+
+/// Where a tensor lies. Types that are no floats are kept by place only, so that reading one says so.
+#[derive(Debug)]
+struct Entry {
+    kind: Option<Kind>,
+    shape: Vec<usize>,
+    start: usize,
+    end: usize,
+}
+
+/// The tensors of one file. The file must not change while it is mapped.
+#[derive(Debug)]
+pub struct Tensors {
+    map: Mmap,
+    entries: BTreeMap<String, Entry>,
+    path: String,
+}
+
+/// One tensor of floats whose place has been checked.
+#[derive(Debug, Clone, Copy)]
+pub struct Tensor<'a> {
+    kind: Kind,
+    bytes: &'a [u8],
+    /// Length of the last dimension.
+    columns: usize,
+}
+
+impl Tensors {
+    pub fn open(path: &Path) -> Result<Self> {
+        let name = path.display().to_string();
+        let failed = |e: std::io::Error| Error::io(format!("{name}: {e}")).caused_by(e);
+        let file = File::open(path).map_err(failed)?;
+        // SAFETY: this package never writes to a model's folder; whoever alters its files from
+        // outside while they are open breaks the process's own promise.
+        let map = unsafe { Mmap::map(&file) }.map_err(failed)?;
+        let entries = header(&map).map_err(|what| Error::damaged(format!("{name}: {what}")))?;
+        Ok(Self { map, entries, path: name })
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.entries.contains_key(name)
+    }
+
+    /// The tensor `name`, if it is of floats and has just this shape.
+    pub fn get(&self, name: &str, shape: &[usize]) -> Result<Tensor<'_>> {
+        let wrong = |what: String| Error::damaged(format!("{}: tensor {name} {what}", self.path));
+        let entry = self.entries.get(name).ok_or_else(|| wrong("is missing".into()))?;
+        if entry.shape != shape {
+            return Err(wrong(format!("has shape {:?}, the configuration says {shape:?}", entry.shape)));
+        }
+        let kind = entry.kind.ok_or_else(|| wrong("is not of f32, f16 or bf16".into()))?;
+        let bytes = &self.map[entry.start..entry.end];
+        Ok(Tensor { kind, bytes, columns: shape.last().copied().unwrap_or(1) })
+    }
+
+    /// As [`Tensors::get`], and every value is finite.
+    pub fn finite(&self, name: &str, shape: &[usize]) -> Result<Tensor<'_>> {
+        let tensor = self.get(name, shape)?;
+        if tensor.is_finite() {
+            Ok(tensor)
+        } else {
+            Err(Error::damaged(format!("{}: tensor {name} holds NaN or an infinity", self.path)))
+        }
+    }
+}
+
+impl Tensor<'_> {
+    /// Row `row` of the last dimension, as f32.
+    ///
+    /// # Panics
+    /// Where there is no such row or `out` has another length.
+    pub fn row(&self, row: usize, out: &mut [f32]) {
+        assert_eq!(out.len(), self.columns);
+        let size = self.kind.size() * self.columns;
+        self.kind.read(&self.bytes[row * size..(row + 1) * size], out);
+    }
+
+    /// Every value.
+    pub fn to_vec(self) -> Vec<f32> {
+        let mut out = vec![0.0; self.bytes.len() / self.kind.size()];
+        self.kind.read(self.bytes, &mut out);
+        out
+    }
+
+    fn is_finite(&self) -> bool {
+        // The exponent's bits are all set in what is not finite. Blocks, so that it vectorises.
+        match self.kind {
+            Kind::F32 => self.bytes.chunks(4096).all(|block| {
+                block.chunks_exact(4).fold(true, |fine, b| {
+                    fine & (u32::from_le_bytes([b[0], b[1], b[2], b[3]]) & 0x7f80_0000 != 0x7f80_0000)
+                })
+            }),
+            Kind::F16 | Kind::Bf16 => {
+                let mask = if self.kind == Kind::F16 { 0x7c00 } else { 0x7f80 };
+                self.bytes.chunks(4096).all(|block| {
+                    block
+                        .chunks_exact(2)
+                        .fold(true, |fine, b| fine & (u16::from_le_bytes([b[0], b[1]]) & mask != mask))
+                })
+            }
+        }
+    }
+}
+
+impl Kind {
+    fn size(self) -> usize {
+        match self {
+            Self::F32 => 4,
+            Self::F16 | Self::Bf16 => 2,
+        }
+    }
+
+    fn read(self, bytes: &[u8], out: &mut [f32]) {
+        match self {
+            // A row of the words' table is read for every token.
+            Self::F32 if cfg!(target_endian = "little") && bytes.len() == 4 * out.len() => {
+                bytemuck::cast_slice_mut(out).copy_from_slice(bytes);
+            }
+            Self::F32 => {
+                for (x, b) in out.iter_mut().zip(bytes.chunks_exact(4)) {
+                    *x = f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
+                }
+            }
+            Self::F16 => {
+                for (x, b) in out.iter_mut().zip(bytes.chunks_exact(2)) {
+                    *x = half(u16::from_le_bytes([b[0], b[1]]));
+                }
+            }
+            Self::Bf16 => {
+                for (x, b) in out.iter_mut().zip(bytes.chunks_exact(2)) {
+                    *x = f32::from_bits(u32::from(u16::from_le_bytes([b[0], b[1]])) << 16);
+                }
+            }
+        }
+    }
+}
+
+/// An f16 as f32, exactly.
+fn half(bits: u16) -> f32 {
+    let sign = u32::from(bits & 0x8000) << 16;
+    let magnitude = u32::from(bits & 0x7fff);
+    let value = if magnitude >= 0x7c00 {
+        f32::from_bits(magnitude << 13 | 0x7f80_0000)
+    } else if magnitude < 0x0400 {
+        magnitude as f32 / 16_777_216.0 // 2^-24: below the normal numbers
+    } else {
+        f32::from_bits((magnitude << 13) + (112 << 23))
+    };
+    f32::from_bits(value.to_bits() | sign)
+}
+
+fn header(bytes: &[u8]) -> std::result::Result<BTreeMap<String, Entry>, String> {
+    let length = bytes.first_chunk::<8>().ok_or("too short for a header")?;
+    let length = u64::from_le_bytes(*length);
+    if length > LONGEST_HEADER || length > bytes.len() as u64 - 8 {
+        return Err(format!("a header of {length} bytes does not fit the file of {}", bytes.len()));
+    }
+    let data = 8 + length as usize;
+    let value: Value = serde_json::from_slice(&bytes[8..data]).map_err(|e| format!("header: {e}"))?;
+    let Value::Object(object) = value else { return Err("the header is no JSON object".into()) };
+    let mut entries = BTreeMap::new();
+    for (name, value) in object {
+        if name != "__metadata__" {
+            let entry = entry(&value, data, bytes.len())
+                .ok_or_else(|| format!("tensor {name}: the header lies about its place or shape"))?;
+            entries.insert(name, entry);
+        }
+    }
+    let mut places: Vec<(usize, usize)> = entries.values().map(|e| (e.start, e.end)).collect();
+    places.sort_unstable();
+    if places.windows(2).any(|w| w[1].0 < w[0].1) {
+        return Err("tensors overlap".into());
+    }
+    Ok(entries)
+}
+
+fn entry(value: &Value, data: usize, end_of_file: usize) -> Option<Entry> {
+    let whole = |v: &Value| v.as_u64().and_then(|n| usize::try_from(n).ok());
+    let shape: Vec<usize> = value.get("shape")?.as_array()?.iter().map(whole).collect::<Option<_>>()?;
+    let offsets = value.get("data_offsets")?.as_array()?;
+    let [start, end] = offsets.as_slice() else { return None };
+    let (start, end) = (whole(start)?.checked_add(data)?, whole(end)?.checked_add(data)?);
+    if start > end || end > end_of_file {
+        return None;
+    }
+    let kind = match value.get("dtype")?.as_str()? {
+        "F32" => Some(Kind::F32),
+        "F16" => Some(Kind::F16),
+        "BF16" => Some(Kind::Bf16),
+        _ => None,
+    };
+    let count = shape.iter().try_fold(1usize, |n, &x| n.checked_mul(x))?;
+    if let Some(kind) = kind {
+        if count.checked_mul(kind.size())? != end - start {
+            return None;
+        }
+    }
+    Some(Entry { kind, shape, start, end })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,240 @@
+//! Texts as windows of token ids, as the model's own `tokenizer.json` makes them.
+
+use crate::error::{Error, Result};
+use serde_json::Value;
+use std::path::Path;
+use tokenizers::normalizers::BertNormalizer;
+use tokenizers::{NormalizerWrapper, Tokenizer, TruncationParams};
+
+/// A tokeniser with the special tokens around a text and the longest window.
+pub struct Tokens {
+    tokeniser: Tokenizer,
+    /// Special tokens before and after a text.
+    before: Vec<u32>,
+    after: Vec<u32>,
+    /// The longest window, special tokens included.
+    longest: usize,
+    lower: bool,
+}
+
+/// Makes one input of two texts, as the tokeniser's own template has it.
+pub struct Pairs {
+    tokeniser: Tokenizer,
+    lower: bool,
+}
+
+impl Pairs {
+    /// Token ids, and for each which text (0 or 1) it counts to. Too long a pair loses tokens of the longer.
+    pub fn ids(&self, first: &str, second: &str) -> Result<(Vec<u32>, Vec<u32>)> {
+        let clean = |text: &str| if self.lower { text.to_lowercase() } else { text.to_owned() };
+        let pair = (clean(trimmed(first)), clean(trimmed(second)));
+        let encoding = self
+            .tokeniser
+            .encode_fast(pair, true)
+            .map_err(|e| Error::input(format!("the tokeniser refuses a text: {e}")))?;
+        Ok((encoding.get_ids().to_vec(), encoding.get_type_ids().to_vec()))
+    }
+}
+
+/// What precedes every text.
+#[derive(Debug, Clone, Default)]
+pub struct Lead {
+    text: String,
+    ids: Vec<u32>,
+}
+
+/// The windows of one text: each has all special tokens and the prompt.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Windows {
+    /// The windows laid end to end.
+    pub ids: Vec<u32>,
+    /// The length of each window.
+    pub lengths: Vec<usize>,
+    /// The text's own tokens in each window, at least 1: its weight in the mean.
+    pub weights: Vec<u64>,
+    /// Tokens of the prompt (first special tokens included) at the start of each window.
+    pub prompt: usize,
+}
+
+/// A tokeniser's file is at most this long.
+const LONGEST_FILE: u64 = 256 << 20;
+
+impl Tokens {
+    /// Reads `tokenizer.json`; ids must stay below `vocabulary`, windows within `longest`. `settings` is
+    /// the tokeniser's own file of settings, whose word on letters outdoes that of `tokenizer.json`.
+    pub fn open(
+        path: &Path,
+        vocabulary: usize,
+        longest: usize,
+        lower: bool,
+        settings: &Value,
+    ) -> Result<Self> {
+        let name = path.display();
+        let failed = |e: std::io::Error| Error::io(format!("{name}: {e}")).caused_by(e);
+        if std::fs::metadata(path).map_err(failed)?.len() > LONGEST_FILE {
+            return Err(Error::damaged(format!("{name}: too large for a tokeniser")));
+        }
+        let bytes = std::fs::read(path).map_err(failed)?;
+        let mut tokeniser =
+            Tokenizer::from_bytes(&bytes).map_err(|e| Error::damaged(format!("{name}: {e}")).caused_by(e))?;
+        tokeniser.with_padding(None);
+        tokeniser.with_truncation(None).map_err(|e| Error::damaged(format!("{name}: {e}")).caused_by(e))?;
+        if let Some(own) = letters(&tokeniser, settings) {
+            tokeniser.with_normalizer(Some(own));
+        }
+        let largest = tokeniser.get_vocab(true).into_values().max().unwrap_or(0);
+        if largest as usize >= vocabulary {
+            return Err(Error::damaged(format!(
+                "{name}: token {largest} has no row in the model's table of {vocabulary}"
+            )));
+        }
+        if vocabulary > 2 * (largest as usize + 1) {
+            return Err(Error::damaged(format!(
+                "{name}: belongs to another model: it knows {} words where the model has {vocabulary}",
+                largest + 1
+            )));
+        }
+        let mut tokens = Self { tokeniser, before: vec![], after: vec![], longest, lower };
+        (tokens.before, tokens.after) = tokens.specials()?;
+        if tokens.before.len() + tokens.after.len() >= longest {
+            return Err(Error::damaged(format!(
+                "{name}: the longest input of {longest} has no room for text"
+            )));
+        }
+        Ok(tokens)
+    }
+
+    /// Finds out what the tokeniser puts around a text.
+    fn specials(&self) -> Result<(Vec<u32>, Vec<u32>)> {
+        for probe in ["a", "0", "."] {
+            let (bare, whole) = (self.ids(probe, false)?, self.ids(probe, true)?);
+            if bare.is_empty() {
+                continue;
+            }
+            if let Some(at) = whole.windows(bare.len()).position(|w| w == bare) {
+                return Ok((whole[..at].to_vec(), whole[at + bare.len()..].to_vec()));
+            }
+        }
+        Err(Error::damaged("the tokeniser makes no tokens of plain letters"))
+    }
+
+    fn ids(&self, text: &str, special: bool) -> Result<Vec<u32>> {
+        let encoding = self
+            .tokeniser
+            .encode_fast(text, special)
+            .map_err(|e| Error::input(format!("the tokeniser refuses a text: {e}")))?;
+        Ok(encoding.get_ids().to_vec())
+    }
+
+    pub fn longest(&self) -> usize {
+        self.longest
+    }
+
+    /// For two texts at a time, within the longest window.
+    pub fn pairs(self) -> Result<Pairs> {
+        let mut tokeniser = self.tokeniser;
+        let limit = TruncationParams { max_length: self.longest, ..TruncationParams::default() };
+        tokeniser
+            .with_truncation(Some(limit))
+            .map_err(|e| Error::damaged(format!("the tokeniser cannot cut pairs: {e}")).caused_by(e))?;
+        Ok(Pairs { tokeniser, lower: self.lower })
+    }
+
+    /// A prompt, tokenised once for all texts. Errors: it leaves no room for a text.
+    pub fn lead(&self, prompt: &str) -> Result<Lead> {
+        let ids = if prompt.is_empty() { vec![] } else { self.ids(&self.cleaned(trimmed(prompt)), false)? };
+        if ids.len() >= self.room() {
+            return Err(Error::input(format!("the prompt alone fills the model's {} tokens", self.longest)));
+        }
+        Ok(Lead { text: prompt.to_owned(), ids })
+    }
+
+    /// Tokens of a window besides the special ones.
+    fn room(&self) -> usize {
+        self.longest - self.before.len() - self.after.len()
+    }
+
+    fn cleaned(&self, text: &str) -> String {
+        if self.lower {
+            text.to_lowercase()
+        } else {
+            text.to_owned()
+        }
+    }
+
+    /// The tokens of a text alone: no special ones, no prompt, whatever their number.
+    pub fn count(&self, text: &str) -> Result<usize> {
+        let text = trimmed(text);
+        Ok(if text.is_empty() { 0 } else { self.ids(&self.cleaned(text), false)?.len() })
+    }
+
+    /// The windows of a text after a prompt. An empty text has none; one whose characters are no
+    /// tokens has a window of the special tokens, if there are any. A longer text than the model
+    /// reads is cut into the fewest windows, of sizes that differ by at most one, each after the
+    /// prompt.
+    pub fn windows(&self, text: &str, lead: &Lead) -> Result<Windows> {
+        let text = trimmed(text);
+        let mut out = Windows::default();
+        if text.is_empty() {
+            return Ok(out);
+        }
+        let head = &lead.ids;
+        if !lead.text.is_empty() {
+            out.prompt = self.before.len() + head.len();
+        }
+        let whole = self.ids(&self.cleaned(&format!("{}{text}", lead.text)), false)?;
+        if whole.len() <= self.room() {
+            if whole.len() + self.before.len() + self.after.len() > 0 {
+                let weight = whole.len().saturating_sub(head.len()).max(1);
+                out.push(&[&self.before, &whole, &self.after], weight);
+            }
+            return Ok(out);
+        }
+        let own = self.ids(&self.cleaned(text), false)?;
+        let count = own.len().div_ceil(self.room() - head.len()).max(1);
+        let (size, more) = (own.len() / count, own.len() % count);
+        let mut rest = own.as_slice();
+        for number in 0..count {
+            let (piece, after) = rest.split_at(size + usize::from(number < more));
+            out.push(&[&self.before, head, piece, &self.after], piece.len().max(1));
+            rest = after;
+        }
+        Ok(out)
+    }
+}
+
+/// BERT's normaliser as the settings want it, where they differ: `transformers` makes it from them.
+fn letters(tokeniser: &Tokenizer, settings: &Value) -> Option<BertNormalizer> {
+    let class = settings.get("tokenizer_class").and_then(Value::as_str).unwrap_or("Bert");
+    let Some(NormalizerWrapper::BertNormalizer(found)) = tokeniser.get_normalizer() else { return None };
+    if !class.starts_with("Bert") && !class.starts_with("MPNet") {
+        return None;
+    }
+    let switch = |name, usual| settings.get(name).and_then(Value::as_bool).unwrap_or(usual);
+    let lowercase = switch("do_lower_case", found.lowercase);
+    let chinese = switch("tokenize_chinese_chars", found.handle_chinese_chars);
+    let accents = match settings.get("strip_accents") {
+        Some(Value::Bool(strip)) => Some(*strip),
+        Some(Value::Null) => None,
+        _ => found.strip_accents,
+    };
+    let same =
+        (lowercase, chinese, accents) == (found.lowercase, found.handle_chinese_chars, found.strip_accents);
+    (!same).then(|| BertNormalizer::new(found.clean_text, chinese, accents, lowercase))
+}
+
+/// As Python's `str.strip`.
+fn trimmed(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_whitespace() || ('\x1c'..='\x1f').contains(&c))
+}
+
+impl Windows {
+    fn push(&mut self, parts: &[&[u32]], weight: usize) {
+        let before = self.ids.len();
+        for part in parts {
+            self.ids.extend_from_slice(part);
+        }
+        self.lengths.push(self.ids.len() - before);
+        self.weights.push(weight as u64);
+    }
+}

@@ -1,0 +1,265 @@
+//! Faces of the citation graph: its edges, and the messages that are passed along them.
+
+use super::arrays::{csr_out, matrix, matrix_out, slice, CsrArrays};
+use super::door::{long, to_python, wrong};
+use ketrag_base::sparse::CsrView;
+use ketrag_core::graph::citations::{self as graph, Texts};
+use ketrag_core::rank::messages::{pass, Aggregate, Buffers, Carried, Graph, Settings};
+use ketrag_core::search::candidates::{candidates, Wanted};
+use ketrag_core::vector::Vectors;
+use ketrag_encode::graph_layer::{Layer, Messages, Rows as Values};
+use ketrag_encode::graph_matrix::Matrix;
+use ketrag_encode::graph_network::Network;
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+
+type F64s<'py> = Bound<'py, PyArray1<f64>>;
+type F32s<'py> = Bound<'py, PyArray1<f32>>;
+type U32s<'py> = Bound<'py, PyArray1<u32>>;
+
+/// Rows of compressed ids as they come from Python.
+type Rows<'py> = (PyReadonlyArray1<'py, u64>, PyReadonlyArray1<'py, u32>);
+
+/// (the texts that send to each text, the relevance of each edge, the product of its vectors).
+#[pyfunction]
+#[pyo3(signature = (first_text, vectors, words, word_count, word_weights, senders, most, *, threads=0, report=None))]
+#[allow(clippy::too_many_arguments)]
+fn citation_links<'py>(
+    py: Python<'py>,
+    first_text: PyReadonlyArray1<'py, u64>,
+    vectors: PyReadonlyArray2<'py, f32>,
+    words: Rows<'py>,
+    word_count: usize,
+    word_weights: PyReadonlyArray1<'py, f64>,
+    senders: Rows<'py>,
+    most: usize,
+    threads: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<(CsrArrays<'py>, F64s<'py>, F64s<'py>)> {
+    let first_text = slice(&first_text, "first_text")?;
+    let (values, _, dim) = matrix(&vectors, "vectors")?;
+    let word_rows = (slice(&words.0, "words")?, slice(&words.1, "words")?);
+    let weights = slice(&word_weights, "word_weights")?;
+    let sender_rows = (slice(&senders.0, "senders")?, slice(&senders.1, "senders")?);
+    let made = long(py, report, |progress| {
+        let words = CsrView::new(word_rows.0, word_rows.1, word_count)?;
+        let texts = Texts::new(first_text, Vectors::new(values, dim)?, words, weights)?;
+        let documents = first_text.len().saturating_sub(1);
+        let senders = CsrView::new(sender_rows.0, sender_rows.1, documents)?;
+        graph::link(texts, senders, most, threads, progress)
+    })?;
+    Ok((csr_out(py, made.edges), made.relevance.into_pyarray(py), made.near.into_pyarray(py)))
+}
+
+/// The cosine of the ends of each edge, from 0 up.
+#[pyfunction]
+#[pyo3(signature = (edges, vectors, *, threads=0, report=None))]
+fn edge_alphas<'py>(
+    py: Python<'py>,
+    edges: Rows<'py>,
+    vectors: PyReadonlyArray2<'py, f32>,
+    threads: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<F32s<'py>> {
+    let (values, rows, dim) = matrix(&vectors, "vectors")?;
+    let (indptr, indices) = (slice(&edges.0, "edges")?, slice(&edges.1, "edges")?);
+    let made = long(py, report, |progress| {
+        let edges = CsrView::new(indptr, indices, rows)?;
+        graph::alphas(edges, &Vectors::new(values, dim)?, threads, progress)
+    })?;
+    Ok(made.into_pyarray(py))
+}
+
+/// What each text has after its neighbours' messages of `layers` rounds.
+#[pyfunction]
+#[pyo3(signature = (edges, kinds, alphas, weights, values, *, layers=2, wanted=255, share=None, residual=0.0, report=None))]
+#[allow(clippy::too_many_arguments)]
+fn pass_messages<'py>(
+    py: Python<'py>,
+    edges: Rows<'py>,
+    kinds: PyReadonlyArray1<'py, u8>,
+    alphas: PyReadonlyArray1<'py, f32>,
+    weights: PyReadonlyArray1<'py, f64>,
+    values: PyReadonlyArray1<'py, f64>,
+    layers: usize,
+    wanted: u8,
+    share: Option<f64>,
+    residual: f64,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<F64s<'py>> {
+    let (indptr, indices) = (slice(&edges.0, "edges")?, slice(&edges.1, "edges")?);
+    let (kinds, alphas) = (slice(&kinds, "kinds")?, slice(&alphas, "alphas")?);
+    let weights = slice(&weights, "weights")?;
+    let mut state = slice(&values, "values")?.to_vec();
+    for (name, bad) in [
+        ("alphas", alphas.iter().position(|x| !x.is_finite())),
+        ("weights", weights.iter().position(|x| !x.is_finite())),
+        ("values", state.iter().position(|x| !x.is_finite())),
+    ] {
+        if let Some(at) = bad {
+            return Err(wrong(format!("{name}[{at}] is no finite number")));
+        }
+    }
+    let aggregate = share.map_or(Aggregate::Mean, Aggregate::Added);
+    let settings = Settings { aggregate, layers, residual };
+    let state = long(py, report, move |progress| {
+        let edges = CsrView::new(indptr, indices, indptr.len().saturating_sub(1))?;
+        let carried = Carried::new(Graph::new(edges, kinds, alphas)?, wanted)?;
+        pass(&carried, weights, &mut state, &settings, &mut Buffers::default(), progress)?;
+        Ok(state)
+    })?;
+    Ok(state.into_pyarray(py))
+}
+
+/// The part of the graph that a question is about: (texts, their similarity, the places of those that are
+/// ranked, the edges among them, where each edge stands in the graph).
+#[pyfunction]
+#[pyo3(signature = (vectors, vector, weights, edges, kinds, *, best, steps, wanted, threads=0))]
+#[allow(clippy::too_many_arguments, clippy::type_complexity)]
+fn citation_candidates<'py>(
+    py: Python<'py>,
+    vectors: PyReadonlyArray2<'py, f32>,
+    vector: PyReadonlyArray1<'py, f32>,
+    weights: PyReadonlyArray1<'py, f64>,
+    edges: Rows<'py>,
+    kinds: PyReadonlyArray1<'py, u8>,
+    best: usize,
+    steps: usize,
+    wanted: u8,
+    threads: usize,
+) -> PyResult<(U32s<'py>, F64s<'py>, U32s<'py>, CsrArrays<'py>, Bound<'py, PyArray1<u64>>)> {
+    let (values, rows, dim) = matrix(&vectors, "vectors")?;
+    let (vector, weights) = (slice(&vector, "vector")?, slice(&weights, "weights")?);
+    let (indptr, indices) = (slice(&edges.0, "edges")?, slice(&edges.1, "edges")?);
+    let kinds = slice(&kinds, "kinds")?;
+    let found = long(py, None, |progress| {
+        let edges = CsrView::new(indptr, indices, rows)?;
+        // A vector that is no number has a similarity that is none; nothing here needs the bound.
+        let vectors = Vectors::trusted(values, dim, 0.0)?;
+        let wanted = Wanted { best, steps, kinds: wanted };
+        candidates(&vectors, vector, weights, (edges, kinds), wanted, (threads, progress))
+    })?;
+    let edges = (found.indptr.into_pyarray(py), found.indices.into_pyarray(py));
+    let (texts, near) = (found.texts.into_pyarray(py), found.near.into_pyarray(py));
+    Ok((texts, near, found.ranked.into_pyarray(py), edges, found.edges.into_pyarray(py)))
+}
+
+/// A matrix of weights and its bias.
+type Weights<'py> = (PyReadonlyArray2<'py, f32>, PyReadonlyArray1<'py, f32>);
+type LayerWeights<'py> = (Weights<'py>, Weights<'py>, Weights<'py>, Weights<'py>);
+
+fn packed(given: &Weights<'_>) -> PyResult<Matrix> {
+    let (values, inputs, _) = matrix(&given.0, "weights")?;
+    Matrix::new(values, slice(&given.1, "bias")?, inputs).map_err(to_python)
+}
+
+fn packed_layer(given: &LayerWeights<'_>, heads: usize) -> PyResult<Layer> {
+    let (own, value, query, key) = given;
+    Layer::new([packed(own)?, packed(value)?, packed(query)?, packed(key)?], heads).map_err(to_python)
+}
+
+/// One layer of a graph transformer: (own, value, query, key), each with its bias.
+#[pyfunction]
+#[pyo3(signature = (h, edges, factors, weights, matrices, *, heads, relu, threads=0))]
+#[allow(clippy::too_many_arguments)]
+fn graph_layer<'py>(
+    py: Python<'py>,
+    h: PyReadonlyArray2<'py, f32>,
+    edges: Rows<'py>,
+    factors: PyReadonlyArray1<'py, f32>,
+    weights: PyReadonlyArray1<'py, f32>,
+    matrices: LayerWeights<'py>,
+    heads: usize,
+    relu: bool,
+    threads: usize,
+) -> PyResult<Bound<'py, PyArray2<f32>>> {
+    let (values, rows, width) = matrix(&h, "h")?;
+    let (indptr, indices) = (slice(&edges.0, "edges")?, slice(&edges.1, "edges")?);
+    let (factors, weights) = (slice(&factors, "factors")?, slice(&weights, "weights")?);
+    let layer = packed_layer(&matrices, heads)?;
+    let outputs = layer.outputs();
+    let out = long(py, None, move |progress| {
+        let messages = Messages::new(CsrView::new(indptr, indices, rows)?, factors, weights)?;
+        let all: Vec<u32> = (0..rows as u32).collect();
+        layer.run(Values { values, width, places: None }, messages, &all, (relu, threads), progress)
+    })?;
+    matrix_out(py, out, [rows, outputs])
+}
+
+/// A trained LeSeGR with its weights packed: what it says of edges, and the scores it gives texts.
+#[pyclass(frozen, module = "ketrag_fast._core")]
+pub struct GraphNetwork(Network);
+
+#[pymethods]
+impl GraphNetwork {
+    /// `weigh` are the three matrices that weigh edges, `layers` (own, value, query, key) of each layer.
+    #[new]
+    #[pyo3(signature = (weigh, layers, *, heads))]
+    fn new(
+        weigh: (Weights<'_>, Weights<'_>, Weights<'_>),
+        layers: Vec<LayerWeights<'_>>,
+        heads: usize,
+    ) -> PyResult<Self> {
+        let weigh = [packed(&weigh.0)?, packed(&weigh.1)?, packed(&weigh.2)?];
+        let layers = layers.iter().map(|layer| packed_layer(layer, heads)).collect::<PyResult<Vec<_>>>()?;
+        Network::new(weigh, layers).map(Self).map_err(to_python)
+    }
+
+    /// For edges from `senders` to `texts`, beside each other, a number from 0 to 1.
+    #[pyo3(signature = (vectors, texts, senders, *, threads=0, report=None))]
+    fn weigh<'py>(
+        &self,
+        py: Python<'py>,
+        vectors: PyReadonlyArray2<'py, f32>,
+        texts: PyReadonlyArray1<'py, u32>,
+        senders: PyReadonlyArray1<'py, u32>,
+        threads: usize,
+        report: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<F32s<'py>> {
+        let (values, _, dim) = matrix(&vectors, "vectors")?;
+        if dim != self.0.dimension() {
+            return Err(wrong(format!(
+                "the network of {} inputs does not fit {dim} values",
+                self.0.dimension()
+            )));
+        }
+        let (texts, senders) = (slice(&texts, "texts")?, slice(&senders, "senders")?);
+        let made = long(py, report, |progress| self.0.weigh(values, texts, senders, threads, progress))?;
+        Ok(made.into_pyarray(py))
+    }
+
+    /// The product of `vector` with what the layers make of each of the texts `ranked`, whose vectors are rows
+    /// of `h`. `factors` lie beside the edges, `weights` beside the rows.
+    #[pyo3(signature = (h, edges, factors, weights, vector, ranked, *, threads=0))]
+    #[allow(clippy::too_many_arguments)]
+    fn scores<'py>(
+        &self,
+        py: Python<'py>,
+        h: PyReadonlyArray2<'py, f32>,
+        edges: Rows<'py>,
+        factors: PyReadonlyArray1<'py, f32>,
+        weights: PyReadonlyArray1<'py, f32>,
+        vector: PyReadonlyArray1<'py, f32>,
+        ranked: PyReadonlyArray1<'py, u32>,
+        threads: usize,
+    ) -> PyResult<F64s<'py>> {
+        let (values, rows, _) = matrix(&h, "h")?;
+        let (indptr, indices) = (slice(&edges.0, "edges")?, slice(&edges.1, "edges")?);
+        let (factors, weights) = (slice(&factors, "factors")?, slice(&weights, "weights")?);
+        let (vector, ranked) = (slice(&vector, "vector")?, slice(&ranked, "ranked")?);
+        let made = long(py, None, |progress| {
+            let messages = Messages::new(CsrView::new(indptr, indices, rows)?, factors, weights)?;
+            self.0.scores(values, messages, vector, ranked, threads, progress)
+        })?;
+        Ok(made.into_pyarray(py))
+    }
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<GraphNetwork>()?;
+    m.add_function(wrap_pyfunction!(citation_links, m)?)?;
+    m.add_function(wrap_pyfunction!(citation_candidates, m)?)?;
+    m.add_function(wrap_pyfunction!(graph_layer, m)?)?;
+    m.add_function(wrap_pyfunction!(edge_alphas, m)?)?;
+    m.add_function(wrap_pyfunction!(pass_messages, m)?)
+}

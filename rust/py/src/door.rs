@@ -1,0 +1,118 @@
+//! The one door between Python and the kernels: it releases the interpreter, watches for Ctrl-C,
+//! reports progress, turns a panic into an error, and maps errors to Python's.
+
+use ketrag_base::error::{caught, Error, Result};
+use ketrag_base::progress::Progress;
+use ketrag_base::reserve;
+use pyo3::prelude::*;
+use std::sync::mpsc::{channel, RecvTimeoutError};
+use std::time::Duration;
+
+/// How often a long kernel's caller looks for signals and reports progress.
+const WATCH: Duration = Duration::from_millis(50);
+
+/// Kernel errors as the package's own exceptions (`ketrag_fast.errors`).
+pub fn to_python(error: Error) -> PyErr {
+    let name = match &error {
+        Error::Input(_) => "InputError",
+        Error::Damaged(_) => "IndexDamaged",
+        Error::Io(_) => "IndexDamaged",
+        Error::Memory(_) => "OutOfMemory",
+        Error::Limit(_) => "TooManyFiles",
+        Error::Internal(_) => "InternalError",
+        Error::Cancelled => "Cancelled",
+        Error::Deadline => "DeadlineExceeded",
+    };
+    Python::attach(|py| {
+        let class = py.import("ketrag_fast.errors").and_then(|errors| errors.getattr(name));
+        match class.and_then(|class| class.call1((error.to_string(),))) {
+            Ok(instance) => PyErr::from_value(instance),
+            Err(failure) => failure,
+        }
+    })
+}
+
+/// The same error, which says what to do where it is damage of an index and does not say so yet.
+pub fn of_index(py: Python<'_>, error: PyErr) -> PyErr {
+    const REPAIR: &str = "run `ketrag index` again: whatever is damaged is made anew";
+    let hint = || {
+        let value = error.value(py);
+        let damaged = value.getattr("code")?.extract::<String>()? == "index_damaged";
+        if damaged && value.getattr("hint")?.is_none() {
+            value.setattr("hint", REPAIR)?;
+        }
+        PyResult::Ok(())
+    };
+    let _ = hint(); // an error without these attributes is not of this package
+    error
+}
+
+/// A short kernel: runs on this thread with the interpreter released.
+pub fn quick<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
+    py.detach(|| reserve::keep().and_then(|()| caught(work))).map_err(to_python)
+}
+
+/// A long kernel: runs on a thread of its own while this one watches for signals and calls
+/// `report(done, total)` (if any) some twenty times a second. A signal, or `False` from `report`,
+/// stops the kernel at its next check.
+pub fn long<T: Send>(
+    py: Python<'_>,
+    report: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&Progress) -> Result<T> + Send,
+) -> PyResult<T> {
+    let progress = Progress::none();
+    let mut stopped: Option<PyErr> = None;
+    let report: Option<Py<PyAny>> = report.map(|r| r.clone().unbind());
+    let result = py.detach(|| {
+        reserve::keep()?;
+        std::thread::scope(|scope| {
+            let (send, receive) = channel();
+            let watched = &progress;
+            let started = std::thread::Builder::new().spawn_scoped(scope, move || {
+                // The receiver waits for this value; it cannot be gone.
+                let _ = send.send(caught(|| work(watched)));
+            });
+            if let Err(error) = started {
+                return Err(Error::memory(format!("no thread can be started: {error}")).caused_by(error));
+            }
+            loop {
+                match receive.recv_timeout(WATCH) {
+                    Ok(result) => return result,
+                    Err(RecvTimeoutError::Disconnected) => {
+                        return Err(Error::Internal("a kernel ended without a result".into()))
+                    }
+                    Err(RecvTimeoutError::Timeout) => {}
+                }
+                if stopped.is_some() {
+                    continue;
+                }
+                let seen = Python::attach(|py| -> PyResult<bool> {
+                    py.check_signals()?;
+                    let Some(report) = &report else { return Ok(true) };
+                    let (done, total) = progress.state();
+                    Ok(report.call1(py, (done, total))?.extract::<Option<bool>>(py)? != Some(false))
+                });
+                match seen {
+                    Ok(true) => {}
+                    Ok(false) => {
+                        stopped = Some(to_python(Error::Cancelled));
+                        progress.stop();
+                    }
+                    Err(error) => {
+                        stopped = Some(error);
+                        progress.stop();
+                    }
+                }
+            }
+        })
+    });
+    match (stopped, result) {
+        (Some(error), _) => Err(error),
+        (None, result) => result.map_err(to_python),
+    }
+}
+
+/// An error of argument shape or kind.
+pub fn wrong(text: impl Into<String>) -> PyErr {
+    to_python(Error::Input(text.into()))
+}

@@ -1,0 +1,241 @@
+//! The native sentence encoder.
+
+use super::arrays::{matrix_out, slice};
+use super::door::{long, quick};
+use ketrag_base::progress::Progress;
+use ketrag_encode::{Classifier as Pairs, Encoder as Core, Kernel, Precision, Timing};
+use ketrag_text::strings::Strings;
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Texts below this many bytes in all are encoded without a thread that watches.
+const SMALL: usize = 2000;
+
+/// A loaded model folder.
+#[pyclass(frozen, module = "ketrag_fast._core")]
+struct Encoder {
+    core: Core,
+}
+
+#[pymethods]
+impl Encoder {
+    /// Loads a folder of sentence-transformers.
+    #[staticmethod]
+    #[pyo3(signature = (folder, *, precision="auto", kernel="auto", threads=0, report=None))]
+    fn open(
+        py: Python<'_>,
+        folder: PathBuf,
+        precision: &str,
+        kernel: &str,
+        threads: usize,
+        report: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let core = long(py, report, |progress| {
+            Core::open(&folder, Precision::named(precision)?, kernel, threads, progress)
+        })?;
+        Ok(Self { core })
+    }
+
+    /// (a row for each text, the texts' own tokens, windows beyond one for each text)
+    #[pyo3(signature = (texts, offsets, *, prompt="", threads=0, report=None))]
+    fn encode<'py>(
+        &self,
+        py: Python<'py>,
+        texts: PyReadonlyArray1<'py, u8>,
+        offsets: PyReadonlyArray1<'py, u64>,
+        prompt: &str,
+        threads: usize,
+        report: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyArray2<f32>>, u64, u64)> {
+        let (texts, offsets) = (slice(&texts, "texts")?, slice(&offsets, "offsets")?);
+        let found = if texts.len() < SMALL && offsets.len() < SMALL && report.is_none() {
+            let silent = ketrag_base::progress::Progress::none();
+            quick(py, || self.core.encode(&Strings::new(texts, offsets)?, prompt, threads, &silent))?
+        } else {
+            long(py, report, |progress| {
+                self.core.encode(&Strings::new(texts, offsets)?, prompt, threads, progress)
+            })?
+        };
+        let rows = matrix_out(py, found.vectors, [offsets.len() - 1, self.core.dimension()])?;
+        Ok((rows, found.tokens, found.more))
+    }
+
+    /// The tokens of each text.
+    #[pyo3(signature = (texts, offsets, *, prompt="", threads=0, report=None))]
+    fn lengths<'py>(
+        &self,
+        py: Python<'py>,
+        texts: PyReadonlyArray1<'py, u8>,
+        offsets: PyReadonlyArray1<'py, u64>,
+        prompt: &str,
+        threads: usize,
+        report: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        let (texts, offsets) = (slice(&texts, "texts")?, slice(&offsets, "offsets")?);
+        let lengths = long(py, report, |progress| {
+            self.core.lengths(&Strings::new(texts, offsets)?, prompt, threads, progress)
+        })?;
+        Ok(lengths.into_pyarray(py))
+    }
+
+    /// The tokens of each text alone, uncut.
+    #[pyo3(signature = (texts, offsets, *, threads=0, report=None))]
+    fn counts<'py>(
+        &self,
+        py: Python<'py>,
+        texts: PyReadonlyArray1<'py, u8>,
+        offsets: PyReadonlyArray1<'py, u64>,
+        threads: usize,
+        report: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        let (texts, offsets) = (slice(&texts, "texts")?, slice(&offsets, "offsets")?);
+        let counts =
+            long(py, report, |progress| self.core.counts(&Strings::new(texts, offsets)?, threads, progress))?;
+        Ok(counts.into_pyarray(py))
+    }
+
+    /// The lowest cosine to f32 on the built-in texts.
+    #[pyo3(signature = (*, threads=0, report=None))]
+    fn closeness(&self, py: Python<'_>, threads: usize, report: Option<&Bound<'_, PyAny>>) -> PyResult<f64> {
+        long(py, report, |progress| self.core.closeness(threads, progress))
+    }
+
+    #[getter]
+    fn dimension(&self) -> usize {
+        self.core.dimension()
+    }
+
+    #[getter]
+    fn longest(&self) -> usize {
+        self.core.longest()
+    }
+
+    #[getter]
+    fn precision(&self) -> &'static str {
+        self.core.precision()
+    }
+
+    #[getter]
+    fn kernel(&self) -> &'static str {
+        self.core.kernel()
+    }
+
+    /// (kernel, precision, microseconds of a token in one layer) of all that were measured.
+    #[getter]
+    fn timings(&self) -> Vec<(&'static str, &'static str, f64)> {
+        self.core.timings().iter().map(told).collect()
+    }
+
+    #[getter]
+    fn note(&self) -> Option<&str> {
+        self.core.note()
+    }
+
+    #[getter]
+    fn prompts(&self) -> Vec<(String, String)> {
+        self.core.prompts().0.to_vec()
+    }
+
+    #[getter]
+    fn default_prompt(&self) -> Option<&str> {
+        self.core.prompts().1
+    }
+
+    /// A digest of the files and the precision.
+    #[pyo3(signature = (*, report=None))]
+    fn fingerprint(&self, py: Python<'_>, report: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
+        long(py, report, |progress| self.core.fingerprint(progress))
+    }
+}
+
+/// A loaded cross-encoder.
+#[pyclass(frozen, module = "ketrag_fast._core")]
+struct Classifier {
+    core: Pairs,
+}
+
+#[pymethods]
+impl Classifier {
+    /// Loads a folder of a classifier with one label.
+    #[staticmethod]
+    #[pyo3(signature = (folder, *, precision="auto", kernel="auto", threads=0))]
+    fn open(
+        py: Python<'_>,
+        folder: PathBuf,
+        precision: &str,
+        kernel: &str,
+        threads: usize,
+    ) -> PyResult<Self> {
+        let core = long(py, None, |progress| {
+            Pairs::open(&folder, Precision::named(precision)?, kernel, threads, progress)
+        })?;
+        Ok(Self { core })
+    }
+
+    /// A number for each text, with the question; `seconds` bound it.
+    #[pyo3(signature = (question, texts, offsets, *, threads=0, seconds=None))]
+    fn scores<'py>(
+        &self,
+        py: Python<'py>,
+        question: &str,
+        texts: PyReadonlyArray1<'py, u8>,
+        offsets: PyReadonlyArray1<'py, u64>,
+        threads: usize,
+        seconds: Option<f64>,
+    ) -> PyResult<Bound<'py, PyArray1<f32>>> {
+        let (texts, offsets) = (slice(&texts, "texts")?, slice(&offsets, "offsets")?);
+        let progress = until(seconds);
+        let scores =
+            quick(py, || self.core.scores(question, &Strings::new(texts, offsets)?, threads, &progress))?;
+        Ok(scores.into_pyarray(py))
+    }
+
+    #[getter]
+    fn precision(&self) -> &'static str {
+        self.core.precision()
+    }
+
+    #[getter]
+    fn kernel(&self) -> &'static str {
+        self.core.kernel()
+    }
+
+    /// As those of `Encoder`.
+    #[getter]
+    fn timings(&self) -> Vec<(&'static str, &'static str, f64)> {
+        self.core.timings().iter().map(told).collect()
+    }
+}
+
+fn told(timing: &Timing) -> (&'static str, &'static str, f64) {
+    (timing.way.kernel.name(), timing.way.form.name(), timing.microseconds)
+}
+
+/// The kernels that this machine can run, the plainest first.
+#[pyfunction]
+fn encoder_kernels() -> Vec<&'static str> {
+    Kernel::all().into_iter().map(Kernel::name).collect()
+}
+
+/// Why a folder's model is not one of those that are built in, or None.
+#[pyfunction]
+fn encoder_refusal(py: Python<'_>, folder: PathBuf) -> PyResult<Option<String>> {
+    quick(py, || Core::refusal(&folder))
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<Encoder>()?;
+    m.add_class::<Classifier>()?;
+    m.add_function(wrap_pyfunction!(encoder_refusal, m)?)?;
+    m.add_function(wrap_pyfunction!(encoder_kernels, m)?)
+}
+
+/// Stops after so many seconds, if any are given; far more than a year is no limit.
+fn until(seconds: Option<f64>) -> Progress {
+    match seconds {
+        Some(s) if s < 1e8 => Progress::with_deadline(Instant::now() + Duration::from_secs_f64(s.max(0.0))),
+        _ => Progress::none(),
+    }
+}

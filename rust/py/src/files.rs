@@ -1,0 +1,105 @@
+//! The face of mapped files and of their hashes.
+
+use super::door::{of_index, quick, to_python, wrong};
+use ketrag_base::error::{Error, Result};
+use ketrag_base::progress::Progress;
+use ketrag_base::store::{file_tree, root, MappedFile, Tree, Value};
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::os::raw::{c_int, c_void};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A file of an index, mapped read-only: as a buffer, its bytes. It stays readable when its name is removed.
+#[pyclass(frozen, name = "MappedFile", module = "ketrag_fast._core")]
+pub struct File {
+    mapped: Arc<MappedFile>,
+}
+
+/// A mapped file, or the path of one that nothing is known of.
+#[derive(FromPyObject)]
+pub enum FileIn<'py> {
+    Mapped(PyRef<'py, File>),
+    Path(PathBuf),
+}
+
+impl FileIn<'_> {
+    pub fn mapped(&self) -> Result<Arc<MappedFile>> {
+        match self {
+            Self::Mapped(file) => Ok(file.mapped.clone()),
+            Self::Path(path) => Ok(Arc::new(MappedFile::open(path, None, None, None)?)),
+        }
+    }
+}
+
+fn parse(digest: &str) -> Result<blake3::Hash> {
+    blake3::Hash::from_hex(digest).map_err(|_| Error::damaged(format!("{digest:?} is no checksum")))
+}
+
+#[pymethods]
+impl File {
+    /// Maps a file, which must have `size` bytes if that is known. With a `digest` (BLAKE3, hexadecimal) it is verified as it
+    /// is read; `tree` is a file that holds the hashes of its blocks, and where they begin there.
+    #[new]
+    #[pyo3(signature = (path, size=None, digest=None, tree=None))]
+    fn new(
+        path: PathBuf,
+        size: Option<u64>,
+        digest: Option<&str>,
+        tree: Option<(PyRef<'_, Self>, usize)>,
+    ) -> PyResult<Self> {
+        let tree = tree.map(|(file, start)| Tree { file: file.mapped.clone(), start });
+        let digest = digest.map(parse).transpose().map_err(to_python)?;
+        let mapped = MappedFile::open(&path, size, digest, tree).map_err(to_python)?;
+        Ok(Self { mapped: Arc::new(mapped) })
+    }
+
+    fn __len__(&self) -> usize {
+        self.mapped.bytes().len()
+    }
+
+    /// Verifies all that was not yet; IndexDamaged names the file.
+    #[pyo3(signature = (threads=0))]
+    fn verify(&self, py: Python<'_>, threads: usize) -> PyResult<()> {
+        quick(py, || self.mapped.ensure(threads)).map_err(|e| of_index(py, e))
+    }
+
+    /// # Safety
+    /// Python calls this with a view to fill in.
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        if view.is_null() {
+            return Err(PyBufferError::new_err("there is no view to fill in"));
+        }
+        let bytes = slf.get().mapped.bytes();
+        let (start, length) = (bytes.as_ptr() as *mut c_void, bytes.len() as ffi::Py_ssize_t);
+        // SAFETY: the view holds a reference to this object, which keeps the mapping for as long; the
+        // view is read-only, so nobody writes through the pointer.
+        match unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start, length, 1, flags) } {
+            0 => Ok(()),
+            _ => Err(PyErr::fetch(slf.py())),
+        }
+    }
+}
+
+/// The BLAKE3 of a file (hexadecimal), and the hashes of its blocks end to end: none where it has one.
+#[pyfunction]
+fn hash_file(py: Python<'_>, path: PathBuf) -> PyResult<(String, Bound<'_, PyBytes>)> {
+    let (digest, values) = quick(py, || file_tree(&path, &Progress::none()))?;
+    Ok((digest.to_hex().to_string(), PyBytes::new(py, bytemuck::cast_slice(&values))))
+}
+
+/// The BLAKE3 of a file of `size` bytes from the hashes of its blocks; None where they are not its own.
+#[pyfunction]
+fn merge_hashes(hashes: &[u8], size: usize) -> PyResult<Option<String>> {
+    let values: &[Value] =
+        bytemuck::try_cast_slice(hashes).map_err(|_| wrong("hashes have 32 bytes each"))?;
+    Ok(root(values, size).map(|digest| digest.to_hex().to_string()))
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<File>()?;
+    m.add_function(wrap_pyfunction!(hash_file, m)?)?;
+    m.add_function(wrap_pyfunction!(merge_hashes, m)?)
+}

@@ -1,0 +1,50 @@
+//! The Python face: the only crate that knows PyO3. Every function copies nothing it need not,
+//! checks its arrays, and calls the core through the one [`door`].
+
+mod allocator;
+mod arrays;
+mod centrality;
+mod citations;
+mod concepts;
+mod cooccurrence;
+mod door;
+mod encode;
+mod files;
+mod kmeans;
+mod local;
+mod published;
+mod rank;
+mod reply;
+mod request;
+mod searcher;
+mod skeleton;
+mod strings;
+mod text;
+mod vectors;
+mod walk;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    centrality::register(m)?;
+    citations::register(m)?;
+    concepts::register(m)?;
+    cooccurrence::register(m)?;
+    encode::register(m)?;
+    files::register(m)?;
+    kmeans::register(m)?;
+    local::register(m)?;
+    published::register(m)?;
+    rank::register(m)?;
+    reply::register(m)?;
+    request::register(m)?;
+    searcher::register(m)?;
+    skeleton::register(m)?;
+    strings::register(m)?;
+    text::register(m)?;
+    vectors::register(m)?;
+    walk::register(m)?;
+    Ok(())
+}

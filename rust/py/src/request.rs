@@ -1,0 +1,128 @@
+//! What is asked of an index, apart from the question, as one object that is checked when it is made.
+
+use super::door::{to_python, wrong};
+use ketrag_base::sparse::Mask;
+use ketrag_core::assemble::{Request, Share};
+use ketrag_core::channels::{Options, Value};
+use ketrag_core::search::fill::{FillPolicy, OversizePolicy};
+use numpy::PyReadonlyArray1;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A deadline so far away that it is none.
+const AGES: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Some of the units: those that a filter leaves. Made once and shared by all questions with it.
+#[pyclass(frozen, name = "Mask", module = "ketrag_fast._core")]
+pub struct PyMask(Arc<Mask>);
+
+#[pymethods]
+impl PyMask {
+    /// From a byte for each unit: 0 where it is left out.
+    #[new]
+    fn new(units: PyReadonlyArray1<'_, u8>) -> Self {
+        let units = units.as_array();
+        Self(Arc::new(Mask::from_fn(units.len(), |unit| units[unit] != 0)))
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.count()
+    }
+}
+
+/// How questions are answered: a mode's recipe, budgets, and the options of its channels.
+#[pyclass(frozen, name = "Request", module = "ketrag_fast._core")]
+pub struct PyRequest {
+    pub inner: Request,
+    pub deadline: Duration,
+}
+
+#[pymethods]
+impl PyRequest {
+    /// `shares` are (channel, part of the budget) in the order of their sections. `join`: "shares" or "fuse";
+    /// `rollover`: what is left goes to "none", the "last" or the "first" share. `options` are those of the
+    /// channels; `deadline` is in seconds from the call; `mask` leaves the units
+    /// that may be printed.
+    #[new]
+    #[pyo3(signature = (mode, shares, budgets, *, join="shares", rollover="none", options=None, top=None, skip=false, truncate=true, deadline=None, mask=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        mode: String,
+        shares: Vec<(String, f64)>,
+        budgets: Vec<i64>,
+        join: &str,
+        rollover: &str,
+        options: Option<BTreeMap<String, Bound<'_, PyAny>>>,
+        top: Option<usize>,
+        skip: bool,
+        truncate: bool,
+        deadline: Option<f64>,
+        mask: Option<PyRef<'_, PyMask>>,
+    ) -> PyResult<Self> {
+        let deadline = match deadline {
+            None => AGES,
+            Some(s) => Duration::try_from_secs_f64(s).map_err(|_| wrong("deadline must not be negative"))?,
+        };
+        let size = |budget: i64| u64::try_from(budget).map_err(|_| wrong(format!("the budget is {budget}")));
+        let policy = if skip { FillPolicy::SkipAndContinue } else { FillPolicy::FirstOverflowStops };
+        let oversize = if truncate { OversizePolicy::Truncate } else { OversizePolicy::Drop };
+        let options =
+            options.unwrap_or_default().into_iter().map(|(name, found)| Ok((value(&name, &found)?, name)));
+        let options = options.map(|pair| pair.map(|(value, name)| (name, value))).collect::<PyResult<_>>()?;
+        let inner = Request::new(
+            mode,
+            shares.into_iter().map(|(channel, part)| Share { channel, part }).collect(),
+            (join, rollover),
+            budgets.into_iter().map(size).collect::<PyResult<_>>()?,
+            Options::new(options),
+            top,
+            (policy, oversize),
+            mask.map(|mask| mask.0.clone()),
+        );
+        Ok(Self { inner: inner.map_err(to_python)?, deadline: deadline.min(AGES) })
+    }
+
+    #[getter]
+    fn mode(&self) -> &str {
+        self.inner.mode()
+    }
+
+    #[getter]
+    fn budgets(&self) -> Vec<u64> {
+        self.inner.budgets().to_vec()
+    }
+
+    #[getter]
+    fn top(&self) -> Option<usize> {
+        self.inner.top()
+    }
+}
+
+fn value(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if value.is_none() {
+        return Ok(Value::None);
+    }
+    // True is an int to Python, so it is looked at first.
+    if value.is_instance_of::<PyBool>() {
+        return Ok(Value::Flag(value.extract()?));
+    }
+    if value.is_instance_of::<PyInt>() {
+        let whole = value.extract().map_err(|_| wrong(format!("the option {name} is too large: {value}")))?;
+        return Ok(Value::Whole(whole));
+    }
+    if value.is_instance_of::<PyFloat>() {
+        return Ok(Value::Real(value.extract()?));
+    }
+    if value.is_instance_of::<PyString>() {
+        return Ok(Value::Text(value.extract()?));
+    }
+    Err(wrong(format!("the option {name} must be a bool, int, float, str or None, not {}", value.get_type())))
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyMask>()?;
+    m.add_class::<PyRequest>()
+}

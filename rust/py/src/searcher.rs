@@ -1,0 +1,224 @@
+//! The face of one opened generation: questions in, contexts out, the interpreter released between.
+
+use super::arrays::{matrix, slice};
+use super::door::{long, of_index, quick, to_python, wrong};
+use super::files::FileIn;
+use super::reply::PyReply;
+use super::request::PyRequest;
+use ketrag_base::error::{Error, Result};
+use ketrag_base::parallel::map_ranges;
+use ketrag_base::progress::Progress;
+use ketrag_core::assemble::{Reply, Searcher};
+use ketrag_core::channels::{Question, Ranking};
+use ketrag_core::generation::{Arrays, Parts};
+use ketrag_core::rank::walk::explain::{Bridge, Reason, Step};
+use ketrag_text::bpe::Encoding;
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// An opened generation. See `ketrag_fast.index.Index` for the friendly form.
+#[pyclass(frozen, name = "Searcher", module = "ketrag_fast._core")]
+struct PySearcher {
+    inner: Searcher,
+}
+
+/// (ids, scores), best first
+type RankingIn<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, f64>);
+/// (chunk, document, title, start, end, text) of a row
+type PlaceOut = (u32, String, String, u32, u32, String);
+
+/// (kind, text, units that have it, rarity)
+type BridgeOut = (&'static str, String, u32, f64);
+/// (unit, worth, bridges)
+type StepOut = (u32, f64, Vec<BridgeOut>);
+/// The partner; and of a pair the one that the unit is linked to, the other one, and what joins the two
+type ReasonOut = (Option<StepOut>, Option<(StepOut, u32, Vec<BridgeOut>)>);
+
+fn bridges_out(bridges: Vec<Bridge>) -> Vec<BridgeOut> {
+    bridges.into_iter().map(|b| (b.kind.name(), b.text, b.units, b.rarity)).collect()
+}
+
+fn reason_out(reason: Reason) -> ReasonOut {
+    let step = |step: Step| (step.unit, step.worth, bridges_out(step.bridges));
+    let chain = reason.chain.map(|chain| (step(chain.near), chain.far, bridges_out(chain.between)));
+    (reason.partner.map(step), chain)
+}
+
+fn ranking<'a>(channel: &'a str, given: &'a RankingIn<'_>) -> PyResult<Ranking<'a>> {
+    let name = |what| format!("the {what} of the ranking of channel {channel}");
+    let (ids, scores) = (slice(&given.0, &name("ids"))?, slice(&given.1, &name("scores"))?);
+    Ok(Ranking { channel, ids, scores })
+}
+
+impl PySearcher {
+    /// One question, timed.
+    fn ask(&self, request: &PyRequest, question: Question<'_>) -> Result<(Reply, f64)> {
+        let started = Instant::now();
+        let progress = Progress::with_deadline(started + request.deadline);
+        let reply = self.inner.answer(&request.inner, question, &progress)?;
+        Ok((reply, started.elapsed().as_secs_f64() * 1000.0))
+    }
+}
+
+#[pymethods]
+impl PySearcher {
+    /// The arrays named `stage.array`, each a `.npy` file, mapped or a path. With `by_blocks` they are
+    /// verified as they are read, else their values are checked when a question first needs them.
+    #[new]
+    #[pyo3(signature = (files, encoding, language, *, by_blocks=false))]
+    fn new(
+        py: Python<'_>,
+        files: BTreeMap<String, FileIn<'_>>,
+        encoding: &str,
+        language: &str,
+        by_blocks: bool,
+    ) -> PyResult<Self> {
+        let files = files.into_iter().map(|(name, file)| Ok((name, file.mapped()?)));
+        let files = files.collect::<Result<Vec<_>>>().map_err(to_python)?;
+        let inner = quick(py, || {
+            let arrays = Arrays::new(files, by_blocks);
+            Searcher::open(arrays, Encoding::by_name(encoding)?, language)
+        })
+        .map_err(|e| of_index(py, e))?;
+        Ok(Self { inner })
+    }
+
+    /// The number of units.
+    fn __len__(&self) -> usize {
+        self.inner.len()
+    }
+
+    /// For each channel what the generation lacks for it, or None.
+    fn missing(&self) -> BTreeMap<&'static str, Option<&'static str>> {
+        self.inner.missing()
+    }
+
+    /// One question on this thread; `vector` is None where the index has the built-in space. `near` are the
+    /// ids that an approximate search found in the lists "units", "keywords" and "entities", `given`
+    /// rankings (ids, scores) for channels that the core does not know.
+    #[pyo3(signature = (request, question, *, vector=None, near=None, given=None))]
+    fn answer<'py>(
+        &self,
+        py: Python<'py>,
+        request: &PyRequest,
+        question: &str,
+        vector: Option<PyReadonlyArray1<'py, f32>>,
+        near: Option<BTreeMap<String, PyReadonlyArray1<'py, u32>>>,
+        given: Option<BTreeMap<String, RankingIn<'py>>>,
+    ) -> PyResult<PyReply> {
+        let (near, given) = (near.unwrap_or_default(), given.unwrap_or_default());
+        let near = near.iter().map(|(list, ids)| Ok((list.as_str(), slice(ids, list)?)));
+        let near: Vec<(&str, &[u32])> = near.collect::<PyResult<_>>()?;
+        let given = given.iter().map(|(channel, given)| ranking(channel, given));
+        let given: Vec<Ranking<'_>> = given.collect::<PyResult<_>>()?;
+        let vector = vector.as_ref().map(|vector| slice(vector, "vector")).transpose()?;
+        let question = Question { text: question, vector, near: &near, given: &given };
+        let reply = quick(py, || self.ask(request, question));
+        let (reply, milliseconds) = reply.map_err(|e| of_index(py, e))?;
+        PyReply::new(py, reply, milliseconds)
+    }
+
+    /// Many questions over threads, in order. `vectors` and each array of `near` have one row for each,
+    /// each list of `given` one ranking.
+    #[pyo3(signature = (request, questions, *, vectors=None, near=None, given=None, threads=0, report=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn answer_many<'py>(
+        &self,
+        py: Python<'py>,
+        request: &PyRequest,
+        questions: Vec<String>,
+        vectors: Option<PyReadonlyArray2<'py, f32>>,
+        near: Option<BTreeMap<String, PyReadonlyArray2<'py, u32>>>,
+        given: Option<BTreeMap<String, Vec<RankingIn<'py>>>>,
+        threads: usize,
+        report: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Vec<PyReply>> {
+        let (near, given) = (near.unwrap_or_default(), given.unwrap_or_default());
+        let count = questions.len();
+        let each = |rows: usize, what: &str| match rows == count {
+            true => Ok(()),
+            false => Err(wrong(format!("{what} must have one row for each question"))),
+        };
+        let vectors = vectors.as_ref().map(|vectors| matrix(vectors, "vectors")).transpose()?;
+        if let Some((_, rows, _)) = vectors {
+            each(rows, "vectors")?;
+        }
+        let mut lists: Vec<(&str, &[u32], usize)> = Vec::new();
+        for (list, ids) in &near {
+            let (ids, rows, columns) = matrix(ids, list)?;
+            each(rows, &format!("near {list}"))?;
+            lists.push((list, ids, columns));
+        }
+        let mut rankings: Vec<Vec<Ranking<'_>>> = vec![Vec::new(); count];
+        for (channel, rows) in &given {
+            each(rows.len(), &format!("the rankings of channel {channel}"))?;
+            for (all, row) in rankings.iter_mut().zip(rows) {
+                all.push(ranking(channel, row)?);
+            }
+        }
+        let replies = long(py, report.as_ref(), |progress| {
+            progress.expect(count as u64);
+            map_ranges(count, 4, threads, progress, |range| {
+                range
+                    .map(|i| {
+                        let near: Vec<(&str, &[u32])> =
+                            lists.iter().map(|(list, ids, k)| (*list, &ids[i * k..(i + 1) * k])).collect();
+                        let vector = vectors.map(|(values, _, d)| &values[i * d..(i + 1) * d]);
+                        let given = &rankings[i];
+                        self.ask(request, Question { text: &questions[i], vector, near: &near, given })
+                    })
+                    .collect::<Result<Vec<_>>>()
+            })
+        })
+        .map_err(|e| of_index(py, e))?;
+        replies.into_iter().flatten().map(|(reply, taken)| PyReply::new(py, reply, taken)).collect()
+    }
+
+    /// Why a channel of the request ranks each of these units where it does: for each the partner of its best
+    /// pair and the pair that it lengthens, or None; an empty list from a channel that cannot say.
+    #[pyo3(signature = (request, channel, question, units, *, vector=None))]
+    fn explain<'py>(
+        &self,
+        py: Python<'py>,
+        request: &PyRequest,
+        channel: &str,
+        question: &str,
+        units: Vec<u32>,
+        vector: Option<PyReadonlyArray1<'py, f32>>,
+    ) -> PyResult<Vec<ReasonOut>> {
+        let vector = vector.as_ref().map(|vector| slice(vector, "vector")).transpose()?;
+        let question = Question { text: question, vector, ..Question::default() };
+        let found =
+            quick(py, || self.inner.explain(&request.inner, channel, question, &units, &Progress::none()));
+        Ok(found.map_err(|e| of_index(py, e))?.into_iter().map(reason_out).collect())
+    }
+
+    /// Where units come from. `lengths` (bytes) say how much of each unit's text was printed.
+    fn places(&self, py: Python<'_>, units: Vec<u32>, lengths: Vec<usize>) -> PyResult<Vec<PlaceOut>> {
+        if units.len() != lengths.len() {
+            return Err(wrong("units and lengths must be equally many"));
+        }
+        let place = |parts: &Parts<'_>, unit: u32, length: usize| {
+            let place = parts.place(unit)?.ok_or_else(|| Error::input(format!("there is no unit {unit}")))?;
+            let text = place.text.get(..length).unwrap_or("");
+            let end = match text.len() == place.text.len() {
+                true => place.end,
+                false => place.start.saturating_add(text.chars().count() as u32),
+            };
+            let (document, title) = (place.document.to_owned(), place.title.to_owned());
+            Ok((place.chunk, document, title, place.start, end, text.to_owned()))
+        };
+        quick(py, || {
+            self.inner.with_parts(|parts| {
+                units.iter().zip(&lengths).map(|(&unit, &length)| place(parts, unit, length)).collect()
+            })
+        })
+        .map_err(|e| of_index(py, e))
+    }
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PySearcher>()
+}

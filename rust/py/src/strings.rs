@@ -1,0 +1,107 @@
+//! Faces for packed strings.
+
+use super::arrays::{matrix, slice, strings_out, StringArrays};
+use super::door::quick;
+use ketrag_base::sparse::splice::{splice, Source, ANY};
+use ketrag_text::merged::merge;
+use ketrag_text::strings::{joined, slices, take, Strings};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+
+type Rows<'py> = (PyReadonlyArray1<'py, u64>, PyReadonlyArray1<'py, u32>);
+type Packed<'py> = (PyReadonlyArray1<'py, u8>, PyReadonlyArray1<'py, u64>);
+
+/// The strings with these ids, in this order.
+#[pyfunction]
+fn take_strings<'py>(
+    py: Python<'py>,
+    strings: Packed<'py>,
+    ids: PyReadonlyArray1<'py, u32>,
+) -> PyResult<StringArrays<'py>> {
+    let (blob, offsets) = (slice(&strings.0, "blob")?, slice(&strings.1, "offsets")?);
+    let ids = slice(&ids, "ids")?;
+    let out = quick(py, || take(Strings::new(blob, offsets)?, ids))?;
+    Ok(strings_out(py, out))
+}
+
+/// Pieces of strings: bytes `spans[i]` of string `owners[i]`.
+#[pyfunction]
+fn slice_strings<'py>(
+    py: Python<'py>,
+    strings: Packed<'py>,
+    owners: PyReadonlyArray1<'py, u32>,
+    spans: PyReadonlyArray2<'py, u32>,
+) -> PyResult<StringArrays<'py>> {
+    let (blob, offsets) = (slice(&strings.0, "blob")?, slice(&strings.1, "offsets")?);
+    let (owners, (spans, _, _)) = (slice(&owners, "owners")?, matrix(&spans, "spans")?);
+    let out = quick(py, || slices(Strings::new(blob, offsets)?, owners, spans))?;
+    Ok(strings_out(py, out))
+}
+
+/// Strings of two lists, one after the other numbered on: those with these ids, in this order.
+#[pyfunction]
+fn splice_strings<'py>(
+    py: Python<'py>,
+    first: Packed<'py>,
+    second: Packed<'py>,
+    ids: PyReadonlyArray1<'py, u32>,
+) -> PyResult<StringArrays<'py>> {
+    let one = (slice(&first.0, "blob")?, slice(&first.1, "offsets")?);
+    let two = (slice(&second.0, "blob")?, slice(&second.1, "offsets")?);
+    let ids = slice(&ids, "ids")?;
+    let out = quick(py, || joined(Strings::new(one.0, one.1)?, Strings::new(two.0, two.1)?, ids))?;
+    Ok(strings_out(py, out))
+}
+
+type RowsOut<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>);
+type Merged<'py> = (StringArrays<'py>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>);
+
+/// Two sorted lists of strings as one, and where each string of them is in it; of the first only those that
+/// are `used`. 2^32 - 1 for one that is gone.
+#[pyfunction]
+fn merge_strings<'py>(
+    py: Python<'py>,
+    first: Packed<'py>,
+    used: PyReadonlyArray1<'py, u8>,
+    second: Packed<'py>,
+) -> PyResult<Merged<'py>> {
+    let one = (slice(&first.0, "blob")?, slice(&first.1, "offsets")?);
+    let two = (slice(&second.0, "blob")?, slice(&second.1, "offsets")?);
+    let used = slice(&used, "used")?;
+    let out = quick(py, || merge(Strings::new(one.0, one.1)?, used, Strings::new(two.0, two.1)?))?;
+    Ok((strings_out(py, out.strings), out.first.into_pyarray(py), out.second.into_pyarray(py)))
+}
+
+/// Rows of two graphs, the second's numbered on: those wanted, in this order. `first_numbers` and
+/// `second_numbers` give the values new numbers; empty ones leave them as they are.
+#[pyfunction]
+fn splice_rows<'py>(
+    py: Python<'py>,
+    first: Rows<'py>,
+    first_numbers: PyReadonlyArray1<'py, u32>,
+    second: Rows<'py>,
+    second_numbers: PyReadonlyArray1<'py, u32>,
+    rows: PyReadonlyArray1<'py, u32>,
+) -> PyResult<RowsOut<'py>> {
+    let one =
+        (slice(&first.0, "indptr")?, slice(&first.1, "indices")?, slice(&first_numbers, "first_numbers")?);
+    let two = (
+        slice(&second.0, "indptr")?,
+        slice(&second.1, "indices")?,
+        slice(&second_numbers, "second_numbers")?,
+    );
+    let rows = slice(&rows, "rows")?;
+    let out = quick(py, || {
+        let columns = if one.2.is_empty() { ANY } else { u32::MAX as usize };
+        splice(Source::new(one.0, one.1, one.2)?, Source::new(two.0, two.1, two.2)?, rows, columns)
+    })?;
+    Ok((out.indptr.into_pyarray(py), out.indices.into_pyarray(py)))
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(take_strings, m)?)?;
+    m.add_function(wrap_pyfunction!(splice_strings, m)?)?;
+    m.add_function(wrap_pyfunction!(merge_strings, m)?)?;
+    m.add_function(wrap_pyfunction!(splice_rows, m)?)?;
+    m.add_function(wrap_pyfunction!(slice_strings, m)?)
+}

@@ -1,0 +1,303 @@
+//! Text as arrays: words, tokens, windows, sentences, the corpus and its vocabulary.
+
+use super::arrays::{csr_out, matrix, matrix_out, slice, strings_out, StringArrays};
+use super::door::{long, quick, wrong};
+use ketrag_base::error::Result;
+use ketrag_base::parallel::map_ranges_with;
+use ketrag_base::progress::Progress;
+use ketrag_text::bpe::{count_many, Encoding};
+use ketrag_text::corpus::{build_corpus, Corpus, CorpusSettings};
+use ketrag_text::cut::Cut;
+use ketrag_text::lexical::Lexer;
+use ketrag_text::sentences::Splitter;
+use ketrag_text::stopwords::StopWords;
+use ketrag_text::strings::{Strings, StringsBuf};
+use ketrag_text::vocabulary::build_vocabulary;
+use ketrag_text::windows;
+use ketrag_text::words::Words;
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+type Array<'py, T> = Bound<'py, PyArray1<T>>;
+type Pairs<'py> = Bound<'py, PyArray2<u32>>;
+type Blob<'py> = (PyReadonlyArray1<'py, u8>, PyReadonlyArray1<'py, u64>);
+
+/// Runs `work` on the strings of `blob` (checked with the interpreter released).
+fn with_strings<T>(blob: &[u8], offsets: &[u64], work: impl FnOnce(Strings<'_>) -> Result<T>) -> Result<T> {
+    work(Strings::new(blob, offsets)?)
+}
+
+fn settled<T>(value: Result<T>) -> PyResult<T> {
+    value.map_err(super::door::to_python)
+}
+
+fn pairs_out(py: Python<'_>, pairs: Vec<[u32; 2]>) -> PyResult<Pairs<'_>> {
+    let shape = [pairs.len(), 2];
+    matrix_out(py, pairs.into_flattened(), shape)
+}
+
+fn spans_out(py: Python<'_>, spans: Vec<(usize, usize)>) -> PyResult<Bound<'_, PyArray2<u64>>> {
+    let shape = [spans.len(), 2];
+    matrix_out(py, spans.into_iter().flat_map(|(a, b)| [a as u64, b as u64]).collect(), shape)
+}
+
+/// (words, starts, indptr): the tokens of text i are words[indptr[i]..indptr[i+1]], each with the
+/// byte of its first character.
+#[pyfunction]
+#[pyo3(signature = (texts, stop="english", threads=0, *, report=None))]
+fn tokenise<'py>(
+    py: Python<'py>,
+    texts: Blob<'py>,
+    stop: &str,
+    threads: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<(StringArrays<'py>, Array<'py, u64>, Array<'py, u64>)> {
+    let stop = settled(StopWords::by_name(stop))?;
+    let (blob, offsets) = (slice(&texts.0, "blob")?, slice(&texts.1, "offsets")?);
+    let (words, starts, indptr) = long(py, report, |progress| {
+        with_strings(blob, offsets, |texts| {
+            progress.expect(texts.len() as u64);
+            let parts = map_ranges_with(
+                texts.len(),
+                64,
+                threads,
+                progress,
+                || Words::new(stop),
+                |words, range| {
+                    let (mut found, mut starts, mut ends) = (StringsBuf::default(), Vec::new(), Vec::new());
+                    for i in range {
+                        words.for_each_word(texts.get(i), |word, at| {
+                            found.push(word);
+                            starts.push(at as u64);
+                        });
+                        ends.push(starts.len() as u64);
+                    }
+                    Ok((found, starts, ends))
+                },
+            )?;
+            let (mut words, mut starts, mut indptr) = (StringsBuf::default(), Vec::new(), vec![0u64]);
+            for (found, at, ends) in parts {
+                let (bytes, before) = (words.blob.len() as u64, starts.len() as u64);
+                words.blob.extend(found.blob);
+                words.offsets.extend(found.offsets[1..].iter().map(|o| o + bytes));
+                starts.extend(at);
+                indptr.extend(ends.into_iter().map(|e| e + before));
+            }
+            Ok((words, starts, indptr))
+        })
+    })?;
+    Ok((strings_out(py, words), starts.into_pyarray(py), indptr.into_pyarray(py)))
+}
+
+/// (words, BLAKE3 of the list in hex) of a language's stop words.
+#[pyfunction]
+#[pyo3(signature = (language="english"))]
+fn stop_words(language: &str) -> PyResult<(Vec<&'static str>, String)> {
+    let stop = settled(StopWords::by_name(language))?;
+    Ok((stop.list().to_vec(), stop.hash()))
+}
+
+#[pyfunction]
+#[pyo3(signature = (texts, encoding="cl100k_base", threads=0, *, report=None))]
+fn count_tokens<'py>(
+    py: Python<'py>,
+    texts: Blob<'py>,
+    encoding: &str,
+    threads: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Array<'py, u32>> {
+    let encoding = settled(Encoding::by_name(encoding))?;
+    let (blob, offsets) = (slice(&texts.0, "blob")?, slice(&texts.1, "offsets")?);
+    let counts = long(py, report, |progress| {
+        with_strings(blob, offsets, |texts| count_many(encoding, texts, threads, progress))
+    })?;
+    Ok(counts.into_pyarray(py))
+}
+
+#[pyfunction]
+#[pyo3(signature = (text, encoding="cl100k_base"))]
+fn encode_tokens<'py>(py: Python<'py>, text: &str, encoding: &str) -> PyResult<Array<'py, u32>> {
+    let encoding = settled(Encoding::by_name(encoding))?;
+    Ok(quick(py, || Ok(encoding.encode(text)))?.into_pyarray(py))
+}
+
+/// The byte where the longest prefix of whole graphemes within `tokens` ends.
+#[pyfunction]
+#[pyo3(signature = (text, tokens, encoding="cl100k_base"))]
+fn truncate(py: Python<'_>, text: &str, tokens: usize, encoding: &str) -> PyResult<usize> {
+    let encoding = settled(Encoding::by_name(encoding))?;
+    quick(py, || Ok(windows::truncate(encoding, text, tokens)))
+}
+
+#[pyfunction]
+#[pyo3(signature = (text, size, overlap=0, encoding="cl100k_base", *, report=None))]
+fn token_windows<'py>(
+    py: Python<'py>,
+    text: &str,
+    size: usize,
+    overlap: usize,
+    encoding: &str,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyArray2<u64>>> {
+    let encoding = settled(Encoding::by_name(encoding))?;
+    let spans = long(py, report, |progress| windows::windows(encoding, text, size, overlap, progress))?;
+    spans_out(py, spans)
+}
+
+/// Bytes that are split into sentences in less time than a thread takes to start and end.
+const SHORT_TEXT: usize = 16_384;
+
+#[pyfunction]
+#[pyo3(signature = (text, splitter="standard", *, report=None))]
+fn sentence_spans<'py>(
+    py: Python<'py>,
+    text: &str,
+    splitter: &str,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyArray2<u64>>> {
+    let splitter = settled(Splitter::by_name(splitter))?;
+    let split = |progress: &Progress| {
+        let mut spans = Vec::new();
+        splitter.split(text, progress, &mut spans)?;
+        Ok(spans)
+    };
+    // A thread costs more than the sentences of a page.
+    let spans = if text.len() <= SHORT_TEXT {
+        quick(py, || split(&Progress::none()))?
+    } else {
+        long(py, report, split)?
+    };
+    spans_out(py, spans)
+}
+
+/// `cut` is "sentences" (at most `tokens` each, `overlap` unused) or "windows".
+#[pyfunction]
+#[pyo3(signature = (titles, texts, cut="sentences", tokens=200, overlap=0, splits=0, encoding="cl100k_base", splitter="standard", threads=0, *, report=None))]
+#[allow(clippy::too_many_arguments)] // the settings of a corpus, one by one
+fn corpus<'py>(
+    py: Python<'py>,
+    titles: Blob<'py>,
+    texts: Blob<'py>,
+    cut: &str,
+    tokens: usize,
+    overlap: usize,
+    splits: u32,
+    encoding: &str,
+    splitter: &str,
+    threads: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let cut = match cut {
+        "sentences" => Cut::Sentences { max_tokens: tokens },
+        "windows" => Cut::Windows { tokens, overlap },
+        other => return Err(wrong(format!("unknown cut {other:?}: there are sentences and windows"))),
+    };
+    let encoding = settled(Encoding::by_name(encoding))?;
+    let splitter = settled(Splitter::by_name(splitter))?;
+    let settings = CorpusSettings { cut, splits, encoding, splitter };
+    let (title_blob, title_offsets) = (slice(&titles.0, "title blob")?, slice(&titles.1, "title offsets")?);
+    let (blob, offsets) = (slice(&texts.0, "blob")?, slice(&texts.1, "offsets")?);
+    let built = long(py, report, |progress| {
+        let titles = Strings::new(title_blob, title_offsets)?;
+        with_strings(blob, offsets, |texts| build_corpus(titles, texts, &settings, threads, progress))
+    })?;
+    let out = PyDict::new(py);
+    out.set_item("chunk_doc", built.chunk_doc.into_pyarray(py))?;
+    out.set_item("chunk_span", pairs_out(py, built.chunk_span)?)?;
+    out.set_item("chunk_tokens", built.chunk_tokens.into_pyarray(py))?;
+    out.set_item("unit_chunk", built.unit_chunk.into_pyarray(py))?;
+    out.set_item("unit_span", pairs_out(py, built.unit_span)?)?;
+    out.set_item("unit_chars", pairs_out(py, built.unit_chars)?)?;
+    out.set_item("unit_tokens", built.unit_tokens.into_pyarray(py))?;
+    out.set_item("sent_chunk", built.sent_chunk.into_pyarray(py))?;
+    out.set_item("sent_unit", built.sent_unit.into_pyarray(py))?;
+    out.set_item("sent_span", pairs_out(py, built.sent_span)?)?;
+    out.set_item("sent_title", built.sent_title.into_pyarray(py))?;
+    Ok(out)
+}
+
+fn pairs_in(array: &PyReadonlyArray2<'_, u32>, name: &str) -> PyResult<Vec<[u32; 2]>> {
+    let (values, rows, columns) = matrix(array, name)?;
+    if columns != 2 {
+        return Err(wrong(format!("{name} must have two columns, not {columns}")));
+    }
+    let mut pairs = Vec::with_capacity(rows);
+    pairs.extend(values.chunks_exact(2).map(|p| [p[0], p[1]]));
+    Ok(pairs)
+}
+
+/// The vocabulary of a corpus given by seven of its arrays.
+#[pyfunction]
+#[pyo3(signature = (titles, texts, chunk_doc, chunk_span, unit_chunk, unit_span, sent_chunk, sent_span, sent_title, stop="english", threads=0, *, report=None))]
+#[allow(clippy::too_many_arguments)] // the arrays of a corpus, one by one
+fn vocabulary<'py>(
+    py: Python<'py>,
+    titles: Blob<'py>,
+    texts: Blob<'py>,
+    chunk_doc: PyReadonlyArray1<'py, u32>,
+    chunk_span: PyReadonlyArray2<'py, u32>,
+    unit_chunk: PyReadonlyArray1<'py, u32>,
+    unit_span: PyReadonlyArray2<'py, u32>,
+    sent_chunk: PyReadonlyArray1<'py, u32>,
+    sent_span: PyReadonlyArray2<'py, u32>,
+    sent_title: PyReadonlyArray1<'py, u8>,
+    stop: &str,
+    threads: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let stop = settled(StopWords::by_name(stop))?;
+    let given = Corpus {
+        chunk_doc: slice(&chunk_doc, "chunk_doc")?.to_vec(),
+        chunk_span: pairs_in(&chunk_span, "chunk_span")?,
+        unit_chunk: slice(&unit_chunk, "unit_chunk")?.to_vec(),
+        unit_span: pairs_in(&unit_span, "unit_span")?,
+        sent_chunk: slice(&sent_chunk, "sent_chunk")?.to_vec(),
+        sent_span: pairs_in(&sent_span, "sent_span")?,
+        sent_title: slice(&sent_title, "sent_title")?.to_vec(),
+        ..Corpus::default()
+    };
+    let (title_blob, title_offsets) = (slice(&titles.0, "title blob")?, slice(&titles.1, "title offsets")?);
+    let (blob, offsets) = (slice(&texts.0, "blob")?, slice(&texts.1, "offsets")?);
+    let built = long(py, report, |progress: &Progress| {
+        let titles = Strings::new(title_blob, title_offsets)?;
+        with_strings(blob, offsets, |texts| build_vocabulary(titles, texts, &given, stop, threads, progress))
+    })?;
+    let out = PyDict::new(py);
+    out.set_item("words", strings_out(py, built.words))?;
+    let units = csr_out(py, built.unit_words);
+    let chunks = match built.chunk_words {
+        Some(own) => csr_out(py, own),
+        // The same arrays: units are chunks.
+        None => (units.0.clone(), units.1.clone()),
+    };
+    out.set_item("unit_words", units)?;
+    out.set_item("unit_counts", built.unit_counts.into_pyarray(py))?;
+    out.set_item("chunk_words", chunks)?;
+    out.set_item("sent_words", csr_out(py, built.sent_words))?;
+    Ok(out)
+}
+
+/// The words of a text as the walk and BM25 see them, with repetitions.
+#[pyfunction]
+fn lexical_keywords(text: &str) -> Vec<String> {
+    let mut lexer = Lexer::default();
+    lexer.read(text);
+    let mut words = Vec::new();
+    lexer.keywords(|word| words.push(word.to_owned()));
+    words
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(lexical_keywords, m)?)?;
+    m.add_function(wrap_pyfunction!(tokenise, m)?)?;
+    m.add_function(wrap_pyfunction!(stop_words, m)?)?;
+    m.add_function(wrap_pyfunction!(count_tokens, m)?)?;
+    m.add_function(wrap_pyfunction!(encode_tokens, m)?)?;
+    m.add_function(wrap_pyfunction!(truncate, m)?)?;
+    m.add_function(wrap_pyfunction!(token_windows, m)?)?;
+    m.add_function(wrap_pyfunction!(sentence_spans, m)?)?;
+    m.add_function(wrap_pyfunction!(corpus, m)?)?;
+    m.add_function(wrap_pyfunction!(vocabulary, m)?)?;
+    Ok(())
+}

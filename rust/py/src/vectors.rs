@@ -1,0 +1,330 @@
+//! Faces of vector search, cosine neighbours, keyword means, the built-in embedder and the channels.
+
+use super::arrays::{matrix, matrix_out, slice};
+use super::door::{long, quick, wrong};
+use ketrag_base::error::Result;
+use ketrag_base::sparse::{CsrView, Scored};
+use ketrag_core::embed::builtin::{self, Options};
+use ketrag_core::embed::keyword_means as means;
+use ketrag_core::graph::cosine_knn as knn;
+use ketrag_core::search::keyword::{KeywordChannel, PoolScratch};
+use ketrag_core::search::knng;
+use ketrag_core::vector::quantised::{Quantised, QuantisedView};
+use ketrag_core::vector::simd::Level;
+use ketrag_core::vector::{self as search, Filter, Scratch, Vectors};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+
+type Matrix<'py, T> = PyReadonlyArray2<'py, T>;
+type Array<'py, T> = PyReadonlyArray1<'py, T>;
+type Out<'py, T> = Bound<'py, PyArray1<T>>;
+type Out2<'py, T> = Bound<'py, PyArray2<T>>;
+type Codes<'py> = (Matrix<'py, i8>, Array<'py, f32>, Array<'py, f32>);
+type Rows<'py> = (Array<'py, u64>, Array<'py, u32>);
+
+/// Slices of the three arrays of byte codes, checked once the interpreter is released.
+struct CodeSlices<'a>(&'a [i8], &'a [f32], &'a [f32]);
+
+fn code_slices<'a>(codes: &'a Option<Codes<'_>>, d: usize) -> PyResult<Option<CodeSlices<'a>>> {
+    let Some((codes, scale, residual)) = codes else { return Ok(None) };
+    let (codes, _, width) = matrix(codes, "codes")?;
+    if width != d {
+        return Err(wrong(format!("codes have {width} columns, the vectors {d}")));
+    }
+    Ok(Some(CodeSlices(codes, slice(scale, "scale")?, slice(residual, "residual")?)))
+}
+
+impl<'a> CodeSlices<'a> {
+    fn view(&self, d: usize) -> Result<QuantisedView<'a>> {
+        QuantisedView::new(self.0, self.1, self.2, d)
+    }
+}
+
+fn split(items: &[Scored]) -> (Vec<u32>, Vec<f64>) {
+    (items.iter().map(|s| s.id).collect(), items.iter().map(|s| s.score).collect())
+}
+
+#[pyfunction]
+#[pyo3(signature = (vectors, queries, k, *, codes=None, ids=None, simd="auto", threads=0, report=None))]
+#[allow(clippy::too_many_arguments)]
+fn vector_top_k<'py>(
+    py: Python<'py>,
+    vectors: Matrix<'py, f32>,
+    queries: Matrix<'py, f32>,
+    k: usize,
+    codes: Option<Codes<'py>>,
+    ids: Option<Array<'py, u32>>,
+    simd: &str,
+    threads: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<(Out2<'py, u32>, Out2<'py, f64>)> {
+    let (values, rows, d) = matrix(&vectors, "vectors")?;
+    let (asked, count, width) = matrix(&queries, "queries")?;
+    if width != d {
+        return Err(wrong(format!("queries have {width} columns, the vectors {d}")));
+    }
+    let codes = code_slices(&codes, d)?;
+    let ids = ids.as_ref().map(|ids| slice(ids, "ids")).transpose()?;
+    let found = k.min(ids.map_or(rows, <[u32]>::len));
+    let best = long(py, report, |progress| {
+        let vectors = Vectors::new(values, d)?;
+        let codes = codes.as_ref().map(|codes| codes.view(d)).transpose()?;
+        let filter = ids.map_or(Filter::All, Filter::Ids);
+        let how = (Level::named(simd)?, threads);
+        search::top_k_many(&vectors, codes.as_ref(), asked, k, filter, how, progress)
+    })?;
+    let (ids, scores) = split(&best.concat());
+    // `reshape` to (count, 0) keeps the number of rows where nothing is found.
+    let shape = [count, found];
+    use numpy::PyArrayMethods;
+    Ok((ids.into_pyarray(py).reshape(shape)?, scores.into_pyarray(py).reshape(shape)?))
+}
+
+#[pyfunction]
+fn normalise_vectors<'py>(py: Python<'py>, vectors: Matrix<'py, f32>) -> PyResult<Out2<'py, f32>> {
+    let (values, rows, d) = matrix(&vectors, "vectors")?;
+    let done = quick(py, || {
+        Vectors::new(values, d)?;
+        let mut done = values.to_vec();
+        search::normalise_rows(&mut done, d);
+        Ok(done)
+    })?;
+    use numpy::PyArrayMethods;
+    done.into_pyarray(py).reshape([rows, d])
+}
+
+#[pyfunction]
+#[pyo3(signature = (vectors, *, threads=0, report=None))]
+fn quantise_vectors<'py>(
+    py: Python<'py>,
+    vectors: Matrix<'py, f32>,
+    threads: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<(Out2<'py, i8>, Out<'py, f32>, Out<'py, f32>)> {
+    let (values, rows, d) = matrix(&vectors, "vectors")?;
+    let made = long(py, report, |progress| Quantised::build(&Vectors::new(values, d)?, threads, progress))?;
+    use numpy::PyArrayMethods;
+    let codes = made.codes.into_pyarray(py).reshape([rows, d])?;
+    Ok((codes, made.scale.into_pyarray(py), made.residual.into_pyarray(py)))
+}
+
+#[pyfunction]
+#[pyo3(signature = (vectors, k, *, exclude=None, simd="auto", threads=0, report=None))]
+fn cosine_knn<'py>(
+    py: Python<'py>,
+    vectors: Matrix<'py, f32>,
+    k: usize,
+    exclude: Option<Rows<'py>>,
+    simd: &str,
+    threads: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<(Out2<'py, u32>, Out2<'py, f64>)> {
+    let (values, rows, d) = matrix(&vectors, "vectors")?;
+    let exclude = match &exclude {
+        None => None,
+        Some((indptr, indices)) => Some((slice(indptr, "indptr")?, slice(indices, "indices")?)),
+    };
+    let found = long(py, report, |progress| {
+        let vectors = Vectors::new(values, d)?;
+        let exclude = exclude.map(|(indptr, indices)| CsrView::new(indptr, indices, rows)).transpose()?;
+        let level = if simd == "auto" { Level::widest() } else { Level::named(simd)? };
+        knn::cosine_knn(&vectors, k, exclude, level, threads, progress)
+    })?;
+    let shape = [rows, found.k];
+    Ok((matrix_out(py, found.ids, shape)?, matrix_out(py, found.scores, shape)?))
+}
+
+#[pyfunction]
+#[pyo3(signature = (indptr, indices, sentences, *, unit=false, threads=0, report=None))]
+fn keyword_means<'py>(
+    py: Python<'py>,
+    indptr: Array<'py, u64>,
+    indices: Array<'py, u32>,
+    sentences: Matrix<'py, f32>,
+    unit: bool,
+    threads: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Out2<'py, f32>> {
+    let (values, rows, d) = matrix(&sentences, "sentences")?;
+    let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
+    let words = indptr.len().saturating_sub(1);
+    let made = long(py, report, |progress| {
+        let words = CsrView::new(indptr, indices, rows)?;
+        means::keyword_means(words, &Vectors::new(values, d)?, unit, threads, progress)
+    })?;
+    matrix_out(py, made, [words, d])
+}
+
+/// As `keyword_means` of the vectors that `embed_rows` gives to sentences by their words, each once.
+#[pyfunction]
+#[pyo3(signature = (basis, sent_words, word_sents, *, unit=false, room=means::ROOM, threads=0, report=None))]
+#[allow(clippy::too_many_arguments)]
+fn keyword_means_by_words<'py>(
+    py: Python<'py>,
+    basis: Matrix<'py, f32>,
+    sent_words: Rows<'py>,
+    word_sents: Rows<'py>,
+    unit: bool,
+    room: usize,
+    threads: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Out2<'py, f32>> {
+    let (values, words, d) = matrix(&basis, "basis")?;
+    let (ends, ids) = (slice(&sent_words.0, "sent_words")?, slice(&sent_words.1, "sent_words")?);
+    let (turned, places) = (slice(&word_sents.0, "word_sents")?, slice(&word_sents.1, "word_sents")?);
+    let made = long(py, report, |progress| {
+        let sentences = CsrView::new(ends, ids, words)?;
+        let keywords = CsrView::new(turned, places, sentences.rows())?;
+        means::keyword_means_by_words(values, d, sentences, keywords, unit, room, threads, progress)
+    })?;
+    matrix_out(py, made, [turned.len().saturating_sub(1), d])
+}
+
+#[pyfunction]
+#[pyo3(signature = (indptr, indices, repeats, words, *, dims=128, idf_power=2, rounds=5, sample=20_000, seed=42, threads=0, report=None))]
+#[allow(clippy::too_many_arguments)]
+fn fit_embedder<'py>(
+    py: Python<'py>,
+    indptr: Array<'py, u64>,
+    indices: Array<'py, u32>,
+    repeats: Array<'py, u32>,
+    words: usize,
+    dims: usize,
+    idf_power: u32,
+    rounds: usize,
+    sample: usize,
+    seed: u64,
+    threads: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Out2<'py, f32>> {
+    let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
+    let repeats = slice(&repeats, "repeats")?;
+    let options = Options { dims, idf_power, rounds, sample, seed };
+    let basis = long(py, report, |progress| {
+        builtin::fit(CsrView::new(indptr, indices, words)?, repeats, &options, threads, progress)
+    })?;
+    matrix_out(py, basis.values, [words, basis.dims])
+}
+
+#[pyfunction]
+#[pyo3(signature = (basis, indptr, indices, repeats, *, threads=0, report=None))]
+fn embed_rows<'py>(
+    py: Python<'py>,
+    basis: Matrix<'py, f32>,
+    indptr: Array<'py, u64>,
+    indices: Array<'py, u32>,
+    repeats: Array<'py, u32>,
+    threads: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Out2<'py, f32>> {
+    let (values, words, dims) = matrix(&basis, "basis")?;
+    let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
+    let repeats = slice(&repeats, "repeats")?;
+    let vectors = long(py, report, |progress| {
+        let counts = CsrView::new(indptr, indices, words)?;
+        builtin::embed_rows(values, dims, counts, repeats, threads, progress)
+    })?;
+    matrix_out(py, vectors, [indptr.len().saturating_sub(1), dims])
+}
+
+type PoolArrays<'py> = (Out<'py, u32>, Out<'py, f64>, Out<'py, u32>, Out<'py, u32>, Out<'py, f64>, u64);
+
+#[pyfunction]
+#[pyo3(signature = (keywords, indptr, indices, units, unit_tokens, query, limit, *, most_seeds=None, codes=None, simd="auto"))]
+#[allow(clippy::too_many_arguments)]
+fn keyword_pool<'py>(
+    py: Python<'py>,
+    keywords: Matrix<'py, f32>,
+    indptr: Array<'py, u64>,
+    indices: Array<'py, u32>,
+    units: Matrix<'py, f32>,
+    unit_tokens: Array<'py, u32>,
+    query: Array<'py, f32>,
+    limit: u64,
+    most_seeds: Option<usize>,
+    codes: Option<Codes<'py>>,
+    simd: &str,
+) -> PyResult<PoolArrays<'py>> {
+    let (words, _, d) = matrix(&keywords, "keywords")?;
+    let (unit_values, count, unit_d) = matrix(&units, "units")?;
+    let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
+    let (tokens, query) = (slice(&unit_tokens, "unit_tokens")?, slice(&query, "query")?);
+    let codes = code_slices(&codes, d)?;
+    let pool = quick(py, || {
+        let codes = codes.as_ref().map(|codes| codes.view(d)).transpose()?;
+        let word_units = CsrView::new(indptr, indices, count)?;
+        let (keywords, units) = (Vectors::new(words, d)?, Vectors::new(unit_values, unit_d)?);
+        let channel = KeywordChannel::new(keywords, codes, word_units, units, tokens)?;
+        channel.pool(query, limit, most_seeds, Level::named(simd)?, &mut PoolScratch::default())
+    })?;
+    let (seeds, seed_scores) = split(&pool.seeds);
+    let units: Vec<u32> = pool.units.iter().map(|p| p.unit).collect();
+    let scores: Vec<f64> = pool.units.iter().map(|p| p.score).collect();
+    let brought: Vec<u32> = pool.units.iter().map(|p| p.keyword).collect();
+    Ok((
+        units.into_pyarray(py),
+        scores.into_pyarray(py),
+        brought.into_pyarray(py),
+        seeds.into_pyarray(py),
+        seed_scores.into_pyarray(py),
+        pool.tokens,
+    ))
+}
+
+#[pyfunction]
+#[pyo3(signature = (units, indptr, indices, unit_tokens, query, limit, *, simd="auto"))]
+#[allow(clippy::too_many_arguments)]
+fn knng_order<'py>(
+    py: Python<'py>,
+    units: Matrix<'py, f32>,
+    indptr: Array<'py, u64>,
+    indices: Array<'py, u32>,
+    unit_tokens: Array<'py, u32>,
+    query: Array<'py, f32>,
+    limit: u64,
+    simd: &str,
+) -> PyResult<(Out<'py, u32>, Out<'py, f64>, Out<'py, u32>)> {
+    let (values, rows, d) = matrix(&units, "units")?;
+    let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
+    let (tokens, query) = (slice(&unit_tokens, "unit_tokens")?, slice(&query, "query")?);
+    let order = quick(py, || {
+        let graph = CsrView::new(indptr, indices, rows)?;
+        let how = (Level::named(simd)?, &mut Scratch::default());
+        knng::knng_order(&Vectors::new(values, d)?, None, graph, tokens, query, limit, None, how)
+    })?;
+    let column = |of: fn(&knng::Visited) -> u32| order.iter().map(of).collect::<Vec<_>>().into_pyarray(py);
+    let scores: Vec<f64> = order.iter().map(|v| v.score).collect();
+    Ok((column(|v| v.unit), scores.into_pyarray(py), column(|v| v.seed)))
+}
+
+#[pyfunction]
+#[pyo3(signature = (lists, *, constant=60.0))]
+fn fuse_ranks<'py>(
+    py: Python<'py>,
+    lists: Vec<Array<'py, u32>>,
+    constant: f64,
+) -> PyResult<(Out<'py, u32>, Out<'py, f64>)> {
+    let lists = lists.iter().map(|list| slice(list, "a ranked list")).collect::<PyResult<Vec<_>>>()?;
+    let (ids, scores) = split(&quick(py, || knng::fuse(&lists, constant))?);
+    Ok((ids.into_pyarray(py), scores.into_pyarray(py)))
+}
+
+#[pyfunction]
+fn simd_levels() -> Vec<&'static str> {
+    Level::all().into_iter().map(Level::name).collect()
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(vector_top_k, m)?)?;
+    m.add_function(wrap_pyfunction!(normalise_vectors, m)?)?;
+    m.add_function(wrap_pyfunction!(quantise_vectors, m)?)?;
+    m.add_function(wrap_pyfunction!(cosine_knn, m)?)?;
+    m.add_function(wrap_pyfunction!(keyword_means, m)?)?;
+    m.add_function(wrap_pyfunction!(keyword_means_by_words, m)?)?;
+    m.add_function(wrap_pyfunction!(fit_embedder, m)?)?;
+    m.add_function(wrap_pyfunction!(embed_rows, m)?)?;
+    m.add_function(wrap_pyfunction!(keyword_pool, m)?)?;
+    m.add_function(wrap_pyfunction!(knng_order, m)?)?;
+    m.add_function(wrap_pyfunction!(fuse_ranks, m)?)?;
+    m.add_function(wrap_pyfunction!(simd_levels, m)?)
+}

@@ -1,0 +1,259 @@
+//! The walk and its BM25: build the arrays, rank one question or many.
+
+use super::arrays::{matrix, slice};
+use super::door::{long, to_python, wrong};
+use ketrag_base::error::{Error, Result};
+use ketrag_base::parallel::map_ranges_with;
+use ketrag_base::progress::Progress;
+use ketrag_base::sparse::{Mask, Scored};
+use ketrag_core::graph::links::{Array, Links, Texts};
+use ketrag_core::graph::links_update::Earlier;
+use ketrag_core::rank::bm25;
+use ketrag_core::rank::links_view::{LinksView, Slice, ARRAYS};
+use ketrag_core::rank::walk::{self, Dense, Plan};
+use ketrag_text::strings::Strings;
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+type Bytes<'py> = PyReadonlyArray1<'py, u8>;
+type Offsets<'py> = PyReadonlyArray1<'py, u64>;
+type Floats<'py> = PyReadonlyArray2<'py, f32>;
+type Before<'py> = (Bound<'py, PyDict>, PyReadonlyArray1<'py, u32>);
+
+/// Arrays of the walk by name, from titles, texts and sentences. With `before`, the arrays before a change, and
+/// for each unit which one it was there (2^32 - 1 for a new one), the same arrays in less time.
+#[pyfunction]
+#[pyo3(signature = (titles, title_offsets, texts, text_offsets, sentences, sentence_offsets, first_sentence, *, before=None, threads=0, report=None))]
+#[allow(clippy::too_many_arguments)]
+fn links_build<'py>(
+    py: Python<'py>,
+    titles: Bytes<'py>,
+    title_offsets: Offsets<'py>,
+    texts: Bytes<'py>,
+    text_offsets: Offsets<'py>,
+    sentences: Bytes<'py>,
+    sentence_offsets: Offsets<'py>,
+    first_sentence: Offsets<'py>,
+    before: Option<Before<'py>>,
+    threads: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let titles = (slice(&titles, "titles")?, slice(&title_offsets, "title_offsets")?);
+    let texts = (slice(&texts, "texts")?, slice(&text_offsets, "text_offsets")?);
+    let sentences = (slice(&sentences, "sentences")?, slice(&sentence_offsets, "sentence_offsets")?);
+    let first_sentence = slice(&first_sentence, "first_sentence")?;
+    let held = before.as_ref().map(|(links, _)| hold(links)).transpose()?;
+    let found = held.as_deref().map(slices).transpose()?;
+    let reread = before.as_ref().map(|(links, _)| reread_units(links)).transpose()?;
+    let reread = reread.as_ref().map(|units| slice(units, "reread_units")).transpose()?;
+    let row = before.as_ref().map(|(_, row)| slice(row, "rows")).transpose()?;
+    let arrays = long(py, report, |progress| {
+        let input = Texts {
+            titles: Strings::new(titles.0, titles.1)?,
+            texts: Strings::new(texts.0, texts.1)?,
+            sentences: Strings::new(sentences.0, sentences.1)?,
+            first_sentence,
+        };
+        let links = match (&found, reread, row) {
+            (Some(found), Some(reread), Some(row)) => {
+                let earlier = Earlier { links: view(found)?, reread, row };
+                Links::update(&input, &earlier, threads, progress)?
+            }
+            _ => Links::build(&input, threads, progress)?,
+        };
+        Ok(links.into_arrays())
+    })?;
+    let out = PyDict::new(py);
+    for (name, array) in arrays {
+        match array {
+            Array::U8(x) => out.set_item(name, x.into_pyarray(py))?,
+            Array::U32(x) => out.set_item(name, x.into_pyarray(py))?,
+            Array::U64(x) => out.set_item(name, x.into_pyarray(py))?,
+            Array::F64(x) => out.set_item(name, x.into_pyarray(py))?,
+        }
+    }
+    Ok(out)
+}
+
+/// Keeps the arrays of a dict alive while a view reads them.
+enum Held<'py> {
+    U8(PyReadonlyArray1<'py, u8>),
+    U32(PyReadonlyArray1<'py, u32>),
+    U64(PyReadonlyArray1<'py, u64>),
+    F64(PyReadonlyArray1<'py, f64>),
+}
+
+fn hold<'py>(links: &Bound<'py, PyDict>) -> PyResult<Vec<Held<'py>>> {
+    ARRAYS
+        .iter()
+        .map(|&(name, kind)| {
+            let item = links.get_item(name)?.ok_or_else(|| wrong(format!("{name} is missing")))?;
+            let refused = |_| wrong(format!("{name} must be a one-dimensional array of {kind}"));
+            Ok(match kind {
+                "u8" => Held::U8(item.extract().map_err(refused)?),
+                "u32" => Held::U32(item.extract().map_err(refused)?),
+                "u64" => Held::U64(item.extract().map_err(refused)?),
+                _ => Held::F64(item.extract().map_err(refused)?),
+            })
+        })
+        .collect()
+}
+
+fn reread_units<'py>(links: &Bound<'py, PyDict>) -> PyResult<PyReadonlyArray1<'py, u32>> {
+    let units = links.get_item("reread_units")?.ok_or_else(|| wrong("reread_units is missing"))?;
+    units.extract().map_err(|_| wrong("reread_units must be a one-dimensional array of u32"))
+}
+
+fn slices<'a>(held: &'a [Held<'_>]) -> PyResult<Vec<Slice<'a>>> {
+    held.iter()
+        .zip(&ARRAYS)
+        .map(|(held, (name, _))| {
+            Ok(match held {
+                Held::U8(x) => Slice::U8(slice(x, name)?),
+                Held::U32(x) => Slice::U32(slice(x, name)?),
+                Held::U64(x) => Slice::U64(slice(x, name)?),
+                Held::F64(x) => Slice::F64(slice(x, name)?),
+            })
+        })
+        .collect()
+}
+
+fn view<'a>(slices: &[Slice<'a>]) -> Result<LinksView<'a>> {
+    LinksView::new(|name| {
+        let at = ARRAYS.iter().position(|a| a.0 == name);
+        at.map(|at| slices[at]).ok_or_else(|| Error::input(format!("{name} is no array of the walk")))
+    })
+}
+
+type Ranked<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>);
+
+/// Rows of results: offsets, ids, scores.
+fn rows_out(py: Python<'_>, rows: Vec<Vec<Scored>>) -> Ranked<'_> {
+    let mut indptr = vec![0u64];
+    let total = rows.iter().map(Vec::len).sum();
+    let (mut ids, mut scores) = (Vec::with_capacity(total), Vec::with_capacity(total));
+    for row in rows {
+        ids.extend(row.iter().map(|s| s.id));
+        scores.extend(row.iter().map(|s| s.score));
+        indptr.push(ids.len() as u64);
+    }
+    (indptr.into_pyarray(py), ids.into_pyarray(py), scores.into_pyarray(py))
+}
+
+/// Questions one by one on several threads, in their order.
+fn each_question<S>(
+    count: usize,
+    threads: usize,
+    progress: &Progress,
+    scratch: impl Fn() -> S + Sync,
+    one: impl Fn(&mut S, usize) -> Result<Vec<Scored>> + Sync,
+) -> Result<Vec<Vec<Scored>>> {
+    progress.expect(count as u64);
+    let rows = map_ranges_with(count, 1, threads, progress, scratch, |own, range| {
+        range.map(|q| one(own, q)).collect::<Result<Vec<_>>>()
+    })?;
+    Ok(rows.into_iter().flatten().collect())
+}
+
+/// BM25 with the words of the walk: for each question the best `top` units.
+#[pyfunction]
+#[pyo3(signature = (links, questions, question_offsets, top, *, threads=0, report=None))]
+fn links_bm25<'py>(
+    py: Python<'py>,
+    links: &Bound<'py, PyDict>,
+    questions: Bytes<'py>,
+    question_offsets: Offsets<'py>,
+    top: usize,
+    threads: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Ranked<'py>> {
+    let held = hold(links)?;
+    let slices = slices(&held)?;
+    let questions = (slice(&questions, "questions")?, slice(&question_offsets, "question_offsets")?);
+    let rows = long(py, report, |progress| {
+        let view = view(&slices)?;
+        let questions = Strings::new(questions.0, questions.1)?;
+        each_question(questions.len(), threads, progress, bm25::Scratch::default, |own, q| {
+            bm25::rank(&view, questions.get(q), top, None, own, progress)
+        })
+    })?;
+    Ok(rows_out(py, rows))
+}
+
+/// The walk: for each question the best `top` units. With vectors (all three) variant A, else C. It may be
+/// given the logarithms of the units' lengths, other numbers than its own by name, and for each unit whether it may
+/// be returned.
+#[pyfunction]
+#[pyo3(signature = (links, questions, question_offsets, top, *, unit_vectors=None, sentence_vectors=None, question_vectors=None, exact=false, lengths=None, numbers=None, wanted=None, threads=0, report=None))]
+#[allow(clippy::too_many_arguments)]
+fn walk_rank<'py>(
+    py: Python<'py>,
+    links: &Bound<'py, PyDict>,
+    questions: Bytes<'py>,
+    question_offsets: Offsets<'py>,
+    top: usize,
+    unit_vectors: Option<Floats<'py>>,
+    sentence_vectors: Option<Floats<'py>>,
+    question_vectors: Option<Floats<'py>>,
+    exact: bool,
+    lengths: Option<PyReadonlyArray1<'py, f64>>,
+    numbers: Option<Vec<(String, f64)>>,
+    wanted: Option<PyReadonlyArray1<'py, u8>>,
+    threads: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Ranked<'py>> {
+    let lengths = lengths.as_ref().map(|x| slice(x, "lengths")).transpose()?;
+    let held = hold(links)?;
+    let slices = slices(&held)?;
+    let questions = (slice(&questions, "questions")?, slice(&question_offsets, "question_offsets")?);
+    let vectors = match (&unit_vectors, &sentence_vectors, &question_vectors) {
+        (None, None, None) => None,
+        (Some(units), Some(sentences), Some(asked)) => Some((
+            matrix(units, "unit_vectors")?,
+            matrix(sentences, "sentence_vectors")?,
+            matrix(asked, "question_vectors")?,
+        )),
+        _ => return Err(wrong("give vectors of units, sentences and questions, or none of them")),
+    };
+    let wanted = wanted.as_ref().map(|x| slice(x, "wanted")).transpose()?;
+    let mask = wanted.map(|units| Mask::from_fn(units.len(), |unit| units[unit] != 0));
+    let mut plan = Plan::new(exact);
+    for (name, value) in numbers.unwrap_or_default() {
+        plan.set(&name, value).map_err(to_python)?;
+    }
+    let rows = long(py, report, |progress| {
+        let view = view(&slices)?;
+        let mask = mask.as_ref();
+        mask.map_or(Ok(()), |mask| mask.check(view.units()))?;
+        let questions = Strings::new(questions.0, questions.1)?;
+        if let Some((units, sentences, asked)) = vectors {
+            let wanted = (view.units(), view.sentence_keywords.rows(), questions.len());
+            let found = (units.1, sentences.1, asked.1);
+            if wanted != found || units.2 != asked.2 || sentences.2 != asked.2 || asked.2 == 0 {
+                return Err(Error::input(format!(
+                    "vectors have {found:?} rows of {:?} values; units, sentences and questions \
+                     need {wanted:?} rows of one length",
+                    (units.2, sentences.2, asked.2)
+                )));
+            }
+        }
+        each_question(questions.len(), threads, progress, walk::Scratch::default, |own, q| {
+            let dense = vectors.map(|(units, sentences, asked)| Dense {
+                unit_vectors: units.0,
+                sentence_vectors: sentences.0,
+                dim: asked.2,
+                query: &asked.0[q * asked.2..(q + 1) * asked.2],
+            });
+            let question = questions.get(q);
+            walk::rank(&view, lengths, dense, question, top, mask, &plan, own, progress)
+        })
+    })?;
+    Ok(rows_out(py, rows))
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(links_build, m)?)?;
+    m.add_function(wrap_pyfunction!(links_bm25, m)?)?;
+    m.add_function(wrap_pyfunction!(walk_rank, m)?)
+}

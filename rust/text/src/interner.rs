@@ -1,0 +1,221 @@
+//! Strings to numbers, without a `String` for each occurrence.
+
+use crate::sparse::prefetch;
+use crate::strings::{Strings, StringsBuf};
+use std::ops::Range;
+
+/// Strings whose places are asked for together.
+const AT_ONCE: usize = 32;
+
+/// A hash of bytes that depends on nothing but the bytes (same on every machine and run).
+pub fn hash(bytes: &[u8]) -> u64 {
+    const K: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |h: u64, word: u64| {
+        let wide = u128::from(h ^ word) * u128::from(K);
+        (wide as u64) ^ ((wide >> 64) as u64)
+    };
+    let mut h = K ^ bytes.len() as u64;
+    let mut chunks = bytes.chunks_exact(8);
+    for chunk in &mut chunks {
+        h = mix(h, u64::from_le_bytes(chunk.try_into().unwrap_or([0; 8])));
+    }
+    let mut last = [0u8; 8];
+    let rest = chunks.remainder();
+    last[..rest.len()].copy_from_slice(rest);
+    mix(mix(h, u64::from_le_bytes(last)), K)
+}
+
+/// Distinct strings in the order in which they first came, with their numbers.
+#[derive(Debug, Clone, Default)]
+pub struct Interner {
+    strings: StringsBuf,
+    /// (upper half of the hash, number + 1); 0 marks a free slot. The length is a power of two.
+    table: Vec<(u32, u32)>,
+}
+
+impl Interner {
+    pub fn len(&self) -> usize {
+        self.strings.offsets.len() - 1
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes of all strings together.
+    pub(crate) fn size(&self) -> usize {
+        self.strings.blob.len()
+    }
+
+    /// The bytes of string `i`, which must be known.
+    pub(crate) fn bytes(&self, i: usize) -> &[u8] {
+        &self.strings.blob[self.strings.offsets[i] as usize..self.strings.offsets[i + 1] as usize]
+    }
+
+    /// The slot of `text`, or the free slot where it belongs. The table must not be full.
+    fn slot(&self, text: &[u8], h: u64) -> usize {
+        let mask = self.table.len() - 1;
+        let mut at = h as usize & mask;
+        loop {
+            let (tag, number) = self.table[at];
+            let same = tag == (h >> 32) as u32;
+            if number == 0 || (same && self.bytes(number as usize - 1) == text) {
+                return at;
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// The number of `text`, if it is known.
+    pub fn get(&self, text: &str) -> Option<u32> {
+        self.find(text.as_bytes())
+    }
+
+    /// The number of `text`, a new one if it was not known. At most 2^32 - 2 strings.
+    pub fn add(&mut self, text: &str) -> u32 {
+        self.add_bytes(text.as_bytes())
+    }
+
+    /// The number here of string `i` of another interner, if it is known.
+    pub fn get_of(&self, other: &Self, i: usize) -> Option<u32> {
+        self.find(other.bytes(i))
+    }
+
+    /// Adds the first `count` strings of another interner; their numbers here. A large table lies in no
+    /// cache: the places of some strings are asked for at once.
+    pub fn add_first(&mut self, other: &Self, count: usize) -> Vec<u32> {
+        let mut numbers = Vec::with_capacity(count);
+        for start in (0..count).step_by(AT_ONCE) {
+            let some = start..(start + AT_ONCE).min(count);
+            self.ask_for(some.clone(), |i| other.bytes(i));
+            numbers.extend(some.map(|i| self.add_bytes(other.bytes(i))));
+        }
+        numbers
+    }
+
+    /// Has the memory ready where some strings are, or belong: a lookup waits for three places after one
+    /// another, and those of many strings are waited for together.
+    pub fn ask_for<'a>(&self, some: Range<usize>, text: impl Fn(usize) -> &'a [u8]) {
+        let mask = self.table.len().wrapping_sub(1);
+        let mut slots = [0usize; AT_ONCE];
+        for start in some.clone().step_by(AT_ONCE) {
+            let some = start..(start + AT_ONCE).min(some.end);
+            let slots = &mut slots[..some.len()];
+            for (slot, i) in slots.iter_mut().zip(some) {
+                *slot = hash(text(i)) as usize & mask;
+                prefetch(&self.table, *slot);
+            }
+            for &slot in &*slots {
+                let number = self.table.get(slot).map_or(0, |&(_, number)| number) as usize;
+                prefetch(&self.strings.offsets, number.wrapping_sub(1));
+            }
+            for &slot in &*slots {
+                let number = self.table.get(slot).map_or(0, |&(_, number)| number) as usize;
+                if let Some(&start) = self.strings.offsets.get(number.wrapping_sub(1)) {
+                    prefetch(&self.strings.blob, start as usize);
+                }
+            }
+        }
+    }
+
+    fn find(&self, text: &[u8]) -> Option<u32> {
+        if self.table.is_empty() {
+            return None;
+        }
+        self.table[self.slot(text, hash(text))].1.checked_sub(1)
+    }
+
+    /// `text` is UTF-8: it comes from a string, or from another interner.
+    fn add_bytes(&mut self, text: &[u8]) -> u32 {
+        if (self.len() + 1) * 2 > self.table.len() {
+            self.grow();
+        }
+        let h = hash(text);
+        let at = self.slot(text, h);
+        if self.table[at].1 == 0 {
+            self.strings.blob.extend_from_slice(text);
+            self.strings.offsets.push(self.strings.blob.len() as u64);
+            self.table[at] = ((h >> 32) as u32, self.len() as u32);
+        }
+        self.table[at].1 - 1
+    }
+
+    fn grow(&mut self) {
+        self.table = vec![(0, 0); (self.table.len() * 2).max(64)];
+        let mask = self.table.len() - 1;
+        for i in 0..self.len() {
+            let h = hash(self.bytes(i));
+            let mut at = h as usize & mask;
+            while self.table[at].1 != 0 {
+                at = (at + 1) & mask;
+            }
+            self.table[at] = ((h >> 32) as u32, i as u32 + 1);
+        }
+    }
+
+    pub fn strings(&self) -> Strings<'_> {
+        self.strings.view()
+    }
+
+    /// The numbers of the strings in ascending order of their bytes.
+    pub fn order(&self) -> Vec<u32> {
+        // The first eight bytes decide for nearly all pairs; shorter strings are padded with zeros, and
+        // equal keys are compared in full.
+        let key = |i: usize| {
+            let bytes = self.bytes(i);
+            let mut first = [0u8; 8];
+            let length = bytes.len().min(8);
+            first[..length].copy_from_slice(&bytes[..length]);
+            u64::from_be_bytes(first)
+        };
+        let mut order: Vec<(u64, u32)> = (0..self.len()).map(|i| (key(i), i as u32)).collect();
+        order.sort_unstable_by(|a, b| {
+            a.0.cmp(&b.0).then_with(|| self.bytes(a.1 as usize).cmp(self.bytes(b.1 as usize)))
+        });
+        order.into_iter().map(|(_, i)| i).collect()
+    }
+
+    /// The strings in ascending order of their bytes, and for each number its place in that order.
+    pub fn sorted(&self) -> (StringsBuf, Vec<u32>) {
+        let order = self.order();
+        let mut place = vec![0; order.len()];
+        let mut sorted = StringsBuf::default();
+        sorted.blob.reserve(self.strings.blob.len());
+        for (rank, &i) in order.iter().enumerate() {
+            place[i as usize] = rank as u32;
+            sorted.blob.extend_from_slice(self.bytes(i as usize));
+            sorted.offsets.push(sorted.blob.len() as u64);
+        }
+        (sorted, place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn numbers_are_stable_and_the_order_is_that_of_bytes(words in prop::collection::vec("[ab\u{e9}]{0,12}", 0..200)) {
+            let mut interner = Interner::default();
+            let numbers: Vec<u32> = words.iter().map(|w| interner.add(w)).collect();
+            let distinct: BTreeSet<&str> = words.iter().map(String::as_str).collect();
+            prop_assert_eq!(interner.len(), distinct.len());
+            let (sorted, place) = interner.sorted();
+            prop_assert_eq!(sorted.view().iter().collect::<Vec<_>>(), distinct.into_iter().collect::<Vec<_>>());
+            for (word, &number) in words.iter().zip(&numbers) {
+                prop_assert_eq!(interner.get(word), Some(number));
+                prop_assert_eq!(sorted.view().get(place[number as usize] as usize), word.as_str());
+            }
+            prop_assert_eq!(interner.get("never added"), None);
+            let (mut other, count) = (Interner::default(), interner.len() * 2 / 3);
+            (0..interner.len() / 3).for_each(|i| {
+                other.add(interner.strings().get(i));
+            });
+            prop_assert_eq!(other.add_first(&interner, count), (0..count as u32).collect::<Vec<_>>());
+            prop_assert!((0..interner.len()).all(|i| other.get_of(&interner, i).is_some() == (i < count)));
+        }
+    }
+}

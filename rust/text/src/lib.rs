@@ -1,0 +1,52 @@
+//! From bytes to words, sentences, tokens and names. Offsets are byte offsets unless said otherwise.
+//!
+//! A document passes through these steps:
+//!
+//! 1. [`sentences`] finds its sentences.
+//! 2. [`cut`] and [`windows`] cut it into chunks of at most so many tokens, counted by [`bpe`] as the encodings
+//!    cl100k and o200k count them.
+//! 3. [`words`] and [`vocabulary`] number its words; [`corpus`] does all of this for many documents on many threads.
+//! 4. [`lexical`] gives the keywords of the walk, [`names`] the names that a text mentions.
+//!
+//! [`treebank`], [`punkt`] and [`published`] repeat tokenisations of published systems to the letter. [`strings`]
+//! holds many texts in one buffer.
+//!
+//! # Example
+//!
+//! ```
+//! use ketrag_text::bpe::Encoding;
+//! use ketrag_text::lexical::Lexer;
+//!
+//! assert_eq!(Encoding::Cl100k.count("hello world"), 2);
+//! let mut lexer = Lexer::default();
+//! lexer.read("The cities of Ada Lovelace");
+//! let mut keywords = Vec::new();
+//! lexer.keywords(|word| keywords.push(word.to_owned()));
+//! assert_eq!(keywords, ["city", "ada", "lovelace"]);
+//! ```
+
+// The modules of the crate below, under the names that they have in this one.
+use ketrag_base::{error, guard, parallel, progress, sparse};
+
+pub mod bpe;
+pub mod classes;
+pub mod corpus;
+pub mod cut;
+pub mod interner;
+pub mod lexical;
+pub mod names;
+pub mod published;
+pub mod punkt;
+pub mod sentences;
+pub mod stopwords;
+pub mod strings;
+pub mod treebank;
+pub mod vocabulary;
+pub mod windows;
+pub mod words;
+
+mod abbreviations;
+pub mod merged;
+mod merges;
+mod pieces;
+mod word_table;

@@ -1,0 +1,362 @@
+//! Names and subjects: capitalised spans, what a text is about, and where it speaks of the others.
+//! Source: this project's specification of the walk, section 2.5 "Index".
+
+use crate::interner::Interner;
+use crate::lexical::{fold_into, openers, stop_words, Lexer, WordSet};
+use crate::strings::Strings;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+/// Longest phrase that is looked for, in words.
+pub const MAX_PHRASE: usize = 8;
+/// A name goes on for at most so many words: a text in capitals is many names, not one.
+pub const MAX_NAME: usize = 256;
+/// Where an untitled text's subject is looked for, in characters.
+const OPENING: usize = 200;
+const SUBJECT_CAPITALS: f64 = 0.6;
+/// Small words inside a name ("Lord of the Rings"); "the" only after one of the others.
+const CONNECTORS: &str = "of de la le du des von van der den di da del della y al el bin ibn the";
+const SUBJECT_SMALL: &str = "de la le du des von van der den di da del della y e al el bin ibn";
+
+fn connectors() -> &'static WordSet {
+    static SET: OnceLock<WordSet> = OnceLock::new();
+    SET.get_or_init(|| WordSet::new(CONNECTORS))
+}
+
+fn subject_small() -> &'static WordSet {
+    static SET: OnceLock<WordSet> = OnceLock::new();
+    SET.get_or_init(|| WordSet::new(SUBJECT_SMALL))
+}
+
+fn is_capital(word: &str) -> bool {
+    word.chars().next().is_some_and(char::is_uppercase)
+}
+
+fn is_number(word: &str) -> bool {
+    word.chars().all(char::is_numeric)
+}
+
+/// What may stand between two words of a name.
+fn joins(gap: &str) -> bool {
+    matches!(gap, " " | "-" | " - " | ". " | "." | "'" | " & ")
+}
+
+/// Where the name that now ends at word `last` goes on: a capitalised word or number after a joining
+/// gap (a full stop and a space only after at most three letters: "J. Smith", "St. Louis"), or over
+/// one to three connectors to a capitalised word.
+fn next_in_name(text: &Lexer, last: usize) -> Option<usize> {
+    let (mut k, count) = (last + 1, text.words.len());
+    if k >= count || !joins(text.gap(k)) {
+        return None;
+    }
+    if text.gap(k) == ". " && text.raw(last).chars().count() > 3 {
+        return None;
+    }
+    if is_capital(text.raw(k)) || is_number(text.raw(k)) {
+        return Some(k);
+    }
+    while k < count && k - last <= 3 && connectors().has(text.raw(k)) && text.gap(k) == " " {
+        k += 1;
+    }
+    let over = k > last + 1 && text.raw(last + 1) != "the" && k < count;
+    (over && is_capital(text.raw(k)) && text.gap(k) == " ").then_some(k)
+}
+
+/// Whether a word at byte `start` opens a sentence, by the (at most five) characters before it: a
+/// mark that ends a sentence, then closing marks, white space, opening marks.
+fn opens_sentence(folded: &str, start: usize) -> bool {
+    let mut before: Vec<char> = folded[..start].chars().rev().take(5).collect();
+    before.reverse();
+    (0..before.len()).any(|k| {
+        let ends = matches!(before[k], '.' | '!' | '?' | ':' | '\n');
+        let mut rest = before[k + 1..].iter().copied().peekable();
+        while rest.next_if(|c| matches!(c, '"' | '”' | '’' | ')' | ']')).is_some() {}
+        while rest.next_if(|c| c.is_whitespace()).is_some() {}
+        while rest.next_if(|c| matches!(c, '"' | '“' | '(' | '[')).is_some() {}
+        ends && rest.next().is_none()
+    })
+}
+
+/// Names among the words from `from` on, lower case, with repetitions. A name begins with a
+/// capitalised word, or with a year (four digits) right before one; a year elsewhere is a name of its
+/// own. Stop words at its beginning go; single letters are no names; neither is a single word left
+/// of a span that opens a sentence with a word that often does.
+pub fn name_spans(text: &Lexer, from: usize, mut each: impl FnMut(&str)) {
+    let count = text.words.len();
+    let (mut name, mut k) = (String::new(), from);
+    while k < count {
+        let (first, start) = (k, text.words[k].start);
+        let raw = text.raw(k);
+        let year = raw.len() >= 4 && raw.chars().count() == 4 && is_number(raw);
+        if !year && !is_capital(raw) {
+            k += 1;
+            continue;
+        }
+        let leads = k + 1 < count && is_capital(text.raw(k + 1)) && text.gap(k + 1) == " ";
+        if year && !leads {
+            each(raw);
+        } else {
+            let mut last = k;
+            while let Some(next) = next_in_name(text, last) {
+                if next - first >= MAX_NAME {
+                    break;
+                }
+                last = next;
+            }
+            k = last;
+            let begin = (first..=last).find(|&w| !stop_words().has(text.lower(w)));
+            if let Some(begin) = begin {
+                name.clear();
+                join(text, begin, last + 1, &mut name);
+                let alone = begin == last;
+                let letter = text.lower(begin).chars().nth(1).is_none();
+                let common = || {
+                    openers().has(text.lower(first)) && (first == from || opens_sentence(&text.folded, start))
+                };
+                if !alone || !(letter || common()) {
+                    each(&name);
+                }
+            }
+        }
+        k += 1;
+    }
+}
+
+/// Adds words `from..to` in lower case, with single spaces.
+fn join(text: &Lexer, from: usize, to: usize, out: &mut String) {
+    for k in from..to {
+        if k > from {
+            out.push(' ');
+        }
+        out.push_str(text.lower(k));
+    }
+}
+
+/// The title without a closing "(...)" and without a leading article, in lower-case words.
+pub fn title_key(title: &str, lexer: &mut Lexer) -> String {
+    let mut folded = String::new();
+    fold_into(title, &mut folded);
+    let trimmed = folded.trim_end();
+    let mut kept = folded.as_str();
+    if let Some(inside) = trimmed.strip_suffix(')') {
+        let after = inside.rfind(')').map_or(0, |at| at + 1);
+        if let Some(open) = inside[after..].find('(') {
+            kept = &folded[..after + open];
+        }
+    }
+    lexer.read(kept);
+    let is_article = |k: &usize| matches!(lexer.lower(*k), "the" | "a" | "an");
+    let begin = (0..lexer.words.len()).find(|k| !is_article(k)).unwrap_or(lexer.words.len());
+    let mut key = String::new();
+    join(lexer, begin, lexer.words.len(), &mut key);
+    key
+}
+
+/// Where the subject of an untitled text ends, if something ends it at `rest`.
+fn ends_subject(rest: &[char]) -> bool {
+    const VERBS: [&str; 7] = [" is ", " was ", " are ", " were ", " has ", " had ", " refers "];
+    let bracket = rest.iter().find(|c| !c.is_whitespace()) == Some(&'(');
+    let mark = rest.first().is_some_and(|c| matches!(c, ',' | '.' | ';' | ':'));
+    bracket || mark || VERBS.iter().any(|v| v.chars().eq(rest.iter().copied().take(v.len())))
+}
+
+/// The subject of an untitled text, or "": what stands before the first bracket, comma, full stop,
+/// (semi)colon or " is / was / are / were / has / had / refers ", without a leading article, if it
+/// begins with a capital or digit, has at most [`MAX_PHRASE`] words, and enough of its words other
+/// than small ones are capitalised or numbers.
+pub fn opening_subject(text: &str, lexer: &mut Lexer) -> String {
+    // 200 folded characters come from the first 200 characters and the marks between them.
+    let mut folded = String::new();
+    let cut = text.char_indices().nth(4 * OPENING).map_or(text.len(), |(at, _)| at);
+    fold_into(&text[..cut], &mut folded);
+    let chars: Vec<char> = folded.chars().take(OPENING).collect();
+    let begin = chars.iter().position(|c| !c.is_whitespace()).unwrap_or(chars.len());
+    let article = ["The ", "A ", "An "]
+        .iter()
+        .find(|a| a.chars().eq(chars[begin..].iter().copied().take(a.len())))
+        .map_or(0, |a| a.len());
+    let opening = |from: usize| {
+        (from + 2..=(from + 120).min(chars.len()))
+            .take_while(|&end| !chars[from..end].contains(&'\n'))
+            .find(|&end| ends_subject(&chars[end..]))
+            .map(|end| &chars[from..end])
+    };
+    let Some(found) = opening(begin + article).or_else(|| opening(begin)) else {
+        return String::new();
+    };
+    lexer.read(&found.iter().collect::<String>());
+    let count = lexer.words.len();
+    let starts = |word: &str| is_capital(word) || word.chars().next().is_some_and(char::is_numeric);
+    let small = |w: &str| stop_words().has(w) || subject_small().has(w);
+    let large: Vec<usize> = (0..count).filter(|&k| !small(lexer.lower(k))).collect();
+    let capitals = large.iter().filter(|&&k| is_capital(lexer.raw(k)) || is_number(lexer.raw(k))).count();
+    let enough = capitals as f64 >= SUBJECT_CAPITALS * large.len() as f64;
+    let first: String = found.iter().take(1).collect();
+    if large.is_empty() || count > MAX_PHRASE || !starts(&first) || !enough {
+        return String::new();
+    }
+    let begin = (0..count).find(|&k| !stop_words().has(lexer.lower(k))).unwrap_or(count);
+    if begin + 1 == count && openers().has(lexer.lower(begin)) {
+        return String::new();
+    }
+    let mut key = String::new();
+    join(lexer, begin, count, &mut key);
+    key
+}
+
+/// The subjects as a tree of words, to find the longest one that begins at a word.
+#[derive(Debug, Default)]
+pub struct SubjectTree {
+    words: Interner,
+    /// From the root over a word to the next node, or `u32::MAX`: most words are looked up here alone.
+    first: Vec<u32>,
+    /// From any other node over a word to the next node; node 0 is the root.
+    edges: std::collections::HashMap<(u32, u32), u32>,
+    /// For each node the subject that ends there, or `u32::MAX`.
+    ends: Vec<u32>,
+}
+
+impl SubjectTree {
+    /// Subjects of more than [`MAX_PHRASE`] words are never mentioned.
+    pub fn new(subjects: Strings<'_>) -> Self {
+        let mut tree = Self { ends: vec![u32::MAX], ..Self::default() };
+        for (id, subject) in subjects.iter().enumerate() {
+            if subject.is_empty() || subject.split(' ').nth(MAX_PHRASE).is_some() {
+                continue;
+            }
+            let mut node = 0;
+            for word in subject.split(' ') {
+                let word = tree.words.add(word);
+                tree.first.resize(tree.words.len(), u32::MAX);
+                let fresh = tree.ends.len() as u32;
+                let next = match node {
+                    0 => &mut tree.first[word as usize],
+                    _ => tree.edges.entry((node, word)).or_insert(u32::MAX),
+                };
+                if *next == u32::MAX {
+                    *next = fresh;
+                    tree.ends.push(u32::MAX);
+                }
+                node = *next;
+            }
+            tree.ends[node as usize] = id as u32;
+        }
+        tree
+    }
+
+    /// Subjects in the text, with repetitions: from left to right, at each word the longest phrase
+    /// that is a subject. A single word must be capitalised or a number, and neither a stop word nor
+    /// a sentence opener.
+    pub fn mentions(&self, text: &Lexer, mut each: impl FnMut(u32)) {
+        let mut k = 0;
+        while k < text.words.len() {
+            let (mut node, mut longest, mut length) = (0, None, 0);
+            while let Some(step) = (k + length < text.words.len())
+                .then(|| self.words.get(text.lower(k + length)))
+                .flatten()
+                .and_then(|word| self.step(node, word))
+            {
+                node = step;
+                length += 1;
+                let id = self.ends[node as usize];
+                if id != u32::MAX && (length > 1 || Self::stands_alone(text, k)) {
+                    longest = Some((id, length));
+                }
+            }
+            k += longest.map_or(1, |(id, length)| {
+                each(id);
+                length
+            });
+        }
+    }
+
+    /// Has ready what `mentions` looks up of some words.
+    pub fn ask_for(&self, text: &Lexer, words: Range<usize>) {
+        self.words.ask_for(words, |k| text.lower(k).as_bytes());
+    }
+
+    fn step(&self, node: u32, word: u32) -> Option<u32> {
+        if node == 0 {
+            return Some(self.first[word as usize]).filter(|&next| next != u32::MAX);
+        }
+        self.edges.get(&(node, word)).copied()
+    }
+
+    fn stands_alone(text: &Lexer, k: usize) -> bool {
+        let (raw, lower) = (text.raw(k), text.lower(k));
+        let starts = is_capital(raw) || raw.chars().next().is_some_and(char::is_numeric);
+        starts && !stop_words().has(lower) && !openers().has(lower)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::time::Instant;
+
+    fn names(text: &str) -> Vec<String> {
+        let mut lexer = Lexer::default();
+        lexer.read(text);
+        let mut found = Vec::new();
+        name_spans(&lexer, 0, |n| found.push(n.to_owned()));
+        found
+    }
+
+    #[test]
+    fn names_of_a_sentence() {
+        assert_eq!(
+            names("The Lord of the Rings was read in 1954 by J. R. R. Tolkien. However, A. Born"),
+            ["lord of the rings", "1954", "j r r tolkien", "born"]
+        );
+        assert_eq!(names("However it rained. In Paris; 2010 Census"), ["2010 census"]);
+        assert_eq!(names("X"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn subjects() {
+        let lexer = &mut Lexer::default();
+        assert_eq!(title_key("The Kid (1921 film)", lexer), "kid");
+        assert_eq!(title_key("A (b) (c(d)", lexer), "b");
+        assert_eq!(title_key("", lexer), "");
+        assert_eq!(opening_subject("The Green Mile is a film", lexer), "green mile");
+        assert_eq!(opening_subject("Ada Lovelace (1815) was", lexer), "ada lovelace");
+        assert_eq!(opening_subject("it was so, they say", lexer), "");
+        assert_eq!(opening_subject("", lexer), "");
+    }
+
+    #[test]
+    fn the_longest_subject_is_mentioned() {
+        let subjects: crate::strings::StringsBuf =
+            ["green", "green mile", "mile", "the"].into_iter().collect();
+        let tree = SubjectTree::new(subjects.view());
+        let mut lexer = Lexer::default();
+        lexer.read("The green mile, Green, green and Mile");
+        let mut found = Vec::new();
+        tree.mentions(&lexer, |id| found.push(id));
+        assert_eq!(found, [1, 0, 2]);
+    }
+
+    #[test]
+    fn a_million_capitals_take_linear_time() {
+        let begin = Instant::now();
+        for text in ["A ".repeat(1_000_000), "A".repeat(1_000_000), "Of The De ".repeat(300_000)] {
+            names(&text);
+            opening_subject(&text, &mut Lexer::default());
+            title_key(&text, &mut Lexer::default());
+        }
+        assert!(begin.elapsed().as_secs() < 20);
+        assert!(names(&"A ".repeat(1000)).iter().all(|n| n.split(' ').count() <= MAX_NAME));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_has_names_and_subjects(text in "(\\PC|[A-Z]|[ .\\-'&(\n]){0,60}") {
+            let found: crate::strings::StringsBuf = names(&text).into_iter().collect();
+            let mut lexer = Lexer::default();
+            let _ = (title_key(&text, &mut lexer), opening_subject(&text, &mut lexer));
+            lexer.read(&text);
+            SubjectTree::new(found.view()).mentions(&lexer, |id| assert!((id as usize) < found.view().len()));
+        }
+    }
+}

@@ -1,0 +1,504 @@
+//! The keyword vocabulary of a corpus, and which words each unit, chunk and sentence holds.
+
+use super::corpus::{check_documents, Corpus};
+use super::stopwords::StopWords;
+use super::strings::{Strings, StringsBuf};
+use super::word_table::WordTable;
+use super::words::Words;
+use crate::error::{Error, Result};
+use crate::parallel::{map_ranges, map_ranges_with, threads as thread_count};
+use crate::progress::Progress;
+use crate::sparse::Csr;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+/// Word `w` is the `w`-th in the order of UTF-8 bytes. The ids of every row ascend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Vocabulary {
+    pub words: StringsBuf,
+    /// Unit -> its distinct words, those of the title included.
+    pub unit_words: Csr,
+    /// How often each of them occurs, beside `unit_words.indices`.
+    pub unit_counts: Vec<u32>,
+    /// Chunk -> its distinct words; `None` where the units are the chunks.
+    pub chunk_words: Option<Csr>,
+    /// Sentence -> its distinct words; a title sentence has those of the title.
+    pub sent_words: Csr,
+}
+
+impl Vocabulary {
+    pub fn chunk_words(&self) -> &Csr {
+        self.chunk_words.as_ref().unwrap_or(&self.unit_words)
+    }
+}
+
+/// Rows laid end to end, with the ids of one thread.
+#[derive(Debug, Default)]
+struct Rows {
+    ids: Vec<u32>,
+    ends: Vec<u32>,
+}
+
+impl Rows {
+    fn end_row(&mut self) -> Result<()> {
+        let end = u32::try_from(self.ids.len()).map_err(|_| Error::input("64 chunks hold too many words"))?;
+        self.ends.push(end);
+        Ok(())
+    }
+}
+
+#[derive(Debug, Default)]
+struct Part {
+    slot: usize,
+    units: Rows,
+    counts: Vec<u32>,
+    chunks: Rows,
+    sentences: Rows,
+}
+
+/// One thread's tools.
+struct Worker {
+    slot: usize,
+    words: Words,
+    title: Vec<u32>,
+    title_of: Option<u32>,
+    /// The numbers of the last rows begun; marks hold them.
+    unit: u32,
+    chunk: u32,
+    sentence: u32,
+}
+
+const GRAIN: usize = 64;
+
+/// Tokenises every chunk once. A token belongs to the unit and to the sentence that hold its first
+/// character. Progress is counted in chunks, twice over (words, then rows).
+pub fn build_vocabulary(
+    titles: Strings<'_>,
+    texts: Strings<'_>,
+    corpus: &Corpus,
+    stop: StopWords,
+    threads: usize,
+    progress: &Progress,
+) -> Result<Vocabulary> {
+    check_documents(titles, texts)?;
+    let unit_of = ranges(&corpus.unit_chunk, corpus.chunks(), "unit_chunk")?;
+    let sentence_of = ranges(&corpus.sent_chunk, corpus.chunks(), "sent_chunk")?;
+    check_spans(texts, corpus, &unit_of)?;
+    let one_level = corpus.one_level();
+    progress.expect(corpus.chunks() as u64 + corpus.chunks().div_ceil(GRAIN) as u64);
+    let workers = thread_count(threads);
+    let pool: Vec<Mutex<WordTable>> = (0..workers).map(|_| Mutex::default()).collect();
+    let next = AtomicUsize::new(0);
+    let parts = map_ranges_with(
+        corpus.chunks(),
+        GRAIN,
+        workers,
+        progress,
+        || Worker {
+            slot: next.fetch_add(1, Ordering::Relaxed),
+            words: Words::new(stop),
+            title: Vec::new(),
+            title_of: None,
+            unit: 0,
+            chunk: 0,
+            sentence: 0,
+        },
+        |worker, range| {
+            let mut interner = lock(&pool[worker.slot]);
+            let mut part = Part { slot: worker.slot, ..Part::default() };
+            for chunk in range {
+                progress.check()?;
+                let doc = corpus.chunk_doc[chunk];
+                if worker.title_of != Some(doc) {
+                    worker.title.clear();
+                    let title = &mut worker.title;
+                    worker
+                        .words
+                        .for_each_word(titles.get(doc as usize), |word, _| title.push(interner.intern(word)));
+                    worker.title_of = Some(doc);
+                }
+                let text = texts.get(doc as usize);
+                let rows = (unit_of[chunk].clone(), sentence_of[chunk].clone());
+                add_chunk(&mut part, worker, &mut interner, corpus, chunk, rows, text, one_level)?;
+            }
+            Ok(part)
+        },
+    )?;
+    let pool: Vec<WordTable> =
+        pool.into_iter().map(|m| m.into_inner().unwrap_or_else(|e| e.into_inner())).collect();
+    let (words, renumbered) = merge(&pool, threads, progress)?;
+    drop(pool);
+    finish(words, &renumbered, parts, one_level, threads, progress)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// The rows of each chunk, from the ascending chunk of each row.
+fn ranges(chunk_of: &[u32], chunks: usize, name: &str) -> Result<Vec<Range<usize>>> {
+    if chunk_of.windows(2).any(|w| w[1] < w[0]) || chunk_of.last().is_some_and(|&c| c as usize >= chunks) {
+        return Err(Error::input(format!(
+            "{name} must ascend and stay below the number of chunks, {chunks}"
+        )));
+    }
+    let mut at = 0;
+    Ok((0..chunks)
+        .map(|chunk| {
+            let start = at;
+            while chunk_of.get(at).is_some_and(|&c| c as usize == chunk) {
+                at += 1;
+            }
+            start..at
+        })
+        .collect())
+}
+
+/// A corpus may come from anywhere: what is read below must lie where it says.
+fn check_spans(texts: Strings<'_>, corpus: &Corpus, unit_of: &[Range<usize>]) -> Result<()> {
+    let same = |a: usize, b: usize| {
+        if a == b {
+            Ok(())
+        } else {
+            Err(Error::input("the corpus' arrays differ in length"))
+        }
+    };
+    same(corpus.chunk_span.len(), corpus.chunks())?;
+    same(corpus.unit_span.len(), corpus.units())?;
+    same(corpus.sent_span.len(), corpus.sentences())?;
+    same(corpus.sent_title.len(), corpus.sentences())?;
+    for (chunk, &doc) in corpus.chunk_doc.iter().enumerate() {
+        if doc as usize >= texts.len() {
+            return Err(Error::input(format!("chunk {chunk} names document {doc} of {}", texts.len())));
+        }
+        let [start, end] = corpus.chunk_span[chunk];
+        if texts.get(doc as usize).get(start as usize..end as usize).is_none() {
+            return Err(Error::input(format!(
+                "chunk {chunk} spans {start}..{end}, no stretch of document {doc}"
+            )));
+        }
+        if unit_of[chunk].is_empty() {
+            return Err(Error::input(format!("chunk {chunk} has no unit")));
+        }
+    }
+    Ok(())
+}
+
+/// Title sentences come first, and have the title's words. Returns the first of the others.
+fn add_title_sentences(
+    part: &mut Part,
+    interner: &mut WordTable,
+    corpus: &Corpus,
+    sentences: Range<usize>,
+    title: &[u32],
+    sentence_mark: &mut u32,
+) -> Result<usize> {
+    for sentence in sentences.clone() {
+        if corpus.sent_title[sentence] == 0 {
+            return Ok(sentence);
+        }
+        *sentence_mark += 1;
+        for &id in title {
+            let mark = &mut interner.marks[id as usize];
+            if mark.sentence != *sentence_mark {
+                mark.sentence = *sentence_mark;
+                part.sentences.ids.push(id);
+            }
+        }
+        part.sentences.end_row()?;
+    }
+    Ok(sentences.end)
+}
+
+#[allow(clippy::too_many_arguments)] // one call; a struct would only rename the arguments
+fn add_chunk(
+    part: &mut Part,
+    worker: &mut Worker,
+    interner: &mut WordTable,
+    corpus: &Corpus,
+    chunk: usize,
+    (units, mut sentences): (Range<usize>, Range<usize>),
+    text: &str,
+    one_level: bool,
+) -> Result<()> {
+    let Worker { words, title, unit: unit_mark, chunk: chunk_mark, sentence: sentence_mark, .. } = worker;
+    *chunk_mark += 1;
+    let chunk_mark = *chunk_mark;
+    sentences.start = add_title_sentences(part, interner, corpus, sentences.clone(), title, sentence_mark)?;
+    let add = |part: &mut Part, interner: &mut WordTable, id: u32, unit_mark: u32| {
+        let mark = &mut interner.marks[id as usize];
+        if mark.unit == unit_mark {
+            part.counts[mark.place as usize] += 1;
+        } else {
+            (mark.unit, mark.place) = (unit_mark, part.units.ids.len() as u32);
+            part.units.ids.push(id);
+            part.counts.push(1);
+        }
+        if !one_level && mark.chunk != chunk_mark {
+            mark.chunk = chunk_mark;
+            part.chunks.ids.push(id);
+        }
+    };
+    let mut unit = units.start;
+    *unit_mark += 1;
+    title.iter().for_each(|&id| add(part, interner, id, *unit_mark));
+    let mut sentence = sentences.start;
+    *sentence_mark += 1;
+    let [start, end] = corpus.chunk_span[chunk];
+    let mut failure = None;
+    words.for_each_word(&text[start as usize..end as usize], |word, at| {
+        let at = (start as usize + at) as u32;
+        while unit + 1 < units.end && corpus.unit_span[unit + 1][0] <= at {
+            failure = failure.take().or(part.units.end_row().err());
+            unit += 1;
+            *unit_mark += 1;
+            title.iter().for_each(|&id| add(part, interner, id, *unit_mark));
+        }
+        while sentence + 1 < sentences.end && corpus.sent_span[sentence + 1][0] <= at {
+            failure = failure.take().or(part.sentences.end_row().err());
+            sentence += 1;
+            *sentence_mark += 1;
+        }
+        let id = interner.intern(word);
+        add(part, interner, id, *unit_mark);
+        let mark = &mut interner.marks[id as usize];
+        if sentence < sentences.end && mark.sentence != *sentence_mark {
+            mark.sentence = *sentence_mark;
+            part.sentences.ids.push(id);
+        }
+    });
+    if let Some(error) = failure {
+        return Err(error);
+    }
+    // Units and sentences after the last word: the title's words, and none.
+    part.units.end_row()?;
+    for _ in unit + 1..units.end {
+        *unit_mark += 1;
+        title.iter().for_each(|&id| add(part, interner, id, *unit_mark));
+        part.units.end_row()?;
+    }
+    for _ in sentence..sentences.end {
+        part.sentences.end_row()?;
+    }
+    if !one_level {
+        part.chunks.end_row()?;
+    }
+    Ok(())
+}
+
+/// All words in order, and for each interner the new number of each of its words.
+fn merge(pool: &[WordTable], threads: usize, progress: &Progress) -> Result<(StringsBuf, Vec<Vec<u32>>)> {
+    // Its progress is not counted: it would not be known beforehand.
+    let silent = Progress::none();
+    let sorted = map_ranges(pool.len(), 1, threads, &silent, |r| Ok(pool[r.start].sorted()))?;
+    let mut renumbered: Vec<Vec<u32>> = pool.iter().map(|p| vec![0; p.len()]).collect();
+    let mut words = StringsBuf::default();
+    words.blob.reserve(pool.iter().map(WordTable::bytes).max().unwrap_or(0));
+    // The least word is popped first: `Reverse` on (word, interner, place).
+    let head = |t: usize, k: usize| sorted[t].get(k).map(|&id| std::cmp::Reverse((pool[t].get(id), t, k)));
+    let mut heads: BinaryHeap<_> = (0..pool.len()).filter_map(|t| head(t, 0)).collect();
+    let mut seen = 0usize;
+    while let Some(std::cmp::Reverse((word, t, k))) = heads.pop() {
+        if seen.is_multiple_of(4096) {
+            progress.check()?;
+        }
+        seen += 1;
+        let last = words.offsets.len() - 1;
+        let known = last > 0 && &words.blob[words.offsets[last - 1] as usize..] == word;
+        if !known {
+            words.blob.extend_from_slice(word);
+            words.offsets.push(words.blob.len() as u64);
+        }
+        let id = u32::try_from(words.offsets.len() - 2)
+            .map_err(|_| Error::input("more than 4,294,967,295 distinct words"))?;
+        renumbered[t][sorted[t][k] as usize] = id;
+        heads.extend(head(t, k + 1));
+    }
+    Ok((words, renumbered))
+}
+
+/// Rows of all parts with the final ids, sorted, in flat arrays.
+fn finish(
+    words: StringsBuf,
+    renumbered: &[Vec<u32>],
+    parts: Vec<Part>,
+    one_level: bool,
+    threads: usize,
+    progress: &Progress,
+) -> Result<Vocabulary> {
+    let columns = words.offsets.len() - 1;
+    let mut unit_words = layout(&parts, columns, |p| &p.units);
+    let mut chunk_words = layout(&parts, columns, |p| &p.chunks);
+    let mut sent_words = layout(&parts, columns, |p| &p.sentences);
+    let mut unit_counts = vec![0u32; unit_words.indices.len()];
+    {
+        let units = split(&mut unit_words.indices, &parts, |p| p.units.ids.len());
+        let counts = split(&mut unit_counts, &parts, |p| p.units.ids.len());
+        let chunks = split(&mut chunk_words.indices, &parts, |p| p.chunks.ids.len());
+        let sentences = split(&mut sent_words.indices, &parts, |p| p.sentences.ids.len());
+        let work: Vec<_> = parts
+            .into_iter()
+            .zip(units.into_iter().zip(counts))
+            .zip(chunks.into_iter().zip(sentences))
+            .map(|((part, (u, c)), (k, s))| Mutex::new(Some((part, u, c, k, s))))
+            .collect();
+        map_ranges_with(work.len(), 1, threads, progress, Vec::new, |pairs: &mut Vec<u64>, range| {
+            let Some((part, units, counts, chunks, sentences)) = lock(&work[range.start]).take() else {
+                return Ok(());
+            };
+            let ids = &renumbered[part.slot];
+            put(&part.chunks, ids, chunks);
+            put(&part.sentences, ids, sentences);
+            let mut start = 0;
+            for &end in &part.units.ends {
+                let row = start..end as usize;
+                pairs.clear();
+                // Id above, count below: one number sorts both.
+                let both = part.units.ids[row.clone()].iter().zip(&part.counts[row.clone()]);
+                pairs.extend(both.map(|(&id, &count)| u64::from(ids[id as usize]) << 32 | u64::from(count)));
+                pairs.sort_unstable();
+                for (k, &pair) in row.zip(pairs.iter()) {
+                    (units[k], counts[k]) = ((pair >> 32) as u32, pair as u32);
+                }
+                start = end as usize;
+            }
+            Ok(())
+        })?;
+    }
+    let chunk_words = (!one_level).then_some(chunk_words);
+    Ok(Vocabulary { words, unit_words, unit_counts, chunk_words, sent_words })
+}
+
+fn layout(parts: &[Part], columns: usize, rows: impl Fn(&Part) -> &Rows) -> Csr {
+    let mut indptr = vec![0u64];
+    let mut base = 0u64;
+    for part in parts {
+        let rows = rows(part);
+        indptr.extend(rows.ends.iter().map(|&end| base + u64::from(end)));
+        base += rows.ids.len() as u64;
+    }
+    Csr { indptr, indices: vec![0; base as usize], columns }
+}
+
+fn split<'a>(mut all: &'a mut [u32], parts: &[Part], length: impl Fn(&Part) -> usize) -> Vec<&'a mut [u32]> {
+    parts
+        .iter()
+        .map(|part| {
+            let (own, rest) = std::mem::take(&mut all).split_at_mut(length(part));
+            all = rest;
+            own
+        })
+        .collect()
+}
+
+fn put(rows: &Rows, ids: &[u32], out: &mut [u32]) {
+    for (slot, &id) in out.iter_mut().zip(&rows.ids) {
+        *slot = ids[id as usize];
+    }
+    let mut start = 0;
+    for &end in &rows.ends {
+        out[start..end as usize].sort_unstable();
+        start = end as usize;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::corpus::{build_corpus, CorpusSettings};
+    use super::super::cut::Cut;
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    fn buf(texts: &[String]) -> StringsBuf {
+        texts.iter().collect()
+    }
+
+    fn words_of(text: &str) -> Vec<(String, usize)> {
+        let mut out = Vec::new();
+        Words::new(StopWords::English).for_each_word(text, |w, at| out.push((w.to_owned(), at)));
+        out
+    }
+
+    fn row<'a>(vocabulary: &'a Vocabulary, csr: &'a Csr, i: usize) -> Vec<String> {
+        csr.view().row(i).iter().map(|&w| vocabulary.words.view().get(w as usize).to_owned()).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        #[test]
+        fn rows_hold_the_words_that_a_plain_reading_finds(
+            docs in prop::collection::vec(("[A-C]?[a-c ]{0,6}", "([A-D][a-c]{0,2}|[a-c]{1,3}|\\. | |\n\n|é|中文。){0,60}"), 0..80),
+            size in 1usize..12, splits in 0u32..3, windows in any::<bool>(),
+        ) {
+            let (titles, texts): (Vec<String>, Vec<String>) = docs.into_iter().unzip();
+            let (t, x) = (buf(&titles), buf(&texts));
+            let cut = if windows { Cut::Windows { tokens: size, overlap: size / 3 } } else { Cut::Sentences { max_tokens: size } };
+            let settings = CorpusSettings { cut, splits, ..CorpusSettings::default() };
+            let corpus = build_corpus(t.view(), x.view(), &settings, 1, &Progress::none()).unwrap();
+            let build = |threads| build_vocabulary(t.view(), x.view(), &corpus, StopWords::English, threads, &Progress::none()).unwrap();
+            let v = build(1);
+            for threads in [2, 5] {
+                prop_assert_eq!(&build(threads), &v);
+            }
+            let all: Vec<String> = v.words.view().iter().map(String::from).collect();
+            prop_assert!(all.windows(2).all(|w| w[0].as_bytes() < w[1].as_bytes()));
+            let mut counts = vec![BTreeMap::<String, u32>::new(); corpus.units()];
+            let mut in_sentence = vec![BTreeSet::<String>::new(); corpus.sentences()];
+            for c in 0..corpus.chunks() {
+                let doc = corpus.chunk_doc[c] as usize;
+                let [a, b] = corpus.chunk_span[c];
+                let units: Vec<usize> = (0..corpus.units()).filter(|&u| corpus.unit_chunk[u] as usize == c).collect();
+                let sentences: Vec<usize> = (0..corpus.sentences()).filter(|&s| corpus.sent_chunk[s] as usize == c).collect();
+                let title = words_of(&titles[doc]);
+                for &u in &units {
+                    title.iter().for_each(|(w, _)| *counts[u].entry(w.clone()).or_default() += 1);
+                }
+                for &s in sentences.iter().filter(|&&s| corpus.sent_title[s] == 1) {
+                    in_sentence[s].extend(title.iter().map(|(w, _)| w.clone()));
+                }
+                let mut in_chunk: BTreeSet<String> = title.into_iter().map(|(w, _)| w).collect();
+                for (word, at) in words_of(&texts[doc][a as usize..b as usize]) {
+                    let at = at as u32 + a;
+                    let u = *units.iter().rfind(|&&u| corpus.unit_span[u][0] <= at).unwrap();
+                    let s = *sentences.iter().rfind(|&&s| corpus.sent_title[s] == 0 && corpus.sent_span[s][0] <= at).unwrap();
+                    *counts[u].entry(word.clone()).or_default() += 1;
+                    in_sentence[s].insert(word.clone());
+                    in_chunk.insert(word);
+                }
+                prop_assert_eq!(row(&v, v.chunk_words(), c), in_chunk.into_iter().collect::<Vec<_>>());
+            }
+            for (u, expected) in counts.into_iter().enumerate() {
+                let found: Vec<(String, u32)> = row(&v, &v.unit_words, u).into_iter().zip(v.unit_counts[v.unit_words.view().range(u)].iter().copied()).collect();
+                prop_assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
+            }
+            for (s, expected) in in_sentence.into_iter().enumerate() {
+                prop_assert_eq!(row(&v, &v.sent_words, s), expected.into_iter().collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn broken_corpora_are_refused() {
+        let (titles, texts) = (buf(&["".into()]), buf(&["éa".into()]));
+        let good =
+            build_corpus(titles.view(), texts.view(), &CorpusSettings::default(), 1, &Progress::none())
+                .unwrap();
+        let refused = |corpus: &Corpus| {
+            matches!(
+                build_vocabulary(titles.view(), texts.view(), corpus, StopWords::None, 1, &Progress::none()),
+                Err(Error::Input(_))
+            )
+        };
+        assert!(!refused(&good));
+        assert!(refused(&Corpus { chunk_span: vec![[1, 3]], ..good.clone() }));
+        assert!(refused(&Corpus { chunk_span: vec![[0, 9]], ..good.clone() }));
+        assert!(refused(&Corpus { chunk_doc: vec![1], ..good.clone() }));
+        assert!(refused(&Corpus { unit_chunk: vec![7], ..good.clone() }));
+        assert!(refused(&Corpus { unit_span: vec![], ..good.clone() }));
+        assert!(refused(&Corpus { unit_chunk: vec![], unit_span: vec![], ..good.clone() }));
+        assert!(refused(&Corpus { sent_title: vec![], ..good.clone() }));
+    }
+}
