@@ -1,5 +1,6 @@
 //! The one error type of all crates.
 
+use std::fmt;
 use std::ops::Deref;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::sync::Arc;
@@ -48,8 +49,7 @@ pub enum Error {
 /// What happened, as text, and the error of the system or of a library that caused it, if there is one.
 ///
 /// Two are equal when their texts are.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("{text}")]
+#[derive(Debug, Clone)]
 pub struct Detail {
     text: String,
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
@@ -58,6 +58,19 @@ pub struct Detail {
 impl<T: Into<String>> From<T> for Detail {
     fn from(text: T) -> Self {
         Self { text: text.into(), source: None }
+    }
+}
+
+impl fmt::Display for Detail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+// By hand: a derived one hands out the `Arc`, which cannot be downcast to what is in it.
+impl std::error::Error for Detail {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
     }
 }
 

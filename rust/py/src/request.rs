@@ -42,7 +42,7 @@ pub struct PyRequest {
 
 #[pymethods]
 impl PyRequest {
-    /// `shares` are (channel, part of the budget) in the order of their sections. `join`: "shares" or "fuse";
+    /// `shares` are (channel, part of the budget) in the order of their sections. `join`: "shares", "fuse" or "vote";
     /// `rollover`: what is left goes to "none", the "last" or the "first" share. `options` are those of the
     /// channels; `deadline` is in seconds from the call; `mask` leaves the units
     /// that may be printed.
