@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common import header, require_data, table
-from ketrag_fast.eval import load_dataset
-from ketrag_fast.eval.metrics import is_yes_no, normalise
-from ketrag_fast.eval.question import DataSet
 from ketrag_fast.kernels import links as kernel
+from ketrag_fast.lab.eval import load_dataset
+from ketrag_fast.lab.eval.metrics import is_yes_no, normalise
+from ketrag_fast.lab.eval.question import DataSet
 from walk_quality import BUDGETS, DEPTH, SETS, Corpus, coverage, cut_sentences, passages
 
 Numbers = dict[str, float]

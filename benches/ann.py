@@ -18,10 +18,10 @@ import numpy as np
 
 from common import header, median, seconds, table
 from ketrag_fast import _core
-from ketrag_fast.backends.ann.hnsw import HnswIndex
-from ketrag_fast.backends.ann.neighbours import nearest_rows
-from ketrag_fast.backends.ann.stored import BUILD_WIDTH, LINKS
 from ketrag_fast.kernels import vectors as kernels
+from ketrag_fast.models.ann.hnsw import HnswIndex
+from ketrag_fast.models.ann.neighbours import nearest_rows
+from ketrag_fast.models.ann.stored import BUILD_WIDTH, LINKS
 
 
 def clustered(count: int, dimension: int, seed: int) -> np.ndarray:

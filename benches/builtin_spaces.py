@@ -28,11 +28,11 @@ from sklearn.utils.extmath import randomized_svd
 
 from common import header, require_data, table
 from ketrag_fast import Index, Settings, _core
-from ketrag_fast.eval import load_dataset
-from ketrag_fast.eval.metrics import is_yes_no, normalise
-from ketrag_fast.eval.question import DataSet
 from ketrag_fast.kernels import links as kernel
 from ketrag_fast.kernels.text import unpack
+from ketrag_fast.lab.eval import load_dataset
+from ketrag_fast.lab.eval.metrics import is_yes_no, normalise
+from ketrag_fast.lab.eval.question import DataSet
 
 SETS = ("musique-dev", "2wiki-dev", "hotpotqa-dev")
 BUDGETS = (12_000, 6_000, 3_000, 1_500)

@@ -23,11 +23,11 @@ import numpy as np
 
 from common import header, median, require_data, table
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.eval import load_dataset
-from ketrag_fast.eval.beir import load_folder
-from ketrag_fast.eval.metrics import average_precision, ndcg_at, precision_at
-from ketrag_fast.eval.paired import holm, paired
-from ketrag_fast.eval.question import DataSet, Question
+from ketrag_fast.lab.eval import load_dataset
+from ketrag_fast.lab.eval.beir import load_folder
+from ketrag_fast.lab.eval.metrics import average_precision, ndcg_at, precision_at
+from ketrag_fast.lab.eval.paired import holm, paired
+from ketrag_fast.lab.eval.question import DataSet, Question
 
 MODES = "bm25,text,fused,walk,cg-rag"
 DEPTH = 1000

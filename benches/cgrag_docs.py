@@ -22,9 +22,9 @@ import numpy as np
 from cgrag import mentions_of
 from common import header, table
 from ketrag_fast import Index, Settings
-from ketrag_fast.eval import load_dataset
-from ketrag_fast.eval.metrics import ndcg_at
-from ketrag_fast.eval.paired import holm, paired
+from ketrag_fast.lab.eval import load_dataset
+from ketrag_fast.lab.eval.metrics import ndcg_at
+from ketrag_fast.lab.eval.paired import holm, paired
 from ketrag_fast.types import Passage
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -19,7 +19,7 @@ import numpy as np
 from cgrag import whole_cacm
 from common import header, median, require_data, table
 from ketrag_fast import Index, Settings
-from ketrag_fast.eval.beir import load_folder
+from ketrag_fast.lab.eval.beir import load_folder
 
 QUESTIONS = 600
 """Of some a cited document is not among the candidates: about 500 are left."""

@@ -17,11 +17,11 @@ from typing import Any
 
 from common import header, require_data, table
 from ketrag_fast import Index, Settings
-from ketrag_fast.eval import load_dataset
-from ketrag_fast.eval.metrics import bootstrap_interval
-from ketrag_fast.eval.question import DataSet
-from ketrag_fast.eval.results import METRICS
-from ketrag_fast.eval.run import collect
+from ketrag_fast.lab.eval import load_dataset
+from ketrag_fast.lab.eval.metrics import bootstrap_interval
+from ketrag_fast.lab.eval.question import DataSet
+from ketrag_fast.lab.eval.results import METRICS
+from ketrag_fast.lab.eval.run import collect
 
 SETS = ("musique-dev", "2wiki-dev", "hotpotqa-dev")
 BUDGETS = (12_000, 6_000, 3_000, 1_500)

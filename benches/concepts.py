@@ -17,7 +17,7 @@ import numpy as np
 
 from common import header, median, require_data, table
 from ketrag_fast import Index, Settings, _core
-from ketrag_fast.eval import evaluate, load_dataset
+from ketrag_fast.lab.eval import evaluate, load_dataset
 from zipf import zipf_texts
 
 DIMENSION = 384

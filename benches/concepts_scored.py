@@ -18,11 +18,11 @@ from typing import Any
 
 from common import header, require_data, table
 from ketrag_fast import Settings
-from ketrag_fast.comparison.configurations import Configuration
-from ketrag_fast.comparison.outcome import Outcome
-from ketrag_fast.comparison.running import Bench
-from ketrag_fast.comparison.sweep import order
-from ketrag_fast.eval import DataSet, Difference, concatenated, holm, load_dataset
+from ketrag_fast.lab.comparison.configurations import Configuration
+from ketrag_fast.lab.comparison.outcome import Outcome
+from ketrag_fast.lab.comparison.running import Bench
+from ketrag_fast.lab.comparison.sweep import order
+from ketrag_fast.lab.eval import DataSet, Difference, concatenated, holm, load_dataset
 from solutions import RECORDED, SEED, cell, difference_text, gap, moved, verdict
 
 RATIOS = (0.2, 0.5, 0.8)

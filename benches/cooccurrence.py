@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.oracles.cooccurrence import published_pairs
 
 from common import header, median, require_data, table
 from ketrag_fast.kernels.cooccurrence import cooccurrence_kernels, cooccurrence_knn
-from ketrag_fast.reference.cooccurrence import published_pairs
 from zipf import zipf_texts
 
 SETS = ("musique-train100", "2wiki-101")

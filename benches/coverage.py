@@ -11,7 +11,7 @@ from pathlib import Path
 
 from common import header, require_data, table
 from ketrag_fast import Index, Settings
-from ketrag_fast.eval import evaluate, load_dataset
+from ketrag_fast.lab.eval import evaluate, load_dataset
 
 MODES = ("bm25", "text", "fused", "knng", "keyword", "walk")
 

@@ -92,7 +92,7 @@ def by_pdfminer(data: bytes) -> str:
 
 
 def by_us(data: bytes) -> str:
-    from ketrag_fast.backends.readers import SourceFile, items_of
+    from ketrag_fast.readers import SourceFile, items_of
 
     return "\n".join(item.text for item in items_of(SourceFile(Path("a.pdf"), "a.pdf", data=data), "pdf"))  # type: ignore[union-attr]
 
@@ -138,8 +138,8 @@ def totals(total: dict[str, list[int]]) -> list[list[str]]:
 
 
 def in_processes(paths: list[Path], processes: int) -> float:
-    from ketrag_fast.backends.readers import SourceFile
-    from ketrag_fast.backends.readers.apart import Apart
+    from ketrag_fast.readers import SourceFile
+    from ketrag_fast.readers.sandbox import Apart
 
     with Apart(processes, None, 1500, 1 << 30) as apart:
         warm = [(SourceFile(path, path.name), "pdf") for path in paths[:processes]]
@@ -207,7 +207,7 @@ def web(runs: int) -> None:
     import trafilatura
     from resiliparse.extract.html2text import extract_plain_text
 
-    from ketrag_fast.backends.readers.html import page_of
+    from ketrag_fast.readers.html import page_of
 
     peers: dict[str, Callable[[str], str]] = {
         "ketrag": lambda html: page_of(html.encode()).text,
@@ -251,7 +251,7 @@ def web(runs: int) -> None:
 _READ = """
 import sys
 from pathlib import Path
-from ketrag_fast.backends.readers import SourceFile, items_of
+from ketrag_fast.readers import SourceFile, items_of
 count = size = 0
 for item in items_of(SourceFile(Path(sys.argv[1]), "x"), sys.argv[2]):
     count += 1

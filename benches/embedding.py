@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from common import header, require_data, table
-from ketrag_fast.backends.embedders.find import resolve
-from ketrag_fast.backends.embedders.registry import Options, load
+from ketrag_fast.models.embedders.discovery import resolve
+from ketrag_fast.models.embedders.registry import Options, load
 
 
 def texts_of(folder: Any, sentences: bool) -> list[str]:

@@ -104,7 +104,7 @@ def latency(encoder: Encoder, runs: int = 50) -> float:
 def start(folder: Path, repeat: int) -> float:
     """Seconds of a whole process that loads the model as an index does, and encodes one question."""
     code = (
-        "from ketrag_fast.backends.embedders.registry import load;"
+        "from ketrag_fast.models.embedders.registry import load;"
         f"load({f'native:{folder}'!r}).embed(['Where was she born?'], 'query')"
     )
     runs = [timed(lambda: subprocess.run([sys.executable, "-c", code], check=True)) for _ in range(repeat)]

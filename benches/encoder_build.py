@@ -18,9 +18,9 @@ from typing import Any
 from common import header, require_data, table
 from encoder import library
 from ketrag_fast import Index, Settings
-from ketrag_fast.backends.embedders.source import VectorSource
-from ketrag_fast.eval import evaluate, load_dataset
 from ketrag_fast.kernels.encoder import Encoder
+from ketrag_fast.lab.eval import evaluate, load_dataset
+from ketrag_fast.models.embedders.build_model import VectorSource
 
 KINDS = ("native", "sentence-transformers")
 EMBEDDING = ("vectors", "chunk_vectors", "sentence_vectors")

@@ -20,9 +20,9 @@ from typing import Any, Final
 import numpy as np
 
 from common import header, table
-from ketrag_fast.backends.embedders.openai import OpenAIEmbedder
-from ketrag_fast.backends.llms.openai import OpenAIModel
-from ketrag_fast.backends.llms.protocol import Limits, Prompt
+from ketrag_fast.models.embedders.openai import OpenAIEmbedder
+from ketrag_fast.models.llms.openai import OpenAIModel
+from ketrag_fast.models.llms.protocol import Limits, Prompt
 
 DIMENSION: Final = 1024
 THREADS: Final = 4

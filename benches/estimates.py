@@ -12,11 +12,11 @@ from typing import Any
 
 from common import ROOT, header, require_data, table
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.cost.formula import Actual, Shape, difference, ket_index
-from ketrag_fast.cost.history import against
-from ketrag_fast.cost.predicting import Wish, predict
+from ketrag_fast.build.ingest import read_only
 from ketrag_fast.kernels.text import count_tokens
-from ketrag_fast.pipeline.ingest import read_only
+from ketrag_fast.lab.cost.formula import Actual, Shape, difference, ket_index
+from ketrag_fast.lab.cost.history import against
+from ketrag_fast.lab.cost.predicting import Wish, predict
 
 RATIOS = tuple(round(0.1 * step, 1) for step in range(1, 11))
 
@@ -64,8 +64,8 @@ def estimates(args: argparse.Namespace) -> None:
 
 def formula(args: argparse.Namespace) -> None:
     """Input tokens by the formula, as sent, and the reasons for the difference."""
-    from ketrag_fast.extraction.prompt import build_prompt
-    from ketrag_fast.extraction.readers import prompt_options
+    from ketrag_fast.models.extraction.prompt import build_prompt
+    from ketrag_fast.models.extraction.reader_choice import prompt_options
 
     rows = []
     for name, documents in corpora(args.sets):
@@ -99,9 +99,9 @@ def formula(args: argparse.Namespace) -> None:
 
 def sweep(args: argparse.Namespace) -> None:
     """Ten core ratios in one sweep against one build."""
-    from ketrag_fast.comparison import sweep as sweeps
-    from ketrag_fast.comparison.running import Bench
-    from ketrag_fast.eval import load_dataset
+    from ketrag_fast.lab.comparison import sweep as sweeps
+    from ketrag_fast.lab.comparison.running import Bench
+    from ketrag_fast.lab.eval import load_dataset
 
     rows = []
     for name in (n for n in args.sets.split(",") if n != "polar"):

@@ -27,12 +27,12 @@ sys.path.insert(0, str(ROOT))
 
 from tests.support.gguf_model import ARTICLES, LARGE, model_file
 
-from ketrag_fast.backends.llms.llama.memory import cores
-from ketrag_fast.backends.llms.llama.model import LlamaCppModel, Tuning
-from ketrag_fast.backends.llms.llama.weights import library
-from ketrag_fast.backends.llms.protocol import Limits, Prompt
-from ketrag_fast.extraction.options import PromptOptions
-from ketrag_fast.extraction.prompt import instructions
+from ketrag_fast.models.extraction.options import PromptOptions
+from ketrag_fast.models.extraction.prompt import instructions
+from ketrag_fast.models.llms.llama.memory import cores
+from ketrag_fast.models.llms.llama.model import LlamaCppModel, Tuning
+from ketrag_fast.models.llms.llama.weights import library
+from ketrag_fast.models.llms.protocol import Limits, Prompt
 
 INSTRUCTIONS, CHUNK = 700, 300  # tokens
 ENTITIES, RELATIONS = 6, 5

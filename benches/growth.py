@@ -37,7 +37,7 @@ def measure(n: int, threads: int) -> dict[str, Any]:
     """Seconds of each step in this process, and its peak memory."""
     from ketrag_fast import _core
     from ketrag_fast.kernels.text import pack
-    from ketrag_fast.stages.rows import offsets_of
+    from ketrag_fast.systems.shared.rows import offsets_of
 
     titles, texts = (pack(x) for x in texts_of(n))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -20,7 +20,7 @@ from ketrag_fast import Index, Settings
 from ketrag_fast.storage.journal import Journal, KeptReply, reply_key, seal_of
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.tables import Tables
-from ketrag_fast.storage.vectors import VectorTable
+from ketrag_fast.storage.vector_cache import VectorTable
 
 QUESTION = "Who directed the film that the composer of Polarization wrote the music for?"
 RUNS = 7
@@ -112,7 +112,7 @@ def keeping(folder: Path) -> list[list[str]]:
     with VectorTable(folder / "vectors.sqlite") as stored:
         stored.add("f", 384, None, "s", {})
         found = cost(lambda: stored.put(1, "document", keys, vectors), 3)
-        from ketrag_fast.storage.vectors import _sum
+        from ketrag_fast.storage.vector_cache import _sum
 
         blob = vectors[0].tobytes()
         sums = cost(lambda: [_sum("document", key, blob) for key in keys], 3)

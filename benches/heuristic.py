@@ -20,11 +20,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from common import header, require_data, table
-from ketrag_fast.extraction.grounding import Source, fold
-from ketrag_fast.extraction.heuristic import extract
-from ketrag_fast.extraction.recording import read_line
-from ketrag_fast.extraction.records import Extraction
-from ketrag_fast.extraction.replay import Recording
+from ketrag_fast.models.extraction.grounding import Source, fold
+from ketrag_fast.models.extraction.heuristic import extract
+from ketrag_fast.models.extraction.recording import read_line
+from ketrag_fast.models.extraction.records import Extraction
+from ketrag_fast.models.extraction.replay import Recording
 
 _ARTICLE = re.compile(r"^(the|a|an) ")
 RECORDED = "openie.gpt-3.5-turbo-1106.jsonl"

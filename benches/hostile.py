@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.support.hostile import KEY, SCENARIOS, Hostile, Play, generated, good
-from tests.unit.backends import test_hostile_endpoints as hostile
+from tests.unit.models import test_hostile_endpoints as hostile
 
 from common import header, table
 from ketrag_fast import Index, Settings

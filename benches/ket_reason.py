@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from common import table
 from ketrag_fast import Index
-from ketrag_fast.eval import metrics
-from ketrag_fast.eval.question import DataSet, Question
 from ketrag_fast.kernels import vectors
 from ketrag_fast.kernels.context import render, split_budget
 from ketrag_fast.kernels.text import unpack
+from ketrag_fast.lab.eval import metrics
+from ketrag_fast.lab.eval.question import DataSet, Question
 from ketrag_fast.types import Context
 
 GAP = 1  # the empty line between the tables and the texts is one token

@@ -18,9 +18,9 @@ from typing import Any
 
 from common import header, require_data, table
 from ketrag_fast import Index, Settings
-from ketrag_fast.comparison.configurations import Configuration
-from ketrag_fast.eval import concatenated, evaluate, load_dataset, metrics
-from ketrag_fast.eval.question import DataSet
+from ketrag_fast.lab.comparison.configurations import Configuration
+from ketrag_fast.lab.eval import concatenated, evaluate, load_dataset, metrics
+from ketrag_fast.lab.eval.question import DataSet
 from solutions import RECORDED, SEED, moved
 
 SETS = ("musique-train100", "hotpotqa-train100")

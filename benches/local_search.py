@@ -17,7 +17,7 @@ import numpy as np
 
 from common import header, table
 from ketrag_fast import Document, Index, Settings, _core, kernels
-from ketrag_fast.querying.recipes import request_of
+from ketrag_fast.query.recipes import request_of
 
 
 def main() -> None:

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from ablations import paired
 from common import header, require_data, table
 from ketrag_fast import Document
-from ketrag_fast.eval import load_dataset
-from ketrag_fast.eval.metrics import is_yes_no, normalise
 from ketrag_fast.kernels import links as kernel
+from ketrag_fast.lab.eval import load_dataset
+from ketrag_fast.lab.eval.metrics import is_yes_no, normalise
 from walk_quality import BUDGETS, DEPTH, Corpus, coverage, cut_sentences, passages
 
 Ranking = Callable[[Corpus, NDArray[np.uint32], NDArray[np.float64]], NDArray[np.uint32]]

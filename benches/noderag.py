@@ -20,8 +20,8 @@ import numpy as np
 from common import header, median, require_data, table
 from concepts_scored import Part, report, scored
 from ketrag_fast import Index, Settings
-from ketrag_fast.comparison.configurations import Configuration
-from ketrag_fast.eval import load_dataset
+from ketrag_fast.lab.comparison.configurations import Configuration
+from ketrag_fast.lab.eval import load_dataset
 
 BUDGETS = [12_000, 6_000, 3_000, 1_500]
 PAPER = "25 minutes, 250 MB, 4.05 s a question and 5,960 tokens of context for 1.84M tokens, with an API (the paper's Table 4)"

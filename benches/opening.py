@@ -120,7 +120,7 @@ def main() -> None:
         for verify in VERIFY:
             for mode in ("bm25", "walk", "text"):
                 argv = ["-i", str(place), "--mode", mode, "--verify", verify]
-                command = [sys.executable, "-m", "ketrag_fast.cli.main", "retrieve", questions[0], *argv]
+                command = [sys.executable, "-m", "ketrag_fast.apps.cli.main", "retrieve", questions[0], *argv]
 
                 def run(command: list[str] = command) -> None:
                     subprocess.run(command, check=True, capture_output=True)

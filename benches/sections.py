@@ -14,9 +14,9 @@ from collections.abc import Callable
 
 from common import DATA, header, table
 from ketrag_fast import Document, Index, Locator, Settings
-from ketrag_fast.backends.readers.headings import Heading, sections
-from ketrag_fast.eval import DataSet, load_dataset
-from ketrag_fast.pipeline.ingest import read_only
+from ketrag_fast.build.ingest import read_only
+from ketrag_fast.lab.eval import DataSet, load_dataset
+from ketrag_fast.readers.headings import Heading, sections
 
 BUDGETS = [6000, 3000, 1500]
 MODES = ("walk", "bm25", "text")

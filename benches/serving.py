@@ -54,7 +54,7 @@ def served(index: Path, *options: str) -> Iterator[tuple[int, subprocess.Popen[s
     command = [
         sys.executable,
         "-m",
-        "ketrag_fast.cli.main",
+        "ketrag_fast.apps.cli.main",
         "serve",
         "-i",
         str(index),

@@ -14,7 +14,7 @@ from pathlib import Path
 from common import header, require_data, table
 from ket_reason import print_reason
 from ketrag_fast import Index, Settings
-from ketrag_fast.eval import evaluate, load_dataset
+from ketrag_fast.lab.eval import evaluate, load_dataset
 
 RECORDING = "openie.gpt-3.5-turbo-1106.jsonl"
 

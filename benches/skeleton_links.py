@@ -23,11 +23,11 @@ import scipy.sparse as sp
 from ablations import Values, paired
 from common import header, require_data, table
 from ketrag_fast import Index, Settings
-from ketrag_fast.eval import load_dataset
-from ketrag_fast.eval.metrics import is_yes_no, normalise
-from ketrag_fast.eval.question import DataSet
 from ketrag_fast.kernels import links as kernel
 from ketrag_fast.kernels.text import pack, unpack
+from ketrag_fast.lab.eval import load_dataset
+from ketrag_fast.lab.eval.metrics import is_yes_no, normalise
+from ketrag_fast.lab.eval.question import DataSet
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from skeleton_matrices import RECORDING, Links, rows

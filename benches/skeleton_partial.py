@@ -16,7 +16,7 @@ import numpy as np
 
 from common import header, require_data, table
 from ketrag_fast import Index, Settings
-from ketrag_fast.eval import evaluate, load_dataset
+from ketrag_fast.lab.eval import evaluate, load_dataset
 
 ORDERS = ("importance", "id", "chance")
 

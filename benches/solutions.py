@@ -19,14 +19,14 @@ from pathlib import Path
 
 from common import header, require_data, table
 from ketrag_fast import Index, Settings
-from ketrag_fast.comparison.configurations import Configuration
-from ketrag_fast.comparison.outcome import Outcome
-from ketrag_fast.comparison.running import Bench
-from ketrag_fast.comparison.sweep import order
-from ketrag_fast.eval import DataSet, Difference, concatenated, holm, load_dataset, metrics, paired
-from ketrag_fast.eval.concatenate import NAME, places
-from ketrag_fast.eval.results import METRICS
-from ketrag_fast.extraction.recording import RecordingWriter, read_line
+from ketrag_fast.lab.comparison.configurations import Configuration
+from ketrag_fast.lab.comparison.outcome import Outcome
+from ketrag_fast.lab.comparison.running import Bench
+from ketrag_fast.lab.comparison.sweep import order
+from ketrag_fast.lab.eval import DataSet, Difference, concatenated, holm, load_dataset, metrics, paired
+from ketrag_fast.lab.eval.concatenate import NAME, places
+from ketrag_fast.lab.eval.results import METRICS
+from ketrag_fast.models.extraction.recording import RecordingWriter, read_line
 
 SETS = ("musique-train100", "hotpotqa-train100")
 SOLUTIONS = (

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from common import header, require_data, table
 from ketrag_fast import Document, Settings, _core
-from ketrag_fast.eval import load_dataset
-from ketrag_fast.eval.metrics import is_yes_no, normalise
 from ketrag_fast.kernels import links as kernel
 from ketrag_fast.kernels.text import pack, unpack
-from ketrag_fast.stages.rows import offsets_of
+from ketrag_fast.lab.eval import load_dataset
+from ketrag_fast.lab.eval.metrics import is_yes_no, normalise
+from ketrag_fast.systems.shared.rows import offsets_of
 
 SETS = ("musique-dev", "2wiki-dev", "hotpotqa-dev")
 BUDGETS = (12_000, 6_000, 3_000, 1_500)

@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from ketrag_fast.config import Setting, Settings, catalogue
-from ketrag_fast.declarations.system import Recipe
-from ketrag_fast.pipeline.planning import needed
+from ketrag_fast.base.config import Setting, Settings, catalogue
+from ketrag_fast.systems.planning import needed
 from ketrag_fast.systems.registry import registry
+from ketrag_fast.systems.spec.system import Recipe
 
 DOCS: Final = Path(__file__).parent
 PAGES: Final = ("settings.md", "modes.md")

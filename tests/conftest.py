@@ -12,7 +12,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-from ketrag_fast.backends.addresses import is_loopback
+from ketrag_fast.models.http.addresses import is_loopback
 from tests.support.parts import missing, part
 
 ROOT = Path(__file__).resolve().parent.parent

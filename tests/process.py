@@ -46,7 +46,7 @@ def start(
 ) -> subprocess.Popen[str]:
     """`ketrag ARGV...`, running."""
     return subprocess.Popen(
-        [sys.executable, "-m", "ketrag_fast.cli.main", *argv],
+        [sys.executable, "-m", "ketrag_fast.apps.cli.main", *argv],
         cwd=cwd,
         env=environment(**(variables or {})),
         stdout=subprocess.PIPE,
@@ -79,7 +79,7 @@ def python(code: str, *argv: str, cwd: Path, timeout: float = 600) -> Done:
 
 def command(*argv: str, cwd: Path, **more: str) -> Done:
     """The command's own entry in this process: as `ketrag`, without the time to start one."""
-    from ketrag_fast.cli.main import main
+    from ketrag_fast.apps.cli.main import main
 
     out, err = io.StringIO(), io.StringIO()
     before = dict(os.environ)

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ketrag_fast.extraction.units import key_of
 
 from ketrag_fast import Document, Index, Settings, kernels
 from ketrag_fast.errors import InputError
-from ketrag_fast.eval import metrics
 from ketrag_fast.kernels.text import unpack
-from ketrag_fast.reference import skeleton as folded
+from ketrag_fast.lab.eval import metrics
 from ketrag_fast.systems.noderag.graph import Heterograph
 from ketrag_fast.systems.noderag.settings import NodeRagSettings
+from ketrag_fast.systems.noderag.units import key_of
+from tests.oracles import skeleton as folded
 from tests.process import POLAR, environment
 from tests.support.replies import packed_replies
 
@@ -186,7 +186,7 @@ def test_14_threads_and_the_order_of_rows() -> None:
 
 
 KEYS = """
-from ketrag_fast.config import Settings
+from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.systems.noderag.graph import Heterograph, whole_graph
 from ketrag_fast.systems.noderag.settings import NodeRagSettings

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ketrag_fast._core import __version__
-    from ketrag_fast.config import Settings
+    from ketrag_fast.base.config import Settings
+    from ketrag_fast.base.progress import Event
     from ketrag_fast.errors import KetragError
     from ketrag_fast.index import Index
-    from ketrag_fast.progress import Event
     from ketrag_fast.types import (
         Answer,
         BuildReport,
@@ -35,15 +35,15 @@ _HOMES = {
     "Context": "types",
     "Document": "types",
     "Entity": "types",
-    "Event": "progress",
+    "Event": "base.progress",
     "Failure": "types",
     "Index": "index",
     "KetragError": "errors",
-    "Locator": "locations",
+    "Locator": "types",
     "Passage": "types",
     "Relation": "types",
     "Section": "types",
-    "Settings": "config",
+    "Settings": "base.config",
     "Span": "types",
     "__version__": "_core",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ketrag_fast.keys import hidden
+from ketrag_fast.secrets import hidden
 
 LONGEST: Final = 4000
 """Characters of a message: what a stranger sent, or a value that was given, may have any length."""

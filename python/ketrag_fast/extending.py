@@ -9,17 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ketrag_fast.config import Settings, setting
-from ketrag_fast.declarations.arrays import ANY, ArraySpec, array, graph, strings
-from ketrag_fast.declarations.documents import Documents
-from ketrag_fast.declarations.stage import (
-    DOCUMENTS,
-    Outputs,
-    Stage,
-    StageContext,
-    StageInputs,
-)
-from ketrag_fast.declarations.system import REST, Channel, Query, Recipe, Share, System
+from ketrag_fast.base.config import Settings, setting
 from ketrag_fast.errors import (
     Cancelled,
     ConfigError,
@@ -29,6 +19,16 @@ from ketrag_fast.errors import (
     KetragError,
     StageError,
 )
+from ketrag_fast.systems.spec.arrays import ANY, ArraySpec, array, graph, strings
+from ketrag_fast.systems.spec.documents import Documents
+from ketrag_fast.systems.spec.stage import (
+    DOCUMENTS,
+    Outputs,
+    Stage,
+    StageContext,
+    StageInputs,
+)
+from ketrag_fast.systems.spec.system import REST, Channel, Query, Recipe, Share, System
 from ketrag_fast.types import Document
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ CORPUS = {
 def start(*argv: str, cwd: Path, **pipes: Any) -> subprocess.Popen[str]:
     path = os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
-        [sys.executable, "-m", "ketrag_fast.cli.main", *argv],
+        [sys.executable, "-m", "ketrag_fast.apps.cli.main", *argv],
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": path},
         stdout=subprocess.PIPE,

@@ -49,7 +49,7 @@ import os, sys
 target, wheels, *argv = sys.argv[1:]
 sys.path.insert(0, target)
 os.environ |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": wheels, "PIP_TARGET": target, "PIP_NO_CACHE_DIR": "1"}
-from ketrag_fast.cli.main import main
+from ketrag_fast.apps.cli.main import main
 sys.exit(main(argv))
 """
     return python(code, str(target), str(wheels), "models", "install", *argv, cwd=wheels)

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 def ketrag(*argv: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])
     return subprocess.run(
-        [sys.executable, "-m", "ketrag_fast.cli.main", *argv],
+        [sys.executable, "-m", "ketrag_fast.apps.cli.main", *argv],
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": path, **env},
         capture_output=True,
@@ -37,7 +37,7 @@ def test_help_names_the_commands(tmp_path: Path) -> None:
 
 def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
     code = (
-        "import sys\nfrom ketrag_fast.cli.main import parser\nparser().format_help()\n"
+        "import sys\nfrom ketrag_fast.apps.cli.main import parser\nparser().format_help()\n"
         "heavy = {'numpy', 'sqlite3', 'filelock', 'ketrag_fast._core'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
         "own = {name.split('.')[1] for name in sys.modules if name.startswith('ketrag_fast.')}\n"
@@ -53,7 +53,7 @@ def test_a_question_without_an_endpoint_loads_no_client(tmp_path: Path) -> None:
         "import sys\nfrom ketrag_fast import Document, Index\n"
         "with Index.build([Document('d', 'The Fram sailed.')], 'index') as index:\n"
         "    assert index.retrieve('Fram').passages\n"
-        "client = {'h11', 'http.client', 'ketrag_fast.backends.wire', 'ketrag_fast.backends.http'}\n"
+        "client = {'h11', 'http.client', 'ketrag_fast.models.http.connection', 'ketrag_fast.models.http.client'}\n"
         "assert not client & set(sys.modules), client & set(sys.modules)\n"
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
@@ -119,7 +119,7 @@ def test_environment_may_choose_the_instructions_of_the_encoder(tmp_path: Path) 
 
 
 def test_reader_of_our_output_that_goes_away(tmp_path: Path) -> None:
-    command = f"'{sys.executable}' -m ketrag_fast.cli.main config show | head -c 1 >/dev/null"
+    command = f"'{sys.executable}' -m ketrag_fast.apps.cli.main config show | head -c 1 >/dev/null"
     env = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
     done = subprocess.run(
         ["sh", "-c", command], cwd=tmp_path, env=env, capture_output=True, text=True, check=False

@@ -38,7 +38,7 @@ def test_a_folder_that_changes(tmp_path: Path, index: str) -> None:
     notes, place = tmp_path / "notes", tmp_path / index
     notes.mkdir()
     (notes / "a.md").write_text("The harbour froze in winter.", "utf-8")
-    command = [sys.executable, "-m", "ketrag_fast.cli.main", "watch", str(notes), "-i", str(place)]
+    command = [sys.executable, "-m", "ketrag_fast.apps.cli.main", "watch", str(notes), "-i", str(place)]
     child = subprocess.Popen(
         [*command, "--settle", "0.2"],
         env=environment(),
@@ -70,7 +70,7 @@ def test_a_folder_that_vanishes_is_waited_for(tmp_path: Path) -> None:
     notes, away, place = tmp_path / "notes", tmp_path / "away", tmp_path / "index"
     notes.mkdir()
     (notes / "a.md").write_text("The harbour froze in winter.", "utf-8")
-    command = [sys.executable, "-m", "ketrag_fast.cli.main", "watch", str(notes), "-i", str(place)]
+    command = [sys.executable, "-m", "ketrag_fast.apps.cli.main", "watch", str(notes), "-i", str(place)]
     child = subprocess.Popen(
         [*command, "--settle", "0.2"],
         env=environment(),

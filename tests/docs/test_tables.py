@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from ketrag_fast.config import catalogue
+from ketrag_fast.base.config import catalogue
 from ketrag_fast.systems.registry import registry
 from tests.process import ROOT
 

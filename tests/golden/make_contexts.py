@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ketrag_fast import Index, Settings
-from ketrag_fast.backends.embedders.vectors import write_vectors
+from ketrag_fast.models.embedders.precomputed import write_vectors
 from ketrag_fast.types import Context
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -96,7 +96,7 @@ class _Recorder:
             texts.update(dict.fromkeys(titles))
             documents = {p.name: p.read_text("utf-8") for p in (POLAR / "articles").iterdir()}
             ids = _strings(units, "document_ids")
-            from ketrag_fast.backends.readers import SourceFile, reader_for
+            from ketrag_fast.readers import SourceFile, reader_for
 
             whole = {}
             for name in documents:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ketrag_fast import Settings
-from ketrag_fast.pipeline.planning import stages_for
-from ketrag_fast.pipeline.runner import build
+from ketrag_fast.build.runner import build
+from ketrag_fast.systems.planning import stages_for
 from ketrag_fast.types import Document
 
 DIGESTS = Path(__file__).with_name("digest.json")

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.cli.main import main
+from ketrag_fast.apps.cli.main import main
+from ketrag_fast.build import allowed_index as module
 from ketrag_fast.errors import Cancelled, ConfigError, DeadlineExceeded, IndexLocked, InputError, KetragError
-from ketrag_fast.pipeline import allowed as module
 from ketrag_fast.storage import allowed_folders
 from ketrag_fast.storage.layout import Layout
 from tests import small_model

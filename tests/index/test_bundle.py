@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Document, Index
-from ketrag_fast.cli.main import main
+from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import ConfigError, IndexDamaged, IndexIncompatible, KetragError, ReadOnly
 
 DOCUMENTS = [Document(f"d{i}", f"The harbour of number {i} froze in winter.", f"Port {i}") for i in range(20)]

@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.cli.main import main
+from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import BackendError, ConfigError, IndexDamaged, KetragError, ModelMismatch
 from tests import small_model
 from tests.support.endpoint import Endpoint

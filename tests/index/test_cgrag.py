@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.cli.main import main
+from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import ConfigError, InputError
 from ketrag_fast.kernels.citations import ADJACENT, CITED, CITING, REFERENCE
-from ketrag_fast.reference import cgrag
-from ketrag_fast.stages.rows import Arrays, lengths
-from ketrag_fast.stages.showing import text_of
+from ketrag_fast.systems.shared.row_text import text_of
+from ketrag_fast.systems.shared.rows import Arrays, lengths
+from tests.oracles import cgrag
 from tests.support.parts import part
 
 TOPICS = (

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.asking import summary
-from ketrag_fast.cli.main import main
+from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import ConfigError, DeadlineExceeded
+from ketrag_fast.query.answer import summary
 from ketrag_fast.types import Context
 from tests.support.chat import Chat
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.backends.embedders.sparse import SparseModel
-from ketrag_fast.cli.main import main
+from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, ModelMismatch, ModeUnavailable
 from ketrag_fast.kernels.citations import ADJACENT, CITED, REFERENCE
-from ketrag_fast.reference import cgrag
+from ketrag_fast.models.embedders.sparse import SparseModel
+from tests.oracles import cgrag
 from tests.support.parts import part
 
 TEXTS = {
@@ -119,7 +119,7 @@ def test_another_model_gives_another_index_and_is_refused_by_this_one(tmp_path: 
         Index.open(tmp_path / "ix") as index,
         pytest.raises(ModelMismatch, match="not the sparse encoder"),
     ):
-        from ketrag_fast.systems.cgrag import sparse
+        from ketrag_fast.systems.cg_rag import sparse
 
         sparse._opened.clear()
         index.retrieve("ship", mode="cg-rag-sparse")

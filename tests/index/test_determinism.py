@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Index, Settings
+from ketrag_fast.base.progress import Event
 from ketrag_fast.errors import Cancelled
-from ketrag_fast.pipeline.planning import stages_for
-from ketrag_fast.progress import Event
+from ketrag_fast.systems.planning import stages_for
 from ketrag_fast.types import Document
 from tests.golden.make_digest import BUILDS, DIGESTS, digest_of
 from tests.process import POLAR, ketrag, python, start

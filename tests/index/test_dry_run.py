@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ketrag_fast import Index, Settings
-from ketrag_fast.cli.main import main
+from ketrag_fast.apps.cli.main import main
 from tests import small_model
 from tests.support.chat_rules import ChatEndpoint, read_by_rules
 

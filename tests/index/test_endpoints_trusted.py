@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.cli.main import main
+from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import ConfigError, EndpointNotConfirmed, KetragError
 from ketrag_fast.storage import confirmations
 from ketrag_fast.storage.generation import MANIFEST, current_number
@@ -215,7 +215,7 @@ def test_the_language_model_of_the_index(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_service_and_an_assistant_send_nothing(foreign: Path, server: Endpoint) -> None:
     from tests.support.service import running
-    from tests.unit.server.test_mcp import over_pipes
+    from tests.unit.apps.server.test_mcp import over_pipes
 
     with running(foreign) as service, service.client() as client:
         for path, body in {

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from ketrag_fast import Document, Index, Settings, _core
-from ketrag_fast.explain import as_written, joined
-from ketrag_fast.querying.recipes import request_of
-from ketrag_fast.reference import walk_explain as oracle
-from ketrag_fast.reference.walk import PRODUCT
-from ketrag_fast.reference.walk_parts import Arrays, WalkQuestion, vocabulary
+from ketrag_fast.query.reason_text import as_written, joined
+from ketrag_fast.query.recipes import request_of
 from ketrag_fast.types import Passage
+from tests.oracles import walk_explain as oracle
+from tests.oracles.walk import PRODUCT
+from tests.oracles.walk_parts import Arrays, WalkQuestion, vocabulary
 
 POLAR = Path(__file__).parents[2] / "examples" / "polar"
 ASKED = "In which town did the man die who led those left behind on Elephant Island?"

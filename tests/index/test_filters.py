@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Document, Index
-from ketrag_fast.cli.main import main
+from ketrag_fast.apps.cli.main import main
+from ketrag_fast.base.filters import ColumnReader, Columns, condition_of, parsed
 from ketrag_fast.errors import DeadlineExceeded, InputError
-from ketrag_fast.filters import ColumnReader, Columns, condition_of, parsed
-from ketrag_fast.querying.preparing import Clock
+from ketrag_fast.query.preparation import Clock
 
 PLACES = ("Oslo", "Bergen", "Narvik", "Larvik", "Sandefjord", "Tromso", "Hobart", "Dundee", "Buenos Aires")
 THINGS = (

@@ -14,7 +14,7 @@ import pytest
 from ketrag_fast import Context, Document, Index, Settings
 from ketrag_fast.errors import ConfigError, InputError, ModeUnavailable
 from ketrag_fast.kernels.text import unpack
-from ketrag_fast.reference import concepts as plain
+from tests.oracles import concepts as plain
 from tests.process import POLAR, ketrag
 from tests.support.chat import Chat
 

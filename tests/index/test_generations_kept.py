@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.cli.main import main
+from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import Cancelled, ConfigError
 from ketrag_fast.storage import generation as generations
 from ketrag_fast.storage.generation import prune

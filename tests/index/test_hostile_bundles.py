@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Document, Index
-from ketrag_fast.cli.main import main
+from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import IndexDamaged, KetragError, StorageFull
 from tests.support.hostile_bundles import hostile, members_of, packed, sparse_terabyte
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.cli.main import main
+from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import KetragError
 from ketrag_fast.storage.manifest import SEAL, seal_of
 from tests.support.hostile_bundles import WRONG

@@ -12,7 +12,7 @@ import pytest
 
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.errors import IndexDamaged
-from ketrag_fast.storage import blocks
+from ketrag_fast.storage import block_hashes as blocks
 
 WORDS = 4000
 DOCUMENTS = 3000

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ketrag_fast import Document, Index, Locator, Settings
-from ketrag_fast.locations import KINDS, described, from_rows, location_of, ordered, to_text
 from ketrag_fast.storage.tables import Tables, content_of
+from ketrag_fast.types.locations import KINDS, described, from_rows, location_of, ordered, to_text
 from tests.process import command
 from tests.support.office_files import docx, paragraph, pptx, shape
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.cli.main import main
+from ketrag_fast.apps.cli.main import main
+from ketrag_fast.base.progress import Event
 from ketrag_fast.errors import (
     Cancelled,
     ConfigError,
@@ -27,7 +28,6 @@ from ketrag_fast.errors import (
     ModelMismatch,
     ReadOnly,
 )
-from ketrag_fast.progress import Event
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
 from tests import small_model

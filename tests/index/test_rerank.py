@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from ketrag_fast import Index, Settings
-from ketrag_fast.backends.reranker import CrossEncoder
-from ketrag_fast.cli.main import main
+from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import BackendError, ConfigError, DeadlineExceeded
 from ketrag_fast.kernels.encoder import KERNEL_VARIABLE, kernels
-from ketrag_fast.querying.reranking import DEPTH
+from ketrag_fast.models.reranker import CrossEncoder
+from ketrag_fast.query.reranking import DEPTH
 from tests import cross_encoder, small_model
 
 QUESTION = "w1 w2 w3"

@@ -188,7 +188,7 @@ def closed(event, arguments):
         import os
         os._exit(99)
 sys.addaudithook(closed)
-from ketrag_fast.cli.main import main
+from ketrag_fast.apps.cli.main import main
 polar = sys.argv[1]
 for argv in (["index", polar + "/articles"], ["retrieve", "Who built the Fram?"],
              ["eval", polar, "--mode", "bm25,walk", "--budget", "400"], ["stats"]):

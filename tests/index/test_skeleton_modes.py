@@ -10,8 +10,8 @@ import pytest
 from ketrag_fast import Index, Settings, _core
 from ketrag_fast.kernels import split_budget
 from ketrag_fast.kernels.text import count_tokens
-from ketrag_fast.querying.recipes import request_of
-from ketrag_fast.reference.skeleton import ChunkReply, FoldedEntity, FoldedRelation
+from ketrag_fast.query.recipes import request_of
+from tests.oracles.skeleton import ChunkReply, FoldedEntity, FoldedRelation
 from tests.process import POLAR
 from tests.support.skeleton_index import searcher_with_skeleton
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Document, Index
-from ketrag_fast.cli.main import main
+from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.health import examine
 

@@ -15,14 +15,14 @@ import pytest
 
 from ketrag_fast import Index, Settings, _core
 from ketrag_fast.errors import ConfigError
-from ketrag_fast.extraction.options import PromptOptions
-from ketrag_fast.extraction.summaries import INPUT, described, summary_of, summary_task
 from ketrag_fast.kernels.skeleton import fold_skeleton
 from ketrag_fast.kernels.text import count_tokens, pack, unpack
-from ketrag_fast.stages.rows import strings, strings_out
+from ketrag_fast.models.extraction.options import PromptOptions
+from ketrag_fast.models.extraction.summaries import INPUT, described, summary_of, summary_task
+from ketrag_fast.models.tasks.task import Item
 from ketrag_fast.storage.journal import KeptReply
 from ketrag_fast.systems.ket_rag.skeleton import JOINED, joined
-from ketrag_fast.tasks.task import Item
+from ketrag_fast.systems.shared.rows import strings, strings_out
 from tests.process import POLAR, command
 from tests.support.chat import Chat
 from tests.support.chat_rules import read_by_rules

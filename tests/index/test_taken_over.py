@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Document, Index, Settings, _core
-from ketrag_fast.locations import Locator
+from ketrag_fast.types.locations import Locator
 from tests import small_model
 
 NAMES = (

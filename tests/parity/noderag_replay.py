@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from ketrag_fast.reference import noderag as oracle
-from ketrag_fast.reference.noderag import Graph, Key, Switches, Unit
+from tests.oracles import noderag as oracle
+from tests.oracles.noderag import Graph, Key, Switches, Unit
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "noderag.json.gz"
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.oracles import centrality as plain
+from tests.oracles import pagerank as walks
 from tests.support.parts import part
 
 from ketrag_fast.errors import Cancelled, InputError
 from ketrag_fast.kernels import betweenness, core_numbers, spread
-from ketrag_fast.reference import centrality as plain
-from ketrag_fast.reference import pagerank as walks
 
 Rows = list[list[int]]
 

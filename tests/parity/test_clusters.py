@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.oracles import clusters as plain
 
 from ketrag_fast.errors import Cancelled, InputError
 from ketrag_fast.kernels import kmeans
-from ketrag_fast.reference import clusters as plain
 
 
 @st.composite

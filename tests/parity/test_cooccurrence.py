@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.oracles import cooccurrence as oracle
 
 from ketrag_fast import errors
 from ketrag_fast.kernels.cooccurrence import NOBODY, cooccurrence_kernels, cooccurrence_knn, knn_graph
-from ketrag_fast.reference import cooccurrence as oracle
 
 Rows = tuple[NDArray[np.uint64], NDArray[np.uint32]]
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests import small_model
+from tests.oracles import encoder as plain
 from tests.support.parts import missing, part
 
 from ketrag_fast.kernels.encoder import Encoder, kernels
-from ketrag_fast.reference import encoder as plain
 
 BF16_ALONE = ("avx512-bf16", "amx")
 INT8_ALONE = ("avx-vnni", "avx512-vnni")

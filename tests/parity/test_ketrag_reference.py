@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.oracles import context as plain
+from tests.oracles import cooccurrence as plain_cooccurrence
+from tests.oracles import vectors as plain_vectors
 
 from ketrag_fast import kernels
 from ketrag_fast.kernels import PublishedTokenizer
-from ketrag_fast.reference import context as plain
-from ketrag_fast.reference import cooccurrence as plain_cooccurrence
-from ketrag_fast.reference import vectors as plain_vectors
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "nltk.json").read_text(encoding="ascii"))
 

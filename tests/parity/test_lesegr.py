@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.oracles import cgrag
 
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels import citation_links, edge_alphas, pass_messages
-from ketrag_fast.reference import cgrag
 
 Rng = np.random.Generator
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.oracles.cgrag import candidates as written_out
+from tests.oracles.cgrag import transformer
 from tests.support.parts import part
 
 from ketrag_fast import Document, Index, Settings, _core
-from ketrag_fast.cli.main import main
+from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import Cancelled, ConfigError, InputError, ModelMismatch, ModeUnavailable
-from ketrag_fast.reference.cgrag import candidates as written_out
-from ketrag_fast.reference.cgrag import transformer
-from ketrag_fast.systems.cgrag import candidates, learning, trained, training
-from ketrag_fast.systems.cgrag.weights import Weights, read, write
+from ketrag_fast.systems.cg_rag import candidates, learning, trained, training
+from ketrag_fast.systems.cg_rag.weights import Weights, read, write
 
 OPTIONS = {"hidden": 16, "width": 8, "heads": 2, "wanted": 6, "epochs": 4, "rate": 0.01}
 ANIMALS = ("whale", "seal", "penguin", "krill", "albatross", "bear", "fox", "hare", "owl", "wolf")
@@ -206,7 +206,7 @@ def test_the_same_numbers_in_torch_and_in_the_core(index: Index, tmp_path: Path)
     learn(index, out)
     weights, arrays = read(out), index.arrays()
     options = training.Options(**OPTIONS)
-    from ketrag_fast.querying.outside import fitted_vectors
+    from ketrag_fast.query.python_channels import fitted_vectors
 
     texts = [text for text, _ in QUESTIONS[:3]]
     vectors = fitted_vectors(index._opened, texts)

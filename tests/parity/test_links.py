@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.oracles import walk_parts as oracle
 from tests.support.effort import Report, is_stopped
 from tests.support.parts import part
 
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels import links as kernel
-from ketrag_fast.reference import walk_parts as oracle
 
 WORDS = ["Ada", "Byron", "Turin", "engine", "engines", "river", "of", "the", "The", "1815", "2001", "wrote"]
 

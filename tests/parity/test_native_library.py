@@ -11,10 +11,10 @@ import pytest
 from tests import small_model
 from tests.support.parts import missing, part
 
-from ketrag_fast.backends.embedders import find
-from ketrag_fast.backends.embedders.fingerprint import identify, require_same
-from ketrag_fast.backends.embedders.registry import Options, load
-from ketrag_fast.backends.embedders.sample import SAMPLE
+from ketrag_fast.models.embedders import discovery as find
+from ketrag_fast.models.embedders.fingerprint import identify, require_same
+from ketrag_fast.models.embedders.probe_texts import SAMPLE
+from ketrag_fast.models.embedders.registry import Options, load
 
 for _name in ("sentence_transformers", "transformers", "torch"):
     part(_name, "embed")

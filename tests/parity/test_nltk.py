@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.oracles import published as plain
 from tests.support.parts import part
 
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels.published import PublishedTokenizer, treebank_words
-from ketrag_fast.reference import published as plain
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "nltk.json").read_text(encoding="ascii"))
 CASES = GOLDEN["cases"]

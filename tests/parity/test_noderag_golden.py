@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 import pytest
+from tests.oracles import noderag as oracle
+from tests.oracles.noderag import OURS, PUBLISHED, Graph, Switches
 from tests.parity.noderag_replay import close, first_differences, golden, stages
-
-from ketrag_fast.reference import noderag as oracle
-from ketrag_fast.reference.noderag import OURS, PUBLISHED, Graph, Switches
 
 GRAPH = {"graph: nodes", "graph: edges"}
 # What differs first where one switch is ours and all others are the published code's.

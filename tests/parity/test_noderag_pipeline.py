@@ -24,8 +24,8 @@ from tests.support.noderag_index import (
 
 from ketrag_fast import Index, Settings
 from ketrag_fast.kernels.text import unpack
-from ketrag_fast.querying.recipes import request_of
-from ketrag_fast.stages.rows import strings
+from ketrag_fast.query.recipes import request_of
+from ketrag_fast.systems.shared.rows import strings
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "noderag_pipeline.json.gz"
 NO_NODE = 2**32 - 1

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.oracles import noderag as slow
 from tests.process import POLAR
 
 from ketrag_fast import Index, Settings
 from ketrag_fast.kernels.text import stop_words, tokenise_many, unpack
-from ketrag_fast.reference import noderag as slow
-from ketrag_fast.stages.rows import csr, strings
 from ketrag_fast.systems.noderag.graph import Heterograph, symmetric
 from ketrag_fast.systems.noderag.importance import PIVOTS
 from ketrag_fast.systems.noderag.settings import NodeRagSettings
+from ketrag_fast.systems.shared.rows import csr, strings
 
 NAMES = st.sampled_from(["Fram", "fram ", "Maud", "Amundsen", "Roald  Amundsen", "ＭＡＵＤ", "", " "])
 ENDS = st.sampled_from(["Fram", "MAUD", "Nansen", "Amundsen"])
@@ -188,7 +188,7 @@ def test_what_a_question_finds(index: Index, question: str, limits: tuple[int, .
 
 def printed_nodes(index: Index, question: str) -> list[int]:
     """The nodes of a context in the order of the search; chunks by their units, which are whole chunks."""
-    from ketrag_fast.querying.recipes import request_of
+    from ketrag_fast.query.recipes import request_of
 
     opened = index._opened
     request = request_of(opened.settings, "noderag", [1_000_000])
@@ -200,7 +200,7 @@ def printed_nodes(index: Index, question: str) -> list[int]:
 
 
 def nearest(index: Index, question: str, count: int) -> list[int]:
-    from ketrag_fast.querying.outside import fitted_vectors
+    from ketrag_fast.query.python_channels import fitted_vectors
 
     vectors = index._opened.generation.stages["noderag_vectors"]["vectors"].astype(np.float64)
     query = fitted_vectors(index._opened, [question])

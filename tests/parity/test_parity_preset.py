@@ -18,12 +18,12 @@ import pytest
 from tests.parity.test_ketrag_reference import GOLDEN, Reference
 
 from ketrag_fast import Index, Settings
-from ketrag_fast.backends.embedders.vectors import write_vectors
-from ketrag_fast.backends.nltk_data import PUNKT, STOP_WORDS, digest
+from ketrag_fast.build.runner import build
 from ketrag_fast.errors import BackendMissing, ConfigError
 from ketrag_fast.kernels.text import unpack
-from ketrag_fast.pipeline.planning import stages_for
-from ketrag_fast.pipeline.runner import build
+from ketrag_fast.models.embedders.precomputed import write_vectors
+from ketrag_fast.systems.planning import stages_for
+from ketrag_fast.systems.shared.nltk_data import PUNKT, STOP_WORDS, digest
 
 Arrays = Any
 

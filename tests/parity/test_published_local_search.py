@@ -13,7 +13,7 @@ from tests.conftest import DATA
 from ketrag_fast import Document, Index, Settings, _core
 from ketrag_fast.kernels import local_search, pack, quantise
 from ketrag_fast.kernels.skeleton import LocalContext
-from ketrag_fast.querying.recipes import request_of
+from ketrag_fast.query.recipes import request_of
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.registry import registry

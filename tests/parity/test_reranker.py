@@ -10,8 +10,8 @@ import pytest
 from tests import cross_encoder, small_model
 from tests.support.parts import part
 
-from ketrag_fast.backends.reranker import CrossEncoder
 from ketrag_fast.kernels.encoder import KERNEL_VARIABLE, kernels
+from ketrag_fast.models.reranker import CrossEncoder
 
 transformers = part("transformers", "embed")
 torch = part("torch", "embed")

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tests.oracles import vectors as reference
 from tests.support.effort import Report, is_stopped
 
 from ketrag_fast import _core
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels import vectors as kernels
-from ketrag_fast.reference import vectors as reference
 
 LEVELS = _core.simd_levels()
 NONE = 2**32 - 1

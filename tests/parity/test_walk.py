@@ -16,14 +16,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.golden import make_walk as recorded
+from tests.oracles import walk as oracle
+from tests.oracles.walk_parts import WalkQuestion, vocabulary
 from tests.parity.test_links import WORDS, asked, build, corpus, plain, sentence, sketch, unit_rows
 from tests.process import ROOT, environment
 from tests.support.processors import HIDDEN, hidden, old_libraries
 
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels import links as kernel
-from ketrag_fast.reference import walk as oracle
-from ketrag_fast.reference.walk_parts import WalkQuestion, vocabulary
 
 __all__ = ["sketch"]  # a fixture
 GOLDEN = Path(recorded.__file__).with_name("walk.json")

@@ -14,6 +14,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.oracles import walk as oracle
+from tests.oracles.walk_local import Local
+from tests.oracles.walk_parts import WalkQuestion, vocabulary
 from tests.parity.test_links import asked, build, corpus, sentence, unit_rows
 from tests.parity.test_walk import lengths_of
 from tests.process import POLAR
@@ -21,9 +24,6 @@ from tests.process import POLAR
 from ketrag_fast import _core
 from ketrag_fast.kernels import links as kernel
 from ketrag_fast.kernels.text import sentence_spans, tokenise
-from ketrag_fast.reference import walk as oracle
-from ketrag_fast.reference.walk_local import Local
-from ketrag_fast.reference.walk_parts import WalkQuestion, vocabulary
 
 DEFAULT = Local()
 Units = list[tuple[str, list[str]]]

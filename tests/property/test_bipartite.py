@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.oracles import bipartite as plain
 from tests.support.effort import Report, is_stopped
 
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels import graphs
-from ketrag_fast.reference import bipartite as plain
 
 UNITS = st.lists(st.sets(st.integers(0, 14)), max_size=12)
 

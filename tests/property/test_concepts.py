@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.oracles import concepts as plain
 
 from ketrag_fast import _core, kernels
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels.text import pack
-from ketrag_fast.reference import concepts as plain
 
 Csr = tuple[np.ndarray, np.ndarray]
 WORDS = ["a", "aa", "b", "bb", "ccc", "dd", "é", "中", "中文", "zz"]

@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ketrag_fast.base.filters import Columns, condition_of, parsed
 from ketrag_fast.errors import InputError
-from ketrag_fast.filters import Columns, condition_of, parsed
 
 FIELDS = ("a", "b", "c.d", "Größe")
 texts = st.sampled_from(["", "x", "10", "true", "ä ö", "it's", 'say "no"', "a\\b", "and", "x=y"])

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.oracles import local_search as plain
+from tests.oracles import skeleton as fold
 from tests.support.replies import packed_replies
 
 from ketrag_fast import kernels
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels import count_tokens
-from ketrag_fast.reference import local_search as plain
-from ketrag_fast.reference import skeleton as fold
 
 NAMES = st.sampled_from([f"name{i}" for i in range(9)])
 LINES = st.sampled_from(["", "a line", "another\nline | with a bar", "long " * 9])

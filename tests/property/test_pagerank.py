@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.oracles import pagerank as plain
+from tests.oracles import select as plain_select
 from tests.support.parts import part
 
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels import graphs
-from ketrag_fast.reference import pagerank as plain
-from ketrag_fast.reference import select as plain_select
 
 
 @st.composite

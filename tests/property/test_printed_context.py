@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.oracles import context as plain
 
 from ketrag_fast import _core
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels import context
 from ketrag_fast.kernels.text import count_tokens
-from ketrag_fast.reference import context as plain
 
 ROWS = st.lists(
     st.tuples(st.sampled_from(["", "A title", "題"]), st.text("ab é\n日", max_size=30)),

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ketrag_fast.backends.readers.decode import decode
-from ketrag_fast.config import Settings
+from ketrag_fast.base.config import Settings
+from ketrag_fast.base.progress import Meter
+from ketrag_fast.build.ingest import Change, applied
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.pipeline.ingest import Change, applied
-from ketrag_fast.progress import Meter
+from ketrag_fast.readers.decode import decode
 from ketrag_fast.storage.tables import Tables
 
 # Of those that are read in this process; what is read apart is fuzzed in tests/unit/readers.

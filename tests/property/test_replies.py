@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.broken_replies import SOURCE, a_reply
 
-from ketrag_fast.extraction.clean import MAX_DESCRIPTION, MAX_NAME, MAX_TYPE
-from ketrag_fast.extraction.parse import Parsed, parse_reply
+from ketrag_fast.models.extraction.cleaning import MAX_DESCRIPTION, MAX_NAME, MAX_TYPE
+from ketrag_fast.models.extraction.parse import Parsed, parse_reply
 
 
 def plain(text: str) -> str:

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.oracles import skeleton as plain
 from tests.support.effort import Report, is_stopped
 from tests.support.replies import packed_replies
 
 from ketrag_fast import kernels
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels import count_tokens, pack, unpack
-from ketrag_fast.reference import skeleton as plain
 
 NAMES = st.sampled_from(
     ["Nansen", " nansen", "FRAM", "Fram\n", "Oslo", "straße", "STRASSE", "東京", "", " \t", "a b", "1893"]

@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from ketrag_fast.cli.main import main
+from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import KetragError
 from ketrag_fast.storage.health import examine
 from ketrag_fast.storage.manifest import SEAL, seal_of

@@ -15,7 +15,7 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-from ketrag_fast.extraction.heuristic import extract
+from ketrag_fast.models.extraction.heuristic import extract
 
 Answer = Callable[[str], str]
 _FENCED = re.compile(r"^(={5,})\n(.*)\n\1$", re.DOTALL | re.MULTILINE)

@@ -12,9 +12,9 @@ import numpy as np
 
 from ketrag_fast import Document, Index, Settings, _core
 from ketrag_fast.kernels.text import unpack
-from ketrag_fast.stages.rows import csr, strings
 from ketrag_fast.systems.noderag.communities import NONE
 from ketrag_fast.systems.noderag.importance import PIVOTS
+from ketrag_fast.systems.shared.rows import csr, strings
 from tests.golden import noderag_pipeline as script
 from tests.support.chat import Chat
 from tests.support.endpoint import Endpoint

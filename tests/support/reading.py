@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ketrag_fast.backends.readers import SourceFile, items_of, known_kind
 from ketrag_fast.errors import DocumentError
+from ketrag_fast.readers import SourceFile, items_of, known_kind
 from ketrag_fast.types import Document, Failure
 
 

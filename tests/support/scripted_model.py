@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from ketrag_fast.backends.llms.protocol import Cancel, Limits, ModelIdentity, ModelReply, Prompt
-from ketrag_fast.config import Settings
-from ketrag_fast.extraction.options import PromptOptions
-from ketrag_fast.extraction.reader import Chunk, ChunkReader
-from ketrag_fast.extraction.readers import prompt_options
-from ketrag_fast.extraction.schema import reply_schema
+from ketrag_fast.base.config import Settings
+from ketrag_fast.models.extraction.chunk_reader import Chunk, ChunkReader
+from ketrag_fast.models.extraction.options import PromptOptions
+from ketrag_fast.models.extraction.reader_choice import prompt_options
+from ketrag_fast.models.extraction.schema import reply_schema
+from ketrag_fast.models.llms.protocol import Cancel, Limits, ModelIdentity, ModelReply, Prompt
 
 Say = Callable[[Prompt], ModelReply | str]
 

@@ -16,9 +16,9 @@ part("uvicorn", "server")
 part("prometheus_client", "server")
 httpx = part("httpx", "dev")
 
-from ketrag_fast.server.app import create_app  # noqa: E402
-from ketrag_fast.server.options import ServerOptions  # noqa: E402
-from ketrag_fast.server.running import listen_sockets, serve  # noqa: E402
+from ketrag_fast.apps.server.app import create_app  # noqa: E402
+from ketrag_fast.apps.server.options import ServerOptions  # noqa: E402
+from ketrag_fast.apps.server.running import listen_sockets, serve  # noqa: E402
 
 
 class Running:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ketrag_fast import _core, kernels
-from ketrag_fast.reference.skeleton import ChunkReply
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
+from tests.oracles.skeleton import ChunkReply
 from tests.support.replies import packed_replies
 
 

@@ -9,7 +9,7 @@ from textwrap import dedent
 
 import pytest
 
-from ketrag_fast.config import catalogue
+from ketrag_fast.base.config import catalogue
 from ketrag_fast.systems.registry import GROUP, Registry, registry
 
 Install = Callable[..., Registry]

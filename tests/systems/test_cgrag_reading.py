@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast.errors import BackendMissing, ConfigError, DocumentError
-from ketrag_fast.systems.cgrag.bibliography import digest, entries, fill
-from ketrag_fast.systems.cgrag.crossrefs import references, rst_labels, slug, starts_of
-from ketrag_fast.systems.cgrag.keys import outer_key
-from ketrag_fast.systems.cgrag.library import Library, cited_in
-from ketrag_fast.systems.cgrag.textlinks import Link, links, paths, without_code
+from ketrag_fast.systems.cg_rag.bibliography import digest, entries, fill
+from ketrag_fast.systems.cg_rag.crossrefs import references, rst_labels, slug, starts_of
+from ketrag_fast.systems.cg_rag.keys import outer_key
+from ketrag_fast.systems.cg_rag.library import Library, cited_in
+from ketrag_fast.systems.cg_rag.textlinks import Link, links, paths, without_code
 from tests.support.parts import part
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.cli.main import parser
-from ketrag_fast.config import catalogue
-from ketrag_fast.declarations.checking import OPTIONS
+from ketrag_fast.apps.cli.main import parser
+from ketrag_fast.base.config import catalogue
 from ketrag_fast.errors import ConfigError, ExtensionError, KetragError, ModeUnavailable, StageError
 from ketrag_fast.storage.generation import current_number
 from ketrag_fast.storage.layout import Layout
+from ketrag_fast.systems.spec.validation import OPTIONS
 from tests.process import command
 from tests.systems.outside import Install
 
@@ -205,7 +205,7 @@ def test_settings_that_do_not_hold_together(install: Install, tmp_path: Path, fi
 
 
 def test_names_of_options_are_reserved() -> None:
-    """The list in declarations/checking.py is that of the command."""
+    """The list in systems/spec/validation.py is that of the command."""
 
     def options(of: argparse.ArgumentParser) -> Iterator[str]:
         for action in of._actions:

@@ -45,7 +45,7 @@ class Environment:
         return done.stdout if code == 0 else done.stderr
 
     def ketrag(self, *argv: str, code: int = 0, **more: str) -> str:
-        return self.run("-m", "ketrag_fast.cli.main", *argv, code=code, **more)
+        return self.run("-m", "ketrag_fast.apps.cli.main", *argv, code=code, **more)
 
     def json(self, *argv: str) -> Any:
         return json.loads(self.ketrag(*argv, "--json"))

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Index, Settings
-from ketrag_fast.cli.main import main
-from ketrag_fast.config import catalogue
-from ketrag_fast.declarations.checking import check_system
+from ketrag_fast.apps.cli.main import main
+from ketrag_fast.base.config import catalogue
 from ketrag_fast.errors import ConfigError, ExtensionError, ModeUnavailable
-from ketrag_fast.pipeline.planning import chain, needs_reader, wanted_modes
+from ketrag_fast.systems.planning import chain, needs_reader, wanted_modes
 from ketrag_fast.systems.registry import OWN, Registry, registry
+from ketrag_fast.systems.spec.validation import check_system
 from tests.process import POLAR
 
 ARTICLES = sorted((POLAR / "articles").glob("[a-e]*.md"))

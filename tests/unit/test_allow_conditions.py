@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ketrag_fast.base.filters import Columns, allow_condition, condition_of
+from ketrag_fast.base.filters.allow import MOST_ATOMS, holds_always
 from ketrag_fast.errors import InputError
-from ketrag_fast.filters import Columns, allow_condition, condition_of
-from ketrag_fast.filters.allowing import MOST_ATOMS, holds_always
 
 EVERYTHING: list[Any] = [
     {},

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ketrag_fast.eval.datasets import DataSet, Question, load_dataset
-from ketrag_fast.eval.metrics import coverage, is_yes_no, normalise
+from ketrag_fast.lab.eval.datasets import DataSet, Question, load_dataset
+from ketrag_fast.lab.eval.metrics import coverage, is_yes_no, normalise
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 POLAR = EXAMPLES / "polar"

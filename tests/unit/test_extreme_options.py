@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.cli.main import main
-from ketrag_fast.config import catalogue, from_environment, from_file, parse
-from ketrag_fast.cost.prices import read_prices
+from ketrag_fast.apps.cli.main import main
+from ketrag_fast.base.config import catalogue, from_environment, from_file, parse
 from ketrag_fast.errors import ConfigError, InputError, KetragError
+from ketrag_fast.lab.cost.prices import read_prices
 
 NESTED: Any = []
 for _ in range(100_000):

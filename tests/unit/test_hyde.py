@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.backends.llms import models as models_module
-from ketrag_fast.backends.llms.models import Models
-from ketrag_fast.backends.llms.protocol import LanguageModel, ModelReply
-from ketrag_fast.backends.llms.registry import ModelOptions
-from ketrag_fast.cli.main import main
+from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import BackendError, ConfigError, ModeUnavailable
-from ketrag_fast.eval import DataSet, Question, evaluate
-from ketrag_fast.hyde import Hyde, prompt_hash, task
+from ketrag_fast.lab.eval import DataSet, Question, evaluate
+from ketrag_fast.models.llms import models as models_module
+from ketrag_fast.models.llms.models import Models
+from ketrag_fast.models.llms.protocol import LanguageModel, ModelReply
+from ketrag_fast.models.llms.registry import ModelOptions
+from ketrag_fast.query.hyde import Hyde, prompt_hash, task
 from ketrag_fast.storage.journal import KeptReply
 
 DOCUMENTS = [

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ketrag_fast.backends.openai import key_for, parts_of
 from ketrag_fast.errors import BackendError, ConfigError
-from ketrag_fast.keys import Cover, Key, covered, covered_bytes, hidden, without_keys
+from ketrag_fast.models.http.openai_endpoint import key_for, parts_of
+from ketrag_fast.secrets import Cover, Key, covered, covered_bytes, hidden, without_keys
 
 TEXT = "sk-canary-55e0"
 KEY = Key(TEXT)

@@ -17,16 +17,16 @@ from tests.support.patterns import Found, collected, methods, recipes
 FOUND, UNKNOWN = collected()
 MADE_AT_RUN_TIME = {
     # Words that re.escape has made literal, with one run of blanks or marks between two: nothing overlaps.
-    ("ketrag_fast.explain", "as_written"),
-    ("ketrag_fast.reference.noderag.search", "_names"),
+    ("ketrag_fast.query.reason_text", "as_written"),
+    ("tests.oracles.noderag.search", "_names"),
 }
 BOUNDED = {
     # The package applies these to the first 4,096 bytes of a file, and to a heading's at most 300 characters.
-    "ketrag_fast.backends.readers.kinds _HTML": 4_096,
-    "ketrag_fast.backends.readers.kinds _MAIL": 4_096,
-    "ketrag_fast.backends.readers.html _DECLARED": 4_096,
-    "ketrag_fast.backends.readers.html _XML_DECLARED": 4_096,
-    "ketrag_fast.systems.cgrag.crossrefs slug": 300,
+    "ketrag_fast.readers.file_types _HTML": 4_096,
+    "ketrag_fast.readers.file_types _MAIL": 4_096,
+    "ketrag_fast.readers.html _DECLARED": 4_096,
+    "ketrag_fast.readers.html _XML_DECLARED": 4_096,
+    "ketrag_fast.systems.cg_rag.crossrefs slug": 300,
 }
 """Patterns that see texts of a bounded length: on these they have to be fast, and need not be linear."""
 _SCREENED = (16, 24, 32, 48, 64, 100, 150, 225, 340, 500, 2_000)

@@ -5,15 +5,15 @@ Each took minutes before on a text of this size; the bounds are far above what i
 
 from __future__ import annotations
 
-from ketrag_fast.asking.citations import CitationReader
-from ketrag_fast.backends.llms.llama.json_cursor import Cursor, MismatchError
-from ketrag_fast.backends.llms.llama.json_form import NumberForm, WordsForm, _rule, grammar_of
-from ketrag_fast.backends.readers.kinds import _HTML
-from ketrag_fast.extraction.graphrag import passage_of
-from ketrag_fast.extraction.heuristic import subject_of
-from ketrag_fast.extraction.parse import parse_reply
-from ketrag_fast.extraction.repair import read_json
-from ketrag_fast.systems.cgrag.crossrefs import references
+from ketrag_fast.models.extraction.graphrag import passage_of
+from ketrag_fast.models.extraction.heuristic import subject_of
+from ketrag_fast.models.extraction.parse import parse_reply
+from ketrag_fast.models.extraction.repair import read_json
+from ketrag_fast.models.llms.llama.json_cursor import Cursor, MismatchError
+from ketrag_fast.models.llms.llama.json_form import NumberForm, WordsForm, _rule, grammar_of
+from ketrag_fast.query.answer.citations import CitationReader
+from ketrag_fast.readers.file_types import _HTML
+from ketrag_fast.systems.cg_rag.crossrefs import references
 from tests.support.effort import processor_seconds
 
 SECONDS = 3.0

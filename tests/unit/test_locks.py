@@ -13,11 +13,11 @@ import pytest
 from numpy.typing import NDArray
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.asking.answer import answer_by
-from ketrag_fast.backends.embedders.questions import Questions
-from ketrag_fast.backends.llms.models import Models
 from ketrag_fast.errors import DeadlineExceeded
-from ketrag_fast.hyde import Hyde
+from ketrag_fast.models.embedders.query_vectors import Questions
+from ketrag_fast.models.llms.models import Models
+from ketrag_fast.query.answer.generation import answer_by
+from ketrag_fast.query.hyde import Hyde
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from tests.support.chat import Chat

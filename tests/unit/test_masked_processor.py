@@ -22,7 +22,7 @@ _CODE = """
 import hashlib, json, os, sys
 import numpy as np
 from ketrag_fast import _core, kernels
-from ketrag_fast.backends.reranker import CrossEncoder
+from ketrag_fast.models.reranker import CrossEncoder
 from ketrag_fast.kernels.encoder import KERNEL_VARIABLE, Encoder, kernels as encoder_kernels
 rng = np.random.default_rng(5)
 texts = [" ".join(f"w{(i * 7 + n) % 40}" for i in range(n)) for n in (1, 5, 17, 40)]

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from ketrag_fast.base.memory import enough_memory
+from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.errors import IndexDamaged, KetragError, OutOfMemory
-from ketrag_fast.memory import enough_memory
-from ketrag_fast.regular import read_regular
-from ketrag_fast.storage.together import together
+from ketrag_fast.storage.threads import together
 from tests.process import POLAR, python
 
 
@@ -80,7 +80,7 @@ def test_a_small_file_takes_little_memory_whatever_is_allowed(tmp_path: Path) ->
     code = """
 import resource, sys
 from pathlib import Path
-from ketrag_fast.regular import read_regular
+from ketrag_fast.base.safe_io import read_regular
 held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (held + (8 << 20), resource.RLIM_INFINITY))
 assert read_regular(Path(sys.argv[1]), 1 << 40) == b"x" * 70_000

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ketrag_fast.kernels import pack
-from ketrag_fast.stages.names import Names
+from ketrag_fast.systems.shared.name_lookup import Names
 
 LETTERS = st.text("ab ßẞéσςİıK中", min_size=1, max_size=6)
 

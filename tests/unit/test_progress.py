@@ -3,7 +3,7 @@ from __future__ import annotations
 import io
 import json
 
-from ketrag_fast.progress import Bar, Event, JsonLines, Meter, bar_line, clock_text, sink
+from ketrag_fast.base.progress import Bar, Event, JsonLines, Meter, bar_line, clock_text, sink
 
 
 class Clock:

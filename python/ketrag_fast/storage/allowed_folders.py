@@ -12,8 +12,8 @@ from filelock import FileLock, Timeout
 
 from ketrag_fast.errors import IndexLocked
 from ketrag_fast.storage.durable import discard_folder
-from ketrag_fast.storage.faults import writing
 from ketrag_fast.storage.generation import current_number
+from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.layout import Layout
 
 KEPT: Final = 32

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from ketrag_fast._core import MappedFile
 from ketrag_fast.errors import IndexDamaged, InputError
-from ketrag_fast.storage import blocks
+from ketrag_fast.storage import block_hashes as blocks
 from ketrag_fast.storage.checksum import file_digest, file_hashes
-from ketrag_fast.storage.faults import unreadable
-from ketrag_fast.storage.records import RAW, REPAIR, FileRecord, path_of
-from ketrag_fast.storage.together import together
+from ketrag_fast.storage.file_records import RAW, REPAIR, FileRecord, path_of
+from ketrag_fast.storage.io_errors import unreadable
+from ketrag_fast.storage.threads import together
 
 Array = NDArray[Any]
 _NAME = re.compile(r"[a-z][a-z0-9_]*")

@@ -37,12 +37,12 @@ from ketrag_fast.errors import (
 )
 from ketrag_fast.storage.confirmations import draw_identity
 from ketrag_fast.storage.durable import make_folder, sync_folder, sync_folders, write_file, write_json
-from ketrag_fast.storage.faults import unreadable, writing
+from ketrag_fast.storage.file_records import count, text
 from ketrag_fast.storage.generation import current_number, open_generation
+from ketrag_fast.storage.io_errors import unreadable, writing
 from ketrag_fast.storage.layout import FORMAT, Layout
 from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.plain_tar import Entry, NotPlain, entries
-from ketrag_fast.storage.records import count, text
 from ketrag_fast.storage.tables import Tables
 
 LIST: Final = "bundle.json"

@@ -17,10 +17,10 @@ import secrets
 from pathlib import Path
 from typing import Final
 
+from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.errors import ConfigError
-from ketrag_fast.regular import read_regular
 from ketrag_fast.storage.durable import make_folder, replace_file, write_file
-from ketrag_fast.storage.faults import writing
+from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.layout import Layout
 
 _IDENTITY: Final = re.compile(rb"[0-9a-f]{32}\n?")

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from ketrag_fast.storage.faults import damaged, typed, writing
+from ketrag_fast.storage.io_errors import damaged, typed, writing
 
 
 @contextmanager

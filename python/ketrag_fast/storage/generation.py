@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ketrag_fast._core import MappedFile
+from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.errors import IndexDamaged, IndexIncompatible, IndexMissing, KetragError
-from ketrag_fast.regular import read_regular
-from ketrag_fast.storage import blocks, checksum
+from ketrag_fast.storage import block_hashes as blocks
+from ketrag_fast.storage import checksum
 from ketrag_fast.storage.arrays import Arrays, check_file
 from ketrag_fast.storage.durable import (
     discard_folder,
@@ -31,11 +32,11 @@ from ketrag_fast.storage.durable import (
     sync_folder,
     write_json,
 )
-from ketrag_fast.storage.faults import unreadable, writing
+from ketrag_fast.storage.file_records import REPAIR, path_of
+from ketrag_fast.storage.io_errors import unreadable, writing
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import Manifest, StageRecord, content_digest, read_manifest
-from ketrag_fast.storage.records import REPAIR, path_of
-from ketrag_fast.storage.together import together
+from ketrag_fast.storage.threads import together
 
 Verify = Literal["full", "blocks", "sizes"]
 """What is verified besides sizes: all on opening, what is read when it is first read, or nothing."""

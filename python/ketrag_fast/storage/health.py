@@ -12,14 +12,14 @@ from typing import Final, NamedTuple
 from ketrag_fast.errors import IndexDamaged, IndexMissing, KetragError
 from ketrag_fast.storage.bundle import digest_of
 from ketrag_fast.storage.database import connect
-from ketrag_fast.storage.faults import writing
 from ketrag_fast.storage.generation import current_number, open_generation
+from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.journal import Journal
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.leftovers import notes
 from ketrag_fast.storage.manifest import read_json
 from ketrag_fast.storage.tables import Tables
-from ketrag_fast.storage.vectors import VectorTable
+from ketrag_fast.storage.vector_cache import VectorTable
 
 _LOOKS: Final = 3
 _MOST_LOOKS: Final = 100

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, NamedTuple, NoReturn, Protocol
 
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.database import Database
-from ketrag_fast.storage.faults import damaged, json_of, writing
+from ketrag_fast.storage.io_errors import damaged, json_of, writing
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS readers (

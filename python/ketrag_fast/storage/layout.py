@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ketrag_fast.errors import IndexMissing, ReadOnly
 from ketrag_fast.storage.durable import make_folder
-from ketrag_fast.storage.faults import unreadable, writing
+from ketrag_fast.storage.io_errors import unreadable, writing
 
 FORMAT = 1
 """The format of everything in the folder; a reader refuses a newer one."""

@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.errors import KetragError
-from ketrag_fast.regular import read_regular
 from ketrag_fast.storage.generation import MANIFEST, current_number
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import read_manifest

@@ -10,9 +10,9 @@ from contextlib import contextmanager, suppress
 
 from filelock import FileLock, Timeout
 
+from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.errors import IndexLocked
-from ketrag_fast.regular import read_regular
-from ketrag_fast.storage.faults import writing
+from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.layout import Layout
 
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.errors import IndexDamaged, IndexIncompatible
-from ketrag_fast.regular import read_regular
 from ketrag_fast.storage.checksum import NAME, text_digest
-from ketrag_fast.storage.faults import unreadable
+from ketrag_fast.storage.file_records import REPAIR, FileRecord, count, text
+from ketrag_fast.storage.io_errors import unreadable
 from ketrag_fast.storage.layout import FORMAT
-from ketrag_fast.storage.records import REPAIR, FileRecord, count, text
 
 SCHEMA = "ketrag/manifest/1"
 STAGE_SCHEMA = "ketrag/stage/1"

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.errors import IndexDamaged, IndexIncompatible
-from ketrag_fast.locations import Locator, from_rows, to_text
 from ketrag_fast.storage.checksum import bytes_digest, text_digest
 from ketrag_fast.storage.database import Database
-from ketrag_fast.storage.faults import damaged, json_of
+from ketrag_fast.storage.io_errors import damaged, json_of
 from ketrag_fast.storage.layout import FORMAT
 from ketrag_fast.types import Document, Failure
+from ketrag_fast.types.locations import Locator, from_rows, to_text
 
 _SCHEMA = """
 CREATE TABLE sources (

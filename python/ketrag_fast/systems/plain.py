@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ketrag_fast.declarations.system import Channel, Recipe, Share, System
-from ketrag_fast.stages import LINKS, UNIT_SEARCH, UNITS, VECTORS, WORDS
+from ketrag_fast.systems.shared import LINKS, UNIT_SEARCH, UNITS, VECTORS, WORDS
+from ketrag_fast.systems.spec.system import Channel, Recipe, Share, System
 
 SYSTEM = System(
     name="plain",
@@ -36,7 +36,7 @@ SYSTEM = System(
         "hyde": Recipe(
             (Share("text"),),
             "`text`, for the vector of a passage that a language model writes in answer to the question",
-            rewrite="ketrag_fast.querying.rewriting:hyde",
+            rewrite="ketrag_fast.query.rewriting:hyde",
             usual=True,
         ),
     },

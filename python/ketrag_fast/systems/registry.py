@@ -17,19 +17,19 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ketrag_fast.config.catalogue import about_broken
-from ketrag_fast.config.fields import Setting, declared
-from ketrag_fast.config.shared import SharedSettings
-from ketrag_fast.declarations.stage import Stage
-from ketrag_fast.declarations.system import Channel, Recipe, System
+from ketrag_fast.base.config.catalogue import about_broken
+from ketrag_fast.base.config.fields import Setting, declared
+from ketrag_fast.base.config.shared import SharedSettings
 from ketrag_fast.errors import ConfigError, ExtensionError, KetragError
+from ketrag_fast.systems.spec.stage import Stage
+from ketrag_fast.systems.spec.system import Channel, Recipe, System
 
 if TYPE_CHECKING:
     from importlib import metadata
 
-    from ketrag_fast.config import Settings
+    from ketrag_fast.base.config import Settings
 
-BUILT_IN: Final = ("plain", "walk", "ket_rag", "g2cons", "noderag", "cgrag")
+BUILT_IN: Final = ("plain", "walk", "ket_rag", "g2cons", "noderag", "cg_rag")
 """Modules of this package, in the order in which modes and settings are listed."""
 GROUP: Final = "ketrag_fast.systems"
 OWN: Final = "ketrag-fast"
@@ -221,7 +221,7 @@ def _with(found: Registry, origin: str, point: metadata.EntryPoint) -> Registry:
     try:
         if not isinstance(system, System):
             raise ExtensionError(f"{point.value} is no System")
-        from ketrag_fast.declarations.checking import check_system
+        from ketrag_fast.systems.spec.validation import check_system
 
         check_system(found, system, outside=True)
         return Registry((*found.systems, system), found.broken, {**found.origins, system.name: origin})

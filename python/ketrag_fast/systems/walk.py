@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ketrag_fast.declarations.system import Channel, Recipe, Share, System
-from ketrag_fast.stages import LINKS, SENTENCE_VECTORS, UNITS, VECTORS, WORDS, has_model
+from ketrag_fast.systems.shared import LINKS, SENTENCE_VECTORS, UNITS, VECTORS, WORDS, has_model
+from ketrag_fast.systems.spec.system import Channel, Recipe, Share, System
 
 if TYPE_CHECKING:
-    from ketrag_fast.config import Settings
+    from ketrag_fast.base.config import Settings
 
 
 def _needs(settings: Settings) -> tuple[str, ...]:

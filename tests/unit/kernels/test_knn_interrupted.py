@@ -9,9 +9,9 @@ import sys
 import time
 
 import pytest
-from tests.support.effort import ended_after
 
 from ketrag_fast import _core
+from tests.support.effort import ended_after
 
 WORK = """
 import signal, sys

@@ -13,7 +13,7 @@ from ketrag_fast import kernels
 
 TESTS = Path(__file__).parents[2]
 
-# Kernel: the function of `ketrag_fast.reference` that it is compared with.
+# Kernel: the function of `tests.oracles` that it is compared with.
 ORACLES = {
     "betweenness": "centrality.betweenness",
     "bipartite": "bipartite.bipartite",
@@ -92,7 +92,7 @@ def test_documented(name: str) -> None:
 @pytest.mark.parametrize(("name", "oracle"), sorted(ORACLES.items()))
 def test_the_oracle_is_there_and_used(name: str, oracle: str) -> None:
     module, function = oracle.split(".")
-    assert callable(getattr(import_module(f"ketrag_fast.reference.{module}"), function))
+    assert callable(getattr(import_module(f"tests.oracles.{module}"), function))
     texts = [path.read_text("utf-8") for path in TESTS.rglob("test_*.py")]
     both = [
         text

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.support import kernel_calls
 
 from ketrag_fast import kernels
 from ketrag_fast.errors import InputError, OutOfMemory
+from tests.support import kernel_calls
 
 ROOT = Path(__file__).parents[3]
 EYE = np.eye(3, dtype=np.float32)

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Index, Settings
-from ketrag_fast.backends.readers import SourceFile, items_of
-from ketrag_fast.backends.readers import apart as module
-from ketrag_fast.backends.readers.apart import Apart
 from ketrag_fast.errors import Cancelled
+from ketrag_fast.readers import SourceFile, items_of
+from ketrag_fast.readers import sandbox as module
+from ketrag_fast.readers.sandbox import Apart
 from ketrag_fast.types import Document, Failure
 from tests.support.office_files import archive, docx, mail, paragraph, text_row, xlsx
 

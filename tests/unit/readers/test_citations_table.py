@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ketrag_fast import Settings
-from ketrag_fast.backends.readers import SourceFile, find, reader_for
-from ketrag_fast.pipeline.ingest import read_only
+from ketrag_fast.build.ingest import read_only
+from ketrag_fast.readers import SourceFile, find, reader_for
 from ketrag_fast.types import Document, Failure
 
 CORPUS = '{"_id": "1", "text": "one"}\n{"_id": "2", "text": "two", "metadata": {"cites": "doi:10.1000/x"}}\n'

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from ketrag_fast.backends.readers import FORMATS
-from ketrag_fast.backends.readers.kinds import BY_SUFFIX
-from ketrag_fast.config import Settings
-from ketrag_fast.locations import problem_of
-from ketrag_fast.pipeline.ingest import read_only
+from ketrag_fast.base.config import Settings
+from ketrag_fast.build.ingest import read_only
+from ketrag_fast.readers import FORMATS
+from ketrag_fast.readers.file_types import BY_SUFFIX
 from ketrag_fast.types import Failure
+from ketrag_fast.types.locations import problem_of
 from tests.process import python
 from tests.support.parts import part
 from tests.support.reading import read_all
@@ -22,7 +22,7 @@ _RUN = """
 import random, resource, sys, zlib
 from tests.support.reading import read_all
 from tests.support.samples import mutated, samples
-from ketrag_fast.locations import problem_of
+from ketrag_fast.types.locations import problem_of
 resource.setrlimit(resource.RLIMIT_AS, (3_000_000_000, 3_000_000_000))
 name, first, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 good = samples()[name]

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Settings
-from ketrag_fast.backends.readers import FORMATS, SourceFile, items_of
-from ketrag_fast.backends.readers.apart import Apart
-from ketrag_fast.backends.readers.code import symbols
-from ketrag_fast.pipeline.ingest import read_only
+from ketrag_fast.build.ingest import read_only
+from ketrag_fast.readers import FORMATS, SourceFile, items_of
+from ketrag_fast.readers.code import symbols
+from ketrag_fast.readers.sandbox import Apart
 from ketrag_fast.types import Document, Failure
 from tests.support.effort import processor_seconds
 from tests.support.office_files import archive, mail, text_row, xlsx

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ketrag_fast.locations import location_of
 from ketrag_fast.types import Document
+from ketrag_fast.types.locations import location_of
 from tests.support.office_files import docx, epub, odt, paragraph, pptx, shape
 from tests.support.parts import part
 from tests.support.pdf_files import Page, pdf

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ketrag_fast.backends.readers.pdf.columns import rows_of
-from ketrag_fast.backends.readers.pdf.lines import Line, _within
+from ketrag_fast.readers.pdf.columns import rows_of
+from ketrag_fast.readers.pdf.lines import Line, _within
 from tests.support.parts import part
 from tests.support.pdf_files import WIDTH, Page, encrypted, pdf, simple
 from tests.support.reading import at, read_all, read_one

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ketrag_fast.backends.readers import SourceFile, find, reader_for
-from ketrag_fast.backends.readers.decode import decode
-from ketrag_fast.backends.readers.text import markdown_title, rst_title
-from ketrag_fast.config import Settings
+from ketrag_fast.base.config import Settings
+from ketrag_fast.base.progress import Meter
+from ketrag_fast.build.ingest import Change, Ingested, Sources, applied
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.pipeline.ingest import Change, Ingested, Sources, applied
-from ketrag_fast.progress import Meter
+from ketrag_fast.readers import SourceFile, find, reader_for
+from ketrag_fast.readers.decode import decode
+from ketrag_fast.readers.plain_text import markdown_title, rst_title
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.types import Document, Failure
 from tests.process import python
@@ -108,9 +108,9 @@ def test_strange_texts_are_documents(read: Read, text: str) -> None:
 
 _HUGE = """
 import resource, sys
-from ketrag_fast.config import Settings
-from ketrag_fast.pipeline.ingest import Change, applied
-from ketrag_fast.progress import Meter
+from ketrag_fast.base.config import Settings
+from ketrag_fast.build.ingest import Change, applied
+from ketrag_fast.base.progress import Meter
 from pathlib import Path
 from ketrag_fast.storage.tables import Tables
 with Tables(Path("t.sqlite")) as tables:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ketrag_fast.backends.llms.protocol import ModelReply
 from ketrag_fast.errors import IndexDamaged
-from ketrag_fast.extraction.reader import dumps, loads
-from ketrag_fast.extraction.records import EntityRecord, Extraction, RelationRecord
+from ketrag_fast.models.extraction.chunk_reader import dumps, loads
+from ketrag_fast.models.extraction.records import EntityRecord, Extraction, RelationRecord
+from ketrag_fast.models.llms.protocol import ModelReply
 from ketrag_fast.storage.journal import LONGEST, Journal, KeptReply, reply_key
 
 

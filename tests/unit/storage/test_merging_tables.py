@@ -11,9 +11,9 @@ import pytest
 
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.journal import Journal, KeptReply, reply_key
-from ketrag_fast.storage.merging import new_tables
+from ketrag_fast.storage.merge_tables import new_tables
 from ketrag_fast.storage.tables import Tables
-from ketrag_fast.storage.vectors import VectorTable, text_hash
+from ketrag_fast.storage.vector_cache import VectorTable, text_hash
 
 KEYS = [text_hash(name) for name in ("a", "b", "c", "d")]
 

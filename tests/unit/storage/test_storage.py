@@ -26,8 +26,8 @@ from ketrag_fast.errors import (
 from ketrag_fast.storage import durable
 from ketrag_fast.storage.arrays import Arrays, write_arrays
 from ketrag_fast.storage.checksum import file_digest, text_digest
-from ketrag_fast.storage.faults import typed, writing
 from ketrag_fast.storage.generation import current_number, open_current, prune, publish
+from ketrag_fast.storage.io_errors import typed, writing
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.manifest import Manifest, StageRecord, content_digest
@@ -280,7 +280,7 @@ def test_no_room_for_an_array(tmp_path: Path, size: int) -> None:
         "from pathlib import Path\n"
         "from ketrag_fast.errors import StorageFull\n"
         "from ketrag_fast.storage.arrays import write_arrays\n"
-        "from ketrag_fast.storage.faults import writing\n"
+        "from ketrag_fast.storage.io_errors import writing\n"
         "limit = int(sys.argv[2])\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))\n"
         "try:\n"

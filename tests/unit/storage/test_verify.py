@@ -11,13 +11,13 @@ import pytest
 
 from ketrag_fast import _core
 from ketrag_fast.errors import IndexDamaged
-from ketrag_fast.storage import blocks
+from ketrag_fast.storage import block_hashes as blocks
 from ketrag_fast.storage.arrays import Arrays, RawFile, write_arrays
 from ketrag_fast.storage.checksum import file_digest, file_hashes
+from ketrag_fast.storage.file_records import FileRecord
 from ketrag_fast.storage.generation import Generation, open_current, prune, publish
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import StageRecord
-from ketrag_fast.storage.records import FileRecord
 from tests.process import python
 
 LARGE = np.arange(70_000, dtype=np.uint32)  # four blocks and a part of a fifth

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ketrag_fast.declarations.arrays import ANY, array, codes, graph
-from ketrag_fast.declarations.stage import Stage
-from ketrag_fast.declarations.system import REST, Channel, Recipe, Share, System
-from ketrag_fast.stages import (
+from ketrag_fast.systems.g2cons.settings import G2ConsSettings, check
+from ketrag_fast.systems.shared import (
     CHUNK_VECTORS,
     SENTENCE_VECTORS,
     UNIT_SEARCH,
@@ -17,10 +15,12 @@ from ketrag_fast.stages import (
     WORDS,
     has_model,
 )
-from ketrag_fast.systems.g2cons.settings import G2ConsSettings, check
+from ketrag_fast.systems.spec.arrays import ANY, array, codes, graph
+from ketrag_fast.systems.spec.stage import Stage
+from ketrag_fast.systems.spec.system import REST, Channel, Recipe, Share, System
 
 if TYPE_CHECKING:
-    from ketrag_fast.config import Settings
+    from ketrag_fast.base.config import Settings
 
 _HERE = "ketrag_fast.systems.g2cons"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ketrag_fast import _core
-from ketrag_fast.config import Settings
-from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
-from ketrag_fast.stages.rows import csr, csr_out
+from ketrag_fast.base.config import Settings
 from ketrag_fast.systems.g2cons.settings import G2ConsSettings
+from ketrag_fast.systems.shared.rows import csr, csr_out
+from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:

@@ -11,10 +11,10 @@ from unicodedata import normalize
 
 import numpy as np
 
-from ketrag_fast.stages.names import Names
-from ketrag_fast.stages.rows import strings
-from ketrag_fast.stages.showing import row_of, span_of, text_of
 from ketrag_fast.storage.generation import Generation
+from ketrag_fast.systems.shared.name_lookup import Names
+from ketrag_fast.systems.shared.row_text import row_of, span_of, text_of
+from ketrag_fast.systems.shared.rows import strings
 from ketrag_fast.types import Span
 
 _SHOWN, _NEAR, _WIDTH = 20, 5, 160

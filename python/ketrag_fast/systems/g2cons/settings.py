@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from ketrag_fast.config.fields import setting
+from ketrag_fast.base.config.fields import setting
 from ketrag_fast.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ketrag_fast.config import Settings
+    from ketrag_fast.base.config import Settings
 
 
 @dataclass(frozen=True, kw_only=True)

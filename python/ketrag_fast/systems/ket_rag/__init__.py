@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ketrag_fast.declarations.arrays import ANY, Sizes, array, codes, graph, strings
-from ketrag_fast.declarations.stage import DOCUMENTS, Stage
-from ketrag_fast.declarations.system import REST, Channel, Recipe, Share, System
-from ketrag_fast.stages import (
+from ketrag_fast.systems.ket_rag.settings import KetRagSettings, check
+from ketrag_fast.systems.shared import (
     CHUNK_VECTORS,
     LINKS,
     SENTENCE_VECTORS,
@@ -18,10 +16,12 @@ from ketrag_fast.stages import (
     has_model,
     search_over,
 )
-from ketrag_fast.systems.ket_rag.settings import KetRagSettings, check
+from ketrag_fast.systems.spec.arrays import ANY, Sizes, array, codes, graph, strings
+from ketrag_fast.systems.spec.stage import DOCUMENTS, Stage
+from ketrag_fast.systems.spec.system import REST, Channel, Recipe, Share, System
 
 if TYPE_CHECKING:
-    from ketrag_fast.config import Settings
+    from ketrag_fast.base.config import Settings
 
 _HERE = "ketrag_fast.systems.ket_rag"
 

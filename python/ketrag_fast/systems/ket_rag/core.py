@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
-from ketrag_fast.config import Settings
-from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
-from ketrag_fast.stages.rows import csr
+from ketrag_fast.base.config import Settings
 from ketrag_fast.systems.ket_rag.settings import KetRagSettings
+from ketrag_fast.systems.shared.rows import csr
+from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:

@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ketrag_fast.stages.names import Names
-from ketrag_fast.stages.showing import row_of, span_of, text_of
 from ketrag_fast.storage.generation import Generation
+from ketrag_fast.systems.shared.name_lookup import Names
+from ketrag_fast.systems.shared.row_text import row_of, span_of, text_of
 from ketrag_fast.types import Entity, Relation, Span
 
 Arrays = Mapping[str, NDArray[Any]]

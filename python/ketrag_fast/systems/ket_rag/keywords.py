@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
-from ketrag_fast.config import Settings
-from ketrag_fast.declarations.stage import Earlier, Outputs, StageContext, StageInputs
+from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import InternalError
-from ketrag_fast.stages.changes import Changes, dense_of, sentence_rows
-from ketrag_fast.stages.rows import U32, U64, csr, strings, take_rows
 from ketrag_fast.systems.ket_rag.settings import KetRagSettings
+from ketrag_fast.systems.shared.row_reuse import Changes, dense_of, sentence_rows
+from ketrag_fast.systems.shared.rows import U32, U64, csr, strings, take_rows
+from ketrag_fast.systems.spec.stage import Earlier, Outputs, StageContext, StageInputs
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:

@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
-from ketrag_fast.backends.ann.choose import choose, installed
-from ketrag_fast.backends.ann.neighbours import nearest_rows
-from ketrag_fast.config import Settings
-from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
-from ketrag_fast.stages.proposals import kind
-from ketrag_fast.stages.rows import csr, csr_out
+from ketrag_fast.base.config import Settings
+from ketrag_fast.models.ann.choose import choose, installed
+from ketrag_fast.models.ann.neighbours import nearest_rows
 from ketrag_fast.systems.ket_rag.settings import KetRagSettings
+from ketrag_fast.systems.shared.hnsw_proposals import kind
+from ketrag_fast.systems.shared.rows import csr, csr_out
+from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 NONE = np.uint32(0xFFFFFFFF)
 

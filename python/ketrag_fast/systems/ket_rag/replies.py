@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ketrag_fast.config import Settings
-from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
+from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import InternalError
-from ketrag_fast.extraction.parse import PARSER
-from ketrag_fast.extraction.recording import write_recording
-from ketrag_fast.extraction.run import Reading
 from ketrag_fast.kernels.text import pack
-from ketrag_fast.stages.core_chunks import core_chunks
-from ketrag_fast.stages.rows import strings_out
+from ketrag_fast.models.extraction.parse import PARSER
+from ketrag_fast.models.extraction.recording import write_recording
+from ketrag_fast.models.extraction.run import Reading
+from ketrag_fast.systems.shared.core_chunks import core_chunks
+from ketrag_fast.systems.shared.rows import strings_out
+from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 
 def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
-from ketrag_fast.config import Settings
-from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
+from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ConfigError, InternalError
-from ketrag_fast.extraction.run import Reading
-from ketrag_fast.extraction.summaries import Summaries, Summary, described, summary_of
 from ketrag_fast.kernels.text import count_tokens, pack, unpack
-from ketrag_fast.stages.rows import strings, strings_out
+from ketrag_fast.models.extraction.run import Reading
+from ketrag_fast.models.extraction.summaries import Summaries, Summary, described, summary_of
 from ketrag_fast.systems.ket_rag.settings import KetRagSettings
+from ketrag_fast.systems.shared.rows import strings, strings_out
+from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 JOINED = 500
 """Tokens of a description that is joined by rule."""

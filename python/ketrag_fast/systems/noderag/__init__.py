@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ketrag_fast.declarations.arrays import ANY, Sizes, array, codes, graph, strings
-from ketrag_fast.declarations.stage import DOCUMENTS, Stage
-from ketrag_fast.declarations.system import Channel, Recipe, Share, System
-from ketrag_fast.stages import CHUNK_VECTORS, UNITS, VECTORS, WORDS, has_model
 from ketrag_fast.systems.noderag.settings import NodeRagSettings
+from ketrag_fast.systems.shared import CHUNK_VECTORS, UNITS, VECTORS, WORDS, has_model
+from ketrag_fast.systems.spec.arrays import ANY, Sizes, array, codes, graph, strings
+from ketrag_fast.systems.spec.stage import DOCUMENTS, Stage
+from ketrag_fast.systems.spec.system import Channel, Recipe, Share, System
 
 if TYPE_CHECKING:
-    from ketrag_fast.config import Settings
+    from ketrag_fast.base.config import Settings
 
 _HERE = "ketrag_fast.systems.noderag"
 

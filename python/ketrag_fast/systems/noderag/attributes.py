@@ -9,15 +9,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ketrag_fast.config import Settings
-from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
+from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.text import pack
-from ketrag_fast.stages.rows import csr, csr_out, strings_out
-from ketrag_fast.stages.showing import text_of
 from ketrag_fast.systems.noderag.decompositions import reading_of
 from ketrag_fast.systems.noderag.evidence import INPUT, Statements, put_together, statements
 from ketrag_fast.systems.noderag.settings import NodeRagSettings
 from ketrag_fast.systems.noderag.writing import Portrait, writer_of
+from ketrag_fast.systems.shared.row_text import text_of
+from ketrag_fast.systems.shared.rows import csr, csr_out, strings_out
+from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 _KEPT: Final = "attributes"
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from ketrag_fast.errors import InternalError
-from ketrag_fast.stages.rows import Arrays
-from ketrag_fast.stages.showing import row_of, span_of, text_of
+from ketrag_fast.systems.shared.row_text import row_of, span_of, text_of
+from ketrag_fast.systems.shared.rows import Arrays
 from ketrag_fast.types import Cited, Span
 
 if TYPE_CHECKING:

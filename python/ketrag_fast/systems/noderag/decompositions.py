@@ -12,16 +12,16 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ketrag_fast.config import Settings
-from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
+from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import InternalError
-from ketrag_fast.extraction.reader import Chunk
-from ketrag_fast.extraction.run import Reading
 from ketrag_fast.kernels.text import pack
-from ketrag_fast.stages.core_chunks import core_chunks
-from ketrag_fast.stages.rows import strings_out
+from ketrag_fast.models.extraction.chunk_reader import Chunk
+from ketrag_fast.models.extraction.run import Reading
 from ketrag_fast.systems.noderag.unit_task import Malformed, decomposition, mending
 from ketrag_fast.systems.noderag.units import Decomposition, Relationship
+from ketrag_fast.systems.shared.core_chunks import core_chunks
+from ketrag_fast.systems.shared.rows import strings_out
+from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 _KEPT: Final = "decompositions"
 """Where `look` leaves for `run` what it has read."""

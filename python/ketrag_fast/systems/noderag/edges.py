@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
-from ketrag_fast.config import Settings
-from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
+from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.text import count_tokens, pack, unpack
-from ketrag_fast.stages.rows import Arrays, csr, csr_out, lengths, strings, strings_out
 from ketrag_fast.systems.noderag.communities import NONE
 from ketrag_fast.systems.noderag.graph import symmetric
 from ketrag_fast.systems.noderag.settings import NodeRagSettings
 from ketrag_fast.systems.noderag.vectors import TEXTS
+from ketrag_fast.systems.shared.rows import Arrays, csr, csr_out, lengths, strings, strings_out
+from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 CLUSTER: Final = 39
 """Nodes of an average cluster, at least; below, elements are joined to their whole community."""

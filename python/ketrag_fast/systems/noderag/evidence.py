@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ketrag_fast.declarations.stage import StageContext, StageInputs
 from ketrag_fast.kernels.text import count_tokens, unpack
-from ketrag_fast.stages.rows import csr, strings
+from ketrag_fast.systems.shared.rows import csr, strings
+from ketrag_fast.systems.spec.stage import StageContext, StageInputs
 
 INPUT = 4_000
 """Tokens that a model is given for one text, about."""

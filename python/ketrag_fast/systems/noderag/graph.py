@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ketrag_fast.config import Settings
-from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
+from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.text import pack, unpack
-from ketrag_fast.stages.rows import csr_out, strings, strings_out
 from ketrag_fast.systems.noderag.settings import NodeRagSettings
 from ketrag_fast.systems.noderag.units import key_of
+from ketrag_fast.systems.shared.rows import csr_out, strings, strings_out
+from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 Pairs = Counter[tuple[int, int]]
 TOLD = "; "

@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from ketrag_fast import _core
-from ketrag_fast.config import Settings
-from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
-from ketrag_fast.stages.rows import csr, lengths
+from ketrag_fast.base.config import Settings
 from ketrag_fast.systems.noderag.settings import NodeRagSettings
+from ketrag_fast.systems.shared.rows import csr, lengths
+from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 PIVOTS = 10
 """Nodes that shortest paths are followed from."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ketrag_fast.config.fields import setting
+from ketrag_fast.base.config.fields import setting
 
 
 @dataclass(frozen=True, kw_only=True)

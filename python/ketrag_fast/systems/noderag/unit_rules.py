@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ketrag_fast.extraction.clean import MAX_DESCRIPTION, clean
-from ketrag_fast.extraction.grounding import Source
-from ketrag_fast.extraction.heuristic import Found, Passage, distinct, own_subject, subject_of
-from ketrag_fast.extraction.records import Extraction, RelationRecord
 from ketrag_fast.kernels.text import sentence_spans
+from ketrag_fast.models.extraction.cleaning import MAX_DESCRIPTION, clean
+from ketrag_fast.models.extraction.grounding import Source
+from ketrag_fast.models.extraction.heuristic import Found, Passage, distinct, own_subject, subject_of
+from ketrag_fast.models.extraction.records import Extraction, RelationRecord
 from ketrag_fast.systems.noderag.units import MAX_UNITS, Decomposition, Relationship, SemanticUnit
 
 VERSION: Final = "1"

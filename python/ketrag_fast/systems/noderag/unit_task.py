@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ketrag_fast.extraction.options import PromptOptions
-from ketrag_fast.extraction.prompt import fenced
-from ketrag_fast.extraction.reader import Chunk, ChunkReader
-from ketrag_fast.extraction.repair import read_json
-from ketrag_fast.extraction.run import Work
+from ketrag_fast.models.extraction.chunk_reader import Chunk, ChunkReader
+from ketrag_fast.models.extraction.options import PromptOptions
+from ketrag_fast.models.extraction.prompt import fenced
+from ketrag_fast.models.extraction.repair import read_json
+from ketrag_fast.models.extraction.run import Work
+from ketrag_fast.models.tasks.task import ParsedReply, Task
 from ketrag_fast.systems.noderag.unit_rules import VERSION, by_records, by_rules
 from ketrag_fast.systems.noderag.units import (
     Decomposition,
@@ -20,7 +21,6 @@ from ketrag_fast.systems.noderag.units import (
     parse_decomposition,
     relationship,
 )
-from ketrag_fast.tasks.task import ParsedReply, Task
 
 PARSER: Final = 1
 """Raise it when some reply is read differently: kept replies are then read anew."""

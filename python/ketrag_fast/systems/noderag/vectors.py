@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ketrag_fast import _core
-from ketrag_fast.config import Settings
-from ketrag_fast.declarations.stage import Outputs, StageContext, StageInputs
+from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.text import pack, unpack
-from ketrag_fast.stages.rows import F32, strings, word_rows
+from ketrag_fast.systems.shared.rows import F32, strings, word_rows
+from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 TEXTS = (
     ("noderag_graph", "semantic_unit"),

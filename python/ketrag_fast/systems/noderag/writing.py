@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from ketrag_fast.config import Settings
-from ketrag_fast.declarations.stage import StageContext
-from ketrag_fast.extraction.clean import MAX_NAME, clean
-from ketrag_fast.extraction.options import PromptOptions
-from ketrag_fast.extraction.repair import read_json
-from ketrag_fast.extraction.run import Reading
+from ketrag_fast.base.config import Settings
+from ketrag_fast.models.extraction.cleaning import MAX_NAME, clean
+from ketrag_fast.models.extraction.options import PromptOptions
+from ketrag_fast.models.extraction.repair import read_json
+from ketrag_fast.models.extraction.run import Reading
+from ketrag_fast.models.tasks.task import Item, ParsedReply, S, Task, V
 from ketrag_fast.systems.noderag.settings import NodeRagSettings
-from ketrag_fast.tasks.task import Item, ParsedReply, S, Task, V
+from ketrag_fast.systems.spec.stage import StageContext
 
 MAX_ELEMENTS: Final = 16
 _CHARACTERS: Final = 12

@@ -105,7 +105,7 @@ mod tests {
         assert!(select_ranked(&[0.0, f64::NAN], 1).is_err());
     }
 
-    /// Pins the generator: the same draw in every version, and in `reference/select.py`.
+    /// Pins the generator: the same draw in every version, and in `tests/oracles/select.py`.
     #[test]
     fn the_draw_is_pinned() {
         let mut random = stage_rng(42, "core");

@@ -1,0 +1,189 @@
+"""`ketrag bench`: builds, systems or settings compared on the same documents and questions."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ketrag_fast.apps.cli import options, output
+from ketrag_fast.base.config import Settings, parse
+from ketrag_fast.errors import ConfigError, DocumentError, ReadOnly
+
+if TYPE_CHECKING:
+    from ketrag_fast.lab.comparison.configurations import Configuration
+    from ketrag_fast.lab.comparison.outcome import Report
+    from ketrag_fast.lab.comparison.running import Answers
+
+_BUDGETS = "12000,6000,3000"
+_SYSTEMS = "text-rag,knng-rag,keyword-rag,ket-rag-u,ket-rag-p,default"
+_ALL_FAILED = 1
+
+
+def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Declares the command."""
+    parser = commands.add_parser(
+        "bench",
+        description="Runs the same documents and questions through several configurations and prints one "
+        "report: what each build takes, what its graph holds, what it scores, and where they differ.",
+    )
+    kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
+    builds = _kind(kinds, shared, "builds", "configurations from a file or from flags")
+    builds.add_argument("--builds", metavar="FILE", help="TOML with a table [[build]] for each configuration")
+    builds.add_argument(
+        "--build",
+        metavar="ROW",
+        action="append",
+        default=[],
+        help="NAME: setting=value, setting=value (again and again)",
+    )
+    builds.add_argument(
+        "--shared", action="store_true", help="make vectors and replies once for all; times are then reckoned"
+    )
+    systems = _kind(kinds, shared, "systems", "the presets of published systems")
+    systems.add_argument(
+        "--systems", metavar="LIST", default=_SYSTEMS, help=f"presets (default {_SYSTEMS}); all for every one"
+    )
+    systems.add_argument("--apart", action="store_true", help="share nothing, and measure every build whole")
+    sweep = _kind(kinds, shared, "sweep", "values of settings, every finished stage re-used")
+    sweep.add_argument(
+        "--vary",
+        metavar="SETTING=VALUES",
+        action="append",
+        default=[],
+        help="core_ratio=0.1,0.2,0.4 (again for another setting)",
+    )
+    sweep.add_argument("--grid", action="store_true", help="every combination, not one setting at a time")
+    parser.set_defaults(json=False)
+
+
+def _kind(kinds: Any, shared: argparse.ArgumentParser, name: str, text: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = kinds.add_parser(name, parents=[shared], help=text, description=text)
+    parser.add_argument("dataset", metavar="DATASET", help="folder or file of the data set")
+    parser.add_argument(
+        "--documents", metavar="SOURCE", action="append", help="index these and not the set's own passages"
+    )
+    parser.add_argument("--mode", metavar="MODES", help="a list (default: each configuration's own)")
+    parser.add_argument("--budget", metavar="TOKENS", default=_BUDGETS, help=f"a list (default {_BUDGETS})")
+    parser.add_argument(
+        "--answer-with", metavar="SPEC", help="a language model that answers every question, for EM and F1"
+    )
+    parser.add_argument("--html", metavar="FILE", help="write the report as one page with plots")
+    parser.add_argument("--keep", metavar="FOLDER", help="keep the indexes there, and go on from them")
+    parser.add_argument("--prices", metavar="FILE", help="price table (default ./prices.toml if it is there)")
+    every = "what all configurations have, unless they say otherwise"
+    options.topic(parser, every, "build", "query", "writing", but=("mode", "budget"))
+    options.reading(parser, "what reads the core chunks")
+    options.model(parser)
+    go_on = "with --keep FOLDER the same command goes on from what is finished"
+    parser.set_defaults(run=run, go_on=go_on)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command."""
+    from ketrag_fast.lab.comparison import sweep as sweeps
+    from ketrag_fast.lab.comparison.configurations import checked, from_file, from_flag, from_systems
+    from ketrag_fast.lab.comparison.reporting import systems_named
+
+    common = options.build_settings_of(args)
+    if args.kind == "sweep":
+        configurations = sweeps.points([sweeps.parse_vary(text) for text in args.vary], grid=args.grid)
+    elif args.kind == "systems":
+        configurations = from_systems(systems_named(args.systems))
+    else:
+        listed = from_file(args.builds) if args.builds is not None else []
+        configurations = checked([*listed, *(from_flag(text) for text in args.build)])
+    report = _measured(args, common, configurations)
+    if args.html is not None:
+        from ketrag_fast.lab.comparison.page import page
+
+        output.write_page(Path(args.html), page(report))
+    if args.json:
+        output.write_json(report.to_json())
+    else:
+        from ketrag_fast.lab.comparison.table import render
+
+        output.write(render(report))
+    if not report.good:
+        return _ALL_FAILED
+    lost = len(report.good) < len(report.outcomes) or any(o.failures for o in report.good)
+    return output.PARTIAL if lost else 0
+
+
+def _measured(args: argparse.Namespace, common: Settings, configurations: Sequence[Configuration]) -> Report:
+    from ketrag_fast.lab.comparison.reporting import report_of
+    from ketrag_fast.lab.comparison.running import Bench
+    from ketrag_fast.lab.cost.prices import read_prices
+    from ketrag_fast.lab.eval import load_dataset
+
+    prices = read_prices(args.prices)
+    budgets = _list("budget", args.budget)
+    modes = _list("mode", args.mode) if args.mode else []
+    if common.on_error == "stop":
+        raise ConfigError("on_error: a comparison skips what cannot be read")
+    if args.html is not None:
+        output.has_place(Path(args.html))
+    dataset = load_dataset(args.dataset)
+    sources = list(args.documents or dataset.sources)
+    if not sources:
+        raise DocumentError(
+            f"{args.dataset} holds no passages", hint="name the documents: --documents SOURCE"
+        )
+    if not args.quiet:
+        for warning in dataset.warnings:
+            output.warn(warning)
+    apart = not args.shared if args.kind == "builds" else args.apart if args.kind == "systems" else False
+    with _folder(args.keep) as folder:
+        bench = Bench(
+            dataset,
+            sources,
+            folder,
+            common,
+            budgets,
+            modes,
+            apart=apart,
+            prices=prices,
+            progress=options.progress(args),
+            answers=_answers(args.answer_with),
+            tell=(lambda _: None) if args.quiet else output.say,
+        )
+        return report_of(args.kind, bench, configurations)
+
+
+def _answers(spec: str | None) -> Answers | None:
+    """The same model answers for all configurations, from the context that each of them gives."""
+    if spec is None:
+        return None
+    from ketrag_fast.lab.comparison.answering import answered_by
+
+    return answered_by(spec)
+
+
+def _list(name: str, text: str) -> list[Any]:
+    found = []
+    for part in text.split(","):
+        try:
+            value = Settings(**{name: parse(name, part)}).value(name)
+        except ConfigError as error:
+            raise ConfigError(f"--{name} {text!r}: {error.message}", hint=error.hint) from None
+        if value not in found:
+            found.append(value)
+    return found
+
+
+@contextmanager
+def _folder(keep: str | None) -> Iterator[Path]:
+    if keep is not None:
+        folder = Path(keep)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ReadOnly(f"{folder}: cannot be made: {error.strerror or error}") from None
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="ketrag-", ignore_cleanup_errors=True) as name:
+        yield Path(name)

@@ -1,0 +1,46 @@
+"""What `ketrag add` and `ketrag remove` share."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from ketrag_fast.apps.cli import cost_preview as foresight
+from ketrag_fast.apps.cli import index, options, output
+from ketrag_fast.apps.cli.terminal_text import inline
+
+GO_ON = "what is finished is kept: run the same command again and it goes on from there"
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Their options."""
+    foresight.declare(parser)
+    options.topic(parser, "how it runs", "running")
+    options.model(parser)
+
+
+def run(
+    args: argparse.Namespace,
+    *,
+    sources: Sequence[str] = (),
+    remove: Sequence[str] = (),
+    where: str | None = None,
+    purge: bool = False,
+) -> int:
+    """Changes the documents of an index that is there, and publishes it."""
+    if args.dry_run:
+        return foresight.run(args, sources=sources, remove=remove, where=where)
+    from ketrag_fast.index import Index
+
+    path, _ = options.index_path(args)
+    with Index.open(path, settings=options.build_settings_of(args)) as opened:
+        report = opened.update(
+            add=sources, remove=remove, where=where, purge=purge, progress=options.progress(args)
+        )
+    if args.json:
+        output.write_json({**report.to_json(), "index": str(path)})
+    else:
+        output.write(index.summary(report, inline(path)))
+    if not args.quiet:
+        index.tell(args, report)
+    return output.PARTIAL if report.failures else 0

@@ -1,0 +1,182 @@
+"""`ketrag retrieve --html FILE` and `ketrag ask --html FILE`: an answer and its context as one page, with the
+walk's chains drawn and links that open the sources where the passages stand. No script, nothing is loaded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+from ketrag_fast.lab.comparison.style import STYLE
+from ketrag_fast.types.locations import described
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ketrag_fast.types import Answer, Context, Passage
+
+_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
+_BOX: Final = 180
+_GAP: Final = 150
+_HEIGHT: Final = 64
+_LETTERS: Final = 24
+_LABEL: Final = 22
+_SEARCHED: Final = (".html", ".htm", ".xhtml", ".txt")
+"""What a browser shows itself, and searches for the words behind `#:~:text=`."""
+_WORDS: Final = 6
+_OWN: Final = """
+.answer{font-size:1.15em}
+.box{fill:var(--paper);stroke:var(--line);stroke-width:1.5}
+.box.this{stroke:var(--c0);stroke-width:2.5}
+.box.q{fill:none;stroke-dasharray:4 3}
+.edge{stroke:var(--c1);stroke-width:2}
+.edge.q{stroke:var(--soft);stroke-dasharray:4 3}
+article{border-top:1px solid var(--line);padding:14px 0}
+article h2{margin:0 0 4px}
+pre{white-space:pre-wrap;font:inherit;margin:8px 0}
+ul{margin:6px 0;padding-left:20px}
+figure svg{max-width:100%}
+"""
+
+
+def page(context: Context, files: Mapping[str, Path] | None = None, answer: Answer | None = None) -> str:
+    """The whole page. Everything that comes from documents, the question or a model is escaped. `files` are
+    the documents' own, which are linked.
+    """
+    body = "\n".join(_body(context, files or {}, answer))
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{escape(context.question)}</title>\n<style>{STYLE}{_OWN}</style>\n</head>\n<body>\n<main>\n"
+        f"{body}\n</main>\n</body>\n</html>\n"
+    )
+
+
+def _body(context: Context, files: Mapping[str, Path], answer: Answer | None) -> Iterator[str]:
+    yield f"<h1>{escape(context.question)}</h1>"
+    if answer is not None and answer.text:
+        yield f'<p class="answer">{cited(answer)}</p>'
+    about = f"mode {context.mode} · {context.tokens:,} of {context.budget:,} tokens"
+    yield f'<p class="about">{escape(about)}</p>'
+    for warning in context.warnings:
+        yield f'<p class="note">{escape(warning)}</p>'
+    if context.reason is not None:
+        yield f'<p class="bad">no passages: {escape(context.reason)}</p>'
+    for passage in context.passages:
+        yield from _passage(passage, files.get(passage.document))
+
+
+def cited(answer: Answer) -> str:
+    """An answer with its numbers as links to the passages."""
+    known = {citation.number for citation in answer.citations}
+
+    def link(found: re.Match[str]) -> str:
+        number = int(found[1])
+        return f'<a href="#p{number}">[{number}]</a>' if number in known else found[0]
+
+    return re.sub(r"\[(\d{1,9})\]", link, escape(answer.text)).replace("\n", "<br>\n")
+
+
+def address(path: Path, passage: Passage) -> str:
+    """Where a passage's file opens: at the page of a PDF, at the first words of a page or a text."""
+    uri = path.absolute().as_uri()
+    suffix = path.suffix.lower()
+    if suffix == ".pdf" and passage.page is not None:
+        return f"{uri}#page={passage.page}"
+    if suffix in _SEARCHED:
+        words = passage.text.strip().split("\n")[0].split()[:_WORDS]
+        return f"{uri}#:~:text={quote(' '.join(words), safe='')}" if words else uri
+    return uri
+
+
+def _passage(passage: Passage, path: Path | None) -> Iterator[str]:
+    reasons = [reason for reason in passage.why if isinstance(reason, Mapping)]
+    words = [str(reason["word"]) for reason in reasons if "word" in reason]
+    name = escape(passage.title or passage.document)
+    yield f'<article id="p{passage.rank}"><h2>[{passage.rank}] {name}</h2>'
+    where = escape(f"{passage.document}:{passage.start}-{passage.end}")
+    if path is not None:
+        where = f'<a href="{escape(address(path, passage), quote=True)}">{where}</a>'
+    place = described(passage.location)
+    told = " · ".join([*([place] if place else []), f"score {passage.score:.3f}"])
+    yield f'<p class="about">{where} · {escape(told)}</p>'
+    steps = chain_of(passage, reasons)
+    if len(steps) > 1:
+        yield f"<figure>{drawing(steps, words)}</figure>"
+    sentences = [str(reason["sentence"]) for reason in reasons if "sentence" in reason]
+    if words:
+        sentences.insert(0, f"holds {', '.join(words)}")
+    if sentences:
+        yield "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in sentences) + "</ul>"
+    yield f"<details><summary>text</summary><pre>{escape(passage.text)}</pre></details></article>"
+
+
+Drawn = tuple[str, int | None, Sequence[Mapping[str, Any]]]
+"""A passage's name, its rank if it is in the context, and the bridges to the next one."""
+
+
+def chain_of(passage: Passage, reasons: Sequence[Mapping[str, Any]]) -> list[Drawn]:
+    """What is drawn for a passage, from the question's end to the passage itself: the pair that it lengthens
+    where it has one, else its partner.
+    """
+    own: Drawn = (passage.title or passage.document, passage.rank, ())
+    chain = next((reason for reason in reasons if "chain" in reason), None)
+    if chain is not None:
+        far, near = chain["chain"]
+        return [_drawn(far, chain["between"]), _drawn(near, chain["bridges"]), own]
+    partner = next((reason for reason in reasons if "partner" in reason), None)
+    return [own] if partner is None else [_drawn(partner["partner"], partner["bridges"]), own]
+
+
+def _drawn(place: Mapping[str, Any], bridges: Sequence[Mapping[str, Any]]) -> Drawn:
+    return str(place["title"] or place["document"]), place["rank"], bridges
+
+
+def drawing(steps: Sequence[Drawn], words: Sequence[str]) -> str:
+    """Boxes from left to right with what joins them over the lines; the last box is the passage itself."""
+    width = len(steps) * _BOX + (len(steps) - 1) * _GAP + 8
+    middle = 74
+    out = []
+    for at, (name, rank, bridges) in enumerate(steps):
+        left = 4 + at * (_BOX + _GAP)
+        last = at == len(steps) - 1
+        if not last:
+            right = left + _BOX
+            kind = "edge" if bridges else "edge q"
+            out.append(f'<line class="{kind}" x1="{right}" x2="{right + _GAP}" y1="{middle}" y2="{middle}"/>')
+            labels = [_short(str(bridge["text"]), _LABEL) for bridge in bridges] or ["the question alone"]
+            for row, label in enumerate(labels):
+                y = middle - 8 - 16 * (len(labels) - 1 - row)
+                out.append(_text(right + _GAP / 2, y, label, "middle"))
+        box = "box this" if last else "box"
+        top = middle - _HEIGHT / 2
+        shape = f'<rect class="{box}" x="{left}" y="{top:.0f}" width="{_BOX}" height="{_HEIGHT}" rx="8"/>'
+        link = rank is not None and not last
+        number = f"[{rank}]" if rank is not None else "not printed"
+        inner = (
+            shape
+            + _text(left + _BOX / 2, middle - 6, _short(name, _LETTERS), "middle", title=name)
+            + _text(left + _BOX / 2, middle + 16, number, "middle", kind="t")
+        )
+        out.append(f'<a href="#p{rank}">{inner}</a>' if link else inner)
+    names = ", ".join(name for name, _, _ in steps)
+    label = escape(f"Chain: {names}; words of the question: {', '.join(words)}", quote=True)
+    return (
+        f'<svg viewBox="0 0 {width} 116" role="img" aria-label="{label}" style="max-width:{width}px">'
+        + "".join(out)
+        + "</svg>"
+    )
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _text(x: float, y: float, text: str, anchor: str, *, kind: str = "n", title: str = "") -> str:
+    tip = f"<title>{escape(title)}</title>" if title and title != text else ""
+    return f'<text class="{kind}" x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}">{escape(text)}{tip}</text>'

@@ -1,0 +1,87 @@
+"""`--dry-run`: what a command would change and cost, and nothing is done."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ketrag_fast.apps.cli import options, output
+from ketrag_fast.apps.cli.terminal_text import inline
+
+if TYPE_CHECKING:
+    from ketrag_fast.lab.cost.changing import ChangeCost
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """The option."""
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="say what would change and what it would take, and leave the index as it is",
+    )
+
+
+def run(
+    args: argparse.Namespace,
+    *,
+    sources: Sequence[str] = (),
+    remove: Sequence[str] = (),
+    where: str | None = None,
+    reread: bool = False,
+    replace: bool = False,
+) -> int:
+    """Prints it."""
+    from ketrag_fast.index import Index
+    from ketrag_fast.lab.cost.changing import cost_of
+    from ketrag_fast.lab.cost.prices import read_prices
+
+    path, _ = options.index_path(args)
+    settings = options.build_settings_of(args)
+    found = Index.preview(
+        path,
+        add=sources,
+        remove=remove,
+        where=where,
+        reread=reread,
+        replace=replace,
+        settings=settings,
+        progress=options.progress(args),
+    )
+    cost = cost_of(path, found, settings, read_prices(None))
+    if args.json:
+        output.write_json({**found.to_json(), "cost": cost.to_json(), "index": str(path)})
+    else:
+        output.write(
+            f"{inline(path)} would have {found.documents:,} documents ({found.added:,} added, "
+            f"{found.updated:,} changed, {found.removed:,} removed; {found.characters:,} characters more "
+            f"to read); nothing was done\n{_line(cost)}"
+        )
+        if cost.note is not None and not args.quiet:
+            output.say(cost.note)
+    if found.failures and not args.quiet and not args.json:
+        output.warn(f"{len(found.failures):,} documents could not be read or are not there:")
+        output.list_failures(found.failures)
+    return output.PARTIAL if found.failures else 0
+
+
+def _line(cost: ChangeCost) -> str:
+    from ketrag_fast.lab.cost.bill import usd_text
+    from ketrag_fast.lab.cost.estimate import time_text
+
+    parts = [f"about {time_text(cost.seconds)}" if cost.seconds is not None else "time unknown"]
+    if cost.embedding:
+        parts.append(f"{time_text(cost.embedding)} of it embedding")
+    if cost.embedding_tokens != 0:
+        parts.append(f"{_count(cost.embedding_tokens)} tokens to embed")
+    if cost.calls != 0:
+        parts.append(f"{_count(cost.calls)} calls of the language model")
+    if cost.tokens_in or cost.tokens_out:
+        parts.append(f"{_count(cost.tokens_in)} tokens in, {_count(cost.tokens_out)} out")
+    if cost.bill.total != 0:
+        parts.append(f"USD {usd_text(cost.bill.total)}")
+    return f"  it would take {', '.join(parts)}"
+
+
+def _count(number: int | None) -> str:
+    return "an unknown number of" if number is None else f"{number:,}"

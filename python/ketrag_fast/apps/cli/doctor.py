@@ -1,0 +1,72 @@
+"""`ketrag doctor`: whether everything in an index folder is as it was written."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ketrag_fast.apps.cli import options, output
+from ketrag_fast.apps.cli.terminal_text import inline
+from ketrag_fast.base.config import Settings
+from ketrag_fast.errors import KetragError
+
+if TYPE_CHECKING:
+    from ketrag_fast.models.endpoint_trust import Endpoint
+
+_DAMAGED = 4
+"""The exit code of a damaged index."""
+
+
+def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Declares the command."""
+    parser = commands.add_parser(
+        "doctor",
+        parents=[shared],
+        description="Reads the whole index, compares it with its checksums and says what to do about damage, "
+        "and about what builds that were stopped have left. Changes nothing. Exit code 4 where something is "
+        "damaged.",
+    )
+    parser.set_defaults(run=run, go_on="run the same command again")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command."""
+    path, _ = options.index_path(args)
+    from ketrag_fast.storage.health import examine
+
+    settings = options.query_settings_of(args)
+    rows, damaged = [], False
+    for finding in examine(path):
+        error = finding.error
+        damaged = damaged or error is not None
+        if args.json:
+            said = None if error is None else {"code": error.code, "message": str(error), "hint": error.hint}
+            rows.append(
+                {"what": finding.what, "path": str(finding.path), "error": said, "note": finding.note}
+            )
+            continue
+        state = finding.note or "sound" if error is None else str(error)
+        output.write(f"{finding.what}: {inline(state)}")
+        if error is not None and error.hint:
+            output.write(f"  {inline(error.hint)}")
+    endpoints = _endpoints(path, settings)
+    if args.json:
+        about = [endpoint.to_json() for endpoint in endpoints]
+        output.write_json(
+            {"schema": "ketrag/doctor/1", "damaged": damaged, "checks": rows, "endpoints": about}
+        )
+    else:
+        for endpoint in endpoints:
+            output.write(f"endpoint ({endpoint.setting}): {inline(endpoint.sentence())}")
+    return _DAMAGED if damaged else 0
+
+
+def _endpoints(path: Path, settings: Settings) -> list[Endpoint]:
+    """Return the endpoints that the index names; none if it is too damaged to name any."""
+    from ketrag_fast.index import Index
+
+    try:
+        return Index.endpoints(path, settings=settings)
+    except KetragError:  # the findings report it
+        return []

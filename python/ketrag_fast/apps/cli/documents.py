@@ -1,0 +1,48 @@
+"""`ketrag documents`: which documents an index has."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ketrag_fast.apps.cli import options, output
+from ketrag_fast.apps.cli.terminal_text import inline
+
+
+def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Declares the command."""
+    parser = commands.add_parser(
+        "documents",
+        parents=[shared],
+        description="Lists the documents of an index in its order: id, number of passages, title.",
+    )
+    parser.add_argument(
+        "containing", nargs="?", default="", metavar="TEXT", help="of those with it in id or title"
+    )
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="from this one on (default 0)")
+    parser.add_argument("--count", type=int, default=1_000_000, metavar="N", help="so many at most")
+    options.setting(parser, "allow")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command."""
+    path, _ = options.index_path(args)
+    from ketrag_fast.index import Index
+
+    with Index.open(path, settings=options.query_settings_of(args)) as opened:
+        found = opened.documents(args.first, args.count, args.containing)
+        total = opened.document_count
+    if args.json:
+        listed = [one.to_json() for one in found]
+        output.write_json(
+            {"schema": "ketrag/documents/1", "index": str(path), "total": total, "documents": listed}
+        )
+        return 0
+    wide = min(max((len(inline(one.document)) for one in found), default=0), 60)
+    lines = [f"{inline(one.document):<{wide}}  {one.units:>4}  {inline(one.title)}".rstrip() for one in found]
+    if lines:
+        output.write("\n".join(lines))
+    if not args.quiet and len(found) < total:
+        output.say(f"{len(found):,} of {total:,} documents")
+    return 0

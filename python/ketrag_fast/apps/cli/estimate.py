@@ -1,0 +1,81 @@
+"""`ketrag estimate SOURCE...`: what a build will take, before anything is spent."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ketrag_fast.apps.cli import options, output
+from ketrag_fast.base.config import Settings, parse
+from ketrag_fast.errors import ConfigError, IndexLocked, ReadOnly
+
+
+def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Declares the command."""
+    parser = commands.add_parser(
+        "estimate",
+        parents=[shared],
+        description="Reads the documents, builds a sample of them in a temporary folder, and says what the "
+        "whole will take. A model on this machine is timed on a few chunks; an endpoint is only asked with "
+        "--spend. With -i DIR the builds that DIR remembers are learnt from, and the estimate is kept there: "
+        "the report of the build then shows both.",
+    )
+    parser.add_argument("sources", nargs="+", metavar="SOURCE", help="file, folder, glob or data set")
+    parser.add_argument("--sample", metavar="N", default="2000", help="its documents (default 2000)")
+    parser.add_argument("--calls", metavar="N", default="3", help="calls of the model to time (default 3)")
+    parser.add_argument(
+        "--spend", action="store_true", help="allow calls of an endpoint, which may cost money"
+    )
+    parser.add_argument("--prices", metavar="FILE", help="price table (default ./prices.toml if it is there)")
+    options.topic(parser, "what would be built", "build")
+    options.reading(parser, "what reads the core chunks")
+    options.model(parser)
+    parser.set_defaults(run=run, go_on="run the same command again; nothing was built")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command."""
+    from ketrag_fast.lab.cost.estimate import render
+    from ketrag_fast.lab.cost.history import save_estimate
+    from ketrag_fast.lab.cost.predicting import Wish, predict
+    from ketrag_fast.lab.cost.prices import read_prices
+
+    path, origin = options.index_path(args)
+    wish = Wish(
+        sample=_number("--sample", args.sample),
+        calls=_number("--calls", args.calls),
+        spend=args.spend,
+        index=path,
+        prices=read_prices(args.prices),
+        progress=options.progress(args),
+    )
+    estimate = predict(args.sources, _settings(args), wish)
+    kept = False
+    try:
+        kept = save_estimate(path, estimate.to_json(), create=origin != "default")
+    except (IndexLocked, ReadOnly) as error:
+        output.warn(f"the estimate is not kept: {error.message}")
+    if args.json:
+        output.write_json(estimate.to_json())
+    else:
+        output.write(render(estimate))
+    if not args.quiet:
+        if estimate.failures:
+            output.warn(f"{estimate.failures:,} documents cannot be read; `ketrag index` will list them")
+        if kept:
+            output.say(f"kept in {path}: the report of the build will show estimate and truth")
+    return 0
+
+
+def _settings(args: argparse.Namespace) -> Settings:
+    return options.build_settings_of(args)
+
+
+def _number(flag: str, text: str) -> int:
+    try:
+        value = Settings(top=parse("top", text)).top
+    except ConfigError:
+        value = None
+    if not value:
+        raise ConfigError(f"{flag} {text!r} is not a whole number from 1 up")
+    return value

@@ -1,0 +1,385 @@
+"""`ketrag eval`: scores retrieval, and answers where there are any; sets two runs side by side."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ketrag_fast.apps.cli import options, output
+from ketrag_fast.apps.cli.index import report_of
+from ketrag_fast.base.config import Settings, catalogue, parse
+from ketrag_fast.errors import ConfigError, DocumentError
+
+if TYPE_CHECKING:
+    from ketrag_fast.index import Index
+    from ketrag_fast.lab.eval import Collected, DataSet, Run, Side
+    from ketrag_fast.lab.eval.judge import Judge
+    from ketrag_fast.lab.eval.model_answers import ModelAnswers
+    from ketrag_fast.lab.eval.run import Answerer
+
+_BUDGETS = "12000,6000,3000"
+
+
+def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Declares the command."""
+    parser = commands.add_parser(
+        "eval",
+        parents=[shared],
+        description="Scores a data set: a row for each mode and budget. DATASET is a folder in BEIR layout "
+        "(corpus.jsonl, queries.jsonl, qrels.tsv), or a file of MuSiQue, HotpotQA or 2WikiMultihopQA as its "
+        "authors publish it. Without -i it is indexed in a temporary folder with the options given.",
+    )
+    parser.add_argument("dataset", metavar="DATASET", nargs="?", help="folder or file of the data set")
+    parser.add_argument(
+        "--mode",
+        metavar="MODES",
+        help="a list (default: those that an index serves unasked, or that the one of -i serves)",
+    )
+    parser.add_argument("--budget", metavar="TOKENS", help=f"a list (default {_BUDGETS})")
+    parser.add_argument(
+        "--save", metavar="FOLDER", help="write every question's result there, and the runs in TREC format"
+    )
+    parser.add_argument(
+        "--compare",
+        nargs=2,
+        metavar=("A", "B"),
+        help="two modes (with DATASET), or two saved runs (FOLDER or FOLDER:MODE): paired tests, and the "
+        "questions that changed sides",
+    )
+    parser.add_argument(
+        "--answers",
+        nargs="?",
+        const="",
+        metavar="FILE",
+        help="judge answers by EM and F1: those of FILE (JSONL of {_id, answer[, mode, budget]}), or without "
+        "a FILE those that the model of --llm writes",
+    )
+    parser.add_argument(
+        "--bertscore", metavar="FOLDER", help="folder of a model that judges the answers by BERTScore"
+    )
+    parser.add_argument(
+        "--judge", metavar="SPEC", help="with --compare: a language model that says which answer is better"
+    )
+    parser.add_argument(
+        "--substring", action="store_true", help="an answer inside a word counts as covered too"
+    )
+    parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="keep with each result why its passages are in the context (needs --save or --json)",
+    )
+    parser.add_argument(
+        "--concatenate",
+        metavar="SEED",
+        help="all passages in one document, in an order shuffled with SEED, as the published KET-RAG code "
+        "has it",
+    )
+    options.topic(parser, "how passages are found", "query", but=("mode", "budget", "deadline"))
+    options.topic(parser, "what is built without -i", "build")
+    options.reading(
+        parser,
+        "the skeleton: what reads the core chunks without -i",
+        "A language model that --llm names also writes the passages of mode hyde, with -i too.",
+    )
+    options.model(parser)
+    parser.set_defaults(run=run, go_on="run the same command again")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command."""
+    if args.dataset is None:
+        return _compare_saved(args)
+    if args.judge is not None and args.compare is None:
+        raise ConfigError("--judge prefers one of two answers", hint="name the two sides: --compare A B")
+    if args.explain and (args.compare is not None or not args.json) and args.save is None:
+        raise ConfigError("--explain keeps its reasons with the results", hint="add --save FOLDER or --json")
+    modes = _modes(args)
+    budgets = _budgets(args.budget or _BUDGETS)
+    seed = None if args.concatenate is None else Settings(seed=parse("seed", args.concatenate)).seed
+    settings = options.build_settings_of(args)
+    from ketrag_fast.lab.eval import collect, concatenated, describe, load_dataset, render, save
+
+    dataset = load_dataset(args.dataset)
+    if seed is not None:
+        dataset = concatenated(dataset, seed)
+    answers, warnings = _answers(args, dataset)
+    asked: ModelAnswers | None = None
+    if not args.quiet:
+        for warning in (*dataset.warnings, *warnings):
+            output.warn(warning)
+    with _index(args, dataset) as index:
+        if args.mode is None and args.compare is None:
+            modes = [mode for mode in index.modes if not _asks_a_model(mode)]
+        if args.answers == "":
+            from ketrag_fast.lab.eval.model_answers import ModelAnswers
+
+            asked = answers = ModelAnswers(index, options.flags(args).get("llm"), top=settings.top)
+        found = collect(
+            index,
+            dataset,
+            modes,
+            budgets,
+            top=settings.top,
+            substring=args.substring,
+            answer=answers,
+            explain=args.explain,
+        )
+        found, scorer = _bertscore(args, found, dataset)
+        if args.save is not None:
+            more = {"concatenated": seed, "substring": args.substring, "top": settings.top, **scorer}
+            if "hyde" in modes and "hyde" not in found.skipped:
+                more["writer"] = index.writer()
+            if asked is not None:
+                more["answers"] = asked.about()
+            save(Path(args.save), describe(dataset, index.stats(), **more), dataset, found)
+    if asked is not None and asked.failed and not args.quiet:
+        output.warn(f"the model gave no answer to {asked.failed:,} questions: EM and F1 leave them out")
+    if args.compare is not None:
+        _print_comparisons(args, _of_modes(args, dataset, found))
+        return 0
+    rows = found.rows()
+    absent = _absent(args, dataset)
+    if args.json:
+        output.write_json(
+            {
+                "schema": "ketrag/eval/1",
+                "dataset": str(args.dataset),
+                "questions": len(dataset.questions),
+                "rows": [row.as_dict() for row in rows],
+                "not_run": absent,
+                **scorer,
+                **({"results": [result.to_json() for result in found.results]} if args.explain else {}),
+            }
+        )
+    else:
+        output.write(render(rows, absent))
+    return 0
+
+
+# ---------------------------------------------------------------- what is asked
+
+
+def _modes(args: argparse.Namespace) -> list[str]:
+    given = args.mode or (",".join(args.compare) if args.compare else "auto")
+    modes = [Settings(mode=parse("mode", text)).mode for text in given.split(",")]
+    if args.compare:
+        lacking = [mode for mode in args.compare if mode not in modes]
+        if lacking:
+            raise ConfigError(
+                f"--compare {lacking[0]}: not one of the modes {', '.join(modes)}",
+                hint="with a DATASET, --compare names two modes; without one, two saved runs",
+            )
+    return list(dict.fromkeys(modes))
+
+
+def _asks_a_model(mode: str) -> bool:
+    from ketrag_fast.systems.registry import registry
+
+    return registry().recipes[mode].rewrite is not None
+
+
+def _budgets(text: str) -> list[int]:
+    found = []
+    for part in text.split(","):
+        try:
+            found.append(Settings(budget=parse("budget", part)).budget)
+        except ConfigError as error:
+            raise ConfigError(
+                f"--budget {text!r}: {error.message}", hint="a list of whole numbers, such as 12000,6000,3000"
+            ) from None
+    return list(dict.fromkeys(found))
+
+
+def _answers(args: argparse.Namespace, dataset: DataSet) -> tuple[Answerer | None, tuple[str, ...]]:
+    if args.answers is None:
+        if args.bertscore is not None:
+            raise ConfigError(
+                "--bertscore judges answers, and there are none", hint="name them: --answers FILE"
+            )
+        return None, ()
+    if args.answers == "":
+        return None, ()  # a model writes them, once there is an index to ask
+    from ketrag_fast.lab.eval import read_answers
+
+    answers = read_answers(Path(args.answers), dataset)
+    return answers, answers.warnings
+
+
+def _bertscore(
+    args: argparse.Namespace, found: Collected, dataset: DataSet
+) -> tuple[Collected, dict[str, Any]]:
+    if args.bertscore is None:
+        return found, {}
+    from ketrag_fast.lab.eval.bertscore import BertScore
+
+    with BertScore(args.bertscore) as scorer:
+        return scorer.judge(found, dataset), {"bertscore_model": scorer.about}
+
+
+def _absent(args: argparse.Namespace, dataset: DataSet) -> dict[str, str]:
+    """The scores that were not made, and what they need."""
+    absent: dict[str, str] = {}
+    if not any(question.answers for question in dataset.questions):
+        reason = "the data set has no gold answers"
+        return dict.fromkeys(("em", "f1", "bertscore", "win_rate"), reason)
+    if args.answers is None:
+        absent |= dict.fromkeys(
+            ("em", "f1"), "there are no answers to judge: --answers FILE, or --answers --llm SPEC"
+        )
+    if args.bertscore is None:
+        absent["bertscore"] = "no model is named that judges them: --bertscore FOLDER"
+    absent["win_rate"] = "two sides and a judge are needed: --compare A B --answers FILE --judge SPEC"
+    return absent
+
+
+# ---------------------------------------------------------------- two side by side
+
+
+def _of_modes(
+    args: argparse.Namespace, dataset: DataSet, found: Collected
+) -> Iterator[tuple[int, Side, Side]]:
+    from ketrag_fast.lab.eval import Side
+
+    for mode in args.compare:
+        if mode in found.skipped:
+            raise ConfigError(f"--compare {mode}: not run: {found.skipped[mode]}")
+    for budget in found.budgets:
+        one, other = (Side(mode, dataset.questions, found.of(mode, budget)) for mode in args.compare)
+        yield budget, one, other
+
+
+def _compare_saved(args: argparse.Namespace) -> int:
+    if args.compare is None:
+        raise ConfigError("eval needs a DATASET, or two saved runs: --compare A B")
+    from ketrag_fast.lab.eval import Side
+
+    (a, only_a), (b, only_b) = (_saved(name) for name in args.compare)
+    if only_a is None and only_b is None:
+        pairs = [(pair, pair) for pair in a.pairs if pair in b.pairs]
+    else:
+        modes_a, modes_b = (
+            [only] if only is not None else list(dict.fromkeys(mode for mode, _ in run.pairs))
+            for run, only in ((a, only_a), (b, only_b))
+        )
+        if len(modes_a) != 1 or len(modes_b) != 1:
+            raise ConfigError("--compare: name the mode of both runs, FOLDER:MODE", hint="or of neither")
+        pairs = [
+            ((modes_a[0], budget), (modes_b[0], budget))
+            for mode, budget in a.pairs
+            if mode == modes_a[0] and (modes_b[0], budget) in b.pairs
+        ]
+    wanted = _budgets(args.budget) if args.budget else None
+    pairs = [pair for pair in pairs if wanted is None or pair[0][1] in wanted]
+    if not pairs:
+        raise ConfigError(
+            f"{args.compare[0]} and {args.compare[1]} have no mode and budget in common",
+            hint="name a mode of each: FOLDER:MODE",
+        )
+
+    def sides() -> Iterator[tuple[int, Side, Side]]:
+        for (mode_a, budget), (mode_b, _) in pairs:
+            results_a = [r for r in a.results if (r.mode, r.budget) == (mode_a, budget)]
+            results_b = [r for r in b.results if (r.mode, r.budget) == (mode_b, budget)]
+            yield (
+                budget,
+                Side(f"{a.folder}:{mode_a}", a.questions, results_a),
+                Side(f"{b.folder}:{mode_b}", b.questions, results_b),
+            )
+
+    _print_comparisons(args, sides())
+    return 0
+
+
+def _saved(name: str) -> tuple[Run, str | None]:
+    """A run and the mode that is named with it, if one is."""
+    from ketrag_fast.lab.eval import load
+
+    folder, _, mode = name.rpartition(":")
+    if not folder or Path(name).is_dir():
+        return load(Path(name)), None
+    run = load(Path(folder))
+    modes = list(dict.fromkeys(own for own, _ in run.pairs))
+    if mode not in modes:
+        raise ConfigError(f"{folder} has no mode {mode!r}", hint=f"it has {', '.join(modes)}")
+    return run, mode
+
+
+def _print_comparisons(args: argparse.Namespace, sides: Iterator[tuple[int, Side, Side]]) -> None:
+    from ketrag_fast.lab.eval import compare, render_comparison
+
+    rows: list[dict[str, Any]] = []
+    with _judge(args) as judge:
+        for budget, a, b in sides:
+            comparison = compare(a, b)
+            wins = None if judge is None else judge.win_rate(a, b)
+            if args.json:
+                rate = None if wins is None else wins.to_json()
+                rows.append({"budget": budget, **comparison.to_json(), "win_rate": rate})
+                continue
+            output.write(f"{chr(10) if rows else ''}budget {budget}\n{render_comparison(comparison)}")
+            rows.append({})
+            if judge is not None:
+                from ketrag_fast.lab.eval.judge import render_win_rate
+
+                none = "win rate: not run: the sides have no answers to one question in common"
+                output.write(none if wins is None else render_win_rate(wins, b.name))
+    if args.json:
+        output.write_json({"schema": "ketrag/eval-comparison/1", "comparisons": rows})
+
+
+@contextmanager
+def _judge(args: argparse.Namespace) -> Iterator[Judge | None]:
+    if args.judge is None:
+        yield None
+        return
+    from ketrag_fast.lab.eval.judge import Judge, options_for
+
+    with Judge(args.judge, options_for(options.query_settings_of(args))) as judge:
+        yield judge
+
+
+# ---------------------------------------------------------------- the index
+
+
+@contextmanager
+def _index(args: argparse.Namespace, dataset: DataSet) -> Iterator[Index]:
+    from ketrag_fast.index import Index
+
+    if args.index is not None:
+        flags = options.flags(args)
+        llm = flags.pop("llm", None)
+        # The index's own model may lie elsewhere; opening the index refuses another one.
+        given = [n for n in flags if catalogue()[n].concerns == "build" and n != "embedder"]
+        if given:
+            flag = given[0].replace("_", "-")
+            raise ConfigError(f"--{flag} says how to build, but -i names an index that is built")
+        if args.concatenate is not None:
+            raise ConfigError("--concatenate says what to build, but -i names an index that is built")
+        settings = options.query_settings_of(args)
+        if llm is not None:
+            settings = settings.having(writer=llm)
+        with Index.open(Path(args.index), settings=settings) as index:
+            yield index
+        return
+    if not dataset.sources:
+        raise DocumentError(f"{args.dataset} has no corpus.jsonl", hint="name an index that holds it with -i")
+    import tempfile
+
+    settings = options.build_settings_of(args)
+    if "modes" not in settings.given:  # what is scored is built, and no more
+        settings = settings.having(modes=_modes(args))
+    if settings.on_error == "stop":
+        raise ConfigError("on_error: a data set is indexed with skip")
+    with tempfile.TemporaryDirectory(prefix="ketrag-", ignore_cleanup_errors=True) as folder:
+        progress = options.progress(args)
+        with Index.build(
+            dataset.sources, Path(folder) / "index", settings=settings, progress=progress
+        ) as index:
+            failures = report_of(index).failures
+            if failures and not args.quiet:
+                output.warn(f"{len(failures):,} passages could not be read:")
+                output.list_failures(failures)
+            yield index

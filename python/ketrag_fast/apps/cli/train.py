@@ -1,0 +1,101 @@
+"""`ketrag train cgrag`: weights for a system that can learn from judged questions."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+from ketrag_fast.apps.cli import options, output
+from ketrag_fast.errors import ConfigError
+
+
+def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Declares the command."""
+    parser = commands.add_parser(
+        "train",
+        parents=[shared],
+        description="Trains a system on the judged questions of a data set, over an index that holds its "
+        "documents, and writes the weights; nothing of the index is changed. Needs torch; a tenth of the "
+        "questions is kept apart to say when it is best. Stopped or killed, the same command goes on.",
+    )
+    parser.add_argument("system", metavar="SYSTEM", help="cgrag")
+    parser.add_argument("dataset", metavar="DATASET", help="folder in BEIR layout with qrels.tsv")
+    parser.add_argument(
+        "--out", metavar="FILE", default="lesegr.safetensors", help="default lesegr.safetensors"
+    )
+    parser.add_argument(
+        "--share", metavar="S", default="1", help="of the judged questions; the paper's is 0.1"
+    )
+    parser.add_argument("--epochs", metavar="N", default="20", help="at most (default 20)")
+    parser.add_argument("--rate", metavar="R", default="1e-4", help="of learning (default 1e-4)")
+    parser.add_argument(
+        "--hidden", metavar="N", default="256", help="values of a unit between the two layers"
+    )
+    parser.add_argument("--heads", metavar="N", default="4", help="of attention (default 4)")
+    parser.set_defaults(run=run, go_on="run the same command again")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command."""
+    path, _ = options.index_path(args)
+    from ketrag_fast.index import Index
+    from ketrag_fast.lab.eval import load_dataset
+
+    dataset = load_dataset(args.dataset)
+    began = time.perf_counter()
+
+    def on_epoch(number: int, of: int, loss: float, hit: float) -> None:
+        if not args.quiet:
+            output.warn(
+                f"epoch {number} of {of}: loss {loss:.4f}; Hit@1 of those kept apart {100 * hit:.0f} %"
+            )
+
+    with Index.open(path, settings=options.query_settings_of(args)) as index:
+        outcome = index.train(
+            args.system,
+            [(q.text, q.gold) for q in dataset.questions if q.gold],
+            Path(args.out),
+            share=_number("share", args.share, 0.0, 1.0),
+            epochs=int(_number("epochs", args.epochs, 1, 10_000)),
+            rate=_number("rate", args.rate, 1e-9, 1.0),
+            hidden=int(_number("hidden", args.hidden, 4, 4096)),
+            heads=int(_number("heads", args.heads, 1, 64)),
+            on_epoch=on_epoch,
+        )
+    data = {
+        "schema": "ketrag/training/1",
+        "weights": str(args.out),
+        "epochs": outcome.epochs,
+        "best_epoch": outcome.best,
+        "questions": outcome.questions,
+        "without_gold": outcome.without_gold,
+        "stopped": outcome.stopped,
+        "seconds": round(time.perf_counter() - began, 1),
+    }
+    if args.json:
+        output.write_json(data)
+    else:
+        lost = (
+            f"; {outcome.without_gold} without a judged unit among their candidates"
+            if outcome.without_gold
+            else ""
+        )
+        ended = f" ({outcome.stopped})" if outcome.stopped else ""
+        output.write(
+            f"{args.out}: {outcome.questions} questions{lost}; {outcome.epochs} epochs{ended}, the best is "
+            f"{outcome.best}; {data['seconds']} s\n"
+            f"use it: ketrag retrieve -i {path} --mode cg-rag-trained --lesegr-weights {args.out} QUESTION"
+        )
+    return 0
+
+
+def _number(name: str, text: str, low: float, high: float) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = float("nan")
+    if not low <= found <= high:
+        raise ConfigError(f"--{name} {text} is no number from {low:g} to {high:g}")
+    return found

@@ -1,0 +1,239 @@
+"""Answers of a language model: made on a thread, handed over piece by piece, stopped when nobody listens."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from ketrag_fast.apps.server.bodies import Field, Shape, read
+from ketrag_fast.apps.server.problems import Problem, busy, error_json, log
+from ketrag_fast.apps.server.replies import event, json_reply
+from ketrag_fast.apps.server.retrieving import query_of, question, topics
+from ketrag_fast.apps.server.service import QueryOptions, Service
+from ketrag_fast.errors import DeadlineExceeded, KetragError
+from ketrag_fast.types import Answer, Context
+
+_BUSY: Final = 20.0
+"""Seconds after which a full queue of answers may have moved on."""
+STREAM: Final = "text/event-stream"
+_ALIVE: Final = 10.0
+_LINGER: Final = 30.0
+_PIECES: Final = 10_000
+"""Pieces that a client may be behind; then the model waits for nobody and stops."""
+
+
+def shape(service: Service) -> Shape:
+    """Of the body of `/v1/ask`."""
+    return {
+        "question": question(required=True),
+        **topics(service),
+        "stream": Field("boolean", "answer by server-sent events: context, text..., answer"),
+        "answer_tokens": Field("integer", "tokens of the answer, at most", least=1, most=16_384),
+        "answer_seconds": Field(
+            "number",
+            "seconds of the answer, at most",
+            least=0,
+            most=service.options.answer_seconds,
+            above=True,
+        ),
+    }
+
+
+class Answering:
+    """One answer in the making. `pieces` yields its context, its texts and at last the answer.
+
+    It holds its turn to use the index's language model until its thread is done with it, however long the
+    client takes to read.
+    """
+
+    def __init__(self, service: Service, query: QueryOptions, question: str, options: dict[str, Any]) -> None:
+        self._service = service
+        self._query = query
+        self._question = question
+        self._options = options
+        self._gone = threading.Event()
+        self._loop = asyncio.get_running_loop()
+        self._queue: asyncio.Queue[Context | str | Answer | Exception] = asyncio.Queue()
+
+    def stop(self) -> None:
+        """Nobody listens any more: the model stops at its next piece."""
+        self._gone.set()
+
+    async def pieces(self) -> AsyncIterator[Context | str | Answer | None]:
+        """None where nothing came for a while. Raises Problem 429 where too many wait for their turn,
+        DeadlineExceeded where it does not come, and what the library raises.
+        """
+        await self._take_turn()
+        self._loop.run_in_executor(self._service.writers, self._run).add_done_callback(self._end_turn)
+        while True:
+            try:
+                async with asyncio.timeout(_ALIVE):
+                    piece = await self._queue.get()
+            except TimeoutError:
+                yield None
+                continue
+            if isinstance(piece, Exception):
+                raise piece
+            yield piece
+            if isinstance(piece, Answer):
+                return
+
+    async def _take_turn(self) -> None:
+        service = self._service
+        if service.answers >= service.options.answers:
+            raise busy(_BUSY)
+        service.answers += 1
+        try:
+            async with asyncio.timeout(self._options["seconds"]):
+                await self._query.entry.answering.acquire()
+        except BaseException as error:
+            service.answers -= 1
+            if isinstance(error, TimeoutError):
+                raise DeadlineExceeded("the language model was busy with other questions") from None
+            raise
+
+    def _end_turn(self, _: object) -> None:
+        self._query.entry.answering.release()
+        self._service.answers -= 1
+
+    def _run(self) -> None:
+        """On a thread."""
+        query = self._query
+        try:
+            self._give(
+                query.entry.index.ask(
+                    self._question,
+                    mode=query.mode,
+                    budget=query.budget,
+                    top=query.top,
+                    explain=query.explain,
+                    filter=query.filter,
+                    on_context=self._give,
+                    on_text=self._give,
+                    **self._options,
+                )
+            )
+        except Exception as error:  # noqa: BLE001 - whoever waits is told
+            self._give(error)
+
+    def _give(self, piece: Context | str | Answer | Exception) -> bool:
+        if isinstance(piece, Context):
+            _ = len(piece.passages)  # made on this thread, and not on the loop's
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._queue.put_nowait, piece)
+        return not self._gone.is_set() and self._queue.qsize() < _PIECES
+
+
+async def while_listened(request: Request, answering: Answering) -> Answer:
+    """The whole answer. Stops the model where the client goes."""
+    watch = asyncio.create_task(_gone(request, answering))
+    try:
+        async for piece in answering.pieces():
+            if isinstance(piece, Answer):
+                return piece
+    finally:
+        answering.stop()
+        watch.cancel()
+    raise Problem(499, "gone", "the client has gone")
+
+
+async def _gone(request: Request, answering: Answering) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    answering.stop()
+
+
+async def ask(request: Request) -> Response:
+    """`POST /v1/ask`."""
+    service: Service = request.app.state.service
+    body = await read(request, request.app.state.shapes["ask"])
+    query = query_of(service, body)
+    if not body["question"].strip():
+        raise Problem(400, "empty_query", "the question is empty")
+    seconds = body.get("answer_seconds", service.options.answer_seconds)
+    options: dict[str, Any] = {"seconds": seconds}
+    if "answer_tokens" in body:
+        options["tokens"] = body["answer_tokens"]
+    if "deadline" in body:
+        options["deadline"] = body["deadline"]
+    answering = Answering(service, query, body["question"], options)
+    if body.get("stream"):
+        return Streamed(service, seconds, answering, _event)
+    return json_reply((await while_listened(request, answering)).to_json())
+
+
+def _event(piece: Context | str | Answer | KetragError) -> bytes:
+    if isinstance(piece, Context):
+        return event(piece.to_json(), "context")
+    if isinstance(piece, Answer):
+        return event(piece.to_json(), "answer")
+    if isinstance(piece, KetragError):
+        return event(error_json(piece), "error")
+    return event({"text": piece}, "text")
+
+
+class Streamed(StreamingResponse):
+    """An answer as a stream of events. What is wrong before the first is a reply with its own status."""
+
+    def __init__(
+        self,
+        service: Service,
+        seconds: float,
+        answering: Answering,
+        render: Callable[[Any], bytes],
+        last: bytes = b"",
+    ) -> None:
+        self._seconds = seconds
+        self._answering = answering
+        self._pieces = answering.pieces()
+        self._render = render
+        self._last = last
+        self._folders = service.indexes.folders
+        super().__init__(self._events(), media_type=STREAM)
+        self._first: Any = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends it. A client that does not read what it is sent is left in the end."""
+        try:
+            self._first = await anext(self._pieces)
+            async with asyncio.timeout(self._seconds + _LINGER):
+                await super().__call__(scope, receive, send)
+        except TimeoutError:
+            raise Problem(499, "gone", "the client does not read") from None
+        finally:
+            self._answering.stop()
+
+    async def _events(self) -> AsyncIterator[bytes]:
+        piece = self._first
+        try:
+            while True:
+                yield b": alive\n\n" if piece is None else self._render(piece)
+                piece = await anext(self._pieces)
+        except StopAsyncIteration:
+            pass
+        except KetragError as error:
+            said = error_json(error, self._folders)
+            yield self._render(Problem(500, error.code, said["message"], hint=said["hint"]))
+        except Exception:  # noqa: BLE001 - the reply has begun: it ends with an event that says so
+            log.exception("an answer broke off")
+            yield self._render(Problem(500, "internal", "a defect of the service; its log says more"))
+        if self._last:
+            yield self._last
+
+
+def finish_of(answer: Answer) -> str:
+    """How a reply ended, in OpenAI's words."""
+    return "stop" if answer.finish in (None, "stop") else "length"
+
+
+def now() -> int:
+    """Seconds since 1970, as OpenAI's objects have them."""
+    return int(time.time())

@@ -1,0 +1,195 @@
+"""Questions of many requests put to the core together, off the event loop.
+
+A thread that is free takes what waits for the same index and options, so that batches grow with the load and
+nobody waits for company: one question on a quiet server goes at once. A model embeds a batch together, and
+while it does, the next batch grows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
+
+from ketrag_fast.apps.server.problems import busy, log
+from ketrag_fast.errors import DeadlineExceeded, KetragError
+
+Key = TypeVar("Key", bound=Hashable)
+_SMOOTH: Final = 0.05
+_LEAST: Final = 0.001
+
+
+@dataclass(slots=True, eq=False)
+class PendingQuestion:
+    """A question on its way."""
+
+    question: str
+    until: float
+    done: asyncio.Future[bytes] = field(repr=False)
+
+
+Answer = Callable[[Key, Sequence[str], float], Sequence[bytes]]
+"""Finished replies to some questions, within some seconds for each. Runs on a thread."""
+Prepare = Callable[[Sequence[str], float], object]
+"""What is done first, with all questions that wait, by one thread at a time: a model embeds them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How the questions of a key are put together: so many at most. Those with the same `model` are prepared
+    by one thread at a time; what comes meanwhile waits for the next turn, and goes together.
+    """
+
+    largest: int
+    model: Hashable | None = None
+    prepare: Prepare | None = None
+
+
+class Batcher(Generic[Key]):
+    """Used from one event loop; `answer` runs on `threads` threads of its own."""
+
+    def __init__(
+        self,
+        answer: Answer[Key],
+        *,
+        threads: int,
+        plan: Callable[[Key], Plan],
+        queue: int,
+        on_batch: Callable[[int], object] = lambda _: None,
+    ) -> None:
+        self._answer = answer
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="ketrag-question")
+        self._threads = self._free = threads
+        self._plan = plan
+        self._embedding: set[Hashable] = set()
+        """Models that a thread uses now."""
+        self._queue = queue
+        self._on_batch = on_batch
+        self._lock = threading.Lock()
+        """Of what waits and of how many threads are free: one that is done takes the next batch itself."""
+        self._waiting: OrderedDict[Key, deque[PendingQuestion]] = OrderedDict()
+        self.waiting = 0
+        """Questions that no thread has taken yet."""
+        self._planned = False
+        self._mean = _LEAST
+        """Seconds that a question takes of one thread, smoothed."""
+
+    def submit(self, key: Key, questions: Sequence[str], until: float) -> list[asyncio.Future[bytes]]:
+        """A future for the reply to each question. Raises Problem 429 where the queue has no room for all."""
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            if self.waiting + len(questions) > self._queue and self.waiting:
+                raise busy(self.waiting * self._mean / self._threads)
+            items = [PendingQuestion(question, until, loop.create_future()) for question in questions]
+            self._waiting.setdefault(key, deque()).extend(items)
+            self.waiting += len(items)
+            wake = self._free > 0 and not self._planned
+        if wake:
+            self._planned = True
+            loop.call_soon(self._dispatch)  # whoever else came with this one goes along
+        return [item.done for item in items]
+
+    def _dispatch(self) -> None:
+        self._planned = False
+        loop = asyncio.get_running_loop()
+        while True:
+            with self._lock:
+                batch = self._next_batch(self._free) if self._free else None
+                if batch is None:
+                    return
+                self._free -= 1
+            self._pool.submit(self._run, loop, *batch)
+
+    def _next_batch(self, threads: int) -> tuple[Key, Plan, list[PendingQuestion]] | None:
+        """The next batch, where so many threads share what waits; the lock is held."""
+        for key in list(self._waiting):
+            plan = self._plan(key)
+            if plan.model in self._embedding:
+                continue
+            items = self._waiting[key]
+            share = len(items) if plan.model is not None else -(-len(items) // threads)
+            count = min(plan.largest, share)
+            taken = [items.popleft() for _ in range(count)]
+            self.waiting -= count
+            if items:
+                self._waiting.move_to_end(key)  # every kind of question gets its turn
+            else:
+                del self._waiting[key]
+            taken = [item for item in taken if not item.done.done()]  # whoever asked may have gone
+            if taken:
+                if plan.model is not None:
+                    self._embedding.add(plan.model)
+                return key, plan, taken
+        return None
+
+    def _run(
+        self, loop: asyncio.AbstractEventLoop, key: Key, plan: Plan, items: list[PendingQuestion]
+    ) -> None:
+        """On a thread, until nothing waits."""
+        while True:
+            self._on_batch(len(items))
+            began = time.monotonic()
+            if plan.model is not None:
+                self._prepare(loop, plan, items)
+            results = self._results(key, items)
+            taken = (time.monotonic() - began) / len(items)
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(self._finish, items, results, taken)
+            with self._lock:
+                batch = self._next_batch(self._free + 1)
+                if batch is None:
+                    self._free += 1
+                    return
+            key, plan, items = batch
+
+    def _prepare(self, loop: asyncio.AbstractEventLoop, plan: Plan, items: list[PendingQuestion]) -> None:
+        left = min(item.until for item in items) - time.monotonic()
+        try:
+            if plan.prepare is not None and left > 0:
+                plan.prepare([item.question for item in items], left)
+        except Exception as error:  # noqa: BLE001 - whoever answers meets the same, and says it
+            log.debug("questions could not be prepared: %s", error)
+        with self._lock:
+            self._embedding.discard(plan.model)
+            wake = bool(self._waiting) and self._free > 0
+        if wake:
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._dispatch)
+
+    def _results(self, key: Key, items: list[PendingQuestion]) -> list[bytes | Exception]:
+        left = min(item.until for item in items) - time.monotonic()
+        try:
+            if left <= 0:
+                raise DeadlineExceeded("the deadline passed before the question was looked at")
+            found = self._answer(key, [item.question for item in items], left / len(items))
+            return list(found)
+        except Exception as error:  # noqa: BLE001 - whatever it is, each who waits is told
+            if len(items) == 1 or not isinstance(error, KetragError):
+                return [error] * len(items)
+        # One of them is at fault, or too slow; the others have a right to their answers.
+        return [self._results(key, [item])[0] for item in items]
+
+    def _finish(
+        self, items: list[PendingQuestion], results: Sequence[bytes | Exception], seconds: float
+    ) -> None:
+        self._mean += _SMOOTH * (max(seconds, 1e-6) - self._mean)
+        for item, result in zip(items, results, strict=True):
+            if item.done.done():
+                continue
+            if isinstance(result, Exception):
+                item.done.set_exception(result)
+            else:
+                item.done.set_result(result)
+
+    def close(self) -> None:
+        """Wait for the batches that run; what waits is dropped."""
+        with self._lock:
+            self._waiting.clear()
+            self.waiting = 0
+        self._pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,90 @@
+"""`POST /v1/documents`: adds and removes documents, where writing is allowed. Readers go on meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ketrag_fast.apps.server.bodies import Field, Shape, read
+from ketrag_fast.apps.server.indexes import OpenIndex
+from ketrag_fast.apps.server.inspect import clean
+from ketrag_fast.apps.server.inspect import documents as listed
+from ketrag_fast.apps.server.problems import Problem
+from ketrag_fast.apps.server.replies import json_reply
+from ketrag_fast.apps.server.service import Service
+from ketrag_fast.base.config import Settings, names
+from ketrag_fast.index import Index
+from ketrag_fast.types import BuildReport, Document
+
+SHAPE: Final[Shape] = {
+    "index": Field("string", "which index; without it the first", most=64),
+    "documents": Field(
+        "array",
+        "what is added; one with an id that is there takes its place",
+        least=1,
+        most=10_000,
+        items=Field(
+            "object",
+            "a document",
+            required=True,
+            fields={
+                "id": Field("string", "its name", required=True, least=1, most=1000),
+                "text": Field("string", "its text", required=True),
+                "title": Field("string", "its title", most=10_000),
+                "metadata": Field("object", "what else is known of it"),
+            },
+        ),
+    ),
+    "remove": Field(
+        "array",
+        "what is removed: ids, or patterns of ids with * and ?",
+        least=1,
+        most=10_000,
+        items=Field("string", "an id", required=True, least=1, most=1000),
+    ),
+}
+
+
+async def listed_or_changed(request: Request) -> Response:
+    """One path with two methods."""
+    return await (change(request) if request.method == "POST" else listed(request))
+
+
+async def change(request: Request) -> Response:
+    """The endpoint. The reply comes when the new generation is published, and answers here."""
+    service: Service = request.app.state.service
+    if not service.options.writable:
+        raise Problem(
+            403, "read_only", "this service only reads", hint="start it with --allow-write", param="documents"
+        )
+    body = await read(request, SHAPE)
+    entry = service.indexes.find(body.get("index"))
+    if not body.get("documents") and not body.get("remove"):
+        raise Problem(422, "bad_request", "give documents, remove, or both", param="documents")
+    documents = [
+        Document(one["id"], one["text"], one.get("title", ""), one.get("metadata", {}))
+        for one in body.get("documents") or ()
+    ]
+    if entry.writing.locked():
+        raise Problem(
+            409,
+            "index_locked",
+            "the documents of this index are being changed",
+            hint="send them again later, many at once",
+            headers={"Retry-After": "1"},
+        )
+    async with entry.writing:
+        report = await service.aside(_changed, service, entry, documents, body.get("remove") or [])
+    data: dict[str, Any] = clean(report.to_json(), service.indexes.folders)
+    return json_reply(data)
+
+
+def _changed(service: Service, entry: OpenIndex, documents: list[Document], remove: list[str]) -> BuildReport:
+    """On a thread. How the index is made is its own affair; a build stops when the service does."""
+    given = {n: v for n, v in service.options.settings.items() if n in names("run")}
+    with Index.open(entry.index.path, settings=Settings(**given)) as index:
+        report = index.update(add=documents, remove=remove, progress=lambda _: not service.stopping)
+    entry.index.refresh()
+    return report

@@ -1,0 +1,213 @@
+"""What every request passes: who may ask, from where, and what stands in the head of every reply."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import ipaddress
+import time
+from collections.abc import MutableMapping
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ketrag_fast.apps.server.problems import Problem, error_json, log, status_of
+from ketrag_fast.apps.server.replies import JSON, json_bytes, log_text
+from ketrag_fast.errors import KetragError
+
+if TYPE_CHECKING:
+    from ketrag_fast.apps.server.service import Service
+
+_OPEN: Final = frozenset(("/", "/page.js", "/page.css", "/health", "/ready", "/openapi.json"))
+"""What needs no token: it tells nothing of any document."""
+_HEADERS: Final = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+)
+_ROUTES: Final = "/v1/"
+_SINGLE: Final = frozenset(
+    (b"host", b"origin", b"authorization", b"content-type", b"content-length", b"transfer-encoding")
+)
+"""Headers that a request may have once: this service and a proxy before it may each obey another of two."""
+
+
+class Guard:
+    """The outermost layer of the application. No error passes it but as a typed reply."""
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self._app = app
+        self._service = service
+        options = service.options
+        self._token = None if service.token is None else _digest(service.token.encode())
+        self._hosts = frozenset(host.lower() for host in options.hosts)
+        self._any_host = service.token is not None and not options.hosts and not is_local(options.host)
+        self._origins = frozenset(options.origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        origin = headers.get(b"origin", b"").decode("latin-1") if b"origin" in headers else None
+        extra = list(_HEADERS)
+        status = 499
+        begun = False
+
+        async def out(message: Message) -> None:
+            nonlocal status, begun
+            if message["type"] == "http.response.start":
+                status, begun = message["status"], True
+                message["headers"] = [*message.get("headers", ()), *extra]
+            await send(message)
+
+        try:
+            _check_unambiguous(scope)
+            self._host(headers)
+            if origin is not None and self._foreign(origin, headers):
+                if origin not in self._origins:
+                    raise Problem(403, "foreign_origin", "pages of other servers may not ask here")
+                extra += [(b"access-control-allow-origin", origin.encode("latin-1")), (b"vary", b"origin")]
+                if scope["method"] == "OPTIONS":
+                    await _preflight(scope, receive, out)
+                    return
+            if self._token is not None and scope["path"] not in _OPEN:
+                self._authorised(headers)
+            if self._service.stopping and scope["path"].startswith(_ROUTES):
+                raise _stopping()
+            await self._app(scope, receive, out)
+        except asyncio.CancelledError:
+            if begun or not self._service.stopping:
+                raise
+            await self.reply(_stopping(), scope)(scope, receive, out)
+        except Exception as error:  # noqa: BLE001 - a reply with a code, and never a traceback
+            if begun or status_of_any(error) == 499:
+                if not isinstance(error, Problem):
+                    log.exception("a reply broke off at %s", log_text(scope["path"]))
+                return
+            reply = self.reply(error, scope)
+            if reply.status_code == 429:
+                self._service.metrics.refused.inc()
+            await reply(scope, receive, out)
+        finally:
+            route = _route(scope)
+            self._service.metrics.requests.labels(route, str(status)).inc()
+            self._service.metrics.seconds.labels(route).observe(time.perf_counter() - began)
+
+    def reply(self, error: Exception, scope: Scope) -> Response:
+        """The reply to a request that failed."""
+        if not isinstance(error, KetragError):
+            log.error("a defect at %s", log_text(scope["path"]), exc_info=error)
+            error = Problem(500, "internal", "a defect of the service; its log says more")
+        data: dict[str, Any] = error_json(error, self._service.indexes.folders)
+        status = status_of(error)
+        if scope["path"].startswith(OPENAI):
+            data = openai_error(data, status, getattr(error, "param", None))
+        return Response(json_bytes(data), status, getattr(error, "headers", None), JSON)
+
+    def _host(self, headers: MutableMapping[bytes, bytes]) -> None:
+        """A name that somebody made lead here (DNS rebinding) is not one of ours."""
+        if self._any_host:
+            return
+        name = host_of(headers.get(b"host", b"").decode("latin-1"))
+        if name is None or not (is_local(name) or name in self._hosts or name == self._service.options.host):
+            raise Problem(
+                421, "unknown_host", "the request names another host", hint="--allow-host NAME permits one"
+            )
+
+    def _foreign(self, origin: str, headers: MutableMapping[bytes, bytes]) -> bool:
+        try:
+            return urlsplit(origin).netloc.lower() != headers.get(b"host", b"").decode("latin-1").lower()
+        except ValueError:
+            return True
+
+    def _authorised(self, headers: MutableMapping[bytes, bytes]) -> None:
+        kind, _, render = headers.get(b"authorization", b"").partition(b" ")
+        good = hmac.compare_digest(_digest(render.strip()), self._token or b"")
+        if not good or kind.lower() != b"bearer":
+            raise Problem(
+                401,
+                "unauthorized",
+                "the token is missing or wrong",
+                hint="send it as Authorization: Bearer TOKEN",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+
+
+OPENAI: Final = ("/v1/chat/", "/v1/embeddings", "/v1/models")
+"""Whose errors have OpenAI's form."""
+
+
+def openai_error(data: dict[str, Any], status: int, param: str | None = None) -> dict[str, Any]:
+    """A typed error as OpenAI's clients read it."""
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    message = data["message"] if not data["hint"] else f"{data['message']} ({data['hint']})"
+    return {"error": {"message": message, "type": kind, "param": param, "code": data["code"]}}
+
+
+def status_of_any(error: Exception) -> int:
+    """The status of whatever was raised."""
+    return status_of(error) if isinstance(error, KetragError) else 500
+
+
+def host_of(text: str) -> str | None:
+    """The host of a `Host` header without its port; None where it is none."""
+    try:
+        return urlsplit(f"//{text}").hostname
+    except ValueError:
+        return None
+
+
+def is_local(host: str) -> bool:
+    """Whether a name or address is this machine's own."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _check_unambiguous(scope: Scope) -> None:
+    """Raise Problem 400 for a header given twice, or two that bound the body in different ways."""
+    names = [name for name, _ in scope["headers"] if name in _SINGLE]
+    twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
+    if twice is None and not (b"content-length" in names and b"transfer-encoding" in names):
+        return
+    what = "Content-Length and Transfer-Encoding" if twice is None else f"{twice.decode()} more than once"
+    raise Problem(
+        400,
+        "ambiguous_headers",
+        f"the request has {what}",
+        hint="send each of these headers once",
+        headers={"Connection": "close"},
+    )
+
+
+def _stopping() -> Problem:
+    return Problem(503, "stopping", "the service is stopping", headers={"Connection": "close"})
+
+
+def _digest(secret: bytes) -> bytes:
+    return hashlib.sha256(secret).digest()
+
+
+def _route(scope: Scope) -> str:
+    """The route's own path: a label must not grow with what clients send."""
+    route = scope.get("route")
+    return str(getattr(route, "path", None) or "other")
+
+
+async def _preflight(scope: Scope, receive: Receive, send: Send) -> None:
+    headers = {
+        "Access-Control-Allow-Methods": "GET, POST, DELETE",
+        "Access-Control-Allow-Headers": "authorization, content-type",
+        "Access-Control-Max-Age": "600",
+    }
+    await Response(b"", 204, headers)(scope, receive, send)

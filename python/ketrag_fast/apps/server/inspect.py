@@ -1,0 +1,137 @@
+"""What may be looked at without a question: statistics, graphs, documents, a passage with its neighbours."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ketrag_fast.apps.server.indexes import OpenIndex
+from ketrag_fast.apps.server.problems import Problem, without_paths
+from ketrag_fast.apps.server.replies import json_bytes, json_reply
+from ketrag_fast.apps.server.service import Service
+
+_MOST: Final = 1000
+_NEIGHBOURS: Final = 20
+_NAME: Final = 500
+
+
+def chosen(request: Request) -> OpenIndex:
+    """The index that `?index=` names."""
+    service: Service = request.app.state.service
+    return service.indexes.find(request.query_params.get("index"))
+
+
+def number(request: Request, name: str, default: int, most: int) -> int:
+    """A number of the query; Problem 422 where it is none, or out of bounds."""
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text) <= most):
+        raise Problem(422, "bad_request", f"{name}: it must be a number from 0 to {most:,}", param=name)
+    return int(text)
+
+
+async def stats(request: Request) -> Response:
+    """`GET /v1/stats`: what an index holds."""
+    service: Service = request.app.state.service
+    entry = chosen(request)
+    data = await service.aside(entry.index.stats)
+    data = {"schema": "ketrag/stats/1", **data, "path": entry.name}
+    return json_reply(clean(data, service.indexes.folders))
+
+
+async def graph(request: Request) -> Response:
+    """`GET /v1/graph`: of what kinds an index's graphs have names."""
+    service: Service = request.app.state.service
+    entry = chosen(request)
+    kinds = await service.aside(lambda: entry.index.kinds)
+    return json_reply({"schema": "ketrag/graph/1", "index": entry.name, "kinds": list(kinds)})
+
+
+async def node(request: Request) -> Response:
+    """`GET /v1/graph/NAME`: an entity, a concept, ... with what it is joined to."""
+    service: Service = request.app.state.service
+    entry = chosen(request)
+    name, kind = request.path_params["name"], request.query_params.get("kind")
+    if len(name) > _NAME or len(kind or "") > _NAME:
+        raise Problem(422, "bad_request", f"a name has {_NAME} characters at most")
+    try:
+        found = await service.aside(entry.index.node, name, kind)
+    except ValueError as error:  # InputError: there is no such name
+        raise Problem(
+            404, "unknown_name", getattr(error, "message", "unknown"), hint=getattr(error, "hint", None)
+        ) from None
+    return Response(await service.aside(lambda: json_bytes(found.to_json())), media_type="application/json")
+
+
+async def passage(request: Request) -> Response:
+    """`GET /v1/passages/UNIT`: a passage and its neighbours in its document."""
+    service: Service = request.app.state.service
+    entry = chosen(request)
+    text = request.path_params["unit"]
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise Problem(422, "bad_request", "a passage has a number")
+    before, after = (number(request, side, 1, _NEIGHBOURS) for side in ("before", "after"))
+    try:
+        found = await service.aside(entry.index.around, int(text), before, after)
+    except ValueError as error:
+        raise Problem(404, "unknown_passage", getattr(error, "message", "unknown")) from None
+    rows = [{"unit": unit, **span.to_json()} for unit, span in found]
+    return json_reply({"schema": "ketrag/passages/1", "unit": int(text), "passages": rows})
+
+
+async def documents(request: Request) -> Response:
+    """`GET /v1/documents`: ids and titles, in pages."""
+    service: Service = request.app.state.service
+    entry = chosen(request)
+    first, count = number(request, "first", 0, 10**12), number(request, "count", 100, _MOST)
+    text = request.query_params.get("containing", "")[:_NAME]
+    found = await service.aside(entry.index.documents, first, count, text)
+    total = await service.aside(lambda: entry.index.document_count)
+    return json_reply(
+        {
+            "schema": "ketrag/documents/1",
+            "index": entry.name,
+            "total": total,
+            "first": first,
+            "documents": [one.to_json() for one in found],
+        }
+    )
+
+
+async def indexes(request: Request) -> Response:
+    """`GET /v1/indexes`: their names, generations and modes."""
+    service: Service = request.app.state.service
+
+    def rows() -> list[dict[str, Any]]:
+        return [
+            {
+                "name": entry.name,
+                "generation": entry.index.generation,
+                "digest": entry.index.digest,
+                "documents": entry.index.document_count,
+                "modes": list(entry.index.modes),
+                "kinds": list(entry.index.kinds),
+                "answers": service.options.settings.get("writer") not in (None, "none"),
+            }
+            for entry in service.indexes
+        ]
+
+    return json_reply(
+        {
+            "schema": "ketrag/indexes/1",
+            "indexes": await service.aside(rows),
+            "writable": service.options.writable,
+        }
+    )
+
+
+def clean(data: Any, folders: tuple[tuple[str, str], ...]) -> Any:
+    """Failures tell of files: their paths stay here."""
+    if isinstance(data, dict):
+        return {name: clean(value, folders) for name, value in data.items()}
+    if isinstance(data, list):
+        return [clean(value, folders) for value in data]
+    return without_paths(data, folders) if isinstance(data, str) else data

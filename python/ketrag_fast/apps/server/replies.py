@@ -1,0 +1,64 @@
+"""Replies as finished bytes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+from starlette.responses import Response
+
+from ketrag_fast.secrets import hidden
+
+_UNSEEN: Final = tuple(
+    (pattern[:1], re.compile(pattern))
+    for pattern in (
+        b"\x7f",
+        b"\xc2[\x80-\x9f]",
+        b"\xd8\x9c",
+        b"\xe2(?:\x80[\x8e\x8f\xa8-\xae]|\x81[\xa6-\xa9])",
+        b"\xef(?:\xbb\xbf|\xbf[\xb9-\xbb])",
+        b"\xf3\xa0[\x80\x81][\x80-\xbf]",
+    )
+)
+"""What a terminal obeys or hides, and JSON leaves as it is: sent as JSON's own escapes. By first byte: one
+pattern for all looks at every byte, and takes twice as long as making the JSON.
+"""
+JSON: Final = "application/json"
+
+
+def json_bytes(data: Any) -> bytes:
+    """JSON as bytes. Numbers of NumPy and tuples are taken; what a terminal would obey is escaped."""
+    made = orjson.dumps(data, _other, orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)
+    for first, pattern in _UNSEEN:
+        if first in made:
+            made = pattern.sub(_escaped, made)
+    return made
+
+
+def _escaped(found: re.Match[bytes]) -> bytes:
+    units = found[0].decode().encode("utf-16-be")
+    return b"".join(b"\\u" + units[at : at + 2].hex().encode() for at in range(0, len(units), 2))
+
+
+def _other(value: Any) -> Any:
+    if isinstance(value, (Mapping, Sequence)):
+        return dict(value) if isinstance(value, Mapping) else list(value)
+    raise TypeError
+
+
+def json_reply(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """A reply with one JSON document."""
+    return Response(json_bytes(data), status, headers, JSON)
+
+
+def event(data: Any, name: str | None = None) -> bytes:
+    """An event of a stream (server-sent events); JSON has no line ends of its own."""
+    head = b"" if name is None else b"event: " + name.encode() + b"\n"
+    return head + b"data: " + json_bytes(data) + b"\n\n"
+
+
+def log_text(text: str) -> str:
+    """One line for the log: of a stranger's text nothing moves the cursor, and no key stands in it."""
+    return hidden(text.encode("unicode_escape").decode())

@@ -1,0 +1,165 @@
+"""One worker: the application on a socket, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NoReturn
+
+import uvicorn
+from starlette.applications import Starlette
+
+from ketrag_fast.apps.server.app import create_app
+from ketrag_fast.apps.server.connection import protocol
+from ketrag_fast.apps.server.guard import is_local
+from ketrag_fast.apps.server.options import ServerOptions
+from ketrag_fast.errors import ConfigError, KetragError
+
+_BACKLOG: Final = 2048
+_LEAST_TOKEN: Final = 16
+_LONGEST_TOKEN: Final = 4096
+VARIABLE: Final = "KETRAG_TOKEN"
+
+
+def token_of(file: str | None, host: str) -> str | None:
+    """The token from its file, else from the environment. ConfigError where the service is to be reached from
+    elsewhere and has none, or one that can be guessed.
+    """
+    token = os.environ.get(VARIABLE)
+    if file is not None:
+        try:
+            with Path(file).open("rb") as stream:
+                token = stream.read(_LONGEST_TOKEN + 1).decode("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"--token-file {file}: it cannot be read: {error}") from None
+    if not token:
+        if not is_local(host):
+            raise ConfigError(
+                f"--host {host} can be reached from other machines, and there is no token",
+                hint=f"write one to a file and give --token-file FILE, or set ${VARIABLE}",
+            )
+        if file is not None:
+            raise ConfigError(f"--token-file {file}: it is empty")
+        return None
+    if not _LEAST_TOKEN <= len(token) <= _LONGEST_TOKEN or not token.isascii() or not token.isprintable():
+        raise ConfigError(
+            f"the token must have {_LEAST_TOKEN} to {_LONGEST_TOKEN} printable ASCII characters",
+            hint="for example: openssl rand -hex 32 > token",
+        )
+    return token
+
+
+def listen_sockets(host: str, port: int, count: int) -> list[socket.socket]:
+    """`count` sockets at one address, for one worker each: the system shares connections among them. Where it
+    cannot, all are one and the same.
+    """
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        sockets = [_socket(family, host, port, share=count > 1)]
+        port = sockets[0].getsockname()[1]
+        for _ in range(count - 1):
+            if hasattr(socket, "SO_REUSEPORT"):
+                sockets.append(_socket(family, host, port, share=True))
+            else:
+                sockets.append(sockets[0])
+    except OSError as error:
+        hint = None
+        if error.errno == errno.EADDRINUSE:
+            hint = "another program has it: give another --port, or 0 for any"
+        raise ConfigError(
+            f"cannot listen at {host} port {port}: {error.strerror or error}", hint=hint
+        ) from None
+    return sockets
+
+
+def _socket(family: socket.AddressFamily, host: str, port: int, *, share: bool) -> socket.socket:
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if sys.platform != "win32":
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if share and hasattr(socket, "SO_REUSEPORT"):
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        made.bind((host, port))
+        made.listen(_BACKLOG)
+        made.setblocking(False)
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+class _Server(uvicorn.Server):
+    """Says when it is ready."""
+
+    def __init__(self, config: uvicorn.Config, on_start: Callable[[], object]) -> None:
+        super().__init__(config)
+        self._on_start = on_start
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Takes requests from here on."""
+        await super().startup(sockets)
+        if self.started:
+            self._on_start()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Finishes what runs; new questions on open connections are refused."""
+        self.config.app.state.service.stopping = True  # type: ignore[union-attr]
+        await super().shutdown(sockets)
+
+
+def _interrupted(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def serve(
+    options: ServerOptions,
+    token: str | None,
+    listening: socket.socket,
+    on_start: Callable[[], object] = lambda: None,
+    watched: Callable[[uvicorn.Server], object] | None = None,
+    make: Callable[[ServerOptions, str | None], Starlette] = create_app,
+) -> None:
+    """Serves what `make` makes until SIGTERM or Ctrl-C; `watched` may stop it by `should_exit`."""
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    app = make(options, token)
+    config = uvicorn.Config(
+        app,
+        http=protocol(options),
+        ws="none",
+        lifespan="on",
+        loop="uvloop" if sys.platform != "win32" else "asyncio",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        backlog=_BACKLOG,
+        timeout_keep_alive=int(options.idle_seconds),
+        timeout_graceful_shutdown=int(options.graceful_seconds),
+    )
+    server = _Server(config, on_start)
+    if threading.current_thread() is threading.main_thread():
+        # Once all is finished uvicorn sends itself the signal again: that is to end this function, no more.
+        signal.signal(signal.SIGTERM, _interrupted)
+    if watched is not None:
+        watched(server)
+    try:
+        server.run([listening])
+    except KeyboardInterrupt:
+        pass
+    except asyncio.CancelledError:
+        pass
+    if app.state.service.stuck and threading.current_thread() is threading.main_thread():
+        logging.getLogger("ketrag_fast.apps.server").warning("stopped while an answer was still in progress")
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)  # else the interpreter waits for these threads, which may take minutes
+    if not server.started:
+        raise KetragError("the service could not start; its log says why")

@@ -1,5 +1,0 @@
-"""Nearest vectors: an exact scan and hnswlib behind one protocol."""
-
-from ketrag_fast.backends.ann.protocol import Nearest
-
-__all__ = ["Nearest"]

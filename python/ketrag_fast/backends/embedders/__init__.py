@@ -1,5 +1,0 @@
-"""Models that turn texts into vectors: one protocol, several engines, loaded when needed."""
-
-from ketrag_fast.backends.embedders.protocol import Embedder, Engine, Precision, Role
-
-__all__ = ["Embedder", "Engine", "Precision", "Role"]

@@ -1,0 +1,22 @@
+"""Settings: small frozen values, each with one default and a known origin."""
+
+from ketrag_fast.base.config.catalogue import catalogue, known, names, of_topic, parse
+from ketrag_fast.base.config.fields import Setting, setting
+from ketrag_fast.base.config.settings import Settings
+from ketrag_fast.base.config.sources import Resolved, build_settings, from_environment, from_file, resolve
+
+__all__ = [
+    "Resolved",
+    "Setting",
+    "Settings",
+    "build_settings",
+    "catalogue",
+    "from_environment",
+    "from_file",
+    "known",
+    "names",
+    "of_topic",
+    "parse",
+    "resolve",
+    "setting",
+]

@@ -1,0 +1,101 @@
+"""One set of values for all settings: those that are shared, and those that systems declare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from ketrag_fast.base.config.catalogue import about_broken, catalogue, systems
+from ketrag_fast.base.config.shards import shards_of
+from ketrag_fast.base.config.shared import SharedSettings
+from ketrag_fast.errors import ConfigError
+
+T = TypeVar("T")
+
+
+class Settings(SharedSettings):
+    """All settings. Only what is passed counts as *given*; the rest may come from elsewhere.
+
+    Shared settings are attributes with a type; those of a system are in its own class, which `of` makes
+    (`settings.of(KetRagSettings).knn_k`). At run time they are attributes here too: `settings.knn_k`.
+    Raises ConfigError for a name that nobody declares, and for a value out of its bounds.
+    """
+
+    def __init__(self, **values: Any) -> None:
+        known = catalogue()
+        listed = values.get("modes")
+        if isinstance(listed, (list, tuple)) and all(isinstance(mode, str) for mode in listed):
+            values["modes"] = ",".join(listed)
+        if isinstance(values.get("modes"), str):  # however it was written: one text for one list
+            values["modes"] = ",".join(mode.strip() for mode in values["modes"].split(","))
+        unknown = next((name for name in values if name not in known), None)
+        if unknown is not None:
+            from ketrag_fast.base.config.catalogue import known as nearest
+
+            nearest(unknown)  # raises, with the nearest name
+        object.__setattr__(self, "_given", {name: values[name] for name in known if name in values})
+        for name, spec in known.items():
+            value = values.get(name, spec.default)
+            try:
+                spec.check(value)
+            except ConfigError as error:
+                if name == "mode" and error.hint is None:
+                    error.hint = about_broken(systems().broken).removeprefix("; ") or None
+                raise
+            object.__setattr__(self, name, value)
+        if self.overlap >= self.chunk_tokens:
+            raise ConfigError(
+                f"overlap ({self.overlap}) must be below chunk_tokens ({self.chunk_tokens})",
+                hint="a window must move on by at least one token",
+            )
+        shards_of(self.shard)
+        systems().check(self)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The settings that were passed, in the order of the catalogue."""
+        found: dict[str, Any] = self.__dict__["_given"]
+        return dict(found)
+
+    def of(self, kind: type[T]) -> T:
+        """The settings of one system, as its own class has them."""
+        return kind(**{spec.name: self.__dict__[spec.name] for spec in fields(kind)})  # type: ignore[arg-type]
+
+    def value(self, name: str) -> Any:
+        """The value of a setting by its name."""
+        return self.__dict__[catalogue()[name].name]
+
+    def having(self, **changes: Any) -> Settings:
+        """A copy with some settings given anew; what was not given stays so."""
+        return Settings(**{**self.given, **changes})
+
+    def only(self, names: Iterable[str]) -> dict[str, Any]:
+        """These settings by name, as a fingerprint wants them."""
+        return {name: self.value(name) for name in names}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Settings):
+            return NotImplemented
+        return all(self.value(name) == other.value(name) for name in catalogue())
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.value(name) for name in catalogue()))
+
+    def __repr__(self) -> str:
+        return f"Settings({', '.join(f'{name}={value!r}' for name, value in self.given.items())})"
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self  # nothing in it changes
+
+    def __reduce__(self) -> Any:
+        return _again, (self.given,)
+
+    if not TYPE_CHECKING:  # inside the package the type checker asks for `of`
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(f"there is no setting {name!r}")
+
+
+def _again(given: dict[str, Any]) -> Settings:
+    return Settings(**given)

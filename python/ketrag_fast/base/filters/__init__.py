@@ -1,0 +1,8 @@
+"""Filters over metadata: which documents a question, a list or a removal is about."""
+
+from ketrag_fast.base.filters.allow import allow_condition
+from ketrag_fast.base.filters.columns import Check, ColumnReader, Columns
+from ketrag_fast.base.filters.condition import Condition, condition_of
+from ketrag_fast.base.filters.parser import parsed
+
+__all__ = ["Check", "ColumnReader", "Columns", "Condition", "allow_condition", "condition_of", "parsed"]

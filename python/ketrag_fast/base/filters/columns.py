@@ -1,0 +1,301 @@
+"""Metadata as columns, and which documents fit a filter.
+
+Every node of a filter costs a few passes of NumPy over one column, whatever number of values it names: texts
+are numbered when they are read, so a list of thousands of values is one look-up of each and one pass. `check`
+is called between the nodes and between slices of rows, so a filter ends at its question's deadline.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ketrag_fast.base.filters.condition import Comparison, Condition, Value, wrong
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Bools = NDArray[np.bool_]
+
+Check = Callable[[], object]
+"""Called again and again during the work; raises to stop it."""
+
+_ORDERS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
+_DEEPEST: Final = 8
+"""Levels of fields within fields that are columns."""
+_SLICE: Final = 512
+"""Documents whose metadata is read between two checks."""
+_FEW: Final = 8
+"""Numbers that are compared one by one; more are sorted first."""
+_PAUSE: Final = 0.02
+"""Seconds between two checks while another thread reads the metadata."""
+
+
+def _unchecked() -> None:
+    """Never stops the work."""
+
+
+@dataclass
+class _Listed:
+    """Rows of one field and type; `documents[i]` is whose row `i` is."""
+
+    documents: NDArray[np.int64]
+
+    def is_whole(self, count: int) -> bool:
+        """Whether each of `count` documents has exactly one row."""
+        return len(self.documents) == count and self._ascends
+
+    @cached_property
+    def _ascends(self) -> bool:
+        return bool((np.diff(self.documents) > 0).all())
+
+
+@dataclass
+class _Numbers(_Listed):
+    """Numbers, or truth values, of one field: row `i` has `values[i]`."""
+
+    values: NDArray[Any]
+
+    def among(self, values: Sequence[Any]) -> Bools:
+        """For each row whether its value is one of `values`."""
+        if len(values) > _FEW:
+            return np.isin(self.values, np.array(values, self.values.dtype))
+        found = np.zeros(len(self.values), bool)
+        for value in values:
+            found |= self.values == value
+        return found
+
+    def ordered(self, name: str, value: Any) -> Bools:
+        """For each row whether its value is above or below `value`, as the operator says."""
+        found: Bools = _ORDERS[name](self.values, value)
+        return found
+
+
+@dataclass
+class _Texts(_Listed):
+    """Texts of one field: row `i` has the text whose number is `codes[i]`."""
+
+    codes: NDArray[np.int64]
+    numbers: Mapping[str, int]
+
+    @cached_property
+    def _sorted(self) -> tuple[list[str], NDArray[np.int64]]:
+        """The texts in their order, and for each row the rank of its text."""
+        texts = sorted(self.numbers)
+        ranks = np.empty(len(texts), np.int64)
+        ranks[[self.numbers[text] for text in texts]] = np.arange(len(texts))
+        return texts, ranks[self.codes]
+
+    def among(self, values: Sequence[Any]) -> Bools:
+        """For each row whether its text is one of `values`."""
+        chosen = np.zeros(len(self.numbers), bool)
+        chosen[[self.numbers[value] for value in values if value in self.numbers]] = True
+        return chosen[self.codes]
+
+    def ordered(self, name: str, value: Any) -> Bools:
+        """For each row whether its text is above or below `value` by code points, as the operator says."""
+        texts, ranks = self._sorted
+        bound = (bisect_left if name in ("$gte", "$lt") else bisect_right)(texts, value)
+        return ranks >= bound if name in ("$gt", "$gte") else ranks < bound
+
+
+_Column = _Numbers | _Texts
+
+
+class Columns:
+    """The fields of `count` documents' metadata: a column for each field and type of value."""
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        collected = _Collected()
+        collected.add(rows)
+        self._take(collected)
+
+    @classmethod
+    def _of(cls, collected: _Collected) -> Columns:
+        columns = cls.__new__(cls)
+        columns._take(collected)
+        return columns
+
+    def _take(self, collected: _Collected) -> None:
+        self.count = collected.count
+        self._columns = {
+            field: {kind: rows.column(kind) for kind, rows in kinds.items()}
+            for field, kinds in collected.fields.items()
+        }
+
+    @property
+    def fields(self) -> list[str]:
+        """Their names, sorted."""
+        return sorted(self._columns)
+
+    def fitting(self, condition: Condition, *, names: bool = True, check: Check = _unchecked) -> Bools:
+        """Returns for each document whether it fits.
+
+        Raises InputError for a field that no document has, and with `names` lists those that exist; and
+        whatever `check` raises, which is called at every node.
+        """
+        check()
+        if isinstance(condition, Comparison):
+            return self._compared(condition, names)
+        if condition.name == "$not":
+            return ~self.fitting(condition.parts[0], names=names, check=check)
+        every = condition.name == "$and"
+        whole: Bools = np.full(self.count, every)
+        for part in condition.parts:
+            fits = self.fitting(part, names=names, check=check)
+            if every:
+                whole &= fits
+            else:
+                whole |= fits
+        return whole
+
+    def _compared(self, one: Comparison, names: bool) -> Bools:
+        kinds = self._columns.get(one.field)
+        if kinds is None:
+            if not self.count:
+                return np.zeros(0, bool)
+            listed = f"; there are: {', '.join(self.fields[:30]) or 'none'}" if names else ""
+            raise wrong(f"no document has a field {one.field!r:.80}{listed}")
+        if one.name == "$exists":
+            there = np.zeros(self.count, bool)
+            for column in kinds.values():
+                there[column.documents] = True
+            return there if one.values[0] else ~there
+        fits = np.zeros(self.count, bool)
+        for kind, column in kinds.items():
+            values = [value for value in one.values if type(value) is kind]
+            if not values:
+                continue
+            order = one.name in _ORDERS
+            rows = column.ordered(one.name, values[0]) if order else column.among(values)
+            fits |= self._documents(column, rows)
+        return ~fits if one.name in ("$ne", "$nin") else fits
+
+    def _documents(self, column: _Column, rows: Bools) -> Bools:
+        """Returns the documents of the rows that fit. Most columns have one row for each document."""
+        if column.is_whole(self.count):
+            return rows
+        fits = np.zeros(self.count, bool)
+        fits[column.documents[rows]] = True
+        return fits
+
+
+class ColumnReader:
+    """Reads the metadata of an opened index into columns, when a filter first needs them.
+
+    One thread reads, in slices; others wait for it. A caller whose `check` raises leaves what was read to the
+    next one, so that short deadlines do not keep an index from ever having its columns.
+    """
+
+    def __init__(self, rows: Callable[[], Iterator[str]]) -> None:
+        """`rows` gives the metadata of each document as JSON, from the first one, whenever it is called."""
+        self._rows = rows
+        self._lock = Lock()
+        self._left: Iterator[str] | None = None
+        self._collected = _Collected()
+        self._columns: Columns | None = None
+
+    def columns(self, check: Check = _unchecked) -> Columns:
+        """Returns the columns. Raises what `check` raises, and ValueError, TypeError, AttributeError or
+        RecursionError for rows that are not metadata.
+        """
+        if self._columns is not None:
+            return self._columns
+        while not self._lock.acquire(timeout=_PAUSE):
+            check()
+        try:
+            while self._columns is None:
+                check()
+                if not self._read_slice():
+                    self._columns = Columns._of(self._collected)
+                    self._left, self._collected = None, _Collected()
+            return self._columns
+        finally:
+            self._lock.release()
+
+    def _read_slice(self) -> bool:
+        """Reads some rows; False at the end."""
+        try:
+            if self._left is None:
+                self._left, self._collected = self._rows(), _Collected()
+            rows = [json.loads(row) for row in islice(self._left, _SLICE)]
+            self._collected.add(rows)
+        except BaseException:
+            self._left = None
+            raise
+        return bool(rows)
+
+
+class _Rows:
+    """The documents and values of one field and type."""
+
+    def __init__(self) -> None:
+        self.documents: list[int] = []
+        self.values: list[Any] = []
+        self.numbers: dict[str, int] = {}
+
+    def add(self, document: int, value: Value) -> None:
+        self.documents.append(document)
+        if isinstance(value, str):
+            self.values.append(self.numbers.setdefault(value, len(self.numbers)))
+        else:
+            self.values.append(value)
+
+    def column(self, kind: type) -> _Column:
+        documents = np.array(self.documents, np.int64)
+        if kind is str:
+            return _Texts(documents, np.array(self.values, np.int64), self.numbers)
+        return _Numbers(documents, np.array(self.values, kind))
+
+
+class _Collected:
+    """Rows of metadata by field and type."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.fields: dict[str, dict[type, _Rows]] = {}
+
+    def add(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        for metadata in rows:
+            for field, value in _flat(metadata, "", 0):
+                kinds = self.fields.setdefault(field, {})
+                kind = type(value)
+                if kind not in kinds:
+                    kinds[kind] = _Rows()
+                kinds[kind].add(self.count, value)
+            self.count += 1
+
+
+def _flat(metadata: Mapping[str, Any], before: str, depth: int) -> Iterator[tuple[str, Value]]:
+    for name, value in metadata.items():
+        field = f"{before}{name}"
+        if isinstance(value, Mapping):
+            if depth < _DEEPEST:
+                yield from _flat(value, f"{field}.", depth + 1)
+            continue
+        for one in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(one, (bool, str)):
+                yield field, one
+            elif isinstance(one, (int, float)):
+                yield field, _number(one)
+
+
+def _number(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")

@@ -1,0 +1,187 @@
+"""An index of the documents that somebody may see, made of the whole one.
+
+It is built from these documents alone, so that nothing of the others is read, counted, walked through or
+hinted at by whatever is asked of it; what language models replied and the vectors that are kept serve it too,
+and no model is asked. It lies in a folder of the whole index, is made when its documents are first asked for,
+serves all who may see the same, and goes with the generation that it was made of.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ketrag_fast.base.config import Settings, names
+from ketrag_fast.base.progress import Meter, stopper
+from ketrag_fast.base.safe_io import read_regular
+from ketrag_fast.errors import ConfigError, IndexDamaged, IndexLocked, ModelMismatch
+from ketrag_fast.models.endpoint_trust import Trust
+from ketrag_fast.storage.allowed_folders import alone, drop_old
+from ketrag_fast.storage.checksum import text_digest
+from ketrag_fast.storage.durable import discard_folder, write_json
+from ketrag_fast.storage.generation import current_number
+from ketrag_fast.storage.io_errors import writing
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.subset_copy import excerpt
+from ketrag_fast.systems.index_settings import settings_of, understood
+
+if TYPE_CHECKING:
+    from ketrag_fast.base.progress import Callback
+    from ketrag_fast.storage.generation import Generation
+    from ketrag_fast.systems.spec.stage import Stage
+    from ketrag_fast.types import BuildReport
+
+_ABOUT: Final = "allowed.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """A folder with an index of its own. `pending` chunks of it would have to be read by a language model."""
+
+    folder: Path
+    pending: int
+
+
+def allowed_index(
+    layout: Layout,
+    generation: Generation,
+    documents: Sequence[str],
+    settings: Settings,
+    trust: Trust,
+    callback: Callback | None = None,
+    *,
+    anew: bool = False,
+) -> Allowed:
+    """The index of `documents` (ids, in their order) of a generation of `layout`; made if it is not there,
+    and with `anew` if it is.
+
+    `settings` say how it is made where the generation does not: the place of the embedder, threads. `trust`
+    is that of the whole index. Raises IndexLocked where the documents have changed since the generation,
+    ModelMismatch, Cancelled, and what `callback` raises, which also hears of every moment of waiting for
+    another process.
+    """
+    number = current_number(layout)
+    key = text_digest([generation.manifest.digest, *documents])[:32]
+    folder = layout.allowed / f"{number or 0:06}-{key}"
+    with writing(layout.root):
+        layout.allowed.mkdir(mode=0o700, exist_ok=True)
+    with alone(folder, check=stopper(Meter("wait", callback))):
+        found = None if anew else _found(folder)
+        if found is None:
+            discard_folder(folder)
+            try:
+                found = _made(layout, generation, documents, settings, trust, folder, callback)
+            except BaseException:
+                discard_folder(folder)
+                raise
+        if current_number(layout) != number:  # what is gone from the whole index must not stay here
+            discard_folder(folder)
+            raise _changed(layout)
+        with suppress(OSError):
+            os.utime(folder)
+    drop_old(layout)
+    return found
+
+
+def _made(
+    layout: Layout,
+    generation: Generation,
+    documents: Sequence[str],
+    settings: Settings,
+    trust: Trust,
+    folder: Path,
+    callback: Callback | None,
+) -> Allowed:
+    from ketrag_fast.build.runner import build
+
+    own = Layout(folder)
+    own.create()
+    check = stopper(Meter("copy", callback, "rows"))
+    if excerpt(layout.tables, own.tables, documents, check) != generation.manifest.documents.get(
+        "fingerprint"
+    ):
+        raise _changed(layout)
+    given = _settings(generation, settings)
+    stages = partial(_stages, frozenset(generation.manifest.stages))
+    how: dict[str, Any] = {"progress": callback, "only": True, "purge": True, "trust": trust}
+    read = generation.manifest.settings.get("llm", "none") not in ("none", "heuristic")
+    pending = 0
+    try:
+        report = build(folder, (), stages, given, partial=read, **how)
+        pending = _pending(report)
+    except ConfigError:
+        if not read:
+            raise
+        # Nothing that was read is kept: whatever needs a reader is left out.
+        report = build(folder, (), stages, given.having(llm="none"), **how)
+        pending = 1
+    _same_model(own, generation)
+    write_json(folder / _ABOUT, {"pending": pending})
+    return Allowed(folder, pending)
+
+
+def _stages(there: frozenset[str], settings: Settings, reads: bool) -> Sequence[Stage]:
+    """Those of the whole index, whatever a build was once asked for."""
+    from ketrag_fast.systems.planning import stages_for
+    from ketrag_fast.systems.registry import registry
+
+    known = [stage.name for stage in registry().stages if stage.name in there]
+    return stages_for(settings, reads, known if reads or not _reads(known) else ())
+
+
+def _reads(names: Sequence[str]) -> bool:
+    from ketrag_fast.systems.registry import registry
+
+    return any(stage.reads for stage in registry().stages if stage.name in names)
+
+
+def _settings(generation: Generation, settings: Settings) -> Settings:
+    stored = understood(settings_of(generation.manifest))
+    known = {name: value for name, value in stored.items() if name in names("build", "read")}
+    moved = {"embedder": settings.embedder, "threads": settings.threads, "verify": settings.verify}
+    return Settings(**{**known, **moved})
+
+
+def _pending(report: BuildReport) -> int:
+    about = report.extraction or {}
+    summaries = about.get("summaries") or {"made": 0, "wanted": 0}
+    return int(about.get("pending", 0)) + max(int(summaries["wanted"]) - int(summaries["made"]), 0)
+
+
+def _same_model(own: Layout, generation: Generation) -> None:
+    from ketrag_fast.storage.generation import MANIFEST
+    from ketrag_fast.storage.manifest import read_manifest
+
+    made = read_manifest(own.generation(current_number(own) or 1) / MANIFEST).models.get("embedder") or {}
+    stored = generation.manifest.models.get("embedder") or {}
+    if made.get("fingerprint") != stored.get("fingerprint"):
+        raise ModelMismatch(
+            "the embedder is not the one that the index was built with",
+            hint="name its place with --embedder, or `ketrag reembed` the index",
+        )
+
+
+def _found(folder: Path) -> Allowed | None:
+    """What was finished before; None where it was not, or makes no sense."""
+    try:
+        about = json.loads(read_regular(folder / _ABOUT))
+        pending = about["pending"]
+    except (OSError, ValueError, KeyError, TypeError, IndexDamaged, RecursionError):
+        return None
+    if not isinstance(pending, int) or current_number(Layout(folder)) is None:
+        return None
+    return Allowed(folder, pending)
+
+
+def _changed(layout: Layout) -> IndexLocked:
+    return IndexLocked(
+        f"the documents of {layout.root} have changed since the generation that is open",
+        hint="ask again when the build has ended (`ketrag index` where it was stopped); an open index takes "
+        "up what was published with refresh()",
+    )

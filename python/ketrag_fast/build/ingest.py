@@ -1,0 +1,487 @@
+"""Brings the tables up to date with the sources: what is new, changed and gone, by content."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ketrag_fast.base.config import Settings
+from ketrag_fast.base.config.shards import Shards, shards_of
+from ketrag_fast.base.filters import Columns, Condition
+from ketrag_fast.base.progress import Meter
+from ketrag_fast.errors import Cancelled, DocumentError
+from ketrag_fast.readers import ALONE, Found, Item, SourceFile, find, is_glob, known_kind
+from ketrag_fast.readers.files import missing
+from ketrag_fast.readers.sandbox import Apart, ReadJob
+from ketrag_fast.storage.tables import Known, SourceRow, Tables, content_of, hashed
+from ketrag_fast.types import Document, Failure
+from ketrag_fast.types.locations import problem_of
+
+PathLike = str | os.PathLike[str]
+Source = PathLike | Document
+Sources = Source | Iterable[Source]
+
+_LARGEST = 1_000_000_000  # SQLite's limit for one text
+_FEW = 5
+_MOST_PROCESSES = 16
+_MOST_ITEMS = 32
+"""In bits: items of one file, where the number of the file stands above them."""
+
+
+@dataclass(slots=True)
+class Ingested:
+    """What reading the sources changed. `fingerprint` stands for all documents and their order."""
+
+    fingerprint: str = ""
+    documents: int = 0
+    added: int = 0
+    updated: int = 0
+    removed: int = 0
+    passed_over: int = 0
+    failures: list[Failure] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _State:
+    tables: Tables
+    known: dict[str, Known]
+    settings: Settings
+    meter: Meter
+    done: Ingested
+    removed: set[str] = field(default_factory=set)
+    back: bool = False
+    """Whether documents that were removed come back with the source that is read."""
+    inside: list[str] = field(default_factory=list)
+    """Of that source only with what lies in these."""
+    shards: Shards | None = None
+    """The documents that count, where these are not all."""
+    elsewhere: int = 0
+    """Files and documents of other shards."""
+    seen: set[str] = field(default_factory=set)
+    read: dict[str, int] = field(default_factory=dict)
+    bytes: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a build does to the documents before it runs.
+
+    `sources` are read and registered; with `replace` they are the only ones from now on. With `only` no other
+    source is read again, and what was removed comes back with them. `remove` names documents that go: ids, or
+    patterns of them (`*`, `?`, `[...]`; a `*` passes over `/`).
+    """
+
+    sources: Sources = ()
+    replace: bool = False
+    only: bool = False
+    remove: Sequence[str] = ()
+    where: Condition | None = None
+    """Documents whose metadata fits go, too."""
+
+
+def split_sources(sources: Sources) -> tuple[list[str], list[Document] | None]:
+    """Paths and documents apart. One path, one document, or an iterable of either is taken."""
+    items: Iterable[Source] = [sources] if isinstance(sources, (str, os.PathLike, Document)) else sources
+    paths: list[str] = []
+    documents: list[Document] | None = None
+    for item in items:
+        if isinstance(item, Document):
+            documents = documents or []
+            documents.append(item)
+        else:
+            paths.append(os.fspath(item))
+    return paths, documents
+
+
+def applied(
+    tables: Tables, change: Change, settings: Settings, meter: Meter, *, anew: bool = False
+) -> Ingested:
+    """The documents after `change`, in one transaction: all of it counts, or nothing."""
+    with tables.transaction():
+        return change_documents(tables, change, settings, meter, anew=anew)
+
+
+def change_documents(
+    tables: Tables, change: Change, settings: Settings, meter: Meter, *, anew: bool = False
+) -> Ingested:
+    """As `applied`, within a transaction of the caller's."""
+    sources = dataclasses.replace(change, sources=_listed(change.sources))
+    removed, unknown = removal(tables, change.remove, change.where)
+    if change.only and not sources.sources:
+        done = as_they_are(tables)
+    else:
+        done = _ingest(tables, sources, settings, meter, anew)
+    done.removed += removed
+    done.failures += unknown
+    return done
+
+
+def _listed(sources: Sources) -> list[Source]:
+    """An iterable may be walked once alone."""
+    return [sources] if isinstance(sources, (str, os.PathLike, Document)) else list(sources)
+
+
+def removal(
+    tables: Tables, patterns: Sequence[str], where: Condition | None = None
+) -> tuple[int, list[Failure]]:
+    """Removes documents; how many there were, and the ids and patterns that no document has."""
+    known = tables.known() if patterns or where is not None else {}
+    found: dict[str, Known] = {}
+    unknown = []
+    for pattern in patterns:
+        fits = fnmatch.filter(known, pattern) if is_glob(pattern) else []
+        own = [pattern] if pattern in known else fits
+        found.update((name, known[name]) for name in own)
+        if not own:
+            unknown.append(Failure(pattern, "document", "the index has no such document"))
+    if where is not None:
+        columns = Columns(json.loads(data) for data in tables.column("metadata"))
+        ids = (name for name, _ in tables.document_hashes())
+        marks = columns.fitting(where).tolist()
+        found.update((name, known[name]) for name, mark in zip(ids, marks, strict=True) if mark)
+    tables.remove(one.key for one in found.values())
+    tables.set_removed(found, removed=True)
+    return len(found), unknown
+
+
+def _ingest(tables: Tables, change: Change, settings: Settings, meter: Meter, anew: bool) -> Ingested:
+    """Reads the registered sources again.
+
+    New sources are registered first; one that is not there is an error before anything changes.
+    With `replace` the sources given are the only ones. Documents handed over by a program stay until
+    then, and one that comes again with the same id takes the old one's place. With `anew` what is stored
+    is compared with its own hash, and where it is altered, stored again from its source.
+    """
+    paths, documents = split_sources(change.sources)
+    for path in paths:
+        if _is_missing(path):
+            raise missing(path)
+    replace = change.replace
+    if replace:
+        tables.drop_altered_sources()
+    given = []
+    inside: dict[str, list[str]] = {}
+    for path in paths:
+        home = _home(tables, _absolute(path)) if change.only else None
+        given.append(("path", path, home or _absolute(path)))
+        if home is not None:
+            inside.setdefault(home, []).append(_absolute(path))
+    if documents is not None:
+        given.append(("documents", "documents", ""))
+    for kind, label, spec in given:
+        tables.add_source(kind, label, spec)
+    wanted = {(kind, spec) for kind, _, spec in given}
+    known = tables.known()
+    if anew:
+        for name in tables.altered().values():
+            known[name] = dataclasses.replace(known[name], content="")
+    state = _State(tables, known, settings, meter, Ingested(), tables.removed())
+    state.shards = shards_of(settings.shard)
+    dropped = []
+    with _apart(settings) as apart:
+        for source in tables.sources():
+            named = (source.kind, source.spec) in wanted
+            state.back = named and (replace or change.only or source.kind == "documents")
+            state.inside = inside.get(source.spec, [])
+            if replace and not named:
+                dropped.append(source.number)
+            elif change.only and not named:
+                state.seen |= {name for name, one in known.items() if one.source == source.number}
+            elif source.kind == "documents":
+                # Documents under a path are those of a source that is not on this machine: they stay.
+                _read_documents(state, source, None if source.spec else documents, replace)
+            else:
+                _read_files(state, source, apart)
+    gone = [known.key for name, known in state.known.items() if name not in state.seen]
+    tables.remove(gone)
+    for number in dropped:
+        tables.remove_source(number)
+    state.done.removed = len(gone)
+    new = {failure.document for failure in state.done.failures}
+    old = [one for one in tables.failures() if one.document not in new] if change.only else []
+    tables.set_failures([*old, *state.done.failures])
+    _count(state.done, tables)
+    if state.done.passed_over:
+        state.done.warnings.append(
+            f"passed over {state.done.passed_over:,} documents that were removed before; "
+            "`ketrag add` with their source brings them back"
+        )
+    if state.elsewhere:
+        state.done.warnings.append(
+            f"passed over {state.elsewhere:,} files and documents of other shards than {settings.shard}"
+        )
+    if state.skipped:
+        kinds = ", ".join(f"{suffix or 'no suffix'} ({n})" for suffix, n in state.skipped.most_common(_FEW))
+        state.done.warnings.append(f"passed over {state.skipped.total()} files of other kinds: {kinds}")
+    return state.done
+
+
+def read_only(sources: Sources, settings: Settings) -> Iterator[Item]:
+    """The documents and failures of `sources` as a build would read them, without storing anything.
+
+    Raises DocumentError where a source is not there.
+    """
+    paths, documents = split_sources(sources)
+    for path in paths:
+        if _is_missing(path):
+            raise missing(path)
+    seen: set[str] = set()
+    read: set[str] = set()
+
+    def again(real: str) -> bool:
+        known = real in read
+        read.add(real)
+        return known
+
+    with _apart(settings) as apart:
+        for path in paths:
+            found = find(_absolute(path), follow=settings.follow_links)
+            yield from found.failures
+            others: list[Failure] = []
+            jobs = _jobs(found, settings, again, others, Counter())
+            for _, items in apart.read(jobs):
+                yield from (_usable(item, seen) for item in items)
+            yield from others
+    yield from (_usable(item, seen) for item in documents or ())
+
+
+def _usable(item: Item, seen: set[str]) -> Item:
+    if isinstance(item, Failure):
+        return item
+    problem = _checked(item)[1] or ("the id is there already" if item.id in seen else None)
+    if problem is not None:
+        return Failure(str(item.id), "document", problem)
+    seen.add(item.id)
+    return item
+
+
+def as_they_are(tables: Tables) -> Ingested:
+    """The documents that the index holds, without a look at their sources."""
+    found = Ingested()
+    _count(found, tables)
+    return found
+
+
+def _count(found: Ingested, tables: Tables) -> None:
+    found.documents = tables.count()
+    found.fingerprint = tables.fingerprint()
+
+
+def _home(tables: Tables, path: str) -> str | None:
+    """The folder among the sources in which a path lies: its documents have their ids from there."""
+    specs = (source.spec for source in tables.sources() if source.kind == "path")
+    own = Path(path)
+    return next((s for s in specs if s != path and own.is_relative_to(s) and Path(s).is_dir()), None)
+
+
+def _is_missing(spec: str) -> bool:
+    """Whether a source that is asked for is not there. A glob without a match is."""
+    try:
+        return not spec or (not Path(spec).exists() and not (is_glob(spec) and find(spec).files))
+    except (OSError, ValueError) as error:
+        raise DocumentError(f"cannot read {spec!r}: {error}") from None
+
+
+def _absolute(spec: str) -> str:
+    return os.path.abspath(spec)  # noqa: PTH100 - links stay as they are, and a glob is no path
+
+
+def _read_files(state: _State, source: SourceRow, apart: Apart) -> None:
+    found = find(source.spec, follow=state.settings.follow_links)
+    if found.missing:
+        state.done.warnings.append(f"the source {source.label} is gone, and its documents with it")
+    for failure in found.failures:
+        _fail(state, failure)
+    place = 0
+    named = found.files[0][0] if len(found.files) == 1 and not Path(source.spec).is_dir() else None
+
+    def again(real: str) -> bool:
+        """A file that an earlier source has already (a folder and a file in it) is one document."""
+        return state.read.setdefault(real, source.number) != source.number
+
+    def waiting() -> None:
+        if state.meter(len(state.seen)) is False:
+            raise Cancelled("stopped while reading the sources")
+
+    def elsewhere(file: SourceFile, kind: str) -> bool:
+        """Another shard's file need not be read: its document has its id."""
+        known = state.shards is not None and kind in ALONE and not state.shards.holds(file.id)
+        state.elsewhere += known
+        return known
+
+    others: list[Failure] = []
+    jobs = _jobs(found, state.settings, again, others, state.skipped, named, elsewhere)
+    order = {path: number for number, (_, path) in enumerate(found.files)} if state.shards else {}
+    back = state.back
+    for file, items in apart.read(jobs, waiting):
+        if state.inside:
+            own = Path(_absolute(str(file.path)))
+            state.back = any(own.is_relative_to(path) for path in state.inside)
+        place = order.get(file.path, 0) << _MOST_ITEMS if state.shards else place
+        for item in items:
+            place = _take(state, source, place, item)
+        state.bytes += _size(file)
+        state.meter.note = _megabytes(state.bytes)
+    state.back = back
+    for failure in others:
+        _fail(state, failure)
+
+
+def _jobs(
+    found: Found,
+    settings: Settings,
+    again: Callable[[str], object],
+    others: list[Failure],
+    skipped: Counter[str],
+    named: str | None = None,
+    elsewhere: Callable[[SourceFile, str], bool] = lambda *_: False,
+) -> Iterator[ReadJob]:
+    """The files that a reader knows, with their kinds. Of the others, those that are damaged or that the
+    source names alone are failures.
+    """
+    for name, path in found.files:
+        file = SourceFile(path, name, settings.fallback_encoding, follow_links=settings.follow_links)
+        try:
+            kind = known_kind(file)
+        except DocumentError as error:
+            others.append(file.failure(str(error)))
+            continue
+        except OSError as error:
+            others.append(file.failure(f"cannot be read: {error.strerror or error}"))
+            continue
+        if kind is None:
+            if name == named:
+                suffix = path.suffix or "without a suffix"
+                others.append(file.failure(f"no reader for a file {suffix}"))
+            else:
+                skipped[path.suffix.lower()] += 1
+        elif not again(os.path.realpath(path)) and not elsewhere(file, kind):
+            yield file, kind
+
+
+def _apart(settings: Settings) -> Apart:
+    """The processes in which foreign formats are read."""
+    cores = settings.threads or os.cpu_count() or 1
+    return Apart(
+        min(cores, _MOST_PROCESSES),
+        settings.read_seconds,
+        settings.read_memory,
+        _LARGEST,
+        settings.read_text,
+    )
+
+
+def _size(file: SourceFile) -> int:
+    try:
+        return file.size()
+    except OSError:
+        return 0
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB"
+
+
+def _read_documents(
+    state: _State, source: SourceRow, documents: Sequence[Document] | None, replace: bool
+) -> None:
+    place = 0
+    given = documents or []
+    if not replace:
+        old = sorted((k.place, name) for name, k in state.known.items() if k.source == source.number)
+        fresh = {document.id for document in given}
+        # Documents that a program gave earlier cannot be read again; they keep their order and place.
+        order = {name for _, name in old}
+        state.seen |= order - fresh
+        places = {name: at for at, name in old}
+        place = max(places.values(), default=-1) + 1
+        for document in given:
+            at = places.get(document.id)
+            if at is None:
+                place = _take(state, source, place, document)
+            else:
+                _take(state, source, at, document)
+        return
+    for document in given:
+        place = _take(state, source, place, document)
+
+
+def _take(state: _State, source: SourceRow, place: int, item: Item) -> int:
+    """Stores one item; the place of the next one is returned."""
+    if state.meter(len(state.seen)) is False:
+        raise Cancelled("stopped while reading the sources")
+    if state.shards is None:
+        return _store(state, source, place, item)
+    name = item.document if isinstance(item, Failure) else item.id
+    if not isinstance(name, str) or state.shards.holds(name):
+        _store(state, source, place, item)
+    else:
+        state.elsewhere += 1
+    return place + 1  # every item of a file that is read counts, so that `merge` finds the order of the whole
+
+
+def _store(state: _State, source: SourceRow, place: int, item: Item) -> int:
+    if isinstance(item, Failure):
+        _fail(state, item)
+        return place
+    content, problem = _checked(item)
+    if problem is None and item.id in state.seen:
+        problem = f"the id {item.id!r} is there already; the first document with it is kept"
+    if problem is not None:
+        shown = str(item.id).encode("utf-8", "backslashreplace").decode()
+        _fail(state, Failure(shown, "document", problem))
+        return place
+    names = {item.id, hashed(item.id)} & state.removed if state.removed else ()
+    if names:
+        if not state.back:
+            state.done.passed_over += 1
+            return place
+        state.tables.set_removed(names, removed=False)
+    old = state.known.get(item.id)
+    if old is None:
+        state.tables.insert(item, source.number, place, content)
+        state.done.added += 1
+    elif old.content != content:
+        state.tables.update(old.key, item, source.number, place, content)
+        state.done.updated += 1
+    elif (old.source, old.place) != (source.number, place):
+        state.tables.move(old.key, source.number, place)
+    state.seen.add(item.id)
+    return place + 1
+
+
+def _checked(document: Document) -> tuple[str, str | None]:
+    """The hash of a document, and what is wrong with it."""
+    if not all(isinstance(part, str) for part in (document.id, document.text, document.title)):
+        return "", "id, text and title must be texts"
+    if not document.id:
+        return "", "the id is empty"
+    if all(not part or part.isspace() for part in (document.text, document.title)):
+        return "", "the text is empty"
+    if len(document.text) > _LARGEST // 4 and len(document.text.encode("utf-8", "replace")) > _LARGEST:
+        return "", f"the text is larger than {_LARGEST:,} bytes"
+    problem = problem_of(document.locators, len(document.text))
+    if problem is not None:
+        return "", problem
+    try:
+        return content_of(document), None
+    except UnicodeEncodeError as error:
+        return "", f"not a valid text: a lone surrogate at {error.start}"
+    except (TypeError, ValueError, RecursionError) as error:
+        return "", f"the metadata cannot be stored: {error}"
+
+
+def _fail(state: _State, failure: Failure) -> None:
+    if state.settings.on_error == "stop":
+        raise DocumentError(
+            f"{failure.document}: {failure.message}", hint="--on-error skip goes on without it"
+        )
+    state.done.failures.append(failure)

@@ -1,0 +1,279 @@
+"""Several indexes become one, equal to the one that a build over all their documents gives.
+
+Their tables are copied into one file, which gets its name when it is whole; then the usual stages run over
+it. No source is read, no text that a part has embedded is embedded again, and no language model is asked.
+Stopped or killed at any point, the same call goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from ketrag_fast.base.config import Settings, build_settings, names, resolve
+from ketrag_fast.base.config.shards import Shards
+from ketrag_fast.base.progress import Callback, Limited, Meter
+from ketrag_fast.base.safe_io import read_regular
+from ketrag_fast.build import merge_parts as looking
+from ketrag_fast.build.chunk_reading import Plan, opened
+from ketrag_fast.build.ingest import as_they_are
+from ketrag_fast.build.merge_parts import Part, Prefer
+from ketrag_fast.build.runner import Build, planned_stages, remember, source_of
+from ketrag_fast.errors import BackendError, Cancelled, ConfigError, ModelMismatch, NetworkForbidden, ReadOnly
+from ketrag_fast.models.endpoint_trust import Trust, endpoints_of
+from ketrag_fast.models.llms.registry import HEURISTIC, NONE
+from ketrag_fast.models.spending import SpendingLimit
+from ketrag_fast.storage.durable import replace_file, sync_folder
+from ketrag_fast.storage.generation import current_number, make_current, newest_whole
+from ketrag_fast.storage.io_errors import writing
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.leftovers import MERGE
+from ketrag_fast.storage.lock import builder_lock
+from ketrag_fast.storage.merge_tables import new_tables
+from ketrag_fast.storage.tables import SourceRow, Tables
+from ketrag_fast.systems.index_settings import spec_here
+from ketrag_fast.systems.planning import Planner
+from ketrag_fast.systems.registry import registry
+from ketrag_fast.systems.spec.stage import Stage
+from ketrag_fast.types import BuildReport
+
+_FOLDER: Final = ("keep_generations", "keep_days")
+
+
+def merge(
+    paths: Sequence[Path],
+    out: Path,
+    stages: Sequence[Stage] | Planner,
+    settings: Settings,
+    *,
+    prefer: Prefer | None = None,
+    progress: Callback | None = None,
+) -> BuildReport:
+    """Makes an index at `out`, which is not there yet, of those at `paths`.
+
+    Of `settings` those that concern how it runs count, and `embedder` where the model lies elsewhere now.
+    Raises IndexMissing, IndexDamaged, IndexIncompatible, ConfigError, ModelMismatch or DocumentError where
+    the parts do not go together, ReadOnly where `out` is there, and what a build raises.
+    """
+    start = time.monotonic()
+    _distinct(paths)
+    target = Layout(out)
+    with ExitStack() as stack:
+        for path in paths:
+            layout = Layout(path)
+            if layout.exists() and os.access(path, os.W_OK):
+                stack.enter_context(builder_lock(layout))
+        parts = [looking.open_part(path) for path in paths]
+        looking.require_alike(parts)
+        shards = looking.shards_together(parts)
+        record = _record(parts, prefer)
+        _require_free(target, record)
+        plan = looking.plan_of(parts, prefer, shards)
+        sources, away = _sources_here(plan.sources)
+        chosen = _settings(parts, settings, shards)
+        target.create()
+        stack.enter_context(builder_lock(target))
+        callback = Limited(progress, chosen.limit_seconds, start)
+        with writing(target.root):
+            replace_file(target.work / MERGE, record)
+        if not target.tables.exists():
+            _copy(target, parts, replace(plan, sources=sources), callback)
+        trust = _trust(target, parts, settings)
+        warnings = _about_shards(shards) + _about_sources(away, plan) + trust.keep(chosen)
+        return _fold(target, parts[0], chosen, stages, callback, start, warnings, trust)
+
+
+def _trust(target: Layout, parts: Sequence[Part], given: Settings) -> Trust:
+    """Endpoints that the user named, or confirmed for one of the parts, may be used for the whole too."""
+    trust = Trust.of(target, given)
+    known = [
+        endpoint.address
+        for part in parts
+        for endpoint in endpoints_of(part.settings, Trust.of(part.layout, given))
+        if endpoint.trusted
+    ]
+    return replace(trust, named=trust.named.union(known))
+
+
+def _distinct(paths: Sequence[Path]) -> None:
+    if not paths:
+        raise ConfigError("no index was named", hint="ketrag merge DIR DIR ... -i OUT")
+    seen: dict[str, Path] = {}
+    for path in paths:
+        real = os.path.realpath(path)
+        if real in seen:
+            raise ConfigError(f"{path} is named twice", hint="name each index once")
+        seen[real] = path
+
+
+def _record(parts: Sequence[Part], prefer: Prefer | None) -> bytes:
+    marks = [part.mark() for part in parts]
+    data = {"parts": marks if prefer else sorted(marks), "prefer": prefer}
+    return json.dumps(data, indent=1).encode() + b"\n"
+
+
+def _require_free(target: Layout, record: bytes) -> None:
+    root = target.root
+    if not root.exists() or (root.is_dir() and not any(root.iterdir())):
+        return
+    unfinished = target.work / MERGE
+    if not unfinished.is_file() and not _hardly_begun(target):
+        raise ReadOnly(f"{root} is there already", hint="name a new or empty folder with -i/--index")
+    if unfinished.is_file() and read_regular(unfinished) != record:
+        raise ReadOnly(
+            f"{root} holds the beginning of another merge",
+            hint="name the same indexes as before, as they were, to go on with it; or remove the folder",
+        )
+
+
+def _hardly_begun(target: Layout) -> bool:
+    """Whether a merge was killed before it had written what it is of."""
+    if target.exists() or not target.root.is_dir() or not target.work.is_dir():
+        return False
+    left = {path.name for path in target.work.iterdir()}
+    return left <= {f"{MERGE}.tmp"} and all(target.is_own(path.name) for path in target.root.iterdir())
+
+
+def _sources_here(sources: Sequence[SourceRow]) -> tuple[tuple[SourceRow, ...], tuple[SourceRow, ...]]:
+    """The sources, where those that are not on this machine keep what was read of them; and these."""
+    from ketrag_fast.readers import find, is_glob
+
+    def there(spec: str) -> bool:
+        try:
+            return Path(spec).exists() or (is_glob(spec) and bool(find(spec).files))
+        except (OSError, ValueError):
+            return False
+
+    away = tuple(row for row in sources if row.spec and not there(row.spec))
+    return tuple(replace(row, kind="documents") if row in away else row for row in sources), away
+
+
+def _about_sources(away: Sequence[SourceRow], plan: looking.Plan) -> list[str]:
+    counts: dict[int, int] = {}
+    for places in plan.places:
+        for _, source, _ in places:
+            counts[source] = counts.get(source, 0) + 1
+    return [
+        f"the source {row.spec} is not on this machine: its {counts.get(row.number, 0):,} documents stay as "
+        "they are; `ketrag index` with it, once it is there, reads it again"
+        for row in away
+    ]
+
+
+def _about_shards(shards: Shards | None) -> list[str]:
+    if shards is None:
+        return []
+    lacking = ", ".join(f"{number}/{shards.of}" for number in shards.lacking[:20])
+    more = f" and {len(shards.lacking) - 20:,} more" if len(shards.lacking) > 20 else ""
+    return [f"this is not the whole: shard {lacking}{more} is lacking"]
+
+
+def _settings(parts: Sequence[Part], given: Settings, shards: Shards | None) -> Settings:
+    """The parts' own, with the embedding model where it is found."""
+    stored = {**parts[0].settings, "shard": None if shards is None else shards.text()}
+    about = {name: value for name, value in given.given.items() if name in (*names("run"), *_FOLDER)}
+    embedder = given.given.get("embedder")
+    if embedder is None:
+        stored["embedder"] = _found(parts, given)
+    else:
+        stored["embedder"] = embedder
+    return resolve(flags=about, index=stored, presets=registry().table).settings
+
+
+def _found(parts: Sequence[Part], given: Settings) -> str:
+    """The first of the parts' names for their one model that stands for it on this machine."""
+    from ketrag_fast.models.embedders.load_options import options_of
+    from ketrag_fast.models.embedders.registry import fingerprint
+
+    stored = parts[0].manifest.models.get("embedder")
+    named = [str(part.settings["embedder"]) for part in parts]
+    if not stored:
+        return named[0]
+    here = [spec_here(spec, part.layout) for spec, part in zip(named, parts, strict=True)]
+    specs = list(dict.fromkeys((*named, *here)))
+    for spec in specs:
+        try:
+            if fingerprint(spec, options_of(given)) == stored["fingerprint"]:
+                return spec
+        except (BackendError, NetworkForbidden):
+            continue
+    raise ModelMismatch(
+        f"the model of these indexes, {specs[0]}, is not on this machine, or is another one here",
+        hint="say where it is: --embedder local:FOLDER",
+    )
+
+
+def _copy(target: Layout, parts: Sequence[Part], plan: looking.Plan, callback: Callback) -> None:
+    """The tables of the whole: written aside, and named when they are finished."""
+    meter = Meter("copy", callback, "documents")
+    aside = target.work / "merging.sqlite"
+    paths = [part.layout.tables for part in parts]
+    done = 0
+    with new_tables(aside) as tables:
+        tables.add_sources(plan.sources)
+        tables.add_readers(paths)
+        for path, places in zip(paths, plan.places, strict=True):
+            tables.copy(path, places)
+            done += len(places)
+            if meter(done) is False:
+                raise Cancelled("stopped while copying the indexes", hint="the same command begins again")
+        tables.add_removed(paths)
+        tables.add_failures(paths)
+    with writing(target.root):
+        aside.replace(target.tables)
+        sync_folder(target.root)
+    meter.finish()
+
+
+def _fold(
+    target: Layout,
+    part: Part,
+    settings: Settings,
+    stages: Sequence[Stage] | Planner,
+    callback: Limited,
+    start: float,
+    warnings: Sequence[str],
+    trust: Trust,
+) -> BuildReport:
+    """The stages over the tables that are there."""
+    base = newest_whole(target)
+    if base is not None and base.number != current_number(target):
+        make_current(target, base.number)  # the merge died on its last step
+    key = part.manifest.models.get("llm", {}).get("reader")
+    reads = Plan() if settings.llm == NONE else Plan(settings.llm == HEURISTIC, key)
+    limit = SpendingLimit(settings.limit_usd)
+    resolved = resolve(flags=settings.given, presets=registry().table)
+    with Tables(target.tables) as tables:
+        with tables.transaction():
+            tables.set_settings(build_settings(settings))
+        with (
+            source_of(settings, target, limit, trust) as source,
+            opened(settings, target, reads, callback, limit) as reading,
+        ):
+            _same_model(part, None if source is None else source.fingerprint, settings)
+            read = as_they_are(tables)
+            read.added = read.documents
+            read.failures += tables.failures()
+            read.warnings += warnings
+            planned = planned_stages(stages, settings, reading is not None)
+            work = Build(target, tables, resolved, base, frozenset(), callback, start, source, reads, reading)
+            report = work.run(planned, read)
+        remember(tables, report)
+    return report
+
+
+def _same_model(part: Part, found: str | None, settings: Settings) -> None:
+    stored: dict[str, Any] | None = part.manifest.models.get("embedder")
+    wanted = stored["fingerprint"] if stored else None
+    if wanted != found:
+        spec = stored["spec"] if stored else part.settings["embedder"]
+        raise ModelMismatch(
+            f"the indexes were built with {spec}, and {settings.embedder} is another model",
+            hint="leave the embedder to them, or say where the same model lies",
+        )

@@ -1,0 +1,269 @@
+"""Indexes that are to become one: whether they go together, and in which order their documents stand.
+
+The order depends on no order of the parts: sources keep the order that they have in them, and where these do
+not say, that of their paths; documents of one source keep their order where one part alone has them, or where
+the parts are shards of one build, and else stand by their ids.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from ketrag_fast.base.config import build_settings, resolve
+from ketrag_fast.base.config.shards import Shards, shards_of
+from ketrag_fast.build.ingest import as_they_are
+from ketrag_fast.errors import ConfigError, DocumentError, IndexDamaged, IndexMissing, ModelMismatch
+from ketrag_fast.models.embedders.fingerprint import Identity, closeness
+from ketrag_fast.models.embedders.protocol import CLOSE
+from ketrag_fast.storage.generation import MANIFEST, current_number
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.manifest import Manifest, read_manifest
+from ketrag_fast.storage.merge_tables import Place
+from ketrag_fast.storage.tables import Known, SourceRow, Tables
+from ketrag_fast.systems.index_settings import settings_of
+from ketrag_fast.systems.registry import registry
+
+Prefer = Literal["first", "last"]
+SourceName = tuple[str, str]
+"""('documents' or 'path', the path): those that programs handed over come first."""
+_SHOWN: Final = 20
+_OWN: Final = frozenset({"shard", "keep_generations", "keep_days"})
+"""Settings that may differ: what is in the arrays does not depend on them."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One whole index that is to be merged."""
+
+    layout: Layout
+    manifest: Manifest
+    settings: Mapping[str, Any]
+    sources: tuple[SourceRow, ...]
+    known: Mapping[str, Known]
+
+    @property
+    def name(self) -> str:
+        """As it was named."""
+        return str(self.layout.root)
+
+    @property
+    def shards(self) -> Shards | None:
+        """Which part of the documents it holds."""
+        return shards_of(self.settings["shard"])
+
+    def mark(self) -> list[str]:
+        """What makes it this part, whatever its folder is called."""
+        return [self.manifest.digest, str(self.manifest.documents.get("fingerprint")), str(self.shards)]
+
+
+def open_part(path: Path) -> Part:
+    """Raises IndexMissing, IndexDamaged where its tables are gone or altered, IndexIncompatible."""
+    layout = Layout(path)
+    layout.require()
+    number = current_number(layout)
+    if number is None:
+        raise IndexMissing(f"the index in {path} was never finished", hint=f"run `ketrag index -i {path}`")
+    if not layout.tables.is_file():
+        raise IndexDamaged(
+            f"{layout.tables} is missing, and with it the documents of the index",
+            hint="put back a copy of it, or index the sources anew",
+        )
+    manifest = read_manifest(layout.generation(number) / MANIFEST)
+    settings = resolve(index=settings_of(manifest), presets=registry().table).settings
+    with Tables(layout.tables, read_only=True) as tables:
+        tables.verify()
+        same = as_they_are(tables).fingerprint == manifest.documents.get("fingerprint")
+        sources, known = tuple(tables.sources()), tables.known()
+    if not same:
+        raise IndexMissing(
+            f"the last build of the index in {path} was not finished: its documents are newer than what it "
+            "has published",
+            hint=f"finish it first: ketrag index -i {path}",
+        )
+    return Part(layout, manifest, build_settings(settings), sources, known)
+
+
+def require_alike(parts: Sequence[Part]) -> None:
+    """ConfigError where settings differ, ModelMismatch where models do; each difference is named."""
+    first = parts[0]
+    for other in parts[1:]:
+        _same_model(first, other)
+        readers = [part.manifest.models.get("llm", {}).get("reader") for part in (first, other)]
+        apart = []
+        for name, value in first.settings.items():
+            moved = name == "embedder" or (name == "llm" and readers[0] == readers[1] is not None)
+            if name not in _OWN and not moved and other.settings.get(name) != value:
+                apart.append(
+                    f"{name} is {value!r} in {first.name} and {other.settings.get(name)!r} in {other.name}"
+                )
+        if not apart and readers[0] != readers[1]:
+            apart.append(
+                f"the chunks of {first.name} and {other.name} were read by different models or prompts"
+            )
+        if apart:
+            raise ConfigError(
+                f"these indexes were built with other settings: {'; '.join(apart)}",
+                hint=f"build one again with those of the other: ketrag index -i {other.name} --rebuild ...",
+            )
+
+
+def _same_model(one: Part, other: Part) -> None:
+    models = [part.manifest.models.get("embedder") for part in (one, other)]
+    specs = [part.settings["embedder"] for part in (one, other)]
+    if not models[0] and not models[1] and specs[0] == specs[1]:
+        return
+    hint = f"`ketrag reembed -i {other.name} --embedder ...` makes its vectors with the other model"
+    if not models[0] or not models[1]:
+        raise ModelMismatch(
+            f"{one.name} has vectors of {specs[0]}, and {other.name} of {specs[1]}", hint=hint
+        )
+    a, b = (Identity.from_json(model) for model in models if model)
+    if a.fingerprint != b.fingerprint or a.dimension != b.dimension:
+        raise ModelMismatch(
+            f"{one.name} was built with the model {a.spec} (fingerprint {a.fingerprint[:12]}), and "
+            f"{other.name} with {b.spec} ({b.fingerprint[:12]})",
+            hint=hint,
+        )
+    if a.sample and b.sample:
+        lowest = closeness(np.asarray(a.sample, np.float32), np.asarray(b.sample, np.float32))
+        if not lowest >= CLOSE:
+            raise ModelMismatch(
+                f"{a.spec} gave {one.name} other vectors than {other.name} (lowest cosine {lowest:.4f} on "
+                f"the sample, {CLOSE} is needed)",
+                hint=hint,
+            )
+
+
+def shards_together(parts: Sequence[Part]) -> Shards | None:
+    """The shards that are there; None where they are all, or the parts are none."""
+    found = [part.shards for part in parts]
+    if all(one is None for one in found):
+        return None
+    counts = {None if one is None else one.of for one in found}
+    if len(counts) > 1:
+        lines = "; ".join(f"{part.name} is {_about(part.shards)}" for part in parts[:_SHOWN])
+        raise ConfigError(
+            f"these are not shards of one build: {lines}",
+            hint="merge the shards of each build first, and what that gives with the rest",
+        )
+    numbers = frozenset(number for one in found if one is not None for number in one.numbers)
+    whole = Shards(numbers, next(one.of for one in found if one is not None))
+    return whole if whole.lacking else None
+
+
+def _about(shards: Shards | None) -> str:
+    return "no shard" if shards is None else f"shard {shards.text() or f'1/{shards.of}'}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where each document comes from and goes to: for each part its places, and the sources of the whole."""
+
+    sources: tuple[SourceRow, ...]
+    places: tuple[tuple[Place, ...], ...]
+    documents: int
+
+
+def plan_of(parts: Sequence[Part], prefer: Prefer | None, shards: Shards | None) -> Plan:
+    """DocumentError where parts hold different documents under one id, unless one of them is preferred."""
+    order = _source_order([[_source_name(row) for row in part.sources] for part in parts])
+    numbers = {name: place for place, name in enumerate(order)}
+    source_of = [{row.number: numbers[_source_name(row)] for row in part.sources} for part in parts]
+
+    def place_of(number: int, known: Known) -> tuple[int, int]:
+        return source_of[number][known.source], known.place
+
+    chosen: dict[str, tuple[int, Known]] = {}
+    conflicts: dict[str, tuple[int, int]] = {}
+    for number, part in enumerate(parts):
+        for name, known in part.known.items():
+            old = chosen.setdefault(name, (number, known))
+            if old[0] == number:
+                continue
+            if old[1].content != known.content:
+                conflicts.setdefault(name, (old[0], number))
+                if prefer == "last":
+                    chosen[name] = (number, known)
+            elif place_of(number, known) < place_of(*old):
+                chosen[name] = (number, known)  # as a build that reads both sources has it
+    if conflicts and prefer is None:
+        _refuse(parts, conflicts)
+    by_source: dict[int, list[tuple[str, int, Known]]] = {}
+    for name, (number, known) in chosen.items():
+        by_source.setdefault(source_of[number][known.source], []).append((name, number, known))
+    holders: list[set[int]] = [set() for _ in order]
+    for number, part in enumerate(parts):
+        for source in {known.source for known in part.known.values()}:
+            holders[source_of[number][source]].add(number)
+    together = all(part.shards is not None for part in parts)
+    places: list[list[Place]] = [[] for _ in parts]
+    for source, rows in by_source.items():
+        in_place = together or len(holders[source]) == 1
+        rows.sort(key=lambda row: (row[2].place if in_place else 0, row[0].encode("utf-8", "surrogatepass")))
+        place = -1
+        for _, number, known in rows:
+            # Of shards that are not all here the places are kept: the others' documents go between them.
+            place = max(place + 1, known.place) if shards is not None else place + 1
+            places[number].append((known.key, source + 1, place))
+    labels = _labels(parts)
+    sources = tuple(
+        SourceRow(at + 1, kind, labels[kind, spec], spec) for at, (kind, spec) in enumerate(order)
+    )
+    return Plan(sources, tuple(map(tuple, places)), len(chosen))
+
+
+def _source_name(row: SourceRow) -> SourceName:
+    return ("path" if row.spec else "documents", row.spec)
+
+
+def _labels(parts: Iterable[Part]) -> dict[SourceName, str]:
+    found: dict[SourceName, str] = {}
+    for part in parts:
+        for row in part.sources:
+            name = _source_name(row)
+            found[name] = min(found.get(name, row.label), row.label)
+    return found
+
+
+def _source_order(orders: Sequence[Sequence[SourceName]]) -> list[SourceName]:
+    after: dict[SourceName, set[SourceName]] = {name: set() for order in orders for name in order}
+    for order in orders:
+        for one, other in pairwise(order):
+            after[one].add(other)
+    waits = dict.fromkeys(after, 0)
+    for others in after.values():
+        for other in others:
+            waits[other] += 1
+    ready = [name for name, count in waits.items() if not count]
+    heapq.heapify(ready)
+    found = []
+    while ready:
+        name = heapq.heappop(ready)
+        found.append(name)
+        for other in after[name]:
+            waits[other] -= 1
+            if not waits[other]:
+                heapq.heappush(ready, other)
+    return found if len(found) == len(after) else sorted(after)  # the parts contradict each other
+
+
+def _refuse(parts: Sequence[Part], conflicts: Mapping[str, tuple[int, int]]) -> None:
+    names = sorted(conflicts)
+    lines = [
+        f"{name!r} ({parts[a].name}, {parts[b].name})"
+        for name in names[:_SHOWN]
+        for a, b in [conflicts[name]]
+    ]
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    raise DocumentError(
+        f"{len(names):,} ids stand for different documents: {', '.join(lines)}{more}",
+        hint="--prefer first (or last) takes those of the index that is named first (last); or remove one of "
+        "each: ketrag remove ID -i DIR",
+    )

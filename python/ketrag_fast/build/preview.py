@@ -1,0 +1,104 @@
+"""What a change of the documents would do, without doing it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ketrag_fast.base.config import Settings
+from ketrag_fast.base.filters import Condition
+from ketrag_fast.base.progress import Callback, Limited, Meter
+from ketrag_fast.build.ingest import Change, Ingested, Sources, change_documents
+from ketrag_fast.build.runner import settings_for
+from ketrag_fast.storage.generation import newest_whole
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.lock import builder_lock
+from ketrag_fast.storage.tables import Tables
+from ketrag_fast.types import Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Documents that would be there, and how they come about; `characters` are those of the new and changed
+    ones, `total` those of all.
+    """
+
+    documents: int
+    added: int
+    updated: int
+    removed: int
+    characters: int
+    total: int
+    failures: tuple[Failure, ...]
+
+    @property
+    def changes(self) -> bool:
+        """Whether the documents would be others than before."""
+        return bool(self.added or self.updated or self.removed)
+
+    def to_json(self) -> dict[str, Any]:
+        """As the command prints it."""
+        return {
+            "schema": "ketrag/changes/1",
+            "documents": {
+                "total": self.documents,
+                "added": self.added,
+                "removed": self.removed,
+                "updated": self.updated,
+            },
+            "characters": self.characters,
+            "total_characters": self.total,
+            "failures": [failure.to_json() for failure in self.failures],
+        }
+
+
+class _Back(Exception):
+    """Carries what was found out of a transaction that is not to stay."""
+
+    def __init__(self, found: Ingested) -> None:
+        super().__init__()
+        self.found = found
+
+
+def preview(
+    path: Path,
+    sources: Sources,
+    remove: Sequence[str],
+    settings: Settings,
+    *,
+    where: Condition | None = None,
+    reread: bool = False,
+    replace: bool = False,
+    progress: Callback | None = None,
+) -> Preview:
+    """Reads the sources as `Index.update` would (with `reread` all of them, as a build does; with `replace`
+    they are the only ones), counts, and leaves all as it is. Raises as these do.
+    """
+    layout = Layout(path)
+    layout.require()
+    with builder_lock(layout):
+        resolved = settings_for(newest_whole(layout), settings, rebuild=False)
+        meter = Meter(
+            "read", Limited(progress, resolved.settings.limit_seconds, time.monotonic()), "documents"
+        )
+        with Tables(layout.tables) as tables:
+            before = tables.known()
+            try:
+                with tables.transaction():
+                    change = Change(sources, replace, not reread, remove, where)
+                    found = change_documents(tables, change, resolved.settings, meter)
+                    characters = tables.characters_of(
+                        one.key
+                        for name, one in tables.known().items()
+                        if name not in before or before[name].content != one.content
+                    )
+                    total = tables.characters()
+                    raise _Back(found)
+            except _Back as back:
+                found = back.found
+    return Preview(
+        found.documents, found.added, found.updated, found.removed, characters, total, tuple(found.failures)
+    )

@@ -1,0 +1,122 @@
+"""Another embedding model for an index: a second set of vectors beside the first, then a switch.
+
+The documents stay as the index holds them, and so does every stage that knows no vectors. The new set
+grows in `work/` and in the cache of vectors; readers have the old generation until the new one is
+published. Killed at any point the old one serves, and the next call goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ketrag_fast.base.config import Settings, build_settings, names
+from ketrag_fast.base.progress import Callback, Limited
+from ketrag_fast.build.chunk_reading import opened, plan
+from ketrag_fast.build.ingest import as_they_are
+from ketrag_fast.build.runner import (
+    Build,
+    planned_stages,
+    remember,
+    settings_for,
+    source_of,
+    stored_identity,
+)
+from ketrag_fast.errors import IndexMissing, ModelMismatch
+from ketrag_fast.models.embedders.build_model import VectorSource
+from ketrag_fast.models.embedders.fingerprint import Identity, require_same
+from ketrag_fast.models.endpoint_trust import Trust
+from ketrag_fast.models.spending import SpendingLimit
+from ketrag_fast.storage.durable import discard_folder
+from ketrag_fast.storage.generation import current_number, make_current, newest_whole, prune
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.lock import builder_lock
+from ketrag_fast.storage.tables import Tables
+from ketrag_fast.systems.planning import Planner
+from ketrag_fast.systems.spec.stage import Stage
+from ketrag_fast.types import BuildReport
+
+
+def reembed(
+    path: str | os.PathLike[str],
+    stages: Sequence[Stage] | Planner,
+    settings: Settings,
+    *,
+    progress: Callback | None = None,
+) -> BuildReport:
+    """Makes all vectors with `settings.embedder`, or with the index's own if none was given.
+
+    Of the settings only the embedder and those that concern how it runs count; the rest is the index's.
+    A model that gives other vectors than it gave the index (replaced behind an endpoint, say) is taken
+    at its new word: what was kept of it is dropped. Raises as `runner.build`, and IndexMissing.
+    """
+    start = time.monotonic()
+    layout = Layout(Path(path))
+    layout.require()
+    with builder_lock(layout):
+        base = newest_whole(layout)
+        if base is None:
+            raise IndexMissing(
+                f"the index in {layout.root} was never finished", hint="finish it first: ketrag index"
+            )
+        if base.number != current_number(layout):
+            make_current(layout, base.number)  # a build died on its last step
+        wanted = {"embedder", *names("run")}
+        asked = Settings(**{name: value for name, value in settings.given.items() if name in wanted})
+        _, reads = plan(asked, base, layout, rebuild=False, partial=False)
+        resolved = settings_for(base, asked, rebuild=True)
+        trust = Trust.of(layout, asked)
+        noted = trust.keep(resolved.settings)
+        callback = Limited(progress, resolved.settings.limit_seconds, start)
+        with Tables(layout.tables) as tables:
+            limit = SpendingLimit(resolved.settings.limit_usd)
+            with (
+                source_of(resolved.settings, layout, limit, trust) as source,
+                opened(resolved.settings, layout, reads, callback, limit) as reading,
+            ):
+                planned = planned_stages(stages, resolved.settings, reading is not None)
+                anew: frozenset[str] = frozenset()
+                if source is not None:
+                    if source.renew():
+                        _drop_unfinished(layout)
+                    if _changed(stored_identity(base), source):
+                        anew = depending(planned, "embedder", resolved.settings)
+                work = Build(layout, tables, resolved, base, anew, callback, start, source, reads, reading)
+                read = as_they_are(tables)
+                read.warnings += noted
+                report = work.run(planned, read)
+            with tables.transaction():
+                tables.set_settings(build_settings(resolved.settings))
+            remember(tables, report)
+        prune(layout, resolved.settings.keep_generations, resolved.settings.keep_days)
+    return report
+
+
+def depending(stages: Iterable[Stage], setting: str, settings: Settings) -> frozenset[str]:
+    """The stages that read a setting, and those that need them."""
+    found: set[str] = set()
+    slots: set[str] = set()
+    for stage in stages:  # each comes after what it needs
+        if setting in stage.settings or slots.intersection(stage.needed(settings)):
+            found.add(stage.name)
+            slots.add(stage.slot)
+    return frozenset(found)
+
+
+def _changed(stored: Identity | None, source: VectorSource) -> bool:
+    """Whether the index's vectors are of a model of this fingerprint that gives others today."""
+    if stored is None or stored.fingerprint != source.fingerprint:
+        return False
+    try:
+        require_same(stored, source.model.real)
+    except ModelMismatch:
+        return True
+    return False
+
+
+def _drop_unfinished(layout: Layout) -> None:
+    """What an interrupted build left was made with the vectors that are no longer kept."""
+    for leftover in layout.work.iterdir():
+        discard_folder(leftover)

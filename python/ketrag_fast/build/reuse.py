@@ -1,0 +1,102 @@
+"""What a build may take over from the published generation where only documents changed.
+
+A stage's fingerprint covers the documents, so that a change of one document makes every stage run again. Here
+the fingerprints are computed once more as if the documents were those of before: where one is that of the
+published stage, it was made in the same way, and the stage is given its arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ketrag_fast.base.config import Settings
+from ketrag_fast.build.async_writer import sound
+from ketrag_fast.storage.checksum import text_digest
+from ketrag_fast.storage.generation import Generation
+from ketrag_fast.storage.manifest import content_digest
+from ketrag_fast.systems.spec.documents import Documents
+from ketrag_fast.systems.spec.stage import DOCUMENTS, Earlier, Stage, fingerprint_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_UNITS, _HASHES = "units", "document_hashes"
+_LEAST = 0.5
+"""The share of documents that must stay: with fewer, taking them over saves nothing."""
+
+
+class Before:
+    """The published generation's stages, as far as they were made as they would be made now."""
+
+    def __init__(self, base: Generation | None, documents: Documents, settings: Settings) -> None:
+        self._base = base
+        self._documents = documents
+        self._settings = settings
+        self._found: dict[str, str] = {}
+        if base is not None:
+            self._found[DOCUMENTS] = str(base.manifest.documents.get("fingerprint"))
+        self._names: dict[str, str] = {}
+        self._sound: dict[str, bool] = {}
+        self._row: list[NDArray[Any] | None] = []
+
+    def follow(self, stage: Stage, model: str | None, looked: str | None, more: Sequence[str]) -> None:
+        """Notes whether the published stage was made as this one would be. Called for all, in their order.
+
+        `more` is what counts beside the fingerprint: what the stage looked at, and its variant.
+        """
+        record = self._base.manifest.stages.get(stage.name) if self._base is not None else None
+        if record is None or any(need not in self._found for need in stage.needed(self._settings)):
+            return
+        own = fingerprint_of(stage, self._settings, self._found, model)
+        if more:
+            own = text_digest([own, *more])
+        if own == record.fingerprint:
+            self._found[stage.slot] = own if looked is None else content_digest([record])
+            self._names[stage.slot] = stage.name
+
+    def of(self, stage: Stage) -> Earlier | None:
+        """Its arrays and those of what it needs, checked; None where there are none, or most is new."""
+        base = self._base
+        if base is None or self._names.get(stage.slot) != stage.name or _UNITS not in self._names:
+            return None
+        needs = {
+            need: self._names[need]
+            for need in stage.needed(self._settings)
+            if need not in (DOCUMENTS, stage.slot)
+        }
+        if not all(self._is_sound(name) for name in (stage.name, *needs.values())):
+            return None
+        row = self._rows()
+        if row is None:
+            return None
+        return Earlier(base.stages[stage.name], {n: base.stages[name] for n, name in needs.items()}, row)
+
+    def _is_sound(self, name: str) -> bool:
+        base = self._base
+        if base is not None and name not in self._sound:
+            full = self._settings.verify != "sizes"
+            self._sound[name] = sound(base.folder / name, base.manifest.stages[name], full=full)
+        return self._sound.get(name, False)
+
+    def _rows(self) -> NDArray[Any] | None:
+        if not self._row:
+            self._row.append(self._matched())
+        return self._row[0]
+
+    def _matched(self) -> NDArray[Any] | None:
+        """For each document of now its number before, or -1: by the hash of all that is stored of it."""
+        import numpy as np
+
+        units: Mapping[str, Any] = self._base.stages[self._names[_UNITS]] if self._base is not None else {}
+        if _HASHES not in units or not self._is_sound(self._names[_UNITS]):
+            return None
+        place = {content: at for at, content in enumerate(_rows_of(units[_HASHES]))}
+        now = _rows_of(self._documents.hashes())
+        row = np.fromiter((place.get(content, -1) for content in now), np.int64, len(now))
+        return row if len(row) and np.count_nonzero(row >= 0) >= _LEAST * len(row) else None
+
+
+def _rows_of(hashes: NDArray[Any]) -> list[bytes]:
+    data, width = hashes.tobytes(), hashes.shape[1]
+    return [data[start : start + width] for start in range(0, len(data), width)]

@@ -1,0 +1,445 @@
+"""A build: read the sources, run the stages whose fingerprint is new, publish a generation.
+
+A stage is reused from the published generation, resumed from `work/` (a build that was stopped left
+it there, finished and checksummed), or run. What makes it valid is its fingerprint and the checksums
+of its files, never that a file exists. Killed at any point, the published generation stays as it was.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ketrag_fast.base.config import Resolved, Settings, build_settings, resolve
+from ketrag_fast.base.filters import Condition
+from ketrag_fast.base.progress import Callback, Limited, Meter
+from ketrag_fast.build.async_writer import Kept, Outputs, Writer, finished, sound, write_stage
+from ketrag_fast.build.chunk_reading import Plan, failures, identity, opened, plan, warnings
+from ketrag_fast.build.extension_errors import blamed
+from ketrag_fast.build.ingest import Change, Ingested, Sources, applied
+from ketrag_fast.build.notes import note
+from ketrag_fast.build.purge import Used
+from ketrag_fast.build.purge import purge as drop_unused
+from ketrag_fast.build.reuse import Before
+from ketrag_fast.build.usage import usage_of, without_graphs
+from ketrag_fast.errors import Cancelled, ConfigError, ModelMismatch, StageError
+from ketrag_fast.models.endpoint_trust import Trust
+from ketrag_fast.models.spending import SpendingLimit
+from ketrag_fast.storage.allowed_folders import drop_old
+from ketrag_fast.storage.arrays import RawFile
+from ketrag_fast.storage.checksum import text_digest
+from ketrag_fast.storage.durable import discard_folder
+from ketrag_fast.storage.generation import (
+    Generation,
+    current_number,
+    make_current,
+    newest_whole,
+    prune,
+    publish,
+)
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.lock import builder_lock
+from ketrag_fast.storage.manifest import StageRecord, content_digest
+from ketrag_fast.storage.tables import Tables
+from ketrag_fast.systems.index_settings import settings_of, spec_here, to_build_on
+from ketrag_fast.systems.planning import Planner
+from ketrag_fast.systems.registry import registry
+from ketrag_fast.systems.spec.arrays import Sizes, check, measured
+from ketrag_fast.systems.spec.documents import Documents
+from ketrag_fast.systems.spec.stage import (
+    DOCUMENTS,
+    Stage,
+    StageContext,
+    StageInputs,
+    check_order,
+    fingerprint_of,
+)
+from ketrag_fast.types import BuildReport, StageReport
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ketrag_fast.models.embedders.build_model import VectorSource
+    from ketrag_fast.models.embedders.fingerprint import Identity
+    from ketrag_fast.models.extraction.run import Reading
+
+_SMALL = 32 << 20
+"""A stage of fewer bytes is on the disk before the next one begins: then a crash loses none of it."""
+SERVES = "the old generation serves until then"
+
+
+def build(
+    path: str | os.PathLike[str],
+    sources: Sources,
+    stages: Sequence[Stage] | Planner,
+    settings: Settings | None = None,
+    *,
+    progress: Callback | None = None,
+    replace: bool = False,
+    rebuild: bool = False,
+    partial: bool = False,
+    only: bool = False,
+    remove: Sequence[str] = (),
+    purge: bool = False,
+    where: Condition | None = None,
+    trust: Trust | None = None,
+) -> BuildReport:
+    """Builds the index at `path`, or brings it up to date with its sources.
+
+    `stages` are those to run, or a function that plans them from the settings (`planning.stages_for`).
+    `settings` counts as far as it was given; the rest is what the index has, then the system's, then the
+    defaults. `replace` makes `sources` the only ones. `rebuild` runs every stage again and allows another
+    embedder or other units. `only` reads no other source again; `remove` are ids, or patterns of ids, of
+    documents that go, and with `purge` nothing of them is left in any file. `partial` asks no language
+    model and publishes what the last one has read so far. `trust` says which endpoints texts may be sent to;
+    without it those that `settings` name, which are then confirmed for this index.
+
+    Raises Cancelled (or KeyboardInterrupt) when stopped; called again it goes on from the last finished
+    stage, and from the last reply that arrived.
+    """
+    start = time.monotonic()
+    layout = Layout(Path(path))
+    layout.create()
+    with builder_lock(layout):
+        base = newest_whole(layout)
+        if base is not None and base.number != current_number(layout):
+            make_current(layout, base.number)  # a build died on its last step
+        given, reads = plan(settings or Settings(), base, layout, rebuild=rebuild, partial=partial)
+        resolved = settings_for(base, given, rebuild)
+        own = Trust.of(layout, settings or Settings())
+        noted = own.keep(resolved.settings) if trust is None else []
+        used = Used()
+        callback = Limited(progress, resolved.settings.limit_seconds, start)
+        with Tables(layout.tables) as tables:
+            with tables.transaction():
+                tables.set_settings(build_settings(resolved.settings))
+            meter = Meter("read", callback, "documents")
+            change = Change(sources, replace, only, remove, where)
+            read = applied(tables, change, resolved.settings, meter, anew=rebuild)
+            if meter.finish() is False:
+                raise Cancelled("stopped after reading the sources")
+            read.warnings += noted
+            limit = SpendingLimit(resolved.settings.limit_usd)
+            with (
+                source_of(resolved.settings, layout, limit, trust or own) as source,
+                opened(resolved.settings, layout, reads, callback, limit) as reading,
+            ):
+                _require_same_model(base, source, rebuild)
+                planned = planned_stages(stages, resolved.settings, reading is not None)
+                anew = frozenset(stage.name for stage in planned) if rebuild or purge else frozenset()
+                if purge:
+                    used.watch(source, reading)
+                work = Build(layout, tables, resolved, base, anew, callback, start, source, reads, reading)
+                report = work.run(planned, read)
+            remember(tables, report)
+        if purge:
+            drop_unused(layout, used)
+        prune(layout, resolved.settings.keep_generations, resolved.settings.keep_days)
+        drop_old(layout)
+    return report
+
+
+def planned_stages(stages: Sequence[Stage] | Planner, settings: Settings, reads: bool) -> Sequence[Stage]:
+    """The stages of one build; ConfigError where their order cannot be."""
+    planned = stages(settings, reads) if callable(stages) else stages
+    wanted = [stage for stage in planned if reads or not stage.reads]
+    check_order(wanted, settings)
+    return wanted
+
+
+@dataclass(frozen=True)
+class Making:
+    """One stage that may have to run: all that its result depends on, and when it began."""
+
+    stage: Stage
+    fingerprint: str
+    inputs: StageInputs
+    context: StageContext
+    before: Before
+    begin: float
+
+
+@dataclass(frozen=True)
+class Build:
+    """One run of the stages over the documents of the tables; `anew` are those not taken from `base`."""
+
+    layout: Layout
+    tables: Tables
+    resolved: Resolved
+    base: Generation | None
+    anew: frozenset[str]
+    callback: Callback
+    start: float
+    source: VectorSource | None = None
+    reads: Plan = field(default_factory=Plan)
+    reading: Reading | None = None
+    reports: list[StageReport] = field(default_factory=list)
+
+    def run(self, stages: Sequence[Stage], read: Ingested) -> BuildReport:
+        """Runs what is new and publishes a generation, unless nothing is."""
+        settings = self.resolved.settings
+        with Writer() as writer:
+            kept = self._run(stages, read, writer)
+            done = {stage.name: (stage.folder, stage.record()) for stage in kept}
+        made = ((stage.how, stage.record()) for stage in kept)
+        self.reports.extend(StageReport(r.name, how, r.seconds, r.bytes) for how, r in made)
+        self._list_failures(read)
+        base = self.base
+        about = {"count": read.documents, "fingerprint": read.fingerprint}
+        built = build_settings(settings)
+        reused = [report.name for report in self.reports if report.how == "reused"]
+        if base is not None and reused == list(done) == list(base.stages):
+            stored = base.manifest
+            same = (dict(stored.settings), dict(stored.documents)) == (built, about)
+            if same and stored.models.get("llm") == self._models().get("llm"):
+                self._empty_work()  # a build that was killed after its publication leaves it filled
+                return self._report(stored.generation, stored.digest, read, done, changed=False)
+        manifest = publish(
+            self.layout,
+            done.values(),
+            settings=built,
+            documents=about,
+            version=_package_version(),
+            models=self._models(),
+        )
+        self._empty_work()
+        return self._report(manifest.generation, manifest.digest, read, done, changed=True)
+
+    def _run(self, stages: Sequence[Stage], read: Ingested, writer: Writer) -> list[Kept]:
+        """Every stage in its order; what was made may still be on its way to the disk."""
+        settings = self.resolved.settings
+        model = self.source.fingerprint if self.source is not None else None
+        found = {DOCUMENTS: read.fingerprint}
+        documents = Documents(self.tables, cut=settings.cut == "sentences")
+        done: list[Kept] = []
+        outputs: dict[str, Outputs] = {}
+        sizes: Sizes = {}
+        before = Before(self.base, documents, settings)
+        for number, stage in enumerate(stages):
+            meter = Meter(stage.name, self.callback, stage.unit)
+            context = StageContext(meter, settings.threads, self.source, self.reading, self.layout.work)
+            needs = stage.needed(settings)
+            needed = {need: outputs[need] for need in needs if need != DOCUMENTS}
+            inputs = StageInputs(needed, documents if DOCUMENTS in needs else None)
+            own = fingerprint_of(stage, settings, found, model)
+            begin = time.monotonic()
+            with blamed(stage):
+                looked = stage.looked(inputs, settings, context)
+                variant = stage.varied(inputs, settings, context)
+            more = [part for part in (looked, variant or None) if part is not None]
+            if more:
+                own = text_digest([own, *more])
+            before.follow(stage, model, looked, more)
+            making = Making(stage, own, inputs, context, before, begin)
+            kept, made = self._stage(making, sizes, writer)
+            if stage.arrays is not None and kept.how != "ran":
+                shapes = {name: file.shape for name, file in kept.record().files.items()}
+                measured(stage.arrays, shapes, sizes, stage.name)
+            found[stage.slot] = own if looked is None else content_digest([kept.record()])
+            done.append(kept)
+            if not any(DOCUMENTS in later.needed(settings) for later in stages[number + 1 :]):
+                documents.forget()
+            outputs[stage.slot] = Outputs(kept, made)
+            del made  # else the arrays would stay through the next stage
+            if kept.how == "ran" and meter.finish() is False:
+                raise Cancelled(f"stopped after the stage {stage.name}")
+        return done
+
+    def _empty_work(self) -> None:
+        for leftover in self.layout.work.iterdir():
+            if leftover.is_dir() and not leftover.is_symlink():
+                discard_folder(leftover)
+            else:
+                leftover.unlink(missing_ok=True)
+
+    def _models(self) -> dict[str, Any]:
+        models: dict[str, Any] = {}
+        if self.source is not None:
+            models["embedder"] = self.source.identity().to_json()
+        if self.reading is not None:
+            models["llm"] = identity(self.reading)
+        return models
+
+    def _list_failures(self, read: Ingested) -> None:
+        """Chunks beside the documents that could not be read."""
+        chunks = failures(self.reading)
+        if chunks:
+            read.failures += chunks
+            with self.tables.transaction():
+                self.tables.set_failures(read.failures)
+
+    def _stage(
+        self, making: Making, sizes: Sizes, writer: Writer
+    ) -> tuple[Kept, Mapping[str, NDArray[Any]] | None]:
+        """A stage, and its arrays where they are still in memory."""
+        stage, fingerprint = making.stage, making.fingerprint
+        reused = None if stage.name in self.anew else self._from_base(stage, fingerprint)
+        if reused is not None:
+            return Kept(stage.name, "reused", *reused), None
+        folder = self.layout.work / f"{stage.name}-{fingerprint[:24]}"
+        resumed = finished(folder, stage, fingerprint)
+        if resumed is not None:
+            return Kept(stage.name, "resumed", folder, resumed), None
+        with blamed(stage):
+            earlier = None if stage.name in self.anew else making.before.of(stage)
+            context = replace(making.context, earlier=earlier)
+            outputs = stage.make(making.inputs, self.resolved.settings, context)
+            context.check()
+            if not isinstance(outputs, Mapping):
+                raise StageError(f"{stage.name} made a {type(outputs).__name__}, not arrays by name")
+            arrays = {name: made for name, made in outputs.items() if not isinstance(made, RawFile)}
+            if stage.arrays is not None:
+                check(stage.arrays, arrays, sizes, stage.name)
+        took = time.monotonic() - making.begin
+        write = partial(write_stage, stage, fingerprint, folder, outputs, took)
+        if len(arrays) < len(outputs) or sum(array.nbytes for array in arrays.values()) < _SMALL:
+            return Kept(stage.name, "ran", folder, write()), None
+        return Kept(stage.name, "ran", folder, writer.write(write)), arrays
+
+    def _from_base(self, stage: Stage, fingerprint: str) -> tuple[Path, StageRecord] | None:
+        record = self.base.manifest.stages.get(stage.name) if self.base else None
+        if self.base is None or record is None or record.fingerprint != fingerprint:
+            return None
+        folder = self.base.folder / stage.name
+        full = self.resolved.settings.verify != "sizes"  # what is damaged is made anew, not published again
+        return (folder, record) if sound(folder, record, full=full) else None
+
+    def _report(
+        self,
+        generation: int,
+        digest: str,
+        read: Ingested,
+        done: dict[str, tuple[Path, StageRecord]],
+        *,
+        changed: bool,
+    ) -> BuildReport:
+        told = list(read.warnings)
+        about = note(self.resolved.settings, reads=self.reading is not None)
+        if about is not None:
+            told.append(about)
+        told += without_graphs(
+            self.resolved.settings, {name: kept for name, (_, kept) in done.items()}, self.source is not None
+        )
+        told += warnings(self.reading, self.reads, self.base)
+        if not read.documents:
+            told.append("there are no documents: the index is empty")
+        return BuildReport(
+            generation=generation,
+            changed=changed,
+            digest=digest,
+            documents=read.documents,
+            added=read.added,
+            removed=read.removed,
+            updated=read.updated,
+            stages=tuple(self.reports),
+            failures=tuple(read.failures),
+            settings_changed=self.resolved.differences,
+            warnings=tuple(told),
+            seconds=time.monotonic() - self.start,
+            usage=usage_of(
+                self.tables, {name: kept for name, (_, kept) in done.items()}, self.source, self.reading
+            ),
+            extraction=self.reading.total.to_json() if self.reading is not None else None,
+        )
+
+
+@contextmanager
+def source_of(
+    settings: Settings, layout: Layout, limit: SpendingLimit, trust: Trust
+) -> Iterator[VectorSource | None]:
+    """The model that the settings name, not loaded yet; None for the built-in vectors. EndpointNotConfirmed
+    when it is to be loaded and `trust` does not have it.
+    """
+    from ketrag_fast.models.embedders.build_model import VectorSource
+    from ketrag_fast.models.embedders.load_options import options_of
+    from ketrag_fast.models.embedders.registry import BUILTIN, parse
+
+    spec = spec_here(settings.embedder, layout)
+    if parse(spec)[0] == BUILTIN:
+        yield None
+        return
+    layout.work.mkdir(parents=True, exist_ok=True)
+    permit = partial(trust.require, "embedder", spec, "the text of the documents")
+    with VectorSource(spec, options_of(settings, limit), layout.tables, layout.work, permit) as source:
+        yield source
+
+
+def stored_identity(base: Generation | None) -> Identity | None:
+    """The model that a generation was built with; None for the built-in vectors."""
+    from ketrag_fast.models.embedders.fingerprint import Identity
+
+    stored = base.manifest.models.get("embedder") if base is not None else None
+    return Identity.from_json(stored) if stored else None
+
+
+def _require_same_model(base: Generation | None, source: VectorSource | None, rebuild: bool) -> None:
+    """A model whose files changed in place is another model, though its name is the same."""
+    stored = stored_identity(base) if source is not None and not rebuild else None
+    if stored is not None and source is not None and stored.fingerprint != source.fingerprint:
+        raise ModelMismatch(
+            f"the index was built with {stored.spec} (fingerprint {stored.fingerprint[:12]}); "
+            f"{source.model.spec} has {source.fingerprint[:12]}",
+            hint=f"`ketrag reembed` makes the vectors anew ({SERVES}); or give the old model",
+        )
+
+
+def _only_moved(base: Generation, settings: Settings) -> bool:
+    """Whether the embedder that is asked for is the index's own, in another place."""
+    from ketrag_fast.models.embedders.load_options import options_of
+    from ketrag_fast.models.embedders.registry import BUILTIN, fingerprint
+
+    stored = base.manifest.models.get("embedder")
+    if not stored or settings.embedder == BUILTIN:
+        return False
+    return bool(stored["fingerprint"] == fingerprint(settings.embedder, options_of(settings)))
+
+
+def settings_for(base: Generation | None, settings: Settings, rebuild: bool) -> Resolved:
+    """All settings; with `rebuild` also those may change that throw earlier work away."""
+    stored = to_build_on(settings_of(base.manifest), settings) if base else None
+    resolved = resolve(flags=settings.given, index=stored, presets=registry().table)
+    heavy = resolved.needs_rebuild
+    if base is not None and "embedder" in heavy and _only_moved(base, resolved.settings):
+        heavy = tuple(name for name in heavy if name != "embedder")
+    if base is None or rebuild or not heavy or base.manifest.documents.get("count") == 0:
+        return resolved
+    lines = "; ".join(f"{name} is {old!r}, not {new!r}" for name, old, new in resolved.differences)
+    alone = heavy == ("embedder",)
+    command = "`ketrag reembed --embedder ...` makes new vectors" if alone else "--rebuild builds it anew"
+    hint = f"{command} ({SERVES}); or keep what the index has"
+    if "embedder" in heavy:
+        raise ModelMismatch(f"the index was built with another embedder: {lines}", hint=hint)
+    raise ConfigError(f"the index was built with other units: {lines}", hint=hint)
+
+
+def remember(tables: Tables, report: BuildReport) -> None:
+    """Adds the run to the tables, if it did anything."""
+    if not report.changed and not report.failures:
+        return
+    about = {"failures": len(report.failures), "settings": tables.settings()}
+    data: dict[str, Any] = {**report.to_json(), **about}
+    started = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=report.seconds)
+    with tables.transaction():
+        tables.add_run(
+            started.isoformat(timespec="seconds"),
+            report.seconds,
+            report.generation,
+            report.changed,
+            json.dumps(data, ensure_ascii=False),
+        )
+
+
+def _package_version() -> str:
+    try:
+        return metadata.version("ketrag-fast")
+    except metadata.PackageNotFoundError:
+        return "unknown"

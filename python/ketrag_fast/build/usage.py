@@ -1,0 +1,67 @@
+"""What a build read and spent, gathered when it ends: exact counts, no estimates."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ketrag_fast.base.config import Settings
+from ketrag_fast.models.ann.choose import advice
+from ketrag_fast.storage.manifest import StageRecord
+from ketrag_fast.storage.tables import Tables
+from ketrag_fast.systems.planning import sizes_of
+from ketrag_fast.types import Usage
+
+if TYPE_CHECKING:
+    from ketrag_fast.models.embedders.build_model import VectorSource
+    from ketrag_fast.models.extraction.run import Reading
+
+
+def usage_of(
+    tables: Tables,
+    stages: Mapping[str, StageRecord],
+    source: VectorSource | None,
+    reading: Reading | None = None,
+) -> Usage:
+    """`stages` are those of the generation; `source` the embedding model, `reading` the language model's
+    work, if there are any.
+    """
+    read = reading.total if reading is not None and reading.reader.model is not None else None
+    tally = source.model.tally if source is not None else None
+    sizes = sizes_of(stages)
+    return Usage(
+        documents=tables.count(),
+        characters=tables.characters(),
+        chunks=sizes.get("chunks", 0),
+        core_chunks=sizes.get("core_chunks", 0),
+        calls=read.asked if read is not None else 0,
+        tokens_in=read.tokens_in if read is not None else 0,
+        tokens_out=read.tokens_out if read is not None else 0,
+        llm_seconds=read.seconds if read is not None else 0.0,
+        embedding_texts=tally.texts if tally is not None else 0,
+        embedding_tokens=tally.tokens if tally is not None else 0,
+        memory=peak_memory(),
+    )
+
+
+def without_graphs(settings: Settings, stages: Mapping[str, StageRecord], model: bool) -> list[str]:
+    """A word where `auto` would have taken hnswlib, had it been there."""
+    sizes = sizes_of(stages)
+    vectors = {"passages": sizes.get("units", 0), "keywords": sizes.get("keyword_nodes", 0)}
+    nodes = {"chunks": sizes.get("knn_nodes", 0)}
+    words = (
+        advice(vectors if model else {}, settings.ann, settings.ann_from),
+        advice(nodes, settings.ann, int(settings.value("knn_ann_from"))),
+    )
+    return [word for word in words if word is not None]
+
+
+def peak_memory() -> int | None:
+    """Most bytes that this process ever had in memory; None where the system does not tell."""
+    try:
+        import resource
+    except ImportError:  # Windows has none
+        return None
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

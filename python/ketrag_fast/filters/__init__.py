@@ -1,8 +1,0 @@
-"""Filters over metadata: which documents a question, a list or a removal is about."""
-
-from ketrag_fast.filters.allowing import allow_condition
-from ketrag_fast.filters.columns import Check, ColumnReader, Columns
-from ketrag_fast.filters.condition import Condition, condition_of
-from ketrag_fast.filters.words import parsed
-
-__all__ = ["Check", "ColumnReader", "Columns", "Condition", "allow_condition", "condition_of", "parsed"]

@@ -1,0 +1,284 @@
+"""What differs between two opened indexes: documents, settings, models, the skeleton, and the rankings of
+some questions. From the arrays of their generations alone, so that older generations can be compared, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import string
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast.kernels.text import unpack
+from ketrag_fast.storage.generation import Generation
+from ketrag_fast.storage.manifest import content_digest
+from ketrag_fast.systems.index_settings import settings_of
+from ketrag_fast.systems.planning import sizes_of
+from ketrag_fast.systems.shared.rows import documents_of, strings
+from ketrag_fast.types import Context, Passage
+
+_CUT: Final = ("chunk_tokens", "overlap", "split_level", "cut", "encoding")
+"""The settings by which the units of a text differ."""
+_BLANK: Final = string.whitespace.encode()
+_PRINTED: Final = 20
+
+
+class Side(Protocol):
+    """An opened index."""
+
+    def retrieve_many(self, questions: Sequence[str]) -> list[Context]:
+        """As `Index` has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Names that only the second has, that only the first has, and that stand for something else there."""
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed or self.changed)
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A question whose passages differ: those of each side in their order, and the share that both have."""
+
+    question: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    shared: float
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What differs. Rows of `settings`, `models` and `sizes` are (name, of the first, of the second)."""
+
+    digests: tuple[str, str]
+    documents: Changed
+    reordered: bool
+    """Whether the documents that both have stand in another order."""
+    settings: tuple[tuple[str, Any, Any], ...]
+    models: tuple[tuple[str, Any, Any], ...]
+    sizes: tuple[tuple[str, int, int], ...]
+    stages: tuple[str, ...]
+    """Those whose arrays differ, or that one side lacks."""
+    entities: Changed
+    relations: Changed
+    questions: int
+    rankings: tuple[Moved, ...]
+
+    @property
+    def same(self) -> bool:
+        """Whether all arrays are equal, to the byte."""
+        return self.digests[0] == self.digests[1]
+
+    def to_json(self) -> dict[str, Any]:
+        """As `ketrag diff --json` prints it."""
+        data = asdict(self)
+        for name in ("settings", "models", "sizes"):
+            data[name] = {row[0]: {"before": row[1], "after": row[2]} for row in data[name]}
+        return {"schema": "ketrag/diff/1", "same": self.same, **data}
+
+
+def difference(
+    one: Generation, other: Generation, sides: tuple[Side, Side] | None = None, questions: Sequence[str] = ()
+) -> Difference:
+    """From the first to the second. The `sides` rank the `questions`, where there are any."""
+    manifests = one.manifest, other.manifest
+    before, after = (settings_of(manifest) for manifest in manifests)
+    alike = all(before.get(name) == after.get(name) for name in _CUT)
+    documents = [_documents(generation, exact=alike) for generation in (one, other)]
+    stages = [
+        {name: content_digest([record]) for name, record in manifest.stages.items()} for manifest in manifests
+    ]
+    kept = [
+        [name for name in documents[0] if name in documents[1]],
+        [n for n in documents[1] if n in documents[0]],
+    ]
+    rankings = _rankings(*sides, questions) if sides is not None and questions else ()
+    sizes = [sizes_of(manifest.stages) for manifest in manifests]
+    return Difference(
+        digests=(manifests[0].digest, manifests[1].digest),
+        documents=_changed(*documents),
+        reordered=kept[0] != kept[1],
+        settings=_rows(before, after),
+        models=_rows(*(_models(manifest.models) for manifest in manifests)),
+        sizes=tuple(
+            (name, sizes[0].get(name, 0), sizes[1].get(name, 0))
+            for name in dict.fromkeys((*sizes[0], *sizes[1]))
+            if sizes[0].get(name, 0) != sizes[1].get(name, 0)
+        ),
+        stages=tuple(
+            name
+            for name in dict.fromkeys((*stages[0], *stages[1]))
+            if stages[0].get(name) != stages[1].get(name)
+        ),
+        entities=_changed(_entities(one), _entities(other)),
+        relations=_changed(_relations(one), _relations(other)),
+        questions=len(questions),
+        rankings=rankings,
+    )
+
+
+def _rows(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[tuple[str, Any, Any], ...]:
+    names = dict.fromkeys((*before, *after))
+    return tuple(
+        (name, before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)
+    )
+
+
+def _models(models: Mapping[str, Any]) -> dict[str, str]:
+    """Each model by what its vectors or replies depend on."""
+    found = {}
+    for name, about in models.items():
+        mark = about.get("reader") or about.get("fingerprint")
+        found[name] = f"{about.get('spec')} ({str(mark)[:12]})"
+    return found
+
+
+def _changed(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Changed:
+    return Changed(
+        added=tuple(name for name in after if name not in before),
+        removed=tuple(name for name in before if name not in after),
+        changed=tuple(name for name, mark in before.items() if after.get(name, mark) != mark),
+    )
+
+
+def _documents(generation: Generation, *, exact: bool) -> dict[str, bytes]:
+    """Each document by id, with a hash of what is kept of it. Where units are cut otherwise the texts are
+    compared without blanks: those between units belong to none.
+    """
+    units = generation.stages["units"]
+    _, starts = documents_of(units)
+    ids, titles = unpack(*strings(units, "document_ids")), strings(units, "document_titles")
+    metadata = strings(units, "document_metadata") if "document_metadata_offsets" in units else None
+    rows = np.append(starts, len(ids))
+    edges = np.searchsorted(units["unit_document"], rows.astype(units["unit_document"].dtype))
+    overlapping = bool(generation.manifest.settings.get("overlap"))
+    found = {}
+    for number, row in enumerate(rows[:-1].tolist()):
+        first, last = edges[number : number + 2].tolist()
+        parts = [metadata[0][slice(*metadata[1][row : row + 2].tolist())].tobytes() if metadata else b"{}"]
+        if exact:
+            parts.append(titles[0][slice(*titles[1][row : row + 2].tolist())].tobytes())
+            parts += [units["unit_span"][first:last].tobytes(), _text(units, first, last)]
+        elif overlapping:
+            parts.append(b"".join(_tails(units, first, last)).translate(None, _BLANK))
+        else:
+            parts.append(_text(units, first, last).translate(None, _BLANK))
+        found[ids[row]] = _mark(parts)
+    return found
+
+
+def _text(units: Mapping[str, NDArray[Any]], first: int, last: int) -> bytes:
+    blob, offsets = strings(units, "unit_texts")
+    return blob[int(offsets[first]) : int(offsets[last])].tobytes()
+
+
+def _tails(units: Mapping[str, NDArray[Any]], first: int, last: int) -> Iterator[bytes]:
+    """What each unit has that no earlier one of its row has."""
+    row, end = -1, 0
+    for unit in range(first, last):
+        owner = int(units["unit_document"][unit])
+        begin, stop = units["unit_bytes"][unit].tolist()
+        end = end if owner == row else 0
+        yield _text(units, unit, unit + 1)[max(end - begin, 0) :]
+        row, end = owner, max(end, stop)
+
+
+def _entities(generation: Generation) -> dict[str, bytes]:
+    skeleton = generation.stages.get("skeleton")
+    if skeleton is None:
+        return {}
+    names, types, texts = (
+        unpack(*strings(skeleton, f"entity_{part}")) for part in ("name", "type", "description")
+    )
+    return {
+        name: _mark([kind.encode(), text.encode()])
+        for name, kind, text in zip(names, types, texts, strict=True)
+    }
+
+
+def _relations(generation: Generation) -> dict[str, bytes]:
+    skeleton = generation.stages.get("skeleton")
+    if skeleton is None:
+        return {}
+    names = unpack(*strings(skeleton, "entity_name"))
+    ends = zip(skeleton["relation_source"].tolist(), skeleton["relation_target"].tolist(), strict=True)
+    texts = unpack(*strings(skeleton, "relation_description"))
+    weights = skeleton["relation_weight"].tolist()
+    return {
+        f"{names[a]} -- {names[b]}": _mark([text.encode(), repr(weight).encode()])
+        for (a, b), text, weight in zip(ends, texts, weights, strict=True)
+    }
+
+
+def _mark(parts: Sequence[bytes]) -> bytes:
+    state = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        state.update(len(part).to_bytes(8, "little") + part)
+    return state.digest()
+
+
+def _rankings(one: Side, other: Side, questions: Sequence[str]) -> tuple[Moved, ...]:
+    found = []
+    pairs = zip(questions, one.retrieve_many(questions), other.retrieve_many(questions), strict=True)
+    for question, *contexts in pairs:
+        before, after = (tuple(map(_place, context.passages)) for context in contexts)
+        if before != after:
+            every = set(before) | set(after)
+            found.append(Moved(question, before, after, len(set(before) & set(after)) / max(len(every), 1)))
+    return tuple(found)
+
+
+def _place(passage: Passage) -> str:
+    return f"{passage.document}:{passage.start}-{passage.end}"
+
+
+def summary(found: Difference) -> list[str]:
+    """In lines for people; of long lists the beginning."""
+    if found.same:
+        lines = ["the indexes are equal, to the byte"]
+    else:
+        lines = [f"digest {found.digests[0][:16]} -> {found.digests[1][:16]}"]
+    for what, names in (
+        ("documents", found.documents),
+        ("entities", found.entities),
+        ("relations", found.relations),
+    ):
+        if names:
+            counts = (len(names.added), len(names.removed), len(names.changed))
+            lines.append(f"{what}: {counts[0]:,} added, {counts[1]:,} removed, {counts[2]:,} changed")
+            for sign, listed in (("+", names.added), ("-", names.removed), ("~", names.changed)):
+                lines += [f"  {sign} {name}" for name in listed[:_PRINTED]]
+                if len(listed) > _PRINTED:
+                    lines.append(f"  {sign} ... and {len(listed) - _PRINTED:,} more (--json lists them all)")
+    if found.reordered:
+        lines.append("the documents that both have stand in another order")
+    for what, rows in (("setting", found.settings), ("model", found.models), ("size", found.sizes)):
+        lines += [f"{what} {name}: {_shown(before)} -> {_shown(after)}" for name, before, after in rows]
+    if found.stages:
+        lines.append(f"stages that differ: {', '.join(found.stages)}")
+    if found.questions:
+        lines.append(f"questions: {found.questions:,}, {len(found.rankings):,} with other passages")
+    for moved in found.rankings[:_PRINTED]:
+        lines.append(f"  {moved.question}  ({100 * moved.shared:.0f} % of the passages in both)")
+        gone = [place for place in moved.before if place not in moved.after]
+        new = [place for place in moved.after if place not in moved.before]
+        lines += [f"    - {place}" for place in gone[:_PRINTED]] + [
+            f"    + {place}" for place in new[:_PRINTED]
+        ]
+        if not gone and not new:
+            lines.append("    the same in another order")
+    return lines
+
+
+def _shown(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

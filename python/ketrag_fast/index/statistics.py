@@ -1,0 +1,136 @@
+"""What an index holds: sizes from its manifest, failures and replies from its tables.
+
+One small array is read, the marks of titles among the sentences, and the records of hnswlib's graphs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ketrag_fast.base.config import Settings
+from ketrag_fast.errors import KetragError
+from ketrag_fast.models.endpoint_trust import Trust, endpoints_of
+from ketrag_fast.storage import read_only as reading
+from ketrag_fast.storage.disk_usage import footprint
+from ketrag_fast.storage.generation import Generation
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.systems.planning import embedding_stages, sizes_of
+from ketrag_fast.systems.registry import registry
+from ketrag_fast.systems.spec.arrays import Sizes
+from ketrag_fast.systems.spec.function_ref import resolved
+from ketrag_fast.systems.spec.system import System
+
+
+def statistics(
+    generation: Generation, path: Path, modes: Sequence[str], trust: Trust | None = None
+) -> dict[str, Any]:
+    """As `ketrag stats --json` prints it (85-interface)."""
+    manifest = generation.manifest
+    sizes = sizes_of(manifest.stages)
+    found = registry()
+    stages = {
+        name: {"seconds": record.seconds, "bytes": record.bytes} for name, record in manifest.stages.items()
+    }
+    return {
+        "schema": "ketrag/stats/1",
+        "path": str(path),
+        "generation": manifest.generation,
+        "created": manifest.created,
+        "digest": manifest.digest,
+        "modes": list(modes),
+        "counts": {
+            "documents": manifest.documents.get("count", 0),
+            "sentences": sizes.get("text_sentences", 0) - _titles(generation),
+            **{label: sizes.get(size, 0) for stage in found.stages for label, size in stage.counts.items()},
+        },
+        "edges": {
+            label: _values(generation, stage.name, array) // each
+            for stage in found.stages
+            for label, (array, each) in stage.edges.items()
+        },
+        "bytes": sum(stage["bytes"] for stage in stages.values()),
+        "stages": stages,
+        "disk": _disk(path),
+        "failures": [failure.to_json() for failure in reading.failures(Layout(path))],
+        "backends": {
+            "embedder": manifest.settings.get("embedder"),
+            "dimension": sizes.get("dimension"),
+            "llm": manifest.models.get("llm", {}).get("spec", "none"),
+        },
+        "endpoints": [
+            endpoint.to_json()
+            for endpoint in endpoints_of(
+                manifest.settings, Trust.of(Layout(path), Settings()) if trust is None else trust
+            )
+        ],
+        "search": {
+            stage.proposes[0]: _search(generation, stage.name) for stage in found.stages if stage.proposes
+        },
+        "extraction": _extraction(generation, path, sizes),
+        "systems": {
+            system.name: rows for system in found.systems if (rows := _described(system, sizes, generation))
+        },
+        "models": {
+            name: {key: value for key, value in identity.items() if isinstance(value, (str, int, float))}
+            for name, identity in manifest.models.items()
+        },
+        "settings": dict(manifest.settings),
+    }
+
+
+def _disk(path: Path) -> dict[str, Any]:
+    """What lies in the folder; of a generation's own folder that is the generation's."""
+    graphs = {stage.name for stage in registry().stages if stage.proposes is not None}
+    layout = Layout(path.parent if Layout(path).is_generation() else path)
+    return footprint(layout, embedding_stages() | graphs).to_json()
+
+
+def _described(system: System, sizes: Sizes, generation: Generation) -> dict[str, Any]:
+    """What a system reports. One that fails says so in its own place, and the rest stands."""
+    try:
+        rows = {} if system.describe is None else dict(system.describe(sizes))
+        more = {} if system.details is None else resolved(system.details)(generation.stages)
+        return {**rows, **more}
+    except KetragError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever another package's function raises
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+def _values(generation: Generation, stage: str, array: str) -> int:
+    record = generation.manifest.stages.get(stage)
+    file = record.files.get(array) if record else None
+    return file.shape[0] if file else 0
+
+
+def _search(generation: Generation, stage: str) -> dict[str, Any]:
+    """How nearest vectors are found: the kind, and for a graph what it is and the recall that it reached."""
+    from ketrag_fast.models.ann.stored import record_of
+
+    record = record_of(generation.stages.get(stage))
+    return {"kind": "exact", "recall": 1.0} if record is None else {"kind": "hnsw", **record.to_json()}
+
+
+def _extraction(generation: Generation, path: Path, sizes: Sizes) -> dict[str, Any] | None:
+    """The chunks of this generation's skeleton, and what its reader has spent in this index so far."""
+    if "read_chunks" not in sizes:
+        return None
+    about = generation.manifest.models.get("llm", {})
+    spent = reading.readings(Layout(path), str(about.get("reader", "")))
+    return {
+        "fingerprint": about.get("fingerprint"),
+        "read": sizes["read_chunks"],
+        "failed": sizes.get("failed_chunks", 0),
+        "pending": sizes.get("pending_chunks", 0),
+        "entity_records": sizes.get("entity_records", 0),
+        "relation_records": sizes.get("relation_records", 0),
+        **spent,
+    }
+
+
+def _titles(generation: Generation) -> int:
+    """Sentences that are titles: the one array that is read."""
+    units = generation.stages.get("units")
+    return int(units["sent_title"].sum()) if units is not None else 0

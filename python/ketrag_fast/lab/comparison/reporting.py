@@ -1,0 +1,82 @@
+"""From configurations to a report: runs them, compares their graphs and answers, says what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ketrag_fast.lab.comparison.configurations import Configuration
+from ketrag_fast.lab.comparison.outcome import Outcome, Report, divided
+from ketrag_fast.lab.comparison.overlap import overlaps
+from ketrag_fast.lab.comparison.running import Bench
+from ketrag_fast.lab.comparison.sweep import order
+from ketrag_fast.lab.eval.provenance import describe
+from ketrag_fast.systems.registry import registry
+
+_PAIRS = 12
+"""Configurations whose graphs are compared, each with each."""
+
+
+def systems_named(text: str) -> list[str]:
+    """`all`, or a list with commas."""
+    if text.strip() == "all":
+        return list(registry().presets)
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def report_of(kind: str, bench: Bench, configurations: Sequence[Configuration]) -> Report:
+    """Runs all of them. `kind` is builds, systems or sweep."""
+    places = list(range(len(configurations))) if bench.apart else order(configurations, bench.common)
+    bench.graphs = kind != "sweep"  # the points of a sweep are many, and their graphs nested
+    outcomes = bench.run(configurations, places)
+    graphs = [(outcome.name, outcome.graph) for outcome in outcomes if outcome.graph is not None]
+    shown = [(name, graph) for name, graph in graphs if graph.entities][:_PAIRS]
+    about = describe(bench.dataset, {})
+    about.pop("index")
+    about["documents"] = max((_documents(outcome) for outcome in outcomes), default=0)
+    about["prices"] = bench.prices.to_json()
+    return Report(
+        kind,
+        about,
+        bench.dataset.questions,
+        tuple(outcomes),
+        tuple(overlaps(shown)),
+        tuple(divided(bench.dataset.questions, outcomes)),
+        tuple(_notes(bench, outcomes)),
+    )
+
+
+def _documents(outcome: Outcome) -> int:
+    return outcome.counts.get("documents", 0)
+
+
+def _notes(bench: Bench, outcomes: Sequence[Outcome]) -> list[str]:
+    """What a reader should know before trusting the table."""
+    notes: list[str] = []
+    unknown = sorted({_paid(o) for o in outcomes if o.cost is not None and o.cost.bill.total is None})
+    if unknown:
+        where = bench.prices.path or "no price table was given"
+        notes.append(f"USD unknown: no price of {', '.join(unknown)} ({where})")
+    if not any(question.answers for question in bench.dataset.questions):
+        notes.append("coverage is absent: no question has an answer")
+    elif not any(r.em is not None for o in outcomes for r in o.results):
+        notes.append("EM, F1 and BERTScore: not run, as no answers were judged")
+    lacking: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        for row in outcome.rows:
+            if row.reason is not None and outcome.name not in lacking.setdefault(row.reason, []):
+                lacking[row.reason].append(outcome.name)
+    notes += [f"not run by {', '.join(names)}: {reason}" for reason, names in lacking.items()]
+    empty = [
+        o.name for o in outcomes if o.has_skeleton and not o.counts["entities"] and o.counts["core_chunks"]
+    ]
+    if empty:
+        notes.append(f"no entity was found by {', '.join(empty)}")
+    return notes
+
+
+def _paid(outcome: Outcome) -> str:
+    settings: dict[str, Any] = dict(outcome.settings)
+    cost = outcome.cost
+    named = str(settings.get("llm", "none")) if cost is not None and cost.bill.llm is None else ""
+    return named or str(settings.get("embedder", "builtin"))

@@ -1,0 +1,156 @@
+"""The report as text: one line for each configuration, mode and budget, then overlap and differences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ketrag_fast.lab.comparison.outcome import Outcome, Report
+from ketrag_fast.lab.cost.bill import usd_text
+from ketrag_fast.lab.eval.rows import Row
+
+_ABSENT = "-"
+_SHOWN = 10
+_SCORES = (
+    ("coverage", "coverage"),
+    ("recall", "recall"),
+    ("all_gold", "all gold"),
+    ("em", "EM"),
+    ("f1", "F1"),
+    ("bertscore", "BERTScore"),
+)
+
+Table = tuple[list[str], list[list[str]]]
+"""Head and rows of cells."""
+
+
+def build_table(outcomes: Sequence[Outcome]) -> Table:
+    """What each build took and holds."""
+    head = ["configuration", "build s", "calls", "tokens in", "tokens out", "embedded", "USD"]
+    head += ["chunks", "core", "entities", "relations", "MB"]
+    rows = []
+    for outcome in outcomes:
+        cost, counts = outcome.cost, outcome.counts
+        if cost is None:
+            rows.append([outcome.name, "not run", *[_ABSENT] * (len(head) - 2)])
+            continue
+        about = "" if cost.measured else "≈"
+        graph = [_graph(outcome, name) for name in ("entities", "relations")]
+        rows.append(
+            [
+                outcome.name,
+                f"{about}{cost.seconds:,.2f}",
+                *(f"{n:,}" for n in (cost.calls, cost.tokens_in, cost.tokens_out)),
+                f"{about}{cost.embedding_tokens:,}",
+                usd_text(cost.bill.total),
+                f"{counts.get('chunks', 0):,}",
+                f"{counts.get('core_chunks', 0):,}",
+                *graph,
+                f"{cost.bytes / 1e6:,.1f}",
+            ]
+        )
+    return head, rows
+
+
+def score_table(outcomes: Sequence[Outcome]) -> Table:
+    """The scores, in percent. A metric that no configuration has is left out, one that lacks is "not run"."""
+    rows_of = [(outcome, row) for outcome in outcomes for row in outcome.rows]
+    answers = {"em", "f1", "bertscore"}
+    kept = [
+        (name, title)
+        for name, title in _SCORES
+        if name not in answers or any(getattr(row, name) is not None for _, row in rows_of)
+    ]
+    head = ["configuration", "mode", "budget", "n", *(title for _, title in kept)]
+    head.insert(5, "95% interval")
+    head += ["tokens", "ms p50"]
+    rows = []
+    for outcome, row in rows_of:
+        if row.status != "ok":
+            rows.append([outcome.name, row.mode, f"{row.budget:,}", "not run", *[_ABSENT] * (len(head) - 4)])
+            continue
+        cells = [outcome.name, _mode(row), f"{row.budget:,}", f"{row.n:,}"]
+        cells += [_percent(getattr(row, name)) for name, _ in kept]
+        interval = row.ci95.get("coverage")
+        cells.insert(
+            5, _ABSENT if interval is None else f"{_percent(interval[0])} to {_percent(interval[1])}"
+        )
+        cells.append(_ABSENT if row.tokens_mean is None else f"{row.tokens_mean:,.0f}")
+        cells.append(_ABSENT if row.ms_p50 is None else f"{row.ms_p50:.2f}")
+        rows.append(cells)
+    return head, rows
+
+
+def overlap_table(report: Report) -> Table:
+    """Two graphs a line."""
+    head = ["A", "B"]
+    for kind in ("entities", "relations"):
+        head += [f"{kind}: A alone", "both", "B alone", "both of all"]
+    rows = []
+    for overlap in report.overlaps:
+        cells = [overlap.a, overlap.b]
+        for part in (overlap.entities, overlap.relations):
+            share = part.jaccard
+            cells += [f"{n:,}" for n in (part.only_a, part.both, part.only_b)]
+            cells.append(_ABSENT if share is None else f"{100 * share:.1f} %")
+        rows.append(cells)
+    return head, rows
+
+
+def render(report: Report) -> str:
+    """All of it for a terminal."""
+    return "\n".join(_lines(report)).rstrip()
+
+
+def _lines(report: Report) -> Iterator[str]:
+    yield from aligned(*build_table(report.outcomes))
+    if any(outcome.cost is not None and not outcome.cost.measured for outcome in report.outcomes):
+        yield ""
+        yield "≈ what the build takes alone; here its vectors were shared with the builds before it"
+    scores = score_table(report.outcomes)
+    if scores[1]:
+        yield ""
+        yield from aligned(*scores)
+    if report.overlaps:
+        yield ""
+        yield from aligned(*overlap_table(report))
+    failed = [outcome for outcome in report.outcomes if outcome.error is not None]
+    for outcome in failed:
+        yield ""
+        yield f"{outcome.name}: not run: {outcome.error}"
+        if outcome.hint:
+            yield f"  {outcome.hint}"
+    if report.divided:
+        yield ""
+        yield f"questions on which configurations differ: {len(report.divided)} of {len(report.questions)}"
+        for entry in report.divided[:_SHOWN]:
+            yes = [v.name for v in entry.verdicts if v.found]
+            no = [v.name for v in entry.verdicts if v.found is False]
+            yield f"  {entry.question.id}: {entry.question.text}"
+            yield f"    found by {', '.join(yes)}; not by {', '.join(no)}"
+        if len(report.divided) > _SHOWN:
+            yield f"  ... and {len(report.divided) - _SHOWN} more (--json and --html have them all)"
+    for note in report.notes:
+        yield ""
+        yield note
+
+
+def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Columns by width, the first to the left."""
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+    for number, row in enumerate((head, *rows)):
+        cells = [c.rjust(w) if i else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
+        yield "  ".join(cells).rstrip()
+        if not number:
+            yield "  ".join("-" * width for width in widths)
+
+
+def _graph(outcome: Outcome, name: str) -> str:
+    return f"{outcome.counts.get(name, 0):,}" if outcome.has_skeleton else _ABSENT
+
+
+def _mode(row: Row) -> str:
+    return row.mode if row.ran is None else f"{row.mode} ({row.ran})"
+
+
+def _percent(share: float | None) -> str:
+    return _ABSENT if share is None else f"{100 * share:.1f}"

@@ -1,0 +1,109 @@
+"""What a change of an index's documents takes, from what its last whole build took on this machine."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ketrag_fast.base.config import Settings, build_settings, resolve
+from ketrag_fast.build.preview import Preview
+from ketrag_fast.lab.cost.bill import Bill, bill
+from ketrag_fast.lab.cost.history import past
+from ketrag_fast.lab.cost.predicting import asked_of_models
+from ketrag_fast.lab.cost.prices import Prices
+from ketrag_fast.models.embedders.registry import BUILTIN
+from ketrag_fast.models.llms.registry import is_model
+from ketrag_fast.systems.index_settings import stored_settings
+from ketrag_fast.systems.planning import embedding_stages
+from ketrag_fast.systems.registry import registry
+from ketrag_fast.types import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeCost:
+    """None is what cannot be known. `embedding` and `stages` are the parts of `seconds` beside the language
+    model; `core_chunks` are the new ones that something would read, `calls` those that a model is asked for.
+    """
+
+    embedding_tokens: int | None
+    chunks: int | None
+    core_chunks: int | None
+    calls: int | None
+    tokens_in: int | None
+    tokens_out: int | None
+    embedding: float | None
+    stages: float | None
+    seconds: float | None
+    bill: Bill
+    note: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As `--dry-run --json` prints it."""
+        plain = {name: getattr(self, name) for name in self.__slots__ if name != "bill"}
+        return {**plain, "usd": self.bill.to_json()}
+
+
+_NOTHING = ChangeCost(0, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, Bill(0.0, 0.0))
+_UNKNOWN = ChangeCost(None, None, None, None, None, None, None, None, None, Bill(None, None))
+
+
+def cost_of(path: Path, change: Preview, settings: Settings, prices: Prices) -> ChangeCost:
+    """Of one change. New and changed documents are embedded and read; the other stages run over all.
+
+    That is an upper bound: stages take over what they can of documents that stay.
+    """
+    resolved = resolve(flags=settings.given, index=stored_settings(path), presets=registry().table)
+    whole = resolved.settings
+    if not change.changes and not resolved.differences:
+        return _NOTHING
+    if not change.changes:
+        names = ", ".join(name for name, _, _ in resolved.differences)
+        note = f"other settings than the index has ({names}): what depends on them is made anew"
+        return replace(_NOTHING, stages=None, seconds=None, note=note)
+    before = past(path, build_settings(whole))
+    if before is None or not before.usage.characters:
+        note = "no whole build with these settings is remembered: `ketrag estimate SOURCE... -i DIR` samples"
+        return replace(_UNKNOWN if change.characters else _NOTHING, stages=None, seconds=None, note=note)
+    usage = before.usage
+    all_of_it, fresh = (size / usage.characters for size in (change.total, change.characters))
+    models = embedding_stages() if whole.embedder != BUILTIN else frozenset()
+    embedding = fresh * math.fsum(took for name, took in before.stages.items() if name in models)
+    others = math.fsum(
+        took for name, took in before.stages.items() if name not in models and name not in asked_of_models()
+    )
+    stages = all_of_it * (others + max(before.seconds - math.fsum(before.stages.values()), 0.0))
+    core = math.ceil(usage.core_chunks * fresh)
+    asks = is_model(settings.given.get("llm", "none"))
+    calls: int | None = 0
+    tokens_in: int | None = 0
+    tokens_out: int | None = 0
+    reading: float | None = 0.0
+    pending: str | None = None
+    if asks and core:
+        if usage.calls:
+            calls = round(usage.calls * fresh)
+            tokens_in, tokens_out = round(usage.tokens_in * fresh), round(usage.tokens_out * fresh)
+            reading = usage.llm_seconds * fresh
+        else:
+            calls, tokens_in, tokens_out, reading = core * (1 + whole.gleanings), None, None, None
+            pending = f"{whole.llm} was not asked in that build: `ketrag estimate` times it"
+    elif core and whole.llm != "none" and is_model(whole.llm):
+        pending = f"about {core:,} core chunks would be pending until --llm is named"
+    tokens = round(usage.embedding_tokens * fresh)
+    spent = Usage(tokens_in=tokens_in or 0, tokens_out=tokens_out or 0, embedding_tokens=tokens)
+    money = bill(spent, prices, whole.llm, whole.embedder)
+    return ChangeCost(
+        tokens,
+        round(usage.chunks * fresh),
+        core,
+        calls,
+        tokens_in,
+        tokens_out,
+        embedding,
+        stages,
+        None if reading is None else embedding + stages + reading,
+        money if tokens_in is not None else Bill(None, money.embedding),
+        pending,
+    )

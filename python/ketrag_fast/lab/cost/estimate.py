@@ -1,0 +1,117 @@
+"""A prediction of one build, before anything is spent: each number with how it was come by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ketrag_fast.lab.cost.bill import Bill, usd_text
+
+COUNTED: Final = "counted"
+SAMPLED: Final = "from the sample"
+TIMED: Final = "from timed calls"
+PAST: Final = "from the last build"
+RULES: Final = "from what rules find in the sample"
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a build will take. None is what cannot be told; `basis` says of each number where it comes from.
+
+    `seconds` is None where a part is unknown (an endpoint that was not asked); `stages` has the parts that
+    are known. `disk` and `memory` are bytes.
+    """
+
+    documents: int
+    characters: int
+    failures: int
+    sampled: int
+    chunks: int
+    core_chunks: int
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    embedding_tokens: int
+    seconds: float | None
+    stages: Mapping[str, float]
+    disk: int
+    memory: int | None
+    bill: Bill
+    settings: Mapping[str, Any]
+    basis: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """`ketrag estimate --json`, and what an index keeps of it."""
+        plain = (
+            "documents",
+            "characters",
+            "failures",
+            "sampled",
+            "chunks",
+            "core_chunks",
+            "calls",
+            "tokens_in",
+            "tokens_out",
+            "embedding_tokens",
+            "seconds",
+            "disk",
+            "memory",
+        )
+        return {
+            "schema": "ketrag/estimate/1",
+            **{name: getattr(self, name) for name in plain},
+            "stages": {name: round(seconds, 3) for name, seconds in self.stages.items()},
+            "usd": self.bill.to_json(),
+            "settings": dict(self.settings),
+            "basis": dict(self.basis),
+            "notes": list(self.notes),
+        }
+
+
+def time_text(seconds: float | None) -> str:
+    """`2 h 05 min`, `41 s`, `0.8 s`."""
+    if seconds is None:
+        return "unknown"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def size_text(count: float | None) -> str:
+    """`1.2 GB`."""
+    if count is None:
+        return "unknown"
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"
+
+
+def render(estimate: Estimate) -> str:
+    """For people: a line for each number."""
+    e = estimate
+    rows = [
+        ("documents", f"{e.documents:,} ({e.characters:,} characters)", COUNTED),
+        ("chunks", f"{e.chunks:,}", e.basis.get("chunks", "")),
+        ("core chunks", f"{e.core_chunks:,}", e.basis.get("chunks", "")),
+        ("calls of the language model", f"{e.calls:,}", e.basis.get("calls", "")),
+        ("tokens in", f"{e.tokens_in:,}", e.basis.get("tokens_in", "")),
+        ("tokens out", f"{e.tokens_out:,}", e.basis.get("tokens_out", "")),
+        ("tokens embedded", f"{e.embedding_tokens:,}", e.basis.get("embedding_tokens", "")),
+        ("time on this machine", time_text(e.seconds), e.basis.get("seconds", "")),
+        *((f"  {name}", time_text(seconds), "") for name, seconds in _largest(e.stages)),
+        ("USD", usd_text(e.bill.total), e.basis.get("usd", "")),
+        ("disk", size_text(e.disk), e.basis.get("disk", "")),
+        ("memory", size_text(e.memory), e.basis.get("memory", "")),
+    ]
+    wide = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    lines = [f"{a:<{wide[0]}}  {b:>{wide[1]}}  {c}".rstrip() for a, b, c in rows]
+    return "\n".join([*lines, *e.notes])
+
+
+def _largest(stages: Mapping[str, float]) -> list[tuple[str, float]]:
+    """The parts that matter, the longest first."""
+    ordered = sorted(stages.items(), key=lambda part: -part[1])
+    return [(name, seconds) for name, seconds in ordered[:4] if seconds >= 0.05]

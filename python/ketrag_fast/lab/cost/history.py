@@ -1,0 +1,163 @@
+"""What an index remembers of its builds, and the estimates that were made before them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ketrag_fast.base.config import names
+from ketrag_fast.storage import read_only as reading
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.lock import builder_lock
+from ketrag_fast.storage.tables import Tables
+from ketrag_fast.systems.index_settings import stored_settings
+from ketrag_fast.types import BuildReport, Usage
+
+_OTHER_KIND: Final = frozenset({"seed", "core_ratio", "core_selection", "system", "entity_types"})
+"""Build settings that change how much is done, not how long a piece of it takes."""
+_RUNS: Final = 50
+"""As many of the latest builds are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A whole build of the same kind on this machine."""
+
+    usage: Usage
+    seconds: float
+    stages: Mapping[str, float]
+    bytes: Mapping[str, int]
+    beside: int
+    """Bytes of the index's tables, with the documents and all that is kept of models' work."""
+
+
+def past(path: Path, settings: Mapping[str, Any]) -> Past | None:
+    """The latest build at `path` that ran every stage with settings of the same kind; None without one.
+
+    A build that found its vectors kept says little of one that makes them, so it does not count.
+    """
+    found = _whole_builds(path, settings)
+    most = max((_embedded(build) for build in found), default=0.0)
+    return next((build for build in found if _embedded(build) >= 0.9 * most), None)
+
+
+def contents(path: Path) -> frozenset[str]:
+    """The documents that an index holds, by the hashes of their contents; none where there is no index."""
+    return reading.contents(Layout(path))
+
+
+_UNCLEAR = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
+"""How JSON of another version, or that was altered, says that it is not what it should be."""
+
+
+def _embedded(build: Past) -> float:
+    return build.usage.embedding_tokens / max(build.usage.characters, 1)
+
+
+def _whole_builds(path: Path, settings: Mapping[str, Any]) -> list[Past]:
+    """The latest first."""
+    found = []
+    tables = Layout(path).tables
+    beside = _size(tables)
+    for text in reading.changing_runs(Layout(path), _RUNS):
+        try:
+            data = json.loads(text)
+            stages = data["stages"]
+            if any(stage["how"] != "ran" for stage in stages) or not _alike(data["settings"], settings):
+                continue
+            build = Past(
+                Usage.from_json(data["usage"]),
+                float(data["seconds"]),
+                {stage["name"]: float(stage["seconds"]) for stage in stages},
+                {stage["name"]: int(stage["bytes"]) for stage in stages},
+                beside,
+            )
+        except _UNCLEAR:
+            continue  # a run of an older version says less
+        if build.usage.embedding_tokens or settings.get("embedder") == "builtin":
+            found.append(build)
+    return found
+
+
+def _size(tables: Path) -> int:
+    return sum(file.stat().st_size for file in tables.parent.glob(f"{tables.name}*") if file.is_file())
+
+
+def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    kept = [name for name in names("build") if name not in _OTHER_KIND]
+    return all(one.get(name) == other.get(name) for name in kept)
+
+
+def save_estimate(path: Path, estimate: Mapping[str, Any], *, create: bool) -> bool:
+    """Keeps an estimate in the index's own tables, so that the build can be held against it.
+
+    Without `create` only where there is an index already; False where there is none. Raises IndexLocked
+    while a build runs, ReadOnly where the folder cannot be written.
+    """
+    layout = Layout(path)
+    if not layout.tables.is_file():
+        if not create:
+            return False
+        layout.create()
+    with builder_lock(layout):
+        Tables(layout.tables).close()  # makes what a build expects, where there is nothing yet
+        reading.keep_estimate(layout, json.dumps(dict(estimate)))
+    return True
+
+
+def against(estimate: Mapping[str, Any], usage: Usage, seconds: float, size: int) -> list[dict[str, Any]]:
+    """An estimate beside what a build really took: name, both numbers, and the difference in percent."""
+    actual = {
+        "chunks": usage.chunks,
+        "core_chunks": usage.core_chunks,
+        "calls": usage.calls,
+        "tokens_in": usage.tokens_in,
+        "tokens_out": usage.tokens_out,
+        "embedding_tokens": usage.embedding_tokens,
+        "seconds": seconds,
+        "disk": size,
+        "memory": usage.memory,
+    }
+    found = []
+    for name, real in actual.items():
+        said = estimate.get(name)
+        if not isinstance(said, (int, float)) or real is None or not (said or real):
+            continue
+        off = 100.0 * (said - real) / real if real else None
+        found.append({"name": name, "estimate": said, "actual": real, "off_percent": off})
+    return found
+
+
+def held_against(path: Path, report: BuildReport) -> list[dict[str, Any]]:
+    """The estimate that the index keeps, beside a build that did all of what was estimated; else nothing."""
+    if not report.changed or any(stage.how != "ran" for stage in report.stages):
+        return []
+    estimate = last_estimate(path)
+    stored = stored_settings(path)
+    kept = names("build")
+    said = estimate.get("settings") if estimate is not None else None
+    if estimate is None or stored is None or not isinstance(said, dict):
+        return []
+    if estimate.get("characters") != report.usage.characters:
+        return []  # an estimate of other documents says nothing of these
+    if any(said.get(name) != stored.get(name) for name in kept):
+        return []
+    usage = report.usage
+    if any(estimate.get(name) and not getattr(usage, name) for name in ("calls", "embedding_tokens")):
+        return []  # what was estimated had been done before, and was kept
+    # An older generation that still lies there is no part of what this build takes.
+    held = sum(stage.bytes for stage in report.stages) + _size(Layout(path).tables)
+    return against(estimate, usage, report.seconds, held)
+
+
+def last_estimate(path: Path) -> dict[str, Any] | None:
+    """The estimate that was kept last."""
+    text = reading.last_estimate(Layout(path))
+    try:
+        found = json.loads(text) if text is not None else None
+    except _UNCLEAR:
+        return None
+    return found if isinstance(found, dict) else None

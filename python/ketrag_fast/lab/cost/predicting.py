@@ -1,0 +1,294 @@
+"""`ketrag estimate`: looks at the documents, builds a sample of them, and says what the whole will take.
+
+Where the index remembers a whole build of the same kind, its rates count for more than the sample's: the
+second estimate knows this machine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from ketrag_fast.base.config import Settings, build_settings, resolve
+from ketrag_fast.base.progress import Callback
+from ketrag_fast.build.ingest import Sources, read_only
+from ketrag_fast.lab.cost.bill import bill
+from ketrag_fast.lab.cost.calls import NO_CALLS, Calls, reckon
+from ketrag_fast.lab.cost.estimate import COUNTED, PAST, SAMPLED, Estimate
+from ketrag_fast.lab.cost.growth import bytes_at, chunks_at, seconds_at
+from ketrag_fast.lab.cost.history import Past, contents, past
+from ketrag_fast.lab.cost.measure import Sample, measure
+from ketrag_fast.lab.cost.prices import Prices
+from ketrag_fast.lab.cost.survey import Survey, survey
+from ketrag_fast.lab.cost.vectors import Pace, pace, stored_bytes
+from ketrag_fast.models.embedders.registry import BUILTIN, parse
+from ketrag_fast.models.endpoint_trust import Trust
+from ketrag_fast.models.llms.registry import parse_spec
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.systems.planning import embedding_stages, stages_for
+from ketrag_fast.systems.registry import registry
+from ketrag_fast.types import Usage
+
+_CHARACTERS: Final = 1_500_000
+"""Of the sample, which is built with the built-in vectors in a few seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How an estimate is made. `spend` allows calls that may cost money; `index` is where it may learn."""
+
+    sample: int = 2000
+    calls: int = 3
+    spend: bool = False
+    index: Path | None = None
+    prices: Prices = field(default_factory=Prices)
+    progress: Callback | None = None
+
+
+def predict(sources: Sources, settings: Settings, wish: Wish) -> Estimate:
+    """The estimate for a build of `sources` with `settings`. Writes nothing but a temporary folder."""
+    asked = _asked(settings, wish.index)
+    whole = resolve(flags=asked.given, presets=registry().table).settings
+    parse_spec(whole.llm)
+    local = parse(whole.embedder)[0] != "openai"
+    timing = local or wish.spend
+    if wish.index is not None and wish.spend:
+        trust = Trust.of(Layout(wish.index), settings)
+        trust.require("embedder", whole.embedder, "a sample of the documents")
+        trust.require("llm", whole.llm, "a sample of the documents")
+    before = past(wish.index, build_settings(whole)) if wish.index is not None else None
+    # What an index of the same kind holds is kept: its vectors and replies cost nothing again.
+    held = contents(wish.index) if wish.index is not None and before is not None else frozenset()
+    found = survey(read_only(sources, whole), wish.sample, _CHARACTERS, whole.seed, held)
+    samples = measure(found.sample, _plain(asked, BUILTIN), wish.progress, whole)
+    last = samples[-1]
+    chunks = _chunks(found, last)
+    core = min(chunks, math.ceil(whole.core_ratio * chunks - 1e-9)) if whole.llm != "none" else 0
+    calls = _calls(last, whole, wish, before)
+    model = None
+    if whole.embedder != BUILTIN and timing and before is None and found.documents:
+        model = pace(found.sample, _plain(asked, whole.embedder), wish.progress)
+    work = _Work(found, samples, whole, before, model, timing)
+    stages = work.stages()
+    seconds: float | None = math.fsum(stages.values()) + work.around()
+    notes = []
+    asked_now = math.ceil(core * found.fresh - 1e-9)
+    if found.known:
+        notes.append(
+            f"{found.known:,} of {found.documents:,} documents are in the index already: what is kept of "
+            "them (vectors, replies) is not counted again"
+        )
+    if calls.seconds is not None and core and calls.seconds:
+        stages["language model"] = calls.seconds * asked_now * (1 + whole.gleanings)
+        seconds = (seconds or 0.0) + stages["language model"]
+    if calls.note is not None:
+        notes.append(calls.note)
+        seconds = None
+    if whole.summaries == "model" and calls is not NO_CALLS:
+        notes.append("without the calls that condense descriptions (summaries = model): replies decide them")
+    if not timing:
+        notes.append(f"{whole.embedder} was not asked, as that may cost money: --spend times it on a sample")
+        seconds = None
+    number = asked_now * (1 + whole.gleanings) if calls is not NO_CALLS else 0
+    sent, said = _with_gleanings(calls, whole.gleanings)
+    usage = Usage(
+        calls=number,
+        tokens_in=round(asked_now * sent),
+        tokens_out=round(asked_now * said),
+        embedding_tokens=work.embedding_tokens(),
+    )
+    basis = {
+        "chunks": COUNTED if found.whole else SAMPLED,
+        "calls": COUNTED if found.whole else SAMPLED,
+        "tokens_in": calls.basis_in,
+        "tokens_out": calls.basis_out,
+        "embedding_tokens": work.basis if whole.embedder != BUILTIN else "",
+        "seconds": work.basis,
+        "usd": f"prices of {wish.prices.date}" if wish.prices.date else "",
+        "disk": work.basis,
+        "memory": work.basis,
+    }
+    return Estimate(
+        documents=found.documents,
+        characters=found.characters,
+        failures=found.failures,
+        sampled=len(found.sample),
+        chunks=chunks,
+        core_chunks=core,
+        calls=usage.calls,
+        tokens_in=usage.tokens_in,
+        tokens_out=usage.tokens_out,
+        embedding_tokens=usage.embedding_tokens,
+        seconds=seconds,
+        stages=stages,
+        disk=work.disk(),
+        memory=work.memory(),
+        bill=bill(usage, wish.prices, whole.llm, whole.embedder),
+        settings=build_settings(whole),
+        basis=basis,
+        notes=tuple(notes),
+    )
+
+
+@dataclass(slots=True)
+class _Work:
+    """All parts that need no language model, from the last whole build or from the sample."""
+
+    found: Survey
+    samples: Sequence[Sample]
+    settings: Settings
+    before: Past | None
+    model: Pace | None
+    timing: bool
+
+    @property
+    def basis(self) -> str:
+        return PAST if self.before is not None else COUNTED if self.found.whole else SAMPLED
+
+    @property
+    def _sizes(self) -> list[int]:
+        return [sample.characters for sample in self.samples]
+
+    @property
+    def _share(self) -> float:
+        """Characters now for each of the last whole build."""
+        return self.found.characters / max(self.before.usage.characters, 1) if self.before else 1.0
+
+    def _grown(self, took: Sequence[Mapping[str, float]]) -> dict[str, float]:
+        """How many times longer each stage takes now than in the last whole build, by the samples."""
+        assert self.before is not None  # noqa: S101 - the callers looked
+        now = seconds_at(self.found.characters, self._sizes, took, _powers())
+        then = seconds_at(self.before.usage.characters, self._sizes, took, _powers())
+        return {name: seconds / then[name] for name, seconds in now.items() if then[name] > 0}
+
+    def stages(self) -> dict[str, float]:
+        took = [sample.seconds for sample in self.samples]
+        if self.before is not None:
+            grown = self._grown(took)
+            if self.settings.embedder != BUILTIN:
+                grown |= dict.fromkeys(embedding_stages(), self._share * self.found.fresh)
+            own = ((name, s) for name, s in self.before.stages.items() if name not in asked_of_models())
+            return {name: seconds * grown.get(name, self._share) for name, seconds in own}
+        found = seconds_at(self.found.characters, self._sizes, took, _powers())
+        if self.settings.embedder != BUILTIN:
+            found = {name: seconds for name, seconds in found.items() if name not in embedding_stages()}
+        if self.model is not None:
+            found["vectors"] = self.model.seconds(self.embedding_tokens())
+        return found
+
+    def around(self) -> float:
+        took = [{"around": sample.around} for sample in self.samples]
+        if self.before is not None:
+            known = max(self.before.seconds - math.fsum(self.before.stages.values()), 0.0)
+            return known * self._grown(took).get("around", self._share)
+        return seconds_at(self.found.characters, self._sizes, took, _powers())["around"]
+
+    def embedding_tokens(self) -> int:
+        if self.settings.embedder == BUILTIN:
+            return 0
+        if self.before is not None and self.before.usage.embedding_tokens:
+            return round(self.before.usage.embedding_tokens * self._share * self.found.fresh)
+        last = self.samples[-1]
+        if self.model is not None:
+            each = self.model.tokens_per_byte
+        else:
+            each = sum(last.chunk_tokens) / (sum(len(text.encode()) for _, text in last.chunks) or 1)
+        return round(last.embedded_bytes * self.found.scale * each)
+
+    def disk(self) -> int:
+        """The generation, the tables with the documents, and the cache of vectors."""
+        last = self.samples[-1]
+        beside = max(last.folder_bytes - sum(last.bytes.values()), 0) * self.found.scale
+        if self.before is not None:
+            beside = self.before.beside * self._share
+        return self._held() + round(beside)
+
+    def _held(self) -> int:
+        """Bytes of the generation."""
+        if self.before is not None:
+            return sum(round(size * self._share) for size in self.before.bytes.values())
+        return sum(self._bytes().values())
+
+    def _bytes(self) -> dict[str, int]:
+        found = bytes_at(self.found.characters, self._sizes, [s.bytes for s in self.samples])
+        if self.model is not None:
+            numbers = [{name: int(n) for name, n in s.counts.items()} for s in self.samples]
+            counts = bytes_at(self.found.characters, self._sizes, numbers)  # words grow as their bytes do
+            made = {stage.name for stage in stages_for(self.settings, self.settings.llm != "none")}
+            if not self.settings.split_level:
+                made.discard("chunk_vectors")
+            found |= stored_bytes(counts, made, self.model.dimension)
+        return found
+
+    def memory(self) -> int | None:
+        first, last = self.samples[0], self.samples[-1]
+        if first.memory is None or last.memory is None:
+            return None
+        held = [sum(s.bytes.values()) for s in (first, last)]
+        slope = (last.memory - first.memory) / (held[1] - held[0]) if held[1] > held[0] else 1.0
+        peak, size = last.memory, held[1]
+        if self.model is not None and self.model.memory is not None:
+            peak = max(peak, self.model.memory)
+        if self.before is not None and self.before.usage.memory is not None:
+            peak, size = self.before.usage.memory, sum(self.before.bytes.values())
+        return round(peak + min(max(slope, 1.0), 3.0) * max(self._held() - size, 0))
+
+
+def _powers() -> dict[str, float]:
+    return {stage.name: stage.growth for stage in registry().stages}
+
+
+def asked_of_models() -> frozenset[str]:
+    """The stages whose time is that of a language model: they look at what is kept, and have it read."""
+    return frozenset(stage.name for stage in registry().stages if stage.reads and stage.look is not None)
+
+
+def _asked(settings: Settings, index: Path | None) -> Settings:
+    """What the index that is to be built has already counts where nothing else was said."""
+    from ketrag_fast.systems.index_settings import stored_settings
+
+    stored = stored_settings(index) if index is not None else None
+    if stored is None:
+        return settings
+    resolved = resolve(flags=settings.given, index=stored, presets=registry().table).settings
+    return Settings(**{**settings.given, **build_settings(resolved)})
+
+
+def _plain(settings: Settings, embedder: str) -> Settings:
+    """A sample is built without a language model; all its chunks are put in order, to be read by one."""
+    changes: dict[str, Any] = {"llm": "none", "on_error": "skip", "core_ratio": 1.0, "embedder": embedder}
+    return settings.having(**changes)
+
+
+def _chunks(found: Survey, last: Sample) -> int:
+    if found.whole:
+        return int(last.counts["chunks"])
+    return chunks_at(found.documents, found.characters, last.lengths, last.per_document)
+
+
+def _calls(last: Sample, settings: Settings, wish: Wish, before: Past | None) -> Calls:
+    usage = before.usage if before is not None else None
+    if usage is not None and usage.calls and settings.llm != "none":
+        each = usage.llm_seconds / usage.calls
+        return Calls(usage.tokens_in / usage.calls, usage.tokens_out / usage.calls, each, PAST, PAST)
+    chosen = _core_chunks(last, settings)
+    return reckon(chosen, settings, timed=wish.calls, spend=wish.spend)
+
+
+def _core_chunks(last: Sample, settings: Settings) -> Sequence[tuple[str, str]]:
+    """The chunks of the sample that would be core: the most important ones."""
+    return last.chunks[: max(math.ceil(settings.core_ratio * len(last.chunks) - 1e-9), 0)]
+
+
+def _with_gleanings(calls: Calls, gleanings: int) -> tuple[float, float]:
+    """Tokens in and out of a chunk: each gleaning sends again what was said before, and what was sent."""
+    if calls.basis_in == PAST:
+        return calls.tokens_in * (1 + gleanings), calls.tokens_out * (1 + gleanings)
+    sent = said = 0.0
+    for turn in range(1 + gleanings):
+        sent += calls.tokens_in + turn * calls.tokens_out
+        said += calls.tokens_out
+    return sent, said

@@ -1,0 +1,135 @@
+"""The user's price table. No price is in the code: they change, and are the user's contract.
+
+date = "2026-11-01"                      # when the prices were looked up
+
+[models."gpt-4o-mini"]
+input = 0.15                             # USD for a million tokens
+output = 0.60
+
+[models."text-embedding-3-small"]
+embedding = 0.02
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from ketrag_fast.base.config.fields import shown
+from ketrag_fast.errors import ConfigError
+
+DEFAULT_FILE: Final = "prices.toml"
+_KINDS: Final = ("input", "output", "embedding")
+_READERS: Final = frozenset(("none", "heuristic", "replay", "llama-cpp"))
+_EMBEDDERS: Final = frozenset(("builtin", "native", "local", "sentence-transformers", "vectors"))
+_LOCAL: Final = _READERS | _EMBEDDERS
+"""Kinds of readers and of embedders that nobody sends a bill for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """USD for a million tokens; None is not known."""
+
+    input: float | None = None
+    output: float | None = None
+    embedding: float | None = None
+
+
+_MOST: Final = 1e12
+FREE: Final = Price(0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """A table with its date; without a file it is empty and every paid model's price is unknown."""
+
+    models: Mapping[str, Price] = field(default_factory=dict)
+    date: str | None = None
+    path: str | None = None
+
+    def of(self, spec: str) -> Price | None:
+        """The price of a backend as settings name it (`openai:MODEL@URL`); None where it is unknown.
+
+        A model that computes on this machine is free; an endpoint on loopback is not known to be.
+        """
+        if spec.partition(":")[0] in _LOCAL:
+            return FREE
+        name = model_name(spec)
+        found = self.models.get(name)
+        return found if found is not None else self.models.get(spec)
+
+    def to_json(self) -> dict[str, Any]:
+        """Where the prices come from, for a report."""
+        return {"file": self.path, "date": self.date}
+
+
+def model_name(spec: str) -> str:
+    """`gpt-4o-mini` of `openai:gpt-4o-mini@https://...`."""
+    kind, colon, rest = spec.partition(":")
+    if not colon or kind != "openai":
+        return spec
+    name, at, _ = rest.rpartition("@")
+    return name if at else rest
+
+
+def read_prices(path: str | Path | None) -> Prices:
+    """The table at `path`; with None `./prices.toml` if there is one, else an empty one.
+
+    Raises ConfigError that names the entry which makes no sense.
+    """
+    from ketrag_fast.base.config.files import (
+        read_toml,  # here, so that `--help` does not wait for a TOML parser
+    )
+
+    wanted = Path(DEFAULT_FILE if path is None else path)
+    try:
+        table = read_toml(wanted)
+    except FileNotFoundError:
+        if path is None:
+            return Prices()
+        raise ConfigError(f"there is no file {wanted}", hint="name a price table: --prices FILE") from None
+    unknown = sorted(table.keys() - {"date", "models"})
+    if unknown:
+        raise ConfigError(
+            f"{wanted}: {unknown[0]!r} is no part of a price table",
+            hint='it has a date and tables [models."NAME"] with input, output, embedding',
+        )
+    return Prices(_models(table.get("models", {}), wanted), _date(table.get("date"), wanted), str(wanted))
+
+
+def _date(value: object, path: Path) -> str:
+    if isinstance(value, dt.date):  # TOML has dates of its own
+        return value.isoformat()[:10]
+    try:
+        return dt.date.fromisoformat(str(value)).isoformat() if isinstance(value, str) else _no_date(path)
+    except ValueError:
+        return _no_date(path)
+
+
+def _no_date(path: Path) -> str:
+    raise ConfigError(
+        f"{path} does not say of when its prices are", hint='begin it with a line like date = "2026-11-01"'
+    )
+
+
+def _models(table: object, path: Path) -> dict[str, Price]:
+    if not isinstance(table, dict):
+        raise ConfigError(f"{path}: models is no table")
+    return {name: _price(name, entry, path) for name, entry in table.items()}
+
+
+def _price(name: str, entry: object, path: Path) -> Price:
+    if not isinstance(entry, dict):
+        raise ConfigError(f"{path}: models.{name} is no table of input, output, embedding")
+    for kind, value in entry.items():
+        if kind not in _KINDS:
+            raise ConfigError(
+                f"{path}: models.{name}.{kind} is no price", hint="the prices are " + ", ".join(_KINDS)
+            )
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not (number and 0 <= value <= _MOST):
+            raise ConfigError(f"{path}: models.{name}.{kind} must be a number from 0 up, not {shown(value)}")
+    return Price(**{kind: float(value) for kind, value in entry.items()})

@@ -1,0 +1,63 @@
+"""Answers that were written elsewhere: a JSONL file of `{"_id", "answer"}`, to be judged by EM and F1.
+
+A line may name the `mode` and the `budget` that its answer was written from; it then counts for that row
+alone, before a line that names neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ketrag_fast.errors import DocumentError
+from ketrag_fast.lab.eval.question import DataSet, Question
+from ketrag_fast.lab.eval.reading import identity, objects
+
+_Key = tuple[str, str | None, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Answers by question; `warnings` says what of the file was not used."""
+
+    by_key: Mapping[_Key, str]
+    warnings: tuple[str, ...]
+
+    def __call__(self, question: Question, mode: str, budget: int, context: str) -> str | None:
+        """The answer for this row, the most specific line first; None where the file has none."""
+        for key in ((question.id, mode, budget), (question.id, mode, None), (question.id, None, budget)):
+            if key in self.by_key:
+                return self.by_key[key]
+        return self.by_key.get((question.id, None, None))
+
+
+def read_answers(path: Path, dataset: DataSet) -> Answers:
+    """Reads the file. Raises DocumentError naming the line that is broken or comes twice."""
+    asked = {question.id for question in dataset.questions}
+    found: dict[_Key, str] = {}
+    places: dict[_Key, str] = {}
+    unknown = 0
+    for entry, where in objects(path):
+        name = identity(entry, where, "_id", "query_id", "id")
+        answer, mode, budget = entry.get("answer"), entry.get("mode"), entry.get("budget")
+        if not isinstance(answer, str):
+            raise DocumentError(
+                f"{where}: answer is not a text", hint="an empty text is an answer, and a wrong one"
+            )
+        if not (mode is None or isinstance(mode, str)):
+            raise DocumentError(f"{where}: mode is not a text")
+        if not (budget is None or (isinstance(budget, int) and not isinstance(budget, bool))):
+            raise DocumentError(f"{where}: budget is not a whole number")
+        key = (name, mode, budget)
+        if key in found:
+            raise DocumentError(f"{where}: question {name!r} was answered before, at {places[key]}")
+        found[key], places[key] = answer, where
+        unknown += name not in asked
+    warnings = []
+    if unknown:
+        warnings.append(f"{path}: {unknown} answers are to questions that are not asked")
+    unanswered = len(asked - {name for name, _, _ in found})
+    if unanswered:
+        warnings.append(f"{path}: {unanswered} questions have no answer: EM and F1 leave them out")
+    return Answers(found, tuple(warnings))

@@ -1,0 +1,67 @@
+"""Answers that a language model writes from each context, to be judged."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from ketrag_fast.errors import BackendError, ConfigError
+from ketrag_fast.lab.eval.question import Question
+
+if TYPE_CHECKING:
+    from ketrag_fast.index import Index
+
+_CITED: Final = re.compile(r"\s*\[\d+\]")
+
+
+class ModelAnswers:
+    """Asks `llm` (else the index's setting `writer`) once for each question, mode and budget.
+
+    A question that the model fails on has no answer and is counted in `failed`; a model that fails before
+    it has answered anything raises. `model` says which one answered.
+    """
+
+    def __init__(self, index: Index, llm: str | None = None, *, top: int | None = None) -> None:
+        self._index = index
+        self._llm = llm
+        self._top = top
+        self.failed = 0
+        self.model: Mapping[str, Any] | None = None
+
+    def __call__(self, question: Question, mode: str, budget: int, context: str) -> str | None:
+        """The answer's text without its citation marks; what it says where nothing was found, too.
+
+        Raises ConfigError where no model is named, and what asking one raises.
+        """
+        try:
+            answer = self._index.ask(
+                question.text,
+                llm=self._llm,
+                mode=mode,
+                budget=budget,
+                top=self._top,
+                kind=question.kind,
+                options=question.options,
+            )
+        except BackendError:
+            if self.model is None:
+                raise
+            self.failed += 1
+            return None
+        if answer.reason == "no_model":
+            raise ConfigError(
+                "--answers: no model is named that writes them",
+                hint="name one (--llm llama-cpp:PATH.gguf or openai:MODEL@URL), or a file: --answers FILE",
+            )
+        if answer.model is not None:
+            self.model = answer.model
+        return _CITED.sub("", answer.text).strip()
+
+    def about(self) -> dict[str, Any]:
+        """For the record of a run: the model, the hash of what it is told, and how often it failed."""
+        from ketrag_fast.query.answer.prompt import INSTRUCTIONS
+
+        told = hashlib.sha256(INSTRUCTIONS.encode("utf-8")).hexdigest()
+        return {**(self.model or {}), "prompt": told, "failed": self.failed}

@@ -1,0 +1,121 @@
+"""Two rankings on the same questions: how large the difference is, and whether it may be chance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast.errors import InputError
+from ketrag_fast.lab.eval.metrics import RESAMPLES, SEED, bootstrap_interval
+
+FLIPS = 10_000
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """B minus A over `n` questions: means, the difference with its 95 % interval, and a two-sided p.
+
+    `better` counts the questions where B is above A, `worse` those below. `test` names the test: "exact
+    sign" (McNemar's, exact) where every value is 0 or 1, else "randomisation" (of signs, seeded).
+    """
+
+    n: int
+    a: float
+    b: float
+    difference: float
+    ci95: tuple[float, float]
+    p: float
+    better: int
+    worse: int
+    test: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As the command prints it."""
+        return {
+            "n": self.n,
+            "a": self.a,
+            "b": self.b,
+            "difference": self.difference,
+            "ci95": list(self.ci95),
+            "p": self.p,
+            "better": self.better,
+            "worse": self.worse,
+            "test": self.test,
+        }
+
+
+def paired(a: Sequence[float], b: Sequence[float], *, seed: int = SEED) -> Difference | None:
+    """Compares values of the same questions in the same order; None without questions.
+
+    The interval draws questions with replacement (the pair of a question stays together). Equal for equal
+    values and seed. Raises InputError for lists of different length.
+    """
+    if len(a) != len(b):
+        raise InputError(f"paired values must be equally many, not {len(a)} and {len(b)}")
+    if not a:
+        return None
+    first, second = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    gaps = second - first
+    better, worse = int((gaps > 0).sum()), int((gaps < 0).sum())
+    binary = bool(np.isin(np.concatenate([first, second]), (0.0, 1.0)).all())
+    interval = bootstrap_interval(gaps, resamples=RESAMPLES, seed=seed)
+    assert interval is not None  # noqa: S101 - there are values
+    return Difference(
+        n=len(a),
+        a=float(first.mean()),
+        b=float(second.mean()),
+        difference=float(gaps.mean()),
+        ci95=interval,
+        p=sign_test(better, worse) if binary else randomisation(gaps, seed=seed),
+        better=better,
+        worse=worse,
+        test="exact sign" if binary else "randomisation",
+    )
+
+
+def sign_test(better: int, worse: int) -> float:
+    """Two-sided p of so uneven a split of the questions that changed, if each side were as likely."""
+    n = better + worse
+    # Whole numbers, so that no rounding decides: the tail's count of outcomes out of 2**n.
+    tail: int = sum(math.comb(n, k) for k in range(min(better, worse) + 1))
+    return min(1.0, float(2 * tail / 2**n))
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """Holm's correction of the p of several comparisons, in their order.
+
+    Those that stay below a bound are all true but for a chance of at most that bound, however many were made.
+    """
+    order = sorted(range(len(ps)), key=lambda place: ps[place])
+    corrected = [0.0] * len(ps)
+    largest = 0.0
+    for rank, place in enumerate(order):
+        largest = max(largest, min(1.0, (len(ps) - rank) * ps[place]))
+        corrected[place] = largest
+    return corrected
+
+
+def randomisation(gaps: NDArray[np.float64], *, flips: int = FLIPS, seed: int = SEED) -> float:
+    """Two-sided p: the share of random sign flips whose mean is at least as far from 0 (Fisher 1935).
+
+    The observed signs count as one of the flips, so that p is never 0.
+    """
+    changed = gaps[gaps != 0.0]
+    if not changed.size:
+        return 1.0
+    # A hair below the observed sum: flips that equal it but for rounding count as reaching it.
+    observed = abs(float(changed.sum())) - 1e-9 * float(np.abs(changed).sum())
+    generator = np.random.default_rng(seed)
+    reached = 1
+    step = max(1, _BLOCK // changed.size)
+    for start in range(0, flips, step):
+        signs = generator.integers(0, 2, size=(min(step, flips - start), changed.size), dtype=np.int8)
+        sums = (2.0 * signs - 1.0) @ changed
+        reached += int((np.abs(sums) >= observed).sum())
+    return reached / (flips + 1)

@@ -1,0 +1,102 @@
+"""A run of an evaluation on disk: what was asked, what came back, and all that it depended on.
+
+One folder: `run.json` (machine, versions, seed, settings, fingerprints of models and data, rows),
+`questions.jsonl`, `results.jsonl` (a line for each mode, budget and question) and `trec/`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ketrag_fast.errors import DocumentError, InputError, ReadOnly
+from ketrag_fast.lab.eval import trec
+from ketrag_fast.lab.eval.question import DataSet, Question
+from ketrag_fast.lab.eval.reading import identity, objects, texts
+from ketrag_fast.lab.eval.results import Result
+from ketrag_fast.lab.eval.run import Collected
+
+SCHEMA = "ketrag/eval-run/1"
+_ABOUT, _QUESTIONS, _RESULTS = "run.json", "questions.jsonl", "results.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run as read back. `about` is the content of `run.json`."""
+
+    folder: Path
+    about: Mapping[str, Any]
+    questions: tuple[Question, ...]
+    results: tuple[Result, ...]
+
+    @property
+    def pairs(self) -> list[tuple[str, int]]:
+        """The modes and budgets of the run, in order."""
+        return list(dict.fromkeys((result.mode, result.budget) for result in self.results))
+
+
+def save(folder: Path, about: Mapping[str, Any], dataset: DataSet, found: Collected) -> None:
+    """Writes the run; an older run in the folder is replaced, other files stay.
+
+    `about` is added to `run.json` beside the rows (see `provenance.describe`). Raises ReadOnly where the
+    folder cannot be written.
+    """
+    rows = [row.as_dict() for row in found.rows()]
+    whole = {"schema": SCHEMA, **about, "skipped": dict(found.skipped), "rows": rows}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / _ABOUT).unlink(missing_ok=True)  # half a run is none: this file is written last
+        _write_lines(folder / _QUESTIONS, (_question_json(q) for q in dataset.questions))
+        _write_lines(folder / _RESULTS, (result.to_json() for result in found.results))
+        trec.write_runs(folder / "trec", dataset, found)
+        text = json.dumps(whole, ensure_ascii=False, indent=1, allow_nan=False)
+        (folder / _ABOUT).write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ReadOnly(f"{folder}: cannot be written: {error.strerror or error}") from error
+
+
+def load(folder: Path) -> Run:
+    """The run in `folder`. Raises DocumentError where it is missing or broken."""
+    path = folder / _ABOUT
+    if not path.is_file():
+        raise DocumentError(
+            f"{folder} holds no run of an evaluation", hint="write one: ketrag eval DATASET --save FOLDER"
+        )
+    try:
+        about = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DocumentError(f"{path}: {error}") from error
+    if not isinstance(about, dict) or about.get("schema") != SCHEMA:
+        raise DocumentError(f"{path} is not of the form {SCHEMA}", hint="make the run anew with this version")
+    questions = tuple(_question(entry, where) for entry, where in objects(folder / _QUESTIONS))
+    results = []
+    for entry, where in objects(folder / _RESULTS):
+        try:
+            results.append(Result.from_json(entry))
+        except InputError as error:
+            raise DocumentError(f"{where}: {error.message}") from error
+    return Run(folder, about, questions, tuple(results))
+
+
+def _question_json(question: Question) -> dict[str, Any]:
+    metadata = {"answers": list(question.answers), "gold": sorted(question.gold)}
+    return {"_id": question.id, "text": question.text, "metadata": metadata}
+
+
+def _question(entry: Mapping[str, Any], where: str) -> Question:
+    metadata = entry.get("metadata")
+    text = entry.get("text")
+    if not isinstance(metadata, dict) or not isinstance(text, str):
+        raise DocumentError(f"{where}: not a question of a run")
+    answers = tuple(texts(metadata.get("answers"), "answers", where))
+    gold = frozenset(texts(metadata.get("gold"), "gold", where))
+    return Question(identity(entry, where), text, answers, gold, {})
+
+
+def _write_lines(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for entry in entries:
+            file.write(json.dumps(entry, ensure_ascii=False, allow_nan=False) + "\n")

@@ -1,0 +1,95 @@
+"""Rows of an evaluation as a text table for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ketrag_fast.lab.eval.rows import Row
+
+_ABSENT = "-"
+_COVERED = ("coverage", "95% interval")
+_RANKED = ("nDCG@10", "MAP", "P@10", "Hit@1")
+"""In the place of coverage where no question has an answer: the measures of judged documents."""
+_ANSWERS = {
+    "em": "EM",
+    "f1": "F1",
+    "f1_plain": "F1 plain",
+    "bertscore": "BERTScore",
+    "accuracy": "accuracy",
+    "macro_f1": "macro F1",
+    "option_mrr": "MRR of options",
+    "option_hit": "Hit@1 of options",
+}
+
+
+def render(rows: Sequence[Row], absent: Mapping[str, str] | None = None) -> str:
+    """An aligned table, shares in percent, without a line break at the end.
+
+    Notes follow on lines of their own: they say which rows were not run and why, how many questions
+    coverage leaves out, and (`absent`) which scores need something that was not there.
+    """
+    judged = [name for name in _ANSWERS if any(_value(row, name) is not None for row in rows)]
+    ranked = any(row.ndcg is not None for row in rows) and all(row.coverage is None for row in rows)
+    first = _RANKED if ranked else _COVERED
+    header = ("mode", "budget", "n", *first, "recall", "all gold", "MRR", "tokens", "ms p50", "ms p95")
+    header = (*header, *(_ANSWERS[name] for name in judged))
+    cells = [header, *(_cells(row, judged, len(header), ranked=ranked) for row in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+    lines = [_line(cells[0], widths), "  ".join("-" * width for width in widths)]
+    lines.extend(_line(row, widths) for row in cells[1:])
+    notes = list(dict.fromkeys(note for row in rows for note in _notes(row)))
+    for reason in dict.fromkeys((absent or {}).values()):
+        names = [name for name, own in (absent or {}).items() if own == reason]
+        notes.append(f"{', '.join(names)}: not run: {reason}")
+    return "\n".join([*lines, *([""] if notes else []), *notes])
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    first, *rest = (
+        cell.rjust(width) if column else cell.ljust(width)
+        for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    )
+    return "  ".join((first, *rest)).rstrip()
+
+
+def _cells(row: Row, judged: Sequence[str], width: int, *, ranked: bool) -> tuple[str, ...]:
+    if row.status != "ok":
+        return (row.mode, str(row.budget), row.status, *[_ABSENT] * (width - 3))
+    interval = row.ci95.get("coverage")
+    covered = _ABSENT if interval is None else f"{_percent(interval[0])} to {_percent(interval[1])}"
+    of_ranks = (row.ndcg, row.map, row.precision, row.hit.get(1))
+    return (
+        row.mode if row.ran is None else f"{row.mode} ({row.ran})",
+        str(row.budget),
+        str(row.n),
+        *(map(_percent, of_ranks) if ranked else (_percent(row.coverage), covered)),
+        _percent(row.recall),
+        _percent(row.all_gold),
+        _percent(row.mrr),
+        _ABSENT if row.tokens_mean is None else f"{row.tokens_mean:.0f}",
+        _ABSENT if row.ms_p50 is None else f"{row.ms_p50:.2f}",
+        _ABSENT if row.ms_p95 is None else f"{row.ms_p95:.2f}",
+        *(_percent(_value(row, name)) for name in judged),
+    )
+
+
+def _value(row: Row, name: str) -> float | None:
+    value = row.option_hit.get(1) if name == "option_hit" else getattr(row, name)
+    return None if value is None else float(value)
+
+
+def _percent(share: float | None) -> str:
+    return _ABSENT if share is None else f"{100 * share:.1f}"
+
+
+def _notes(row: Row) -> list[str]:
+    if row.reason is not None:
+        return [f"{row.mode}: not run: {row.reason}"]
+    notes = []
+    if row.yes_no is not None:
+        notes.append(f"questions answered by yes or no, left out of coverage: {row.yes_no['n']}")
+    counted = row.counted.get("coverage", 0)
+    unanswered = row.n - counted - int(row.yes_no["n"] if row.yes_no is not None else 0)
+    if counted and unanswered:
+        notes.append(f"questions without a gold answer, left out of coverage: {unanswered}")
+    return notes

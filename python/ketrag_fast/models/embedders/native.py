@@ -1,0 +1,170 @@
+"""`native:NAME_OR_PATH`: the user's own model, computed by this package; nothing else is installed.
+
+The same folder as for `sentence-transformers:`, the same windows, prompts and fingerprint, so that either
+opens an index that the other built. BERT, RoBERTa, XLM-RoBERTa, CamemBERT and MPNet are built in; any
+other is refused by its name, and `local:` gives it to sentence-transformers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+from numpy.typing import NDArray
+
+from ketrag_fast import _core
+from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, IndexDamaged, InputError
+from ketrag_fast.kernels.encoder import KERNEL_VARIABLE, Encoder
+from ketrag_fast.models.embedders.batching import whole
+from ketrag_fast.models.embedders.fingerprint import of_folder
+from ketrag_fast.models.embedders.kernel_cache import PrecisionChoice, Verified
+from ketrag_fast.models.embedders.model_folder import ModelFolder
+from ketrag_fast.models.embedders.protocol import CLOSE, Engine, Precision, Role, Streamed
+
+SHORT: Final = 2000
+"""Characters up to which texts are encoded in one go, without a thread that reports: a question."""
+
+BYTES_CLOSE: Final = 0.99
+"""Lowest cosine to fp32 at which int8 is computed at all, for those who ask for it by name."""
+
+_PRECISIONS: Final = {"auto": "auto", "fp32": "f32", "bf16": "bf16", "int8": "int8"}
+_LACKS: Final = {
+    "avx512-bf16": ("f32", "int8"),
+    "amx": ("f32",),
+    "avx-vnni": ("f32", "bf16"),
+    "avx512-vnni": ("f32", "bf16"),
+}
+_DAMAGED: Final = "`ketrag models check` says more; copy the model again if it is damaged"
+
+
+class NativeEmbedder(Streamed):
+    """See the module. `threads=0` means all cores; `precision` auto takes what is fastest here."""
+
+    def __init__(
+        self,
+        spec: str,
+        folder: ModelFolder,
+        *,
+        precision: Precision = "auto",
+        device: str = "auto",
+        threads: int = 0,
+        verified: Verified | None = None,
+    ) -> None:
+        super().__init__()
+        if device not in ("auto", "cpu"):
+            raise BackendMissing(
+                f"{spec} runs on the processor, not on {device}",
+                hint="give sentence-transformers: for another device, or --device cpu",
+            )
+        reason = refusal(folder)
+        if reason is not None:
+            raise BackendError(f"{spec}: {reason}", hint="give sentence-transformers: in place of native:")
+        self.spec = spec
+        self._folder = folder
+        self._threads = threads
+        # The files are hashed while the weights are packed: a start takes the longer of the two.
+        with ThreadPoolExecutor(1, "ketrag-hash") as pool:
+            mark = pool.submit(of_folder, folder)
+            self._encoder, choice = self._choose(precision, verified or Verified(), mark.result)
+            self.fingerprint = mark.result()
+        self.engine = _engine(self._encoder, choice)
+        self.timings = choice.timings
+        self.dimension = self._encoder.dimension
+        self.longest = self._encoder.longest
+        own = {"query": "", "document": ""} | self._encoder.prompts  # sentence-transformers' rule
+        self._prompts: dict[Role, str] = {"query": own["query"], "document": own["document"]}
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text, without special ones."""
+        counts = self._encoder.counts([whole(text) for text in texts], threads=self._threads)
+        return [int(count) for count in counts]
+
+    def _encode(self, texts: Sequence[str], role: Role, tick: Callable[[int], None]) -> NDArray[Any]:
+        clean = [whole(text) for text in texts]
+        prompt = self._prompts[role]
+        told = 0
+
+        def report(done: int, _: int) -> None:
+            nonlocal told
+            tick(done - told)
+            told = done
+
+        short = sum(map(len, clean)) <= SHORT
+        try:
+            made = self._encoder.encode_counted(
+                clean, prompt=prompt, threads=self._threads, report=None if short else report
+            )
+        except (IndexDamaged, InputError) as error:
+            raise BackendError(f"{self.spec} failed: {error.message}", hint=_DAMAGED) from error
+        self.tally.windowed += made.more
+        tick(made.tokens - told)
+        return made.vectors
+
+    # -- loading ---------------------------------------------------------------------------------
+
+    def _open(self, precision: str, kernel: str) -> Encoder:
+        try:
+            return Encoder.open(self._folder.path, precision=precision, kernel=kernel, threads=self._threads)
+        except (IndexDamaged, InputError) as error:
+            raise BackendError(
+                f"the model in {self._folder.path} cannot be loaded: {error.message}", hint=_DAMAGED
+            ) from error
+
+    def _choose(
+        self, precision: Precision, verified: Verified, fingerprint: Callable[[], str]
+    ) -> tuple[Encoder, PrecisionChoice]:
+        """The fastest kernel, and bf16 or int8 only where its vectors stay close to those of f32.
+
+        Measured and compared once, and remembered for this model and processor.
+        """
+        if precision not in _PRECISIONS:
+            raise ConfigError(f"precision {precision!r} is not one of {', '.join(_PRECISIONS)}")
+        own = _PRECISIONS[precision]
+        forced = os.environ.get(KERNEL_VARIABLE) or "auto"
+        wanted = f"{own} {forced}"
+        encoder: Encoder | None = None
+        choice = verified.get(fingerprint(), wanted)
+        if choice is None or not _serves(choice, own, forced):
+            encoder = self._open(own, forced)
+            closeness = encoder.closeness(threads=self._threads)
+            timings = tuple(encoder.timings)
+            choice = PrecisionChoice(encoder.kernel, encoder.precision, closeness, timings, encoder.note)
+            verified.put(fingerprint(), wanted, choice)
+        named = own == "int8" or forced != "auto"
+        least = BYTES_CLOSE if named and choice.precision == "int8" else CLOSE
+        if choice.precision != "f32" and choice.closeness < least:
+            raise BackendError(
+                f"{self.spec} in {choice.precision} is too far from fp32 "
+                f"(lowest cosine {choice.closeness:.4f}, {least} is needed)",
+                hint="use --precision fp32",
+            )
+        return encoder or self._open(choice.precision, choice.kernel), choice
+
+
+def _serves(choice: PrecisionChoice, precision: str, kernel: str) -> bool:
+    """Whether a remembered choice is one that could have been made; files can be edited."""
+    if kernel != "auto" and choice.kernel != kernel and choice.precision != "f32":
+        return False
+    if choice.precision in _LACKS.get(choice.kernel, ()):
+        return False
+    free = precision == "auto" and (kernel == "auto" or choice.precision == "bf16")
+    return precision in ("auto", choice.precision) and not (
+        free and choice.precision != "f32" and choice.closeness < CLOSE
+    )
+
+
+def refusal(folder: ModelFolder) -> str | None:
+    """Why a model is not one that is computed here, or None; told from its settings alone."""
+    try:
+        return _core.encoder_refusal(folder.path)
+    except (IndexDamaged, InputError) as error:
+        raise BackendError(f"{folder.path}: {error.message}", hint=_DAMAGED) from error
+
+
+def _engine(encoder: Encoder, choice: PrecisionChoice) -> Engine:
+    precision = "fp32" if encoder.precision == "f32" else encoder.precision
+    version = f"{_core.__version__}, {encoder.kernel}"
+    notes = () if choice.note is None else (choice.note,)
+    return Engine("native", version, "cpu", precision, round(choice.closeness, 6), notes)

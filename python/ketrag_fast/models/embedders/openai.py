@@ -1,0 +1,262 @@
+"""`openai:MODEL@URL`: any endpoint that speaks OpenAI's embeddings protocol, on this machine or elsewhere.
+
+No tokenizer of the model is at hand, so lengths are *weighed*: an estimate of tokens that errs upwards.
+How much an endpoint reads is not taken on trust: some cut long texts without a word. Before the first
+long text is sent, two texts that differ only in their last words are; equal vectors betray the cut, and
+longer texts are then embedded in windows.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import islice
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast.errors import BackendError, Cancelled, ConfigError
+from ketrag_fast.models.embedders.fingerprint import of_endpoint
+from ketrag_fast.models.embedders.protocol import Cancel, Engine, Role, Streamed, checked, excerpt
+from ketrag_fast.models.embedders.windows import average
+from ketrag_fast.models.http.addresses import endpoint
+from ketrag_fast.models.http.client import Client
+from ketrag_fast.models.http.connection_pool import Connections
+from ketrag_fast.models.http.http_errors import RefusedError, TooLongError
+from ketrag_fast.models.http.openai_endpoint import LETTERS, WEIGHT, key_for, parts_of, weight
+from ketrag_fast.models.http.retry import Patience
+from ketrag_fast.models.spending import Account
+
+BATCH_TEXTS: Final = 64
+BATCH_WEIGHT: Final = 16_384
+LOOK_SECONDS: Final = 0.2
+"""How often the wish to stop is looked at while replies are awaited."""
+RUNGS: Final = (120, 250, 505, 1020, 2040, 4090, 8180, 16_360, 32_700)
+"""Lengths, in tokens, that an endpoint is tried with; the usual limits lie just above one each."""
+_ENDS: Final = ("the red old fox ran", "two ships sank at noon")
+_WIDEST: Final = 16_384
+_NUMBER_BYTES: Final = 32
+_UNKNOWN_FORMAT: Final = (400, 422, 501)
+"""How endpoints refuse vectors in base64, which are read ten times faster than decimal numbers. Those that
+ignore the wish send numbers, which are taken as well."""
+
+
+class OpenAIEmbedder(Streamed):
+    """See the module. `longest` (tokens) skips the trial of the endpoint's limit; `cancel` is looked at while
+    it is opened, which asks for one vector (Cancelled where it says so).
+    """
+
+    def __init__(
+        self,
+        spec: str,
+        *,
+        offline: bool = False,
+        account: Account | None = None,
+        concurrency: int = 4,
+        patience: Patience | None = None,
+        longest: int | None = None,
+        cancel: Cancel | None = None,
+    ) -> None:
+        super().__init__()
+        self.spec = spec
+        self.account = account or Account()
+        self._model, url = parts_of(spec)
+        place = endpoint(url, offline=offline)
+        key = key_for(place.host, place.scheme)
+        if concurrency < 1:
+            raise ConfigError("concurrency must be at least 1")
+        self.connections = Connections(place)
+        self._address = (place.path("/embeddings"), key, patience or Patience())
+        self._concurrency = concurrency
+        self._closed = threading.Event()
+        self._given = longest
+        self._good = longest or 0
+        self._bad = False
+        self.longest = longest
+        self.dimension = 0
+        self._encoding = "base64"
+
+        def wanted() -> None:
+            if cancel is not None and cancel():
+                raise Cancelled("opening the endpoint was stopped")
+
+        self.dimension = int(self._request(["a trial"], wanted).shape[1])
+        self.fingerprint = of_endpoint(self._model)
+        self.engine = Engine("openai", "embeddings/1", place.netloc, "as served", None)
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """An estimate of each text's tokens, rather too high than too low for most languages."""
+        return [weight(text) for text in texts]
+
+    def close(self) -> None:
+        """Stop what runs and close all connections."""
+        self._closed.set()
+        self.connections.close()
+
+    def _encode(self, texts: Sequence[str], role: Role, tick: Callable[[int], None]) -> NDArray[Any]:
+        heavy = [weight(text) for text in texts]
+        limit = self._reads(max(heavy), lambda: tick(0))
+        pieces: list[str] = []
+        owners: list[int] = []
+        for owner, (text, size) in enumerate(zip(texts, heavy, strict=True)):
+            parts = [text] if limit is None or size <= limit else cut(text, limit)
+            self.tally.windowed += len(parts) - 1
+            pieces += parts
+            owners += [owner] * len(parts)
+        weights = [weight(piece) for piece in pieces]
+        out = np.zeros((len(pieces), self.dimension), np.float64)
+        for numbers, vectors in self._parallel(pieces, weights, lambda: tick(0)):
+            out[numbers] = vectors
+            tick(sum(weights[number] for number in numbers))
+        return average(out, owners, weights, len(texts))
+
+    def _parallel(
+        self, pieces: list[str], weights: list[int], alive: Callable[[], None]
+    ) -> Iterator[tuple[list[int], NDArray[Any]]]:
+        """Batches as they come back; at most two for each connection are in progress. A single one (a
+        question) is sent from this thread. Threads end with the call, so that it also works after `fork`.
+        """
+        groups = list(_groups(weights))
+        if len(groups) == 1:
+            yield groups[0], self._request([pieces[number] for number in groups[0]], alive)
+            return
+        waiting = iter(groups)
+        running: dict[Future[NDArray[Any]], list[int]] = {}
+        stop = threading.Event()
+
+        def wanted() -> None:
+            if stop.is_set():
+                raise Cancelled("embedding was stopped")
+
+        threads = ThreadPoolExecutor(self._concurrency, thread_name_prefix="ketrag-embed")
+        try:
+            while True:
+                for numbers in islice(waiting, 2 * self._concurrency - len(running)):
+                    batch = [pieces[number] for number in numbers]
+                    running[threads.submit(self._request, batch, wanted)] = numbers
+                if not running:
+                    return
+                for done in wait(running, LOOK_SECONDS, FIRST_COMPLETED).done:
+                    yield running.pop(done), done.result()
+                alive()
+        finally:  # the first fault, or the wish to stop, ends the rest without waiting for its replies
+            stop.set()
+            threads.shutdown(wait=False, cancel_futures=True)
+
+    def _request(self, texts: list[str], wanted: Callable[[], None]) -> NDArray[Any]:
+        """One batch. `wanted` raises when the work is to end, whatever is waited for."""
+
+        def stopped() -> None:
+            if self._closed.is_set():
+                raise Cancelled("embedding was stopped")
+            wanted()
+
+        booked = sum(map(weight, texts))
+        self.account.book(booked)
+        limit = 1_000_000 + len(texts) * (self.dimension or _WIDEST) * _NUMBER_BYTES
+        client = Client(self.connections, *self._address)
+        body = {"model": self._model, "input": texts, "encoding_format": self._encoding}
+        try:
+            reply = client.post(body, limit, stopped)
+        except RefusedError as error:
+            if body["encoding_format"] != "base64" or error.status not in _UNKNOWN_FORMAT:
+                raise
+            reply = client.post({**body, "encoding_format": "float"}, limit, stopped)
+            self._encoding = "float"
+        usage = reply.get("usage") if isinstance(reply, dict) else None
+        counted = usage.get("prompt_tokens") if isinstance(usage, dict) else None
+        self.account.settle(booked, counted if isinstance(counted, int) and counted > 0 else None)
+        return vectors_of(reply, texts, self.dimension, self.spec)
+
+    def _reads(self, needed: int, wanted: Callable[[], None]) -> int | None:
+        """Tokens that the endpoint is known to read, after trying as many as `needed`; None: enough."""
+        for rung in RUNGS if self._given is None else ():
+            if self._bad or self._good >= needed:
+                break
+            if rung <= self._good:
+                continue
+            if self._read_to_the_end(rung, wanted):
+                self._good = rung
+            else:
+                self._bad = True
+                self.longest = self._good
+        if not self._good:
+            raise BackendError(f"{self.spec} does not even read {RUNGS[0]} tokens")
+        return None if self._good >= needed else self._good
+
+    def _read_to_the_end(self, rung: int, wanted: Callable[[], None]) -> bool:
+        """Whether a text of so many tokens is neither refused nor cut."""
+        body = " ".join(str((7 * n + n * n) % 10) for n in range(rung - 8))
+        try:
+            vectors = self._request([f"{body} {end}" for end in _ENDS], wanted)
+        except TooLongError:
+            return False
+        return bool(np.abs(vectors[0] - vectors[1]).max() > 1e-4 * np.abs(vectors[0]).max())
+
+
+def cut(text: str, limit: int) -> list[str]:
+    """Consecutive parts of a text, none heavier than `limit`, of about equal weight, cut between tokens."""
+    total = weight(text)
+    count = -(-total // limit)
+    share = -(-total // count)
+    out, start, size = [], 0, 0
+    for found in WEIGHT.finditer(text):
+        for place in range(found.start(), found.end(), LETTERS):
+            if size == share:
+                out.append(text[start:place])
+                start, size = place, 0
+            size += 1
+    out.append(text[start:])
+    return out
+
+
+def vectors_of(reply: Any, texts: Sequence[str], dimension: int, spec: str) -> NDArray[Any]:
+    """f64[len(texts), dimension] of a reply, in the order of the texts; every way to be wrong is an error."""
+    data = reply.get("data") if isinstance(reply, dict) else None
+    if not isinstance(data, list):
+        raise BackendError(f"{spec} sent a reply without data", hint="check address and model name")
+    if len(data) != len(texts):
+        raise BackendError(f"{spec} sent {len(data)} vectors for {len(texts)} texts")
+    rows: list[NDArray[Any] | None] = [None] * len(texts)
+    for place, entry in enumerate(data):
+        number = entry.get("index", place) if isinstance(entry, dict) else None
+        if not isinstance(number, int) or not 0 <= number < len(texts) or rows[number] is not None:
+            raise BackendError(f"{spec} numbered its vectors wrongly ({number!r} at place {place})")
+        rows[number] = _row(entry.get("embedding"), spec)
+    wanted = dimension or len(rows[0] if rows[0] is not None else ())
+    for row, text in zip(rows, texts, strict=True):
+        if row is None or len(row) != wanted or not wanted:
+            found = "none" if row is None else f"{len(row)} dimensions"
+            raise BackendError(f"{spec} sent {found} where {wanted} are due, for {excerpt(text)}")
+    out = np.stack([row for row in rows if row is not None])
+    checked(out, texts, wanted, spec)
+    return out
+
+
+def _row(value: Any, spec: str) -> NDArray[Any]:
+    try:
+        if isinstance(value, str):
+            return np.frombuffer(base64.b64decode(value, validate=True), "<f4").astype(np.float64)
+        if isinstance(value, list) and all(type(x) in (int, float) for x in value):
+            return np.asarray(value, np.float64)
+    except (binascii.Error, ValueError, OverflowError) as error:
+        raise BackendError(f"{spec} sent a vector that cannot be read: {error}") from error
+    raise BackendError(f"{spec} sent a vector that is no list of numbers")
+
+
+def _groups(weights: Sequence[int]) -> Iterator[list[int]]:
+    """Numbers of texts, in order, in batches bounded in number and weight."""
+    group: list[int] = []
+    size = 0
+    for number, heavy in enumerate(weights):
+        if group and (len(group) == BATCH_TEXTS or size + heavy > BATCH_WEIGHT):
+            yield group
+            group, size = [], 0
+        group.append(number)
+        size += heavy
+    if group:
+        yield group

@@ -1,0 +1,133 @@
+"""`vectors:FOLDER`: vectors that the user brings, for research or from a model of another program.
+
+The folder holds `vectors.npy` (float16, float32 or float64, one row a text) and `ids.jsonl`, whose line i
+says which text row i belongs to: `{"text": "..."}`, or `{"sha256": "..."}` over the text's UTF-8. With
+`"role": "query"` or `"document"` a row holds for that role alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast.errors import BackendError
+from ketrag_fast.models.embedders.fingerprint import digest
+from ketrag_fast.models.embedders.protocol import ROLES, Engine, Role, Streamed, excerpt
+
+ARRAY: Final = "vectors.npy"
+IDS: Final = "ids.jsonl"
+_KINDS: Final = ("float16", "float32", "float64")
+_CHECKED_ROWS: Final = 16_384
+
+
+class BroughtVectors(Streamed):
+    """See the module. The array is mapped, not read; it is checked once, in slices."""
+
+    def __init__(self, spec: str, folder: Path) -> None:
+        super().__init__()
+        self.spec = spec
+        self._rows = _array(folder / ARRAY)
+        self._places = _ids(folder / IDS, len(self._rows))
+        self.dimension = int(self._rows.shape[1])
+        self.longest = None
+        self.fingerprint = of_vectors(folder)
+        self.engine = Engine("vectors", "1", "file", str(self._rows.dtype), None)
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """There is no tokenizer: words."""
+        return [len(text.split()) for text in texts]
+
+    def _encode(self, texts: Sequence[str], role: Role, tick: Callable[[int], None]) -> NDArray[Any]:
+        places = [self._places.get((role, text_key(text))) for text in texts]
+        lost = [text for text, place in zip(texts, places, strict=True) if place is None]
+        if lost:
+            raise BackendError(
+                f"{self.spec} has no {role} vector for {len(lost)} of these {len(texts)} texts, "
+                f"{excerpt(lost[0])} the first",
+                hint=f"add them to {ARRAY} and {IDS}: texts must be equal to the letter",
+            )
+        tick(sum(self.count(texts)))
+        return np.asarray(self._rows[[place for place in places if place is not None]])
+
+
+def of_vectors(folder: Path) -> str:
+    """The fingerprint: both files' contents."""
+    return digest(((ARRAY, folder / ARRAY), (IDS, folder / IDS)), {"kind": "vectors"})
+
+
+def text_key(text: str) -> bytes:
+    """By which a text is found: SHA-256 of its UTF-8."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def write_vectors(
+    folder: Path, texts: Sequence[str], vectors: NDArray[Any], role: Role | None = None
+) -> None:
+    """Writes such a folder, for use by others."""
+    if vectors.ndim != 2 or len(vectors) != len(texts):
+        raise BackendError(f"an array of shape {vectors.shape} does not go with {len(texts)} texts")
+    folder.mkdir(parents=True, exist_ok=True)
+    np.save(folder / ARRAY, vectors, allow_pickle=False)
+    extra = {} if role is None else {"role": role}
+    with (folder / IDS).open("w", encoding="utf-8") as file:
+        for text in texts:
+            file.write(json.dumps({"sha256": text_key(text).hex(), **extra}) + "\n")
+
+
+def _array(path: Path) -> NDArray[Any]:
+    try:
+        rows: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except OSError as error:
+        raise BackendError(
+            f"cannot read {path}: {error.strerror or error}", hint=f"the folder must hold {ARRAY} and {IDS}"
+        ) from error
+    except (ValueError, EOFError) as error:
+        raise BackendError(f"{path} is no array that can be read: {error}") from error
+    fits = isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.dtype.name in _KINDS and rows.shape[1]
+    if not fits:
+        found = f"{rows.dtype} {rows.shape}" if isinstance(rows, np.ndarray) else type(rows).__name__
+        raise BackendError(f"{path} holds {found}; float16, float32 or float64 [texts, dimensions] is due")
+    for start in range(0, len(rows), _CHECKED_ROWS):
+        bad = np.flatnonzero(~np.isfinite(rows[start : start + _CHECKED_ROWS]).all(1))
+        if bad.size:
+            raise BackendError(f"{path} has NaN or infinity in row {start + int(bad[0])}")
+    return rows
+
+
+def _ids(path: Path, rows: int) -> dict[tuple[Role, bytes], int]:
+    try:
+        lines = path.read_text("utf-8").removesuffix("\n").split("\n") if rows else []
+    except OSError as error:
+        raise BackendError(
+            f"cannot read {path}: {error.strerror}", hint=f"the folder must hold {ARRAY} and {IDS}"
+        ) from error
+    except ValueError as error:
+        raise BackendError(f"{path} is not UTF-8: {error}") from error
+    if len(lines) != rows:
+        raise BackendError(f"{path} has {len(lines)} lines for {rows} vectors")
+    places: dict[tuple[Role, bytes], int] = {}
+    for number, line in enumerate(lines):
+        key, roles = _id(line, f"{path}:{number + 1}")
+        for role in roles:
+            if places.setdefault((role, key), number) != number:
+                raise BackendError(f"{path}:{number + 1} names a text that line {places[role, key] + 1} has")
+    return places
+
+
+def _id(line: str, where: str) -> tuple[bytes, tuple[Role, ...]]:
+    try:
+        entry = json.loads(line)
+        text, code, role = entry.get("text"), entry.get("sha256"), entry.get("role")
+        key = text_key(text) if isinstance(text, str) else bytes.fromhex(code)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise BackendError(f'{where} is neither {{"text": ...}} nor {{"sha256": ...}}') from error
+    roles: tuple[Role, ...] = tuple(known for known in ROLES if role in (None, known))
+    if len(key) != 32 or not roles:
+        raise BackendError(f"{where} has a bad {'role' if not roles else 'hash'}")
+    return key, roles

@@ -1,0 +1,163 @@
+"""Vectors of questions: the index's own model, loaded by the first question, with a memory of recent ones."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from ketrag_fast.base.config import Settings
+from ketrag_fast.base.progress import Limited
+from ketrag_fast.errors import (
+    BackendError,
+    BackendMissing,
+    Cancelled,
+    DeadlineExceeded,
+    ModelMismatch,
+    NetworkForbidden,
+)
+from ketrag_fast.models.embedders.fingerprint import Identity, require_same
+from ketrag_fast.models.embedders.load_options import options_of
+from ketrag_fast.models.embedders.protocol import Embedder, Role, Vectors
+from ketrag_fast.models.embedders.registry import BUILTIN, fingerprint, load
+from ketrag_fast.models.lru import Remembered
+from ketrag_fast.models.spending import SpendingLimit
+
+REMEMBERED: Final = 1024
+
+
+class Questions:
+    """Safe for many threads. The model must be the one that built the index.
+
+    Its fingerprint is compared when the index is opened, its vectors of the sample when it is loaded.
+    """
+
+    def __init__(
+        self,
+        stored: Mapping[str, Any] | None,
+        settings: Settings,
+        limit: SpendingLimit | None = None,
+        permit: Callable[[], None] | None = None,
+    ) -> None:
+        """`limit` is what the opened index may cost; without it the settings' limit is for this alone.
+        `permit` is called before the model is opened, and raises if nothing may be sent to it.
+        """
+        spec = settings.embedder
+        if stored is None or spec == BUILTIN:
+            built = "the builtin vectors" if stored is None else stored["spec"]
+            raise ModelMismatch(
+                f"the index was built with {built}, not with {spec}",
+                hint="leave --embedder out, or make new vectors: ketrag reembed --embedder ...",
+            )
+        self._stored = Identity.from_json(stored)
+        self._spec = spec
+        self._options = options_of(settings, limit)
+        self._permit = permit
+        self._lock = threading.Lock()
+        self._loaded: Embedder | None = None  # not yet compared with the one that built the index
+        self._embedder: Embedder | None = None
+        self._recent: Remembered[Vectors] = Remembered(REMEMBERED)
+        self._compare_names()
+
+    def _compare_names(self) -> None:
+        """Refuses another model at once; one that cannot be found is refused by the first question."""
+        try:
+            mark = fingerprint(self._spec, self._options)
+        except (BackendMissing, BackendError, NetworkForbidden):
+            return
+        if mark != self._stored.fingerprint:
+            raise ModelMismatch(
+                f"the index was built with {self._stored.spec} "
+                f"(fingerprint {self._stored.fingerprint[:12]}); {self._spec} has {mark[:12]}",
+                hint="give the model that built it with --embedder, "
+                "or make the vectors anew: ketrag reembed --embedder ...",
+            )
+
+    def vectors(self, questions: Sequence[str], seconds: float | None = None) -> Vectors:
+        """f32[questions, d]; what was asked lately is not embedded again, and does not wait for the model.
+
+        Raises DeadlineExceeded where not all are there after `seconds`.
+        """
+        found = self._recent.known(questions)
+        if any(text not in found for text in questions):
+            found |= self._embed(questions, Limited(None, seconds, time.monotonic()))
+        return np.stack([found[text] for text in questions])
+
+    def _embed(self, questions: Sequence[str], limit: Limited) -> dict[str, Vectors]:
+        left = limit.left
+        late = DeadlineExceeded(
+            f"{self._spec} did not embed the question before the deadline",
+            hint="give more seconds, or a mode without vectors",
+        )
+        if not self._lock.acquire(timeout=-1 if left is None else left):
+            raise late
+        try:
+            found = self._recent.known(questions)  # others may have asked the same while this waited
+            new = [text for text in dict.fromkeys(questions) if text not in found]
+            if new:
+                vectors = self._ready(limit).embed(new, "query", None, lambda: limit.reached)
+                made = dict(zip(new, vectors, strict=True))
+                self._recent.add(made)
+                found |= made
+            return found
+        except Cancelled:
+            raise late from None
+        finally:
+            self._lock.release()
+
+    def embed(self, texts: Sequence[str], role: Role, limit: Limited) -> Vectors:
+        """f32[texts, d] of any texts, not remembered. DeadlineExceeded once the limit is reached."""
+        left = limit.left
+        late = DeadlineExceeded(
+            f"{self._spec} did not embed the texts before the deadline",
+            hint="give more seconds or fewer texts",
+        )
+        if not self._lock.acquire(timeout=-1 if left is None else left):
+            raise late
+        try:
+            return self._ready(limit).embed(texts, role, None, lambda: limit.reached)
+        except Cancelled:
+            raise late from None
+        finally:
+            self._lock.release()
+
+    def load(self) -> None:
+        """Loads the model now and not with the first question."""
+        if self._embedder is None:
+            with self._lock:
+                self._ready()
+
+    def _ready(self, limit: Limited | None = None) -> Embedder:
+        """The model; Cancelled once the limit is reached. One that computes in this process is loaded whole
+        first, and then stays; an endpoint is left at once.
+        """
+
+        def cancel() -> bool:
+            return limit is not None and limit.reached
+
+        if self._loaded is None:
+            if self._permit is not None:
+                self._permit()
+            self._loaded = load(self._spec, replace(self._options, cancel=cancel))
+        if self._embedder is None:
+            try:
+                require_same(self._stored, self._loaded, cancel=cancel)
+            except ModelMismatch:
+                self._forget()
+                raise
+            self._embedder = self._loaded
+        return self._embedder
+
+    def _forget(self) -> None:
+        loaded, self._loaded, self._embedder = self._loaded, None, None
+        if loaded is not None:
+            loaded.close()
+
+    def close(self) -> None:
+        """Lets go of the model."""
+        with self._lock:
+            self._forget()

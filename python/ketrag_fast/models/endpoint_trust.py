@@ -1,0 +1,115 @@
+"""Whether texts and keys may be sent to the endpoints that an index names.
+
+An index stores the specs of the models that it was built with, and may come from somebody else. An endpoint
+is trusted if the user named it (flag, environment, settings file, `Settings`) or confirmed it for this index:
+by building the index with it, or by `ketrag trust`. Nothing is sent to any other.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from ketrag_fast.base.config import Settings
+from ketrag_fast.errors import ConfigError, EndpointNotConfirmed, KetragError
+from ketrag_fast.models.http.openai_endpoint import address_of
+from ketrag_fast.storage.confirmations import confirm, is_confirmed
+from ketrag_fast.storage.layout import Layout
+
+_NAMING: Final = ("embedder", "llm", "writer")
+_FLAGS: Final = {"embedder": "--embedder", "llm": "--llm"}
+_PURPOSES: Final = {"embedder": "embedder", "llm": "language model"}
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """An endpoint that an index names: the setting that names it, its spec and address, and whether the
+    user has named or confirmed it.
+    """
+
+    setting: str
+    spec: str
+    address: str
+    trusted: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """For `--json`."""
+        return asdict(self)
+
+    def sentence(self) -> str:
+        """Return what is sent there, in words."""
+        what = "embeds queries" if self.setting == "embedder" else "writes passages in mode hyde"
+        state = "confirmed" if self.trusted else "not confirmed: nothing is sent there"
+        return f"{self.address} {what} ({state})"
+
+
+@dataclass(frozen=True)
+class Trust:
+    """The endpoints that one index may use: those the user `named`, and those confirmed for its folder."""
+
+    layout: Layout
+    named: frozenset[str]
+
+    @classmethod
+    def of(cls, layout: Layout, given: Settings) -> Trust:
+        """Return the trust that settings given by the user carry, for the index in a folder."""
+        root = Layout(layout.root.parent) if layout.is_generation() else layout
+        found = set()
+        for name in _NAMING:
+            try:
+                found.add(address_of(str(given.given.get(name))))
+            except ConfigError:  # refused when the model is opened
+                continue
+        return cls(root, frozenset(address for address in found if address is not None))
+
+    def trusts(self, address: str) -> bool:
+        """Return whether the user named or confirmed an address."""
+        return address in self.named or is_confirmed(self.layout, address)
+
+    def require(self, setting: str, spec: str, what: str = "the query") -> None:
+        """Raise EndpointNotConfirmed if `spec` names an endpoint that is not trusted.
+
+        `what` would be sent there. Specs that name no endpoint pass.
+        """
+        address = address_of(spec)
+        if address is None or self.trusts(address):
+            return
+        command = f"ketrag trust -i {shlex.quote(str(self.layout.root))} --endpoint {shlex.quote(address)}"
+        raise EndpointNotConfirmed(
+            f"the {_PURPOSES[setting]} of the index {self.layout.root} is the endpoint {address}, which only "
+            f"the index names: {what} would be sent there, with the API key if one is set",
+            hint=f"if you trust that endpoint, confirm it once: {command}; or name it: "
+            f"{_FLAGS[setting]} {shlex.quote(spec)}",
+        )
+
+    def keep(self, settings: Settings) -> list[str]:
+        """Confirm the endpoints that an index is built with if the user named them; return warnings."""
+        warnings = []
+        for name in _FLAGS:
+            spec = str(settings.value(name))
+            try:
+                address = address_of(spec)
+                if address is not None and address in self.named and not is_confirmed(self.layout, address):
+                    confirm(self.layout, address)
+            except KetragError as error:
+                warnings.append(
+                    f"{spec} could not be noted as confirmed ({error.message}): later commands must name it "
+                    f"with {_FLAGS[name]}"
+                )
+        return warnings
+
+
+def endpoints_of(settings: Mapping[str, Any], trust: Trust) -> list[Endpoint]:
+    """Return the endpoints that the settings of an index name."""
+    found = []
+    for name in _FLAGS:
+        spec = str(settings.get(name))
+        try:
+            address = address_of(spec)
+        except ConfigError:  # no address that anything could be sent to
+            continue
+        if address is not None:
+            found.append(Endpoint(name, spec, address, trust.trusts(address)))
+    return found

@@ -1,0 +1,174 @@
+"""Who reads the chunks: a model under a prompt, a recording, rules; or nobody, where only kept replies count.
+
+A reader is known by its key. What it would reply depends on the key and on the chunk alone, so that a
+reply that is kept under both need never be asked for again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isfinite
+from typing import Any, Final, NamedTuple
+
+from ketrag_fast.models.extraction.options import PromptOptions
+from ketrag_fast.models.extraction.parse import PARSER, joined, parse_reply
+from ketrag_fast.models.extraction.prompt import build_prompt, follow_up, instructions
+from ketrag_fast.models.extraction.records import EntityRecord, Extraction, RelationRecord
+from ketrag_fast.models.llms.protocol import LanguageModel, Limits, Prompt
+from ketrag_fast.models.tasks.task import ParsedReply, Task
+from ketrag_fast.storage.journal import KeptReply, reply_key
+
+ATTEMPTS: Final = 2
+"""Replies that the question about a chunk is worth; a gleaning is worth one: where it cannot be used, the
+chunk keeps what it has.
+"""
+_AGAIN: Final = """
+An earlier reply to this passage could not be used. Keep to the form, give the twenty most important \
+entities and relations at most, and end the reply."""
+READING: Final = "reading"
+"""The name of the task that reads entities and relations."""
+
+
+class Chunk(NamedTuple):
+    """A piece of a document that is read as one. `start` and `end` are code points of its text."""
+
+    number: int
+    document: str
+    start: int
+    end: int
+    title: str
+    text: str
+
+    @property
+    def source(self) -> str:
+        """What names must occur in."""
+        return f"{self.title}\n{self.text}"
+
+    @property
+    def place(self) -> str:
+        """For people."""
+        return f"{self.document}[{self.start}:{self.end}]"
+
+
+@dataclass(frozen=True)
+class Local:
+    """What reads without a model: `extract` gives None for a chunk that it has nothing about."""
+
+    extract: Callable[[Chunk], Extraction | None]
+    places: bool
+    """Whether the chunk's place counts, and not its words alone."""
+    lacking: str
+    """Why there is nothing, for people."""
+
+
+@dataclass(frozen=True)
+class ChunkReader:
+    """`model` or `local` reads; with neither, what is kept is all there is."""
+
+    spec: str
+    key: str
+    identity: Mapping[str, Any]
+    options: PromptOptions
+    limits: Limits
+    grounded: bool
+    """Whether replies are a model's words, whose names must occur in the chunk; else they are records."""
+    places: bool = False
+    model: LanguageModel | None = None
+    local: Local | None = None
+
+    @property
+    def asks(self) -> bool:
+        """Whether anything can be read now."""
+        return self.model is not None or self.local is not None
+
+    def name(self, chunk: Chunk) -> bytes:
+        """The chunk's part of the key under which its replies are kept."""
+        where = (chunk.document, str(chunk.start), str(chunk.end)) if self.places else ()
+        return reply_key(chunk.title, chunk.text, *where)
+
+    @cached_property
+    def task(self) -> Task[Chunk, Extraction]:
+        """What is asked about a chunk: its entities and relations, then (gleanings) those missed."""
+        options = self.options
+
+        def turn(chunk: Chunk, earlier: Sequence[KeptReply]) -> Prompt:
+            prompt = build_prompt(0, chunk.title, chunk.text, options)
+            for reply in earlier:
+                prompt = follow_up(prompt, reply.text)
+            return prompt
+
+        return Task(
+            name=READING,
+            version=PARSER,
+            instructions=instructions(options),
+            text=lambda chunk: turn(chunk, ()).text,
+            parse=_model_reply if self.grounded else _own_reply,
+            schema=self.limits.schema,
+            tokens=self.limits.tokens,
+            seconds=self.limits.seconds,
+            more=lambda _, earlier: len(earlier) <= options.gleanings,
+            turn=turn,
+            attempts=(ATTEMPTS, 1),
+            again=_AGAIN,
+            subject="the chunk",
+            activity="reading the chunks",
+            go_on="the same command goes on; with --publish-partial it publishes what was read",
+            dump=dumps,
+            load=loads,
+            whole_key=self.name,
+        )
+
+    def extraction(self, replies: Sequence[KeptReply], chunk: Chunk) -> Extraction | None:
+        """What the kept replies say of a chunk: the first usable one of each turn. None: nothing usable."""
+        parts: dict[int, Extraction] = {}
+        for reply in replies:
+            if reply.turn in parts or reply.turn > self.options.gleanings:
+                continue
+            found = self.task.value(chunk, reply)
+            if found is not None:
+                parts[reply.turn] = found
+        if 0 not in parts:
+            return None
+        return joined(parts[turn] for turn in sorted(parts))
+
+    def close(self) -> None:
+        """Gives back the model's memory."""
+        if self.model is not None:
+            self.model.close()
+
+
+def _model_reply(chunk: Chunk, text: str, finish: str) -> ParsedReply[Extraction] | None:
+    """A model's words: names must occur in the chunk."""
+    found = parse_reply(text, chunk.source)
+    if found.how == "unusable":
+        return None
+    return ParsedReply(found.extraction, found.how, len(found.extraction.entities))
+
+
+def _own_reply(chunk: Chunk, text: str, finish: str) -> ParsedReply[Extraction] | None:
+    """Records that this package wrote."""
+    found = loads(text)
+    return None if found is None else ParsedReply(found, "clean", len(found.entities))
+
+
+def dumps(extraction: Extraction) -> str:
+    """Records as the journal keeps them."""
+    value = {"e": extraction.entities, "r": extraction.relations, "dropped": extraction.dropped}
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def loads(text: str) -> Extraction | None:
+    """The inverse; None for what is damaged."""
+    try:
+        data = json.loads(text)
+        entities = tuple(EntityRecord(*row) for row in data["e"])
+        relations = tuple(RelationRecord(*row) for row in data["r"])
+        dropped = int(data["dropped"])
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return None
+    texts = all(isinstance(part, str) for row in (*entities, *relations) for part in row[:3])
+    finite = all(isinstance(row.strength, (int, float)) and isfinite(row.strength) for row in relations)
+    return Extraction(entities, relations, dropped) if texts and finite else None

@@ -1,0 +1,208 @@
+"""Reads chunks in the order given, and says afterwards how each of them stands.
+
+Killed at any moment, nothing that arrived is lost; stopped by a limit, what is there can be folded.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic
+
+from ketrag_fast.base.progress import Limited, Meter
+from ketrag_fast.models.extraction.chunk_reader import READING, Chunk, ChunkReader
+from ketrag_fast.models.extraction.empty_yield import Watch
+from ketrag_fast.models.extraction.parse import parse_reply
+from ketrag_fast.models.extraction.records import Extraction
+from ketrag_fast.models.extraction.repair import read_json
+from ketrag_fast.models.tasks.driver import Driver, Spent
+from ketrag_fast.models.tasks.task import Item, Task, V
+from ketrag_fast.storage.journal import Journal, KeptReply
+
+_TOLD: Final = 3
+"""Chunks that are done before their speed is worth saying."""
+
+
+@dataclass
+class ReadingOutcome(Spent):
+    """What one build found read, read itself, and left."""
+
+    core: int = 0
+    read: int = 0
+    hits: int = 0
+    barren: int = 0
+    """Chunks with a usable reply that names nothing."""
+    failed: list[tuple[Chunk, str]] = field(default_factory=list)
+    pending: list[Chunk] = field(default_factory=list)
+    whole: Mapping[str, float] = field(default_factory=dict)
+    """Calls, tokens and seconds of all these chunks, whichever build asked: what the skeleton costs alone."""
+    summaries: tuple[int, int] | None = None
+    """Descriptions that a model condensed, and those that it was to; None where none is asked to."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The counts, as the command prints them."""
+        names = ("core", "read", "hits", "asked", "tokens_in", "tokens_out", "tokens_shared", "barren")
+        counts = {name: getattr(self, name) for name in names}
+        left = {"failed": len(self.failed), "pending": len(self.pending), "whole": dict(self.whole)}
+        if self.summaries is not None:
+            left["summaries"] = {"made": self.summaries[0], "wanted": self.summaries[1]}
+        return {**counts, **left, "seconds": round(self.seconds, 3), "stopped": self.stopped}
+
+
+@dataclass(frozen=True)
+class Work(Generic[V]):
+    """What is made of each chunk: asked of a model, or made by `local` where no model reads. `count` is the
+    number of entities in it.
+    """
+
+    task: Task[Chunk, V]
+    local: Callable[[Chunk], V | None] | None
+    count: Callable[[V], int]
+
+
+@dataclass
+class Reading:
+    """One build's reading. `number` is the reader's in the journal; `limit` says when time is up.
+
+    `outcome` is how the chunks of the last reading stand; `earlier` those of readings before it: a build
+    may have chunks read for several graphs.
+    """
+
+    journal: Journal
+    reader: ChunkReader
+    number: int
+    on_barren: str = "stop"
+    retry_failed: bool = False
+    limit: Limited | None = None
+    outcome: ReadingOutcome = field(default_factory=ReadingOutcome)
+    earlier: list[ReadingOutcome] = field(default_factory=list)
+
+    scratch: dict[str, Any] = field(default_factory=dict)
+    """What a stage's `look` leaves for its `run` in the same build."""
+
+    @property
+    def driver(self) -> Driver:
+        """The driver of this build's tasks; what it spends counts with the outcome."""
+        return Driver(
+            self.reader.model,
+            self.journal,
+            self.number,
+            limit=self.limit,
+            spent=self.outcome,
+            name=self.reader.spec,
+        )
+
+    def read(self, chunks: Sequence[Chunk], report: Meter, work: Work[Any] | None = None) -> ReadingOutcome:
+        """Reads what is not kept, in the order of `chunks`; afterwards `outcome` says how all of them stand.
+        Without `work` the chunks' entities and relations are read.
+
+        Raises Cancelled when `report` says so, ExtractionError where the first chunks are barren,
+        BackendError where the model or endpoint is gone.
+        """
+        if self.outcome.core:
+            self.earlier.append(self.outcome)
+        self.outcome = ReadingOutcome(core=len(chunks))
+        reader, driver = self.reader, self.driver
+        work = entities_and_relations(reader) if work is None else work
+        texts = reader.model is not None and reader.options.gleanings > 0
+        items = driver.items(work.task, chunks, texts=texts, again=self.retry_failed)
+        self.outcome.hits = sum(item.usable for item in items)
+        if reader.local is not None and work.local is not None:
+            driver.run_locally(items, work.local, reader.local.lacking, report, count=work.count)
+        elif reader.model is not None and any(item.next() is not None for item in items):
+            watch = _Progress(self, list(dict.fromkeys(items)), report)
+            driver.run(items, report, watch.settled)
+        self._settle(chunks, items)
+        if reader.grounded:  # rules and recordings cost no call
+            self.outcome.whole = driver.totals(items)
+        if reader.asks:
+            self.journal.add_hits(self.number, self.outcome.hits)
+        return self.outcome
+
+    @property
+    def total(self) -> ReadingOutcome:
+        """All readings of this build together."""
+        every = [*self.earlier, self.outcome]
+        return self.outcome if len(every) == 1 else _sum(every)
+
+    def _settle(self, chunks: Sequence[Chunk], items: Sequence[Item[Chunk, Any]]) -> None:
+        outcome = self.outcome
+        for chunk, item in zip(chunks, items, strict=True):
+            last = item.last
+            if item.usable:
+                outcome.read += 1
+                outcome.barren += last is not None and last.entities == 0
+            elif last is not None and (item.spent or item.calls[0] or self._final(last)):
+                outcome.failed.append((chunk, self._why(last, item)))
+            else:
+                outcome.pending.append(chunk)
+
+    def _final(self, reply: KeptReply) -> bool:
+        """A recording's error is no accident: it lacks the chunk today and tomorrow."""
+        return reply.finish == "error" and self.reader.places
+
+    def _why(self, last: KeptReply, item: Item[Chunk, Any]) -> str:
+        if last.error is not None:
+            return last.error
+        kept = [reply for _, replies in self.journal.rows(self.number, [item.key]) for reply in replies]
+        text = next((reply.text for reply in kept if (reply.turn, reply.attempt) == (0, last.attempt)), "")
+        known = parse_reply(text, item.about.source).why if item.task.name == READING else read_json(text).why
+        why = known or "nothing in it could be read"
+        ended = "" if last.finish == "stop" else f" (it ended by {last.finish})"
+        return f"the reply could not be used: {why}{ended}"
+
+
+def entities_and_relations(reader: ChunkReader) -> Work[Extraction]:
+    """What KET-RAG's skeleton is made of."""
+    local = None if reader.local is None else reader.local.extract
+    return Work(reader.task, local, lambda found: len(found.entities))
+
+
+def _sum(outcomes: Sequence[ReadingOutcome]) -> ReadingOutcome:
+    """Counts add up; what was stopped last stays."""
+    total = ReadingOutcome()
+    for each in outcomes:
+        for name in _COUNTS:
+            setattr(total, name, getattr(total, name) + getattr(each, name))
+        total.failed += each.failed
+        total.pending += each.pending
+        names = {*total.whole, *each.whole}
+        total.whole = {name: total.whole.get(name, 0) + each.whole.get(name, 0) for name in sorted(names)}
+        total.summaries = each.summaries if total.summaries is None else total.summaries
+        total.stopped = each.stopped or total.stopped
+    return total
+
+
+_COUNTS: Final = (
+    *("core", "read", "hits", "barren", "asked"),
+    *("tokens_in", "tokens_out", "tokens_shared", "seconds"),
+)
+
+
+class _Progress:
+    """Looks at each chunk that is done: says how fast it goes, and stops a build that finds nothing."""
+
+    def __init__(self, reading: Reading, items: Sequence[Item[Chunk, Any]], report: Meter) -> None:
+        self._outcome, self._report = reading.outcome, report
+        self._done = self._empty = 0
+        self._started = time.monotonic()
+        self._watch = None
+        if reading.on_barren == "stop":
+            fertile = any(reply.entities for item in items for reply in item.kept)
+            self._watch = Watch(fertile, reading.reader.spec)
+            for item in items:
+                if item.next() is None and item.last is not None:
+                    self._watch.see(item.last)
+
+    def settled(self, item: Item[Chunk, Any]) -> None:
+        """One chunk is done."""
+        self._done += 1
+        last = item.last
+        if last is not None and self._watch is not None:
+            self._watch.see(last)
+        self._empty += last is None or last.entities == 0
+        if self._done >= _TOLD:
+            seconds = max(time.monotonic() - self._started, 1e-9)
+            speed = f"{self._outcome.tokens_out / seconds:,.1f} tokens/s"
+            self._report.note = f"{speed}, {self._empty / self._done:.0%} without entities"

@@ -1,0 +1,44 @@
+"""The JSON schema of a reply, terse or with keys.
+
+No lengths and no counts are bounded here: large bounds make llama.cpp refuse the grammar and answer
+without one, and small ones cut names. What is too long or too many is dropped when the reply is read.
+Closed lists (types, strengths) cost nothing and let a grammar force most of their tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from ketrag_fast.models.extraction.options import PromptOptions
+
+STRENGTHS: Final = tuple(range(1, 11))
+_TEXT: Final = {"type": "string"}
+
+
+def reply_schema(options: PromptOptions) -> dict[str, Any]:
+    """`{"e": [[name, type, description]], "r": [[source, target, description, strength]]}`, or the same
+    as objects: `{"entities": [{name, type, description}], "relations": [{source, ...}]}`.
+    """
+    kind = {"enum": list(options.entity_types)} if options.entity_types else _TEXT
+    strength = {"enum": list(STRENGTHS)}
+    entity = {"name": _TEXT, "type": kind, "description": _TEXT}
+    relation = {"source": _TEXT, "target": _TEXT, "description": _TEXT, "strength": strength}
+    form = _row if options.terse else _object
+    keys = ("e", "r") if options.terse else ("entities", "relations")
+    lists = [{"type": "array", "items": form(fields)} for fields in (entity, relation)]
+    return _object(dict(zip(keys, lists, strict=True)))
+
+
+def _object(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(fields),
+        "required": list(fields),
+        "additionalProperties": False,
+    }
+
+
+def _row(fields: Mapping[str, Any]) -> dict[str, Any]:
+    columns: Sequence[Any] = list(fields.values())
+    return {"type": "array", "prefixItems": columns, "minItems": len(columns), "maxItems": len(columns)}

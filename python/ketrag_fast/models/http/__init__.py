@@ -1,0 +1,1 @@
+"""HTTP to endpoints: one client, its connections, and what errors of endpoints mean."""

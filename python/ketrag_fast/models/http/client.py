@@ -1,0 +1,315 @@
+"""JSON requests to an endpoint, with every fault typed: retried where it may pass, final where not.
+
+Redirects are not followed and proxies are not used, so a key goes to the named host and nowhere else. What
+an endpoint says passes `keys` before anything looks at it, and no error that leaves here is chained to one
+of the network's, whose texts and frames hold what was sent.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, TypeVar
+
+from ketrag_fast.errors import BackendError, ConfigError
+from ketrag_fast.models.http.connection import FAULTS, Head, Wire
+from ketrag_fast.models.http.connection_pool import Connections
+from ketrag_fast.models.http.http_errors import (
+    SHOWN,
+    RefusedError,
+    TooLongError,
+    UnreachableError,
+    about_length,
+    reason_of,
+    wait_of,
+)
+from ketrag_fast.models.http.retry import Patience
+from ketrag_fast.secrets import Key, covered_bytes, hidden, without_keys
+
+_PASSING: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+_LONGEST_WAIT: Final = 300.0
+_REASON_BYTES: Final = 1 << 16
+_STREAM: Final = "text/event-stream"
+T = TypeVar("T")
+
+
+class _PassingError(Exception):
+    """A fault that may be gone at the next attempt. `nobody`: no one listens."""
+
+    def __init__(self, message: str, wait: float | None = None, *, nobody: bool = False) -> None:
+        super().__init__(hidden(message))
+        self.wait = wait
+        self.nobody = nobody
+
+
+Stopped = Callable[[], None]
+"""Raises when the work is to end; called several times a second, whatever is waited for."""
+
+
+class Client:
+    """Requests to one path, one at a time; a thread has a client of its own, and all share `connections`.
+    `timeout` is in seconds, for one whole reply from connecting to its last byte, and may be set before each
+    request. `spent` are the seconds of the attempts since it was set to 0, without the pauses between them.
+    """
+
+    def __init__(self, connections: Connections, path: str, key: Key | None, patience: Patience) -> None:
+        self._connections = connections
+        self._place = connections.place
+        self._path = path
+        self._key = key
+        self._patience = patience
+        self._wire: Wire | None = None
+        self._began: float | None = None
+        self._before = 0.0
+        self.timeout = patience.timeout
+
+    @property
+    def spent(self) -> float:
+        """See the class."""
+        return self._before + (0.0 if self._began is None else time.monotonic() - self._began)
+
+    @spent.setter
+    def spent(self, seconds: float) -> None:
+        self._before, self._began = seconds, None
+
+    def close(self) -> None:
+        """Close the connection of the request in progress."""
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            wire.close()
+
+    def _keep(self) -> None:
+        """Return the connection to the others."""
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            self._connections.give(wire)
+
+    def post(self, body: Mapping[str, Any], limit: int, stopped: Stopped) -> Any:
+        """The reply's JSON. `limit` is the most bytes of it; `stopped` raises when the work is to end."""
+        return self._patiently(lambda: self._once("POST", _packed(body), limit, stopped), stopped)
+
+    def get(self, limit: int, stopped: Stopped) -> Any:
+        """The JSON at the address."""
+        return self._patiently(lambda: self._once("GET", b"", limit, stopped), stopped)
+
+    def events(self, body: Mapping[str, Any], limit: int, stopped: Stopped) -> Iterator[Any]:
+        """The JSON of each event of a streamed reply, as they come; of a reply that is not streamed, its
+        JSON as the only one. Retried until the first event; after it a fault is final.
+        """
+        first = self._patiently(lambda: self._opened_stream(body, limit, stopped), stopped)
+        whole = False
+        try:
+            broken = ""
+            try:
+                yield from first
+                whole = True
+            except _PassingError as fault:
+                broken = str(fault)
+            if broken:
+                raise BackendError(f"{self._where} broke off: {broken}", hint="ask again")
+        finally:
+            self._settle()
+            if whole:
+                self._keep()
+            else:
+                self.close()  # what was not read would precede the next reply
+
+    # ------------------------------------------------------------ attempts
+
+    def _patiently(self, once: Callable[[], T], stopped: Stopped) -> T:
+        patience = self._patience
+        for attempt in range(1, patience.attempts + 1):
+            stopped()
+            try:
+                return once()
+            except _PassingError as error:
+                fault, wait, nobody = str(error), error.wait, error.nobody
+            except BaseException:
+                self.close()
+                raise
+            finally:
+                self._settle()
+            self.close()
+            stopped()
+            if attempt == patience.attempts:
+                kind = UnreachableError if nobody else BackendError
+                raise kind(
+                    f"{self._where} failed {attempt} times, last: {fault}",
+                    hint="see the server's log; what was done before is kept",
+                )
+            self._wait(attempt, wait, stopped)
+        raise ConfigError("an endpoint needs at least one attempt")
+
+    def _settle(self) -> None:
+        self._before, self._began = self.spent, None
+
+    def _wait(self, attempt: int, asked: float | None, stopped: Stopped) -> None:
+        jitter = 0.5 + random.random()  # noqa: S311 - spreads retries, protects nothing
+        pause = min(self._patience.pause * 2 ** (attempt - 1), 30.0) * jitter
+        if asked is not None:
+            if not asked <= _LONGEST_WAIT:
+                raise BackendError(
+                    f"{self._where} asks to wait for {asked:.0f} s",
+                    hint="try again later; what was done before is kept",
+                )
+            pause = max(pause, asked)
+        until = time.monotonic() + pause
+        while (left := until - time.monotonic()) > 0:
+            stopped()
+            time.sleep(min(left, 0.1))
+
+    # ------------------------------------------------------------ one attempt
+
+    def _once(self, method: str, data: bytes, limit: int, stopped: Stopped) -> Any:
+        look = self._clock(stopped)
+        found = self._json(self._head(method, data, limit, look), limit, look)
+        self._keep()
+        return found
+
+    def _opened_stream(self, body: Mapping[str, Any], limit: int, stopped: Stopped) -> Iterator[Any]:
+        """The events of a reply whose head is read; of one that is not streamed, its content too."""
+        look = self._clock(stopped)
+        head = self._head("POST", _packed(body), limit, look)
+        if head.kind != _STREAM:
+            return iter([self._json(head, limit, look)])
+        return self._streamed(limit, look)
+
+    def _clock(self, stopped: Stopped) -> Stopped:
+        self._began = time.monotonic()
+        end = self._began + self.timeout
+
+        def look() -> None:
+            stopped()
+            if time.monotonic() > end:
+                raise TimeoutError(f"no whole reply after {self.timeout:g} s")
+
+        return look
+
+    def _on_wire(self, work: Callable[[], T]) -> T:
+        """What `work` does on the connection; its faults without their frames and causes."""
+        try:
+            return work()
+        except FAULTS as error:
+            fault = f"{type(error).__name__}: {hidden(str(error))}"[:SHOWN]
+            ended: BaseException = _PassingError(fault, nobody=isinstance(error, ConnectionRefusedError))
+        except BaseException as error:  # noqa: BLE001 - raised again, from here
+            ended = error
+        raise ended.with_traceback(None)
+
+    def _head(self, method: str, data: bytes, limit: int, look: Stopped) -> Head:
+        """The beginning of the reply; only one of status 200 whose content can be read."""
+        head = self._on_wire(lambda: self._asked(method, data, look))
+        if head.status != 200:
+            content = self._on_wire(lambda: self._content(min(limit, _REASON_BYTES), look))
+            if content is None:
+                self.close()
+            raise self._refused(head, reason_of(content or b""))
+        if head.encoding not in ("identity", ""):
+            self.close()
+            raise BackendError(f"{self._where} answered in the encoding {head.encoding[:40]}, unasked")
+        return head
+
+    def _asked(self, method: str, data: bytes, look: Stopped) -> Head:
+        self._wire, used = self._connections.take(look)
+        try:
+            return self._sent(self._wire, method, data, look)
+        except ConnectionError:
+            # The server closed a connection that was idle just as the request left.
+            if not used or not self._wire.unprocessed:
+                raise
+        self.close()
+        self._wire, _ = self._connections.take(look, fresh=True)
+        return self._sent(self._wire, method, data, look)
+
+    def _sent(self, wire: Wire, method: str, data: bytes, look: Stopped) -> Head:
+        kind = "application/json" if data else None
+        return wire.ask(method, self._path, kind, f"application/json, {_STREAM}", self._key, data, look)
+
+    def _content(self, limit: int, look: Stopped) -> bytes | None:
+        """The whole content with keys covered, or None if it is longer than `limit`."""
+        assert self._wire is not None  # noqa: S101 - its head was read
+        parts, size = [], 0
+        for part in self._wire.body(look):
+            parts.append(part)
+            size += len(part)
+            if size > limit:
+                return None
+        return covered_bytes(b"".join(parts))
+
+    def _json(self, head: Head, limit: int, look: Stopped) -> Any:
+        content = self._on_wire(lambda: self._content(limit, look))
+        if content is None:
+            self.close()
+            raise BackendError(f"{self._where} sent more than {limit:,} bytes for this request")
+        if head.kind != "application/json" and not head.kind.endswith("+json"):
+            raise BackendError(
+                f"{self._where} answered with {head.kind[:80] or 'no content type'} where application/json "
+                "is due",
+                hint="check the address: it should end in /v1",
+            )
+        return _parsed(content, "a reply")
+
+    def _streamed(self, limit: int, look: Stopped) -> Iterator[Any]:
+        """Events of `text/event-stream`: lines that begin with "data:", up to "[DONE]" or the end."""
+        lines = self._lines(limit, look)
+        while True:
+            line = self._on_wire(lambda: next(lines, None))
+            if line is None:
+                raise _PassingError("the stream ended before it was done")
+            name, _, value = line.partition(b":")
+            if name != b"data":
+                continue
+            if value.strip() == b"[DONE]":
+                return  # what may still follow is not waited for: see `Wire.ready`
+            yield _parsed(covered_bytes(value), "an event")
+
+    def _lines(self, limit: int, look: Stopped) -> Iterator[bytes]:
+        assert self._wire is not None  # noqa: S101 - its head was read
+        held, size = bytearray(), 0
+        for part in self._wire.body(look):
+            size += len(part)
+            if size > limit:
+                raise BackendError(f"{self._where} sent more than {limit:,} bytes for this request")
+            start = len(held)
+            held += part
+            if held.find(b"\n", start) < 0:
+                continue
+            *whole, rest = bytes(held).split(b"\n")
+            held = bytearray(rest)
+            for line in whole:
+                look()
+                yield line
+        if held:
+            yield bytes(held)
+
+    def _refused(self, head: Head, text: str) -> Exception:
+        if head.status in _PASSING:
+            return _PassingError(f"status {head.status}: {text}", wait_of(head.retry_after))
+        reason = " ".join(head.reason.split())[:80]
+        message = f"{self._where} answered {head.status} {reason}: {text}"
+        if head.status in (400, 413, 422) and about_length(text):
+            return TooLongError(message)
+        hint = "check address and model name"
+        if head.status in (401, 403):
+            hint = "set the key in KETRAG_OPENAI_API_KEY (or OPENAI_API_KEY)"
+        return RefusedError(message, head.status, hint=hint)
+
+    @property
+    def _where(self) -> str:
+        return f"{self._place.scheme}://{self._place.netloc}{self._path}"
+
+
+def _packed(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _parsed(content: bytes, what: str) -> Any:
+    fault = ""
+    try:
+        found = json.loads(content)
+        return without_keys(found) if b"\\" in content else found
+    except (ValueError, RecursionError) as error:
+        fault = str(error)[:SHOWN]
+    raise _PassingError(f"{what} that is no JSON ({fault})")

@@ -1,0 +1,76 @@
+"""What all backends behind OpenAI-compatible endpoints need: `openai:MODEL@URL`, the key, a text's size."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Final
+
+from ketrag_fast.errors import ConfigError
+from ketrag_fast.models.http.addresses import address, is_loopback
+from ketrag_fast.secrets import Key
+
+KEY_VARIABLES: Final = ("KETRAG_OPENAI_API_KEY", "OPENAI_API_KEY")
+WEIGHT: Final = re.compile(r"[A-Za-z]+|[0-9]|[^\sA-Za-z0-9]")
+LETTERS: Final = 6
+"""Letters of a word that weigh as much as one token."""
+
+_SPEC: Final = re.compile(r"(?P<model>.+?)@(?P<url>https?://.+)", re.DOTALL)
+
+
+def parts_of(spec: str) -> tuple[str, str]:
+    """(MODEL, URL) of `openai:MODEL@URL`. ConfigError for what is no such spec, or holds a password or key:
+    specs are written into indexes and recordings.
+    """
+    found = _SPEC.fullmatch(spec.removeprefix("openai:"))
+    if not found or not found["model"].strip():
+        raise ConfigError(
+            f"{spec[:200]!r} is not openai:MODEL@URL", hint="as in openai:nomic@http://127.0.0.1:8080/v1"
+        )
+    address(found["url"])
+    return found["model"], found["url"]
+
+
+def address_of(spec: str) -> str | None:
+    """Return the address of an `openai:MODEL@URL` spec in one form, however it is written; None for a spec of
+    another kind. Raises ConfigError as `parts_of`.
+    """
+    if not spec.startswith("openai:"):
+        return None
+    return normalised(parts_of(spec)[1])
+
+
+def normalised(url: str) -> str:
+    """Return the address of an endpoint with its port, in lower case where case has no meaning. Raises
+    ConfigError if it is not a valid address.
+    """
+    place = address(url)
+    host = f"[{place.host}]" if ":" in place.host else place.host
+    return f"{place.scheme}://{host.lower()}:{place.port}{place.base}{place.query}"
+
+
+def weight(text: str) -> int:
+    """Estimated tokens: a word counts one for each six letters begun, any other sign and digit one."""
+    return sum(1 + (len(part) - 1) // LETTERS for part in WEIGHT.findall(text))
+
+
+def key_for(host: str, scheme: str) -> Key | None:
+    """Ours goes to the endpoint that the spec names; OpenAI's own key to OpenAI alone. Blanks and line ends
+    around a key (of a file with Windows' line ends, say) are no part of it. ConfigError where no header can
+    hold it, which does not show it, and where it would go unencrypted.
+    """
+    key = _read(KEY_VARIABLES[0]) or (_read(KEY_VARIABLES[1]) if host == "api.openai.com" else None)
+    if key is not None and scheme != "https" and not is_loopback(host):
+        raise ConfigError(f"a key would go to {host} unencrypted", hint="use an https address")
+    return key
+
+
+def _read(variable: str) -> Key | None:
+    text = os.environ.get(variable, "").strip()
+    bad = next((place for place, sign in enumerate(text, 1) if not "!" <= sign <= "~"), None)
+    if bad is not None:
+        raise ConfigError(
+            f"the key in {variable} cannot be sent: character {bad} of {len(text)} is no printable ASCII",
+            hint="copy the key again; it is one line without blanks",
+        )
+    return Key(text) if text else None

@@ -1,0 +1,200 @@
+"""`llama-cpp:PATH.gguf`: a model on this machine, through llama-cpp-python's low-level interface.
+
+Several prompts are under way at once. They share the evaluated instructions (a prefix that is computed
+once and copied), and each step decodes one token, or several that the grammar forces, for every one of
+them in one batch; where a reply ends, the next prompt takes its slot. Decoding is greedy under a grammar
+made of the schema, so a reply depends on its own prompt alone. With one slot it does so to the last bit;
+with several, sums may round differently with the company in the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from ketrag_fast.errors import BackendError, BackendMissing, ConfigError
+from ketrag_fast.models.embedders.fingerprint import digest
+from ketrag_fast.models.llms.llama.chat_template import PLAIN, ChatTemplate
+from ketrag_fast.models.llms.llama.decoding import ForcedTokens
+from ketrag_fast.models.llms.llama.gguf_file import read_gguf
+from ketrag_fast.models.llms.llama.json_form import form_of, grammar_of
+from ketrag_fast.models.llms.llama.memory import cores, free_memory, require_memory
+from ketrag_fast.models.llms.llama.slots import Slots
+from ketrag_fast.models.llms.llama.weights import EXTRA, Weights, WeightsChoice
+from ketrag_fast.models.llms.protocol import Cancel, Limits, ModelIdentity, ModelReply, Prompt
+from ketrag_fast.models.llms.registry import ModelOptions
+
+RULE: Final = "greedy, compact grammar, forced text in its own tokens/1"
+DEFAULT_SLOTS: Final = 8
+_MOST_SLOTS: Final = 64
+_SMALL: Final = 32 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What changes speed alone. `shared`: one store of keys for all sequences in place of one for each."""
+
+    forced: ForcedTokens = "batch"
+    shared: bool = False
+    flash: bool = False
+
+
+def open_model(spec: str, rest: str, options: ModelOptions) -> LlamaCppModel:
+    """The model of `PATH.gguf`, or of `PATH.gguf#plain` to do without its chat template."""
+    path, _, how = rest.partition("#") if rest.endswith(f"#{PLAIN}") else (rest, "", "")
+    return LlamaCppModel(
+        Path(path).expanduser(),
+        spec=spec,
+        slots=options.slots,
+        context=options.context,
+        threads=options.threads,
+        template="plain" if how else "model",
+    )
+
+
+class LlamaCppModel:
+    """A `LanguageModel`. The file is checked here; weights are loaded by the first text that comes.
+
+    `slots` 0 chooses, `context` None takes what the prompts need, up to what the model was trained for.
+    Raises BackendMissing, BackendError (file, template), ConfigError.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        spec: str | None = None,
+        slots: int = 0,
+        context: int | None = None,
+        threads: int = 0,
+        template: Literal["model", "plain"] = "model",
+        tuning: Tuning | None = None,
+    ) -> None:
+        self._file = read_gguf(path)
+        if find_spec("llama_cpp") is None:
+            raise BackendMissing("llama_cpp is not installed", hint=f"pip install 'ketrag-fast[{EXTRA}]'")
+        if slots > _MOST_SLOTS:
+            raise ConfigError(f"{slots} slots are more than {_MOST_SLOTS}")
+        trained = self._file.context
+        if context is not None and trained is not None and context > trained:
+            raise ConfigError(
+                f"a context of {context:,} tokens is asked for, and {path} was trained for {trained:,}"
+            )
+        if template == "model" and self._file.template is None:
+            raise BackendError(
+                f"{path} has no chat template: it was not trained to follow instructions",
+                hint=f"take an instruct model, or ask this one in plain paragraphs: llama-cpp:{path}#{PLAIN}",
+            )
+        self._spec = spec or f"llama-cpp:{path}"
+        # The layers of a very small model are over before a second core has heard of them.
+        few = 1 if self._file.size < _SMALL else cores()
+        self._slots, self._threads = slots or DEFAULT_SLOTS, threads or few
+        self._limit = context or trained or 4096
+        self._template = template
+        self._tuning = tuning or Tuning()
+        self._grammars: dict[int, Any] = {}
+        self._opened: Slots | None = None
+        self._weights: Weights | None = None
+        self._busy = False
+
+    @cached_property
+    def identity(self) -> ModelIdentity:
+        """See `LanguageModel`. The fingerprint covers the file's content and the rules of decoding."""
+        facts = {"kind": "llama-cpp", "template": self._template, "rule": RULE}
+        try:
+            library = version("llama-cpp-python")
+        except PackageNotFoundError:
+            library = "unknown"
+        details = {
+            "architecture": self._file.architecture,
+            "name": str(self._file.facts.get("general.name", "")),
+            "bytes": self._file.size,
+            "library": f"llama-cpp-python {library}",
+            "template": self._template,
+        }
+        return ModelIdentity(self._spec, digest([("model", self._file.path)], facts), self._limit, details)
+
+    def count(self, text: str) -> int:
+        """See `LanguageModel`."""
+        return len(self._ready.weights.tokenise(text, own=False))
+
+    def room(self, prompt: Prompt) -> int | None:
+        """See `LanguageModel`."""
+        prefix, rest = self._ready.tokens(prompt)
+        return self._limit - len(prefix) - len(rest)
+
+    def replies(
+        self, prompts: Iterable[Prompt], limits: Limits, cancel: Cancel | None = None
+    ) -> Generator[ModelReply, None, None]:
+        """See `LanguageModel`. Raises ConfigError where no grammar can be made of the schema."""
+        for event in self._events(prompts, limits, cancel, pieces=False):
+            if isinstance(event, ModelReply):
+                yield event
+
+    def stream(
+        self, prompt: Prompt, limits: Limits, cancel: Cancel | None = None
+    ) -> Iterator[str | ModelReply]:
+        """See `LanguageModel`."""
+        yield from self._events([prompt], limits, cancel, pieces=True)
+
+    def close(self) -> None:
+        """See `LanguageModel`."""
+        if self._opened is not None:
+            self._opened.close()
+        if self._weights is not None:
+            self._weights.close()
+        self._opened = self._weights = None
+
+    @property
+    def slots(self) -> int:
+        """Replies under way at once: what was asked for, or fewer where memory is short."""
+        return self._opened.slots if self._opened is not None and self._opened.slots else self._slots
+
+    def _events(
+        self, prompts: Iterable[Prompt], limits: Limits, cancel: Cancel | None, *, pieces: bool
+    ) -> Iterator[str | ModelReply]:
+        if self._busy:
+            raise ConfigError("this model is answering already; open it once more for a second use")
+        grammar = None
+        if limits.schema is not None:
+            form = form_of(limits.schema)
+            grammar = (form, grammar_of(form))
+        self._busy = True
+        try:
+            yield from self._ready.run(iter(prompts), limits, grammar, cancel, pieces=pieces)
+        finally:
+            self._busy = False
+
+    def load(self, cancel: Cancel | None = None) -> None:
+        """Loads the weights, if they are not; Cancelled where `cancel` says so meanwhile."""
+        if self._opened is None:
+            free = free_memory()
+            require_memory(self._file, free)
+            weights = self._weights = Weights(self._file.path, cancel)
+            source = None if self._template == PLAIN else self._file.template
+            template = ChatTemplate(source, weights.sign(weights.bos), weights.sign(weights.eos))
+            self._opened = Slots(
+                self._file,
+                weights,
+                WeightsChoice(weights),
+                template,
+                slots=self._slots,
+                limit=self._limit,
+                threads=self._threads,
+                forced=self._tuning.forced,
+                shared=self._tuning.shared,
+                flash=self._tuning.flash,
+                free=None if free is None else free - self._file.size,
+            )
+
+    @property
+    def _ready(self) -> Slots:
+        """The weights, loaded."""
+        self.load()
+        assert self._opened is not None  # noqa: S101 - they were loaded
+        return self._opened

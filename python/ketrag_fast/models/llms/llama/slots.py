@@ -1,0 +1,209 @@
+"""The slots of a context and who sits in them: one step decodes a token for each in one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from ketrag_fast.errors import BackendError
+from ketrag_fast.models.llms.llama.chat_template import ChatTemplate, TemplatePiece
+from ketrag_fast.models.llms.llama.context import BATCH, AbortedError, LlamaContext, Work
+from ketrag_fast.models.llms.llama.decoding import Decoding, ForcedTokens
+from ketrag_fast.models.llms.llama.gguf_file import GgufFile
+from ketrag_fast.models.llms.llama.memory import fitting_slots, free_memory, rounded
+from ketrag_fast.models.llms.llama.weights import Weights, WeightsChoice
+from ketrag_fast.models.llms.protocol import Cancel, Limits, ModelReply, Prompt
+
+
+class Slots:
+    """Runs prompts through a context that is made, and made larger, when a prompt needs it."""
+
+    def __init__(
+        self,
+        file: GgufFile,
+        weights: Weights,
+        choice: WeightsChoice,
+        template: ChatTemplate,
+        *,
+        slots: int,
+        limit: int,
+        threads: int,
+        forced: ForcedTokens,
+        shared: bool,
+        flash: bool,
+        free: int | None,
+    ) -> None:
+        self.weights = weights
+        self._file, self._choice, self._template = file, choice, template
+        self._wanted, self._limit, self._threads = slots, limit, threads
+        self._forced, self._shared, self._flash, self._free = forced, shared, flash, free
+        self._context: LlamaContext | None = None
+        self._prefix: tuple[str, list[int]] | None = None
+        self._replies: dict[int, Decoding] = {}
+        self._paid = False
+        self._made_for = 0  # slots that the present context was to have, before memory had its say
+
+    @property
+    def slots(self) -> int:
+        """Of the present context; 0 before there is one."""
+        return self._context.slots if self._context is not None else 0
+
+    def close(self) -> None:
+        """Gives back the context's memory; the weights are another's."""
+        self._clear()
+        if self._context is not None:
+            self._context.close()
+            self._context = None
+
+    def tokens(self, prompt: Prompt) -> tuple[list[int], list[int]]:
+        """Of the beginning that all prompts with these instructions share, and of the rest."""
+        first, rest = self._template.pieces(prompt)
+        if self._prefix is None or self._prefix[0] != prompt.instructions:
+            weights = self.weights
+            bos = [weights.bos] if weights.adds_bos and not self._template.begins_with_bos() else []
+            self._prefix = (prompt.instructions, bos + self._tokenise(first))
+        return self._prefix[1], self._tokenise(rest)
+
+    def _tokenise(self, pieces: list[TemplatePiece]) -> list[int]:
+        return [token for piece in pieces for token in self.weights.tokenise(piece.text, own=piece.own)]
+
+    def run(
+        self, prompts: Iterator[Prompt], limits: Limits, grammar: Any, cancel: Cancel | None, *, pieces: bool
+    ) -> Iterator[str | ModelReply]:
+        """Replies as they end, and with `pieces` (of one prompt) their text as it grows."""
+        wanted = 1 if pieces else self._wanted
+        waiting: Prompt | None = None
+        more = True
+        try:
+            while True:
+                yield from self._ended(pieces)
+                if cancel is not None and cancel():
+                    raise AbortedError
+                while more and (self._context is None or len(self._replies) < self.slots):
+                    waiting = waiting or next(prompts, None)
+                    if waiting is None:
+                        more = False
+                        break
+                    admitted = self._admit(waiting, limits, grammar, cancel, wanted)
+                    if admitted is None:
+                        break  # it needs the context to itself for a moment
+                    waiting = None
+                    if isinstance(admitted, ModelReply):
+                        yield admitted
+                if any(decoding.finish is None for decoding in self._replies.values()):
+                    self._step(cancel)
+                elif not self._replies and waiting is None and not more:
+                    return
+                if pieces:
+                    yield from self._pieces()
+        except AbortedError:
+            for decoding in list(self._replies.values()):
+                yield decoding.reply(decoding.finish or "cancelled")
+            if waiting is not None:
+                yield ModelReply(waiting.number, "", "cancelled")
+        finally:
+            self._clear()
+
+    def _pieces(self) -> Iterator[str]:
+        """What has been written since it was last asked."""
+        for decoding in self._replies.values():
+            if new := decoding.text[decoding.streamed :]:
+                decoding.streamed = len(decoding.text)
+                yield new
+
+    def _admit(
+        self, prompt: Prompt, limits: Limits, grammar: Any, cancel: Cancel | None, wanted: int
+    ) -> Literal[True] | ModelReply | None:
+        """True where the prompt has a slot now, a reply where it cannot have one, None where it must wait."""
+        prefix, rest = self.tokens(prompt)
+        taken = len(prefix) + len(rest)
+        left = self._limit - taken
+        if left < 1:
+            return ModelReply(
+                prompt.number,
+                "",
+                "error",
+                taken,
+                error=f"the prompt has {taken:,} tokens and the context {self._limit:,}",
+            )
+        cap = max(1, min(limits.tokens, left))
+        context = self._context
+        if context is None or context.room < taken + cap or self._made_for < wanted:
+            if self._replies:
+                return None
+            try:
+                context = self._make(taken, cap, max(wanted, self._made_for))
+            except BackendError as error:
+                if not self._made_for:  # the very first: the others would fare no better
+                    raise
+                return ModelReply(prompt.number, "", "error", taken, error=str(error))
+        if context.prefix != tuple(prefix):
+            if self._replies:
+                return None
+            context.set_prefix(prefix, cancel)
+            self._paid = False
+        slot = next(slot for slot in range(context.slots) if slot not in self._replies)
+        decoding = Decoding(
+            prompt.number, len(prefix), rest, limits, cap, self.weights, self._choice, grammar, self._forced
+        )
+        if not self._paid:
+            decoding.tokens_shared, self._paid = 0, True
+        self._replies[slot] = decoding
+        context.begin(slot)
+        return True
+
+    def _make(self, taken: int, cap: int, wanted: int) -> LlamaContext:
+        """A context that this prompt fits into, with room for others that are half as long again."""
+        if self._context is not None:
+            self._context.close()
+            self._context = None
+        room = min(rounded(taken + taken // 2 + cap), max(rounded(self._limit), 256))
+        free = free_memory()
+        known = [bytes_ for bytes_ in (free, self._free) if bytes_ is not None]
+        slots = fitting_slots(self._file, wanted, room, BATCH, min(known) if known else None)
+        self._context = LlamaContext(
+            self.weights, slots, room, self._threads, shared=self._shared, flash=self._flash
+        )
+        self._made_for = wanted
+        return self._context
+
+    def _step(self, cancel: Cancel | None) -> None:
+        """One batch: replies under way first, then as much of new prompts as there is room for."""
+        budget = BATCH
+        works: list[Work] = []
+        # short ones first: prompts take what replies leave
+        for slot, decoding in sorted(self._replies.items(), key=lambda item: (len(item[1].pending), item[0])):
+            part = decoding.pending[:budget] if decoding.finish is None else []
+            if part:
+                works.append(Work(slot, decoding.start, part, wants=len(part) == len(decoding.pending)))
+                budget -= len(part)
+        try:
+            chosen = self._context.decode(works, cancel) if self._context is not None else []
+        except BackendError as error:
+            for decoding in self._replies.values():
+                decoding.finish, decoding.error = "error", str(error)
+            return
+        for work, logits in zip(works, chosen, strict=True):
+            decoding = self._replies[work.slot]
+            decoding.evaluated(len(work.tokens))
+            if logits is not None:
+                decoding.choose(logits)
+            decoding.look_at_clock()
+
+    def _ended(self, pieces: bool) -> Iterator[str | ModelReply]:
+        for slot in [slot for slot, decoding in self._replies.items() if decoding.finish is not None]:
+            decoding = self._replies.pop(slot)
+            reply = decoding.reply()
+            decoding.close()
+            if pieces and (rest := reply.text[decoding.streamed :]):
+                yield rest
+            if self._context is not None:
+                self._context.end(slot)
+            yield reply
+
+    def _clear(self) -> None:
+        for slot, decoding in self._replies.items():
+            decoding.close()
+            if self._context is not None:
+                self._context.end(slot)
+        self._replies.clear()

@@ -1,0 +1,211 @@
+"""llama-cpp-python, loaded when it is needed and kept from the screen, and a GGUF's weights and tokens."""
+
+from __future__ import annotations
+
+import ctypes
+from collections import deque
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ketrag_fast.errors import BackendError, Cancelled
+from ketrag_fast.models.embedders.quiet_imports import need
+from ketrag_fast.models.llms.protocol import Cancel
+
+EXTRA: Final = "llm"
+_ERROR: Final = 3  # ggml.h: GGML_LOG_LEVEL_ERROR
+_last: deque[str] = deque(maxlen=8)
+_kept: list[Any] = []
+_PIECE: Final = 64
+
+
+def library() -> Any:
+    """The low-level module; BackendMissing names the extra. Its messages go nowhere but to `complaint`."""
+    need("llama_cpp", EXTRA)
+    module: Any = need("llama_cpp.llama_cpp", EXTRA)
+    if not _kept:
+
+        def note(level: int, text: bytes | None, _: Any) -> None:
+            if level == _ERROR and text:
+                _last.append(text.decode("utf-8", "replace").strip())
+
+        _kept.append(module.llama_log_callback(note))
+        module.llama_backend_init()
+    # Set at each use: a `Llama` of the user's own, made since, may have set another.
+    module.llama_log_set(_kept[0], ctypes.c_void_p(0))
+    return module
+
+
+def complaint() -> str:
+    """What the library said last when it failed, and no longer remembers."""
+    text = "; ".join(_last)
+    _last.clear()
+    return text[:500] or "it gave no reason"
+
+
+class Weights:
+    """Loads the file. Raises BackendMissing, BackendError, and Cancelled where `cancel` says so meanwhile.
+    Free it with `close`.
+    """
+
+    def __init__(self, path: Path, cancel: Cancel | None = None) -> None:
+        self.api = library()
+        parameters = self.api.llama_model_default_params()
+        raised: list[BaseException] = []
+
+        def go_on(_share: float, _data: object) -> bool:
+            try:
+                return cancel is None or not cancel()
+            except BaseException as error:  # noqa: BLE001 - raised again below: it cannot pass through C
+                raised.append(error)
+                return False
+
+        callback = self.api.llama_progress_callback(go_on)
+        if cancel is not None:
+            parameters.progress_callback = callback
+        self.pointer = self.api.llama_model_load_from_file(str(path).encode("utf-8"), parameters)
+        if not self.pointer and cancel is not None:
+            if raised:
+                raise raised[0]
+            if cancel():
+                complaint()
+                raise Cancelled(f"loading {path} was stopped")
+        if not self.pointer:
+            raise BackendError(
+                f"llama.cpp cannot load {path}: {complaint()}",
+                hint="a newer llama-cpp-python may know this model: pip install -U llama-cpp-python",
+            )
+        self.vocab = self.api.llama_model_get_vocab(self.pointer)
+        self.tokens = int(self.api.llama_vocab_n_tokens(self.vocab))
+        if self.api.llama_model_has_encoder(self.pointer) or not self.api.llama_model_has_decoder(
+            self.pointer
+        ):
+            self.close()
+            raise BackendError(
+                f"{path} is no model that writes text from left to right",
+                hint="give an instruct model; embedding models go to --embedder",
+            )
+
+    def close(self) -> None:
+        """Gives the memory back."""
+        if self.pointer:
+            self.api.llama_model_free(self.pointer)
+            self.pointer = None
+
+    @property
+    def bos(self) -> int:
+        """The token that begins every text, or -1."""
+        return int(self.api.llama_vocab_bos(self.vocab))
+
+    @cached_property
+    def adds_bos(self) -> bool:
+        """Whether the model wants that token before its texts."""
+        return bool(self.api.llama_vocab_get_add_bos(self.vocab)) and self.bos >= 0
+
+    def sign(self, token: int) -> str:
+        """A control token as the vocabulary writes it."""
+        if token < 0:
+            return ""
+        return str(self.api.llama_vocab_get_text(self.vocab, token).decode("utf-8", "replace"))
+
+    @property
+    def eos(self) -> int:
+        """The token that ends a text, or -1."""
+        return int(self.api.llama_vocab_eos(self.vocab))
+
+    @cached_property
+    def ends(self) -> frozenset[int]:
+        """All tokens that end a reply."""
+        is_end = self.api.llama_vocab_is_eog
+        return frozenset(token for token in range(self.tokens) if is_end(self.vocab, token))
+
+    def tokenise(self, text: str, *, own: bool) -> list[int]:
+        """Tokens of a text; `own` text may hold control tokens, other text holds none."""
+        data = text.encode("utf-8", "replace")
+        size = len(data) + 8
+        while True:
+            out = (self.api.llama_token * size)()
+            count = int(self.api.llama_tokenize(self.vocab, data, len(data), out, size, False, own))
+            if count >= 0:
+                return list(out[:count])
+            if -count <= size:
+                raise BackendError("llama.cpp cannot tokenise a text of this length")
+            size = -count
+
+    def piece(self, token: int) -> bytes:
+        """The bytes that a token writes; control tokens write none."""
+        size = _PIECE
+        while True:
+            buffer = ctypes.create_string_buffer(size)
+            count = int(self.api.llama_token_to_piece(self.vocab, token, buffer, size, 0, False))
+            if count >= 0:
+                return buffer.raw[:count]
+            size = -count
+
+
+class WeightsChoice:
+    """The best token that a grammar allows: equal to masking all of them, at a fraction of the cost.
+
+    The grammar is asked about the most likely tokens first; the best of those that it allows is the best
+    of all that it allows, because every token that was left out is less likely. Ties fall to the smaller
+    number.
+    """
+
+    FIRST: Final = 64
+
+    def __init__(self, weights: Weights) -> None:
+        self._api = weights.api
+        kind = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)], align=True)
+        self._table = np.zeros(weights.tokens, kind)
+        self._array = weights.api.llama_token_data_array(
+            data=self._table.ctypes.data_as(ctypes.POINTER(weights.api.llama_token_data)),
+            size=0,
+            selected=-1,
+            sorted=False,
+        )
+        self._count = weights.tokens
+
+    def best(self, logits: Any, grammar: Any) -> int | None:
+        """The token, or None where the grammar allows none at all. `grammar` may be None."""
+        top = int(np.argmax(logits))
+        if grammar is None or self.allows(grammar, top):
+            return top
+        width = min(self.FIRST, self._count)
+        while True:
+            edge = np.partition(logits, self._count - width)[self._count - width]
+            # all that tie with the last one, so that the smaller number wins wherever the cut falls
+            some = np.flatnonzero(logits >= edge)
+            some = some[np.lexsort((some, -logits[some]))]
+            found = self._allowed(grammar, some, logits[some])
+            if found is not None or len(some) >= self._count:
+                return found
+            width = min(width * 16, self._count)
+
+    def allows(self, grammar: Any, token: int) -> bool:
+        """Whether this token may follow."""
+        return self._allowed(grammar, token, 0.0) is not None
+
+    def _allowed(self, grammar: Any, some: Any, values: Any) -> int | None:
+        count = len(some) if isinstance(some, np.ndarray) else 1
+        table = self._table[:count]
+        table["id"] = some
+        table["logit"] = values
+        self._array.size = count
+        self._array.selected = -1
+        self._array.sorted = False
+        self._api.llama_sampler_apply(grammar, ctypes.byref(self._array))
+        good = np.flatnonzero(table["logit"] > -np.inf)
+        return int(table["id"][good[0]]) if len(good) else None
+
+
+def make_grammar(weights: Weights, text: str) -> Any:
+    """A grammar's state, for `llama_sampler_free`. A refused one is an error, never no grammar."""
+    grammar = weights.api.llama_sampler_init_grammar(weights.vocab, text.encode("utf-8"), b"root")
+    if not grammar:
+        raise BackendError(
+            f"llama.cpp refuses the grammar of this schema: {complaint()}",
+            hint="bound fewer lengths and counts in the schema",
+        )
+    return grammar

@@ -1,0 +1,376 @@
+"""`openai:MODEL@URL`: any endpoint that speaks OpenAI's chat completions, on this machine or elsewhere.
+
+What an endpoint can do is found out by asking and remembered: structured output by the schema, else JSON
+mode, else plain text; and which parameters it refuses. Several requests are under way at once; a prompt
+that fails gives a reply that says so, and only what would fail every prompt is raised.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from itertools import islice
+from typing import Final
+
+from ketrag_fast.errors import BackendError, Cancelled
+from ketrag_fast.models.http.addresses import endpoint
+from ketrag_fast.models.http.client import Client
+from ketrag_fast.models.http.connection_pool import Connections
+from ketrag_fast.models.http.http_errors import RefusedError, TooLongError, UnreachableError
+from ketrag_fast.models.http.openai_endpoint import key_for, parts_of, weight
+from ketrag_fast.models.http.retry import Patience
+from ketrag_fast.models.llms.openai_messages import (
+    EMPTY,
+    FORMS,
+    ReplyPart,
+    context_of,
+    fingerprint,
+    less,
+    listed,
+    piece,
+    request_body,
+    whole,
+)
+from ketrag_fast.models.llms.protocol import Cancel, Finish, Limits, ModelIdentity, ModelReply, Prompt
+from ketrag_fast.models.llms.registry import ModelOptions
+from ketrag_fast.models.spending import Account, LimitReachedError
+from ketrag_fast.secrets import Cover
+
+CONCURRENCY: Final = 4
+LOOK_SECONDS: Final = 0.1
+"""How often the wish to stop is looked at while replies are awaited."""
+LONGEST_SECONDS: Final = 600.0
+"""For a reply where no cap is given: a server that does not stream is silent until it is done."""
+IN_A_ROW: Final = 3
+"""So many failures with no reply between them are the endpoint's fault, not the prompts'."""
+_BASE_BYTES: Final = 1_000_000
+_TOKEN_BYTES: Final = 64
+_LIST_BYTES: Final = 4_000_000
+LIST_SECONDS: Final = 10.0
+"""For the list of models, all attempts together: who is silent about it may still answer."""
+_SHOWN: Final = 8
+
+
+class _TimeUpError(Exception):
+    """The seconds of one reply are spent."""
+
+
+def open_model(spec: str, rest: str, options: ModelOptions) -> OpenAIModel:
+    """The model behind the address."""
+    return OpenAIModel(spec, options)
+
+
+class OpenAIModel:
+    """See the module. Opening asks the endpoint which models it serves, if it tells.
+
+    Raises ConfigError (the address), NetworkForbidden, BackendError (nobody there, the key, the model), and
+    Cancelled where the options' `cancel` says so.
+    """
+
+    def __init__(self, spec: str, options: ModelOptions | None = None) -> None:
+        options = options or ModelOptions()
+        self._model, url = parts_of(spec)
+        place = endpoint(url, offline=options.offline)
+        place = replace(place, base=place.base.removesuffix("/chat/completions"))
+        key = key_for(place.host, place.scheme)
+        self._patience = options.patience or Patience()
+        self.connections = Connections(place)
+        self._key = key
+        self._path, self._models_path = place.path("/chat/completions"), place.path("/models")
+        self.account = options.account or Account()
+        self._slots = options.slots or CONCURRENCY
+        self._known: tuple[int, frozenset[str]] = (0, frozenset())
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._served, context = self._look(options.cancel)
+        self.identity = ModelIdentity(
+            spec, fingerprint(self._model), options.context or context, {"endpoint": place.netloc}
+        )
+
+    # ------------------------------------------------------------ the protocol
+
+    def count(self, text: str) -> int:
+        """An estimate of the tokens, rather too high than too low for most languages."""
+        return weight(text)
+
+    def room(self, prompt: Prompt) -> int | None:
+        """See the protocol; None where the endpoint does not tell its model's context."""
+        if self.identity.context is None:
+            return None
+        return self.identity.context - self._weight(prompt)
+
+    def replies(
+        self, prompts: Iterable[Prompt], limits: Limits, cancel: Cancel | None = None
+    ) -> Generator[ModelReply, None, None]:
+        """See the protocol. LimitReachedError once the next request might cost too much: what is under way
+        then is still waited for and yielded before it is raised.
+        """
+        waiting = iter(prompts)
+        running: dict[Future[ModelReply], tuple[Prompt, float]] = {}
+        stop = threading.Event()
+        failures = 0
+        ending: BackendError | None = None
+        with _Threads(self._slots) as pool:
+            try:
+                while True:
+                    free = 0 if ending else self._slots - len(running)
+                    for prompt in islice(waiting, free):
+                        future = pool.submit(self._reply, prompt, limits, stop)
+                        running[future] = (prompt, time.monotonic())
+                    if not running:
+                        if ending is not None:
+                            raise ending
+                        return
+                    for future in wait(running, LOOK_SECONDS, FIRST_COMPLETED).done:
+                        prompt, _ = running.pop(future)
+                        try:
+                            reply = future.result()
+                        except LimitReachedError as error:
+                            ending = error
+                            continue
+                        failures = failures + 1 if reply.finish == "error" and not reply.tokens_in else 0
+                        yield reply
+                        if failures >= IN_A_ROW:
+                            raise BackendError(
+                                f"{failures} requests in a row failed, last: {reply.error}",
+                                hint="see the server's log; what was done before is kept",
+                            )
+                    if cancel is not None and cancel():
+                        stop.set()
+                        for prompt, began in running.values():
+                            yield ModelReply(prompt.number, "", "cancelled", seconds=time.monotonic() - began)
+                        return
+            finally:  # the first fault, or the wish to stop, ends the rest without waiting for its replies
+                stop.set()
+
+    def stream(
+        self, prompt: Prompt, limits: Limits, cancel: Cancel | None = None
+    ) -> Iterator[str | ModelReply]:
+        """See the protocol. `limits.seconds` bound all of it: connecting, every attempt, every pause."""
+        began = time.monotonic()
+        said: list[str] = []
+
+        def stopped() -> None:
+            self._alive()
+            if cancel is not None and cancel():
+                raise Cancelled("the model was stopped")
+            if limits.seconds is not None and time.monotonic() - began > limits.seconds:
+                raise _TimeUpError
+
+        try:
+            for part in self._stream(prompt, limits, stopped):
+                if isinstance(part, str):
+                    said.append(part)
+                yield part
+        except Cancelled:
+            yield ModelReply(prompt.number, "".join(said), "cancelled", seconds=time.monotonic() - began)
+
+    def close(self) -> None:
+        """Stop what runs and close all connections."""
+        self._closed.set()
+        self.connections.close()
+
+    # ------------------------------------------------------------ one request
+
+    def _reply(self, prompt: Prompt, limits: Limits, stop: threading.Event) -> ModelReply:
+        """One prompt's reply; what would fail every prompt is raised."""
+        began = time.monotonic()
+
+        def failed(finish: Finish, error: str | None) -> ModelReply:
+            return ModelReply(prompt.number, "", finish, seconds=time.monotonic() - began, error=error)
+
+        try:
+            part = self._whole_reply(prompt, limits, stop)
+        except _TimeUpError:
+            return failed("time", None)
+        except Cancelled:
+            return failed("cancelled", None)
+        except (LimitReachedError, UnreachableError):
+            raise
+        except RefusedError as error:
+            if error.status in (401, 402, 403, 404):
+                raise self._explained(error) from error
+            return failed("error", str(error))
+        except TooLongError as error:  # this prompt's own fault
+            return replace(failed("error", str(error)), tokens_in=self._weight(prompt))
+        except BackendError as error:
+            return failed("error", str(error))
+        return ModelReply(
+            prompt.number,
+            part.text,
+            part.finish,
+            part.tokens_in or self._weight(prompt),
+            weight(part.text) if part.tokens_out is None else part.tokens_out,
+            part.shared,
+            time.monotonic() - began,
+            part.error,
+        )
+
+    def _whole_reply(self, prompt: Prompt, limits: Limits, stop: threading.Event) -> ReplyPart:
+        client = self._client(limits)
+        stopped = self._stopper(client, limits, stop)
+        booked = self._weight(prompt)
+        self.account.book(booked, limits.tokens)
+        part = None
+        size = _BASE_BYTES + limits.tokens * _TOKEN_BYTES
+        form, spared = self._known
+        try:
+            while True:
+                body = request_body(self._model, prompt, limits, FORMS[form], spared, streamed=False)
+                try:
+                    part = whole(client.post(body, size, stopped))
+                    self._learn(form, spared)
+                    return part
+                except RefusedError as error:
+                    form, spared = less(error, form, spared, body)
+        finally:
+            sent, received = (part.tokens_in, part.tokens_out) if part else (0, 0)
+            self.account.settle(booked, sent, limits.tokens, received)
+
+    def _stream(
+        self, prompt: Prompt, limits: Limits, stopped: Callable[[], None]
+    ) -> Iterator[str | ModelReply]:
+        began = time.monotonic()
+        client = self._client(limits)
+        booked = self._weight(prompt)
+        self.account.book(booked, limits.tokens)
+        said: list[str] = []
+        cover = Cover()  # a key may come cut in two
+        finish: Finish = "stop"
+        usage = ReplyPart("", "stop", None, None)
+        size = _BASE_BYTES + limits.tokens * 16 * _TOKEN_BYTES  # each token comes in an event of its own
+        try:
+            form, spared = self._known
+            while True:
+                body = request_body(self._model, prompt, limits, FORMS[form], spared, streamed=True)
+                try:
+                    for event in client.events(body, size, stopped):
+                        part = piece(event)
+                        if part.tokens_in is not None:
+                            usage = part
+                        finish = part.finish if part.finish != "stop" else finish
+                        if text := cover.feed(part.text):
+                            said.append(text)
+                            yield text
+                    self._learn(form, spared)
+                    break
+                except RefusedError as error:
+                    form, spared = less(error, form, spared, body)
+        except _TimeUpError:
+            finish = "time"
+        except RefusedError as error:
+            raise self._explained(error) from error
+        finally:
+            sent, received = usage.tokens_in, usage.tokens_out
+            self.account.settle(
+                booked, sent, limits.tokens, weight("".join(said)) if received is None else received
+            )
+        if text := cover.finish():
+            said.append(text)
+            yield text
+        text = "".join(said)
+        out = weight(text) if usage.tokens_out is None else usage.tokens_out
+        problem = None if text.strip() or finish == "time" else EMPTY
+        yield ModelReply(
+            prompt.number,
+            text,
+            "error" if problem else finish,
+            booked if usage.tokens_in is None else usage.tokens_in,
+            out,
+            usage.shared,
+            time.monotonic() - began,
+            problem,
+        )
+
+    def _learn(self, form: int, spared: frozenset[str]) -> None:
+        """What a request that was answered had to do without, later ones do without from the start. One
+        that was refused to the end teaches nothing: it may have been its prompt's own fault.
+        """
+        with self._lock:
+            known, missing = self._known
+            self._known = max(known, form), missing | spared
+
+    # ------------------------------------------------------------ the endpoint
+
+    def _look(self, cancel: Cancel | None) -> tuple[tuple[str, ...], int | None]:
+        """The models that the endpoint lists, if it does, and ours's context, if it tells."""
+        once = replace(
+            self._patience,
+            attempts=min(self._patience.attempts, 2),
+            timeout=min(self._patience.timeout, LIST_SECONDS),
+        )
+        client = Client(self.connections, self._models_path, self._key, once)
+        end = time.monotonic() + LIST_SECONDS
+
+        def stopped() -> None:
+            if cancel is not None and cancel():
+                raise Cancelled("opening the model was stopped")
+            if time.monotonic() > end:
+                raise _TimeUpError
+
+        try:
+            found = client.get(_LIST_BYTES, stopped)
+        except _TimeUpError:
+            return (), None
+        except UnreachableError:
+            raise
+        except RefusedError as error:
+            if error.status in (401, 403):
+                raise
+            return (), None
+        except BackendError:
+            return (), None
+        finally:
+            client.close()
+        data = found.get("data") if isinstance(found, dict) else None
+        entries = [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
+        named = {str(entry.get("id")): entry for entry in entries if entry.get("id")}
+        served = tuple(named)
+        mine = next((name for name in served if name in (self._model, f"{self._model}:latest")), None)
+        if served and mine is None:
+            raise BackendError(
+                f"{self.connections.place.netloc} does not serve the model {self._model}",
+                hint=f"it serves {listed(served)}",
+            )
+        return served, context_of(named[mine]) if mine is not None else None
+
+    def _explained(self, error: RefusedError) -> BackendError:
+        if error.status == 404 and self._served:
+            return RefusedError(str(error), 404, hint=f"the endpoint serves {listed(self._served)}")
+        return error
+
+    def _stopper(self, client: Client, limits: Limits, stop: threading.Event) -> Callable[[], None]:
+        def stopped() -> None:
+            if stop.is_set() or self._closed.is_set():
+                raise Cancelled("the model was stopped")
+            # Pauses between attempts are the endpoint's wish and no part of a reply's seconds.
+            if limits.seconds is not None and client.spent > limits.seconds:
+                raise _TimeUpError
+
+        return stopped
+
+    def _alive(self) -> None:
+        if self._closed.is_set():
+            raise Cancelled("the model was closed")
+
+    def _client(self, limits: Limits) -> Client:
+        client = Client(self.connections, self._path, self._key, self._patience)
+        client.timeout = LONGEST_SECONDS if limits.seconds is None else max(limits.seconds, LOOK_SECONDS)
+        return client
+
+    def _weight(self, prompt: Prompt) -> int:
+        parts = [prompt.instructions, prompt.text, *(part for turn in prompt.turns for part in turn)]
+        return sum(map(weight, parts)) + 8 * (len(parts) + 1)
+
+
+class _Threads(ThreadPoolExecutor):
+    """Threads that are not waited for at the end: who is blocked was told to stop."""
+
+    def __init__(self, workers: int) -> None:
+        super().__init__(workers, thread_name_prefix="ketrag-llm")
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown(wait=False, cancel_futures=True)

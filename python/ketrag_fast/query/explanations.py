@@ -1,0 +1,59 @@
+"""Why the passages of a context are there: asked of the core after the ranking, for what was printed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ketrag_fast import _core
+from ketrag_fast.query.reason_text import Reason, joined, why
+from ketrag_fast.types import Passage
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ketrag_fast.query.open_generation import Opened
+
+
+@dataclass(frozen=True, slots=True)
+class Explainer:
+    """One question to one index: the text that was ranked by, and its vector, if it has one."""
+
+    opened: Opened
+    request: _core.Request
+    question: str
+    ranked: str
+    vector: NDArray[np.float32] | None
+
+    def explained(self, passages: Sequence[Passage]) -> list[Passage]:
+        """The passages with their reasons: words of the question, then partners and chains."""
+        reasons: dict[int, Reason] = {}
+        searcher = self.opened.searcher
+        for channel in dict.fromkeys(p.channel for p in passages):
+            own = [at for at, p in enumerate(passages) if p.channel == channel]
+            units = [passages[at].unit for at in own]
+            found = searcher.explain(self.request, channel, self.ranked, units, vector=self.vector)
+            reasons |= dict(zip(own, found, strict=False))  # nothing at all from a channel that cannot say
+        printed: dict[int, Passage] = {}
+        for passage in passages:
+            printed.setdefault(passage.unit, passage)
+
+        def place(unit: int) -> tuple[dict[str, Any], str]:
+            _, document, title, start, _, _ = searcher.places([unit], [0])[0]
+            own = printed.get(unit)
+            rank = None if own is None else own.rank
+            found = {"unit": unit, "document": document, "title": title, "start": start, "rank": rank}
+            return found, "" if own is None else f"{title}\n{own.text}"
+
+        return [
+            replace(
+                passage,
+                why=(
+                    *why(self.question, passage),
+                    *(joined(passage, reasons[at], place, len(searcher)) if at in reasons else ()),
+                ),
+            )
+            for at, passage in enumerate(passages)
+        ]

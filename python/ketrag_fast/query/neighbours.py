@@ -1,0 +1,284 @@
+"""What a graph ties to the best units of a context: its best sentences, or summaries by a model."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from ketrag_fast import _core
+from ketrag_fast.base.progress import Limited
+from ketrag_fast.errors import DeadlineExceeded
+from ketrag_fast.kernels.text import pack, sentence_spans
+from ketrag_fast.models.llms.models import Models
+from ketrag_fast.models.lru import Remembered
+from ketrag_fast.query.open_generation import Opened
+from ketrag_fast.query.python_channels import fitted_vectors
+from ketrag_fast.systems.registry import registry
+from ketrag_fast.systems.shared.row_text import span_of
+from ketrag_fast.systems.spec.function_ref import resolved
+from ketrag_fast.systems.spec.system import Around, Query
+from ketrag_fast.types import Context, Passage, Section, Span
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ketrag_fast.models.llms.protocol import LanguageModel
+    from ketrag_fast.models.tasks.driver import Spent
+    from ketrag_fast.query.answer.summary import Surroundings
+
+KIND: Final = "subgraph"
+SENTENCES: Final = 3
+"""Of what is around a unit, at the most."""
+READ: Final = 32
+"""Sentences around one unit that are compared with the question, the strongest neighbours' first: a model of
+MiniLM's size embeds a thousand or two a second."""
+REMEMBERED: Final = 1024
+"""Summaries of an open index: who asks again waits for the answer alone."""
+_SHORTEST: Final = 20
+"""Characters of a sentence that may say something."""
+_OWN: Final = 900
+"""Tokens of a model's context that a summary's instructions, marks and reply take."""
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_Addition = tuple[str, tuple[Span, ...]]
+"""What is printed below a unit, and where it stands."""
+
+
+_recent: WeakKeyDictionary[Models, Remembered[str]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class _Neighbourhood:
+    passage: Passage
+    others: list[Span]
+
+
+def count(opened: Opened, mode: str) -> int:
+    """Of how many units the surroundings are read in this mode."""
+    around = registry().recipe(mode).around
+    return 0 if around is None else int(opened.settings.value(around.count))
+
+
+def quoted(opened: Opened, context: Context, limit: Limited) -> Context:
+    """The context with the sentences around its units that are nearest to the question, as far as they fit
+    its budget. Without a model this is what an answer would be made from.
+    """
+    started = time.perf_counter()
+    every = _neighbourhoods(opened, context)
+    if not every:
+        return context
+    additions = _sentences(opened, context.question, every, limit)
+    return _with(opened, context, additions, started)
+
+
+def summarised(
+    opened: Opened, context: Context, model: LanguageModel, limit: Limited
+) -> tuple[Context, Spent | None]:
+    """The context with a model's summary of what is around each unit. Where it gave none that is of use, the
+    best sentences stand. Raises DeadlineExceeded, and what the model raises.
+    """
+    from ketrag_fast.models.tasks.driver import Driver
+    from ketrag_fast.query.answer.summary import TASK
+
+    started = time.perf_counter()
+    every = _neighbourhoods(opened, context)
+    if not every:
+        return context, None
+    about = _around(context)
+    tokens = int(opened.settings.value(about.tokens))
+    if model.identity.context is not None:
+        tokens = max(min(tokens, model.identity.context - _OWN), 1)
+    subjects = [_filled(opened, context.question, one, tokens) for one in every]
+    driver = Driver(model, limit=limit)
+    keys = [f"{model.identity.fingerprint} {TASK.key(subject).hex()}" for subject, _ in subjects]
+    recent = _recent.setdefault(opened.models, Remembered(REMEMBERED))
+    known = recent.known(keys)
+    lost = [(key, subject) for key, (subject, _) in zip(keys, subjects, strict=True) if key not in known]
+    items = driver.items(TASK, [subject for _, subject in lost])
+    driver.run(items)
+    if driver.spent.stopped == "limit_seconds":
+        raise DeadlineExceeded(
+            "the texts around the passages were not summarised in time",
+            hint="give more seconds, or --subgraphs 0",
+        )
+    fresh = {key: next(iter(item.values)) for (key, _), item in zip(lost, items, strict=True) if item.values}
+    recent.add(fresh)
+    made = [{**known, **fresh}.get(key) for key in keys]
+    lacking = [one for one, summary in zip(every, made, strict=True) if summary is None]
+    instead = iter(_sentences(opened, context.question, lacking, limit) if lacking else ())
+    additions: list[_Addition] = []
+    for summary, (_, read) in zip(made, subjects, strict=True):
+        if summary is None:
+            additions.append(next(instead))
+        else:
+            additions.append((f"> Around it: {_line(summary)}", read) if summary else ("", ()))
+    if lacking:
+        said = f"{len(lacking)} of {len(every)} summaries were not written: the best sentences stand there"
+        context = replace(context, warnings=(*context.warnings, said))
+    return _with(opened, context, additions, started), driver.spent
+
+
+def _around(context: Context) -> Around:
+    around = registry().recipe(context.mode).around
+    assert around is not None  # noqa: S101 - the caller counted
+    return around
+
+
+def _neighbourhoods(opened: Opened, context: Context) -> list[_Neighbourhood]:
+    passages = list(context.passages)
+    if not passages:
+        return []
+    query = Query(
+        question=context.question,
+        keywords=tuple(_core.lexical_keywords(context.question)),
+        vector=None,
+        wanted=len(passages),
+        budget=context.budget,
+        settings=opened.settings,
+    )
+    stages = opened.generation.stages
+    found = resolved(_around(context).find)(query, stages, [passage.unit for passage in passages])
+    return [
+        _Neighbourhood(passage, [span_of(stages["units"], unit) for unit in units])
+        for passage, units in zip(passages, found, strict=True)
+    ]
+
+
+def _sentences(
+    opened: Opened, question: str, every: Sequence[_Neighbourhood], limit: Limited
+) -> list[_Addition]:
+    """For each unit the sentences around it that are nearest to the question; each sentence once, and none of
+    a unit that is in the context itself.
+    """
+    printed = {(one.passage.document, one.passage.start) for one in every}
+    seen: set[str] = set()
+    rows: list[list[Span]] = []
+    for one in every:
+        own: list[Span] = []
+        for span in one.others:
+            if (span.document, span.start) in printed or len(own) >= READ:
+                continue
+            fresh = [s for s in _split(span) if s.text not in seen]
+            own += fresh[: READ - len(own)]
+            seen.update(s.text for s in fresh)
+        rows.append(own)
+    texts = [" ".join(span.text.split()) for row in rows for span in row]
+    near = iter(_similar(opened, question, texts, limit))
+    additions: list[_Addition] = []
+    for row in rows:
+        scores = [(-next(near), at) for at in range(len(row))]
+        best = [row[at] for _, at in sorted(scores)[:SENTENCES]]
+        lines = [f"> {_line(span.title or span.document)}: {_line(span.text)}" for span in best]
+        additions.append(("\n".join(lines), tuple(best)))
+    return additions
+
+
+def _split(span: Span) -> list[Span]:
+    found = []
+    for first, last in sentence_spans(span.text).tolist():
+        text = span.text[first:last]
+        if len(text.strip()) < _SHORTEST:
+            continue
+        start = span.start + first
+        found.append(replace(span, start=start, end=start + len(text), text=text))
+    return found
+
+
+def _similar(opened: Opened, question: str, texts: list[str], limit: Limited) -> NDArray[np.float64]:
+    """The products of vectors of unit length."""
+    if not texts:
+        return np.zeros(0)
+    if opened.questions is not None:
+        own = opened.questions.vectors([question], limit.left)[0]
+        vectors = opened.questions.embed(texts, "document", limit)
+    else:
+        every = fitted_vectors(opened, [question, *texts])
+        if every is None:  # an index without vectors: the strongest neighbours' first sentences
+            return -np.arange(len(texts), dtype=np.float64)
+        own, vectors = every[0], every[1:]
+    found: NDArray[np.float64] = vectors.astype(np.float64) @ own.astype(np.float64)
+    return found
+
+
+def _filled(
+    opened: Opened, question: str, one: _Neighbourhood, budget: int
+) -> tuple[Surroundings, tuple[Span, ...]]:
+    """The unit and what is around it, the strongest first, until one does not fit any more."""
+    from ketrag_fast.query.answer.prompt import row
+    from ketrag_fast.query.answer.summary import Surroundings
+
+    text = row(one.passage)
+    left = budget - _tokens(opened, [text])[0]
+    others, read = [], []
+    rows = [f"{span.title}\n{span.text}" if span.title else span.text for span in one.others]
+    for span, other, tokens in zip(one.others, rows, _tokens(opened, rows), strict=True):
+        if tokens > left:
+            break
+        left -= tokens
+        others.append(other)
+        read.append(span)
+    return Surroundings(question, text, tuple(others)), tuple(read)
+
+
+def _with(opened: Opened, context: Context, additions: Sequence[_Addition], started: float) -> Context:
+    """The context with what is added below each unit, in their order, as far as the budget reaches."""
+    left = context.budget - context.tokens
+    passages = []
+    for passage, (text, sources), cost in zip(
+        context.passages, additions, _tokens(opened, [text + "\n" for text, _ in additions]), strict=True
+    ):
+        if not text or cost > left:
+            passages.append(passage)
+            continue
+        left -= cost
+        own = Span(passage.document, passage.title, passage.start, passage.end, passage.text)
+        passages.append(
+            replace(
+                passage,
+                kind=KIND,
+                tokens=passage.tokens + cost,
+                printed=f"{passage.said}\n{text}",
+                sources=(own, *sources),
+            )
+        )
+    tokens = context.budget - left
+    whole = _spliced(context, [passage.said[len(old.said) :] for old, passage in _pairs(context, passages)])
+    sections = tuple(Section(section.name, tokens, whole, True) for section in context.sections[:1])
+    taken = 1000 * (time.perf_counter() - started)
+    timings = {**context.timings_ms, "around": taken}
+    return replace(
+        context, text=whole, tokens=tokens, passages=passages, sections=sections, timings_ms=timings
+    )
+
+
+def _pairs(context: Context, passages: Sequence[Passage]) -> list[tuple[Passage, Passage]]:
+    return list(zip(context.passages, passages, strict=True))
+
+
+def _spliced(context: Context, additions: Sequence[str]) -> str:
+    """The core's text with something below each row. It lets no line of a text begin like a row's mark."""
+    text, at = context.text, 0
+    starts: list[int] = []
+    for passage in context.passages:
+        mark = f"[{passage.rank}]\n"
+        at = 0 if text.startswith(mark) and not starts else text.index(f"\n{mark}", at) + 1
+        starts.append(at)
+    rows = [text[a:b].rstrip("\n") for a, b in pairwise([*starts, len(text)])]
+    return "\n\n".join(row + added for row, added in zip(rows, additions, strict=True)) + "\n"
+
+
+def _line(text: str) -> str:
+    """A text as one line, in which no control character can pass for the end of one."""
+    return " ".join(_CONTROL.sub(" ", text).split())
+
+
+def _tokens(opened: Opened, texts: Sequence[str]) -> list[int]:
+    encoding = str(opened.generation.manifest.settings["encoding"])
+    counted: list[int] = _core.count_tokens(pack(list(texts)), encoding).tolist()
+    return counted

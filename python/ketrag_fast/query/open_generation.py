@@ -1,0 +1,268 @@
+"""One opened generation with all that a question needs: arrays, settings, the model of questions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ketrag_fast import _core
+from ketrag_fast.base.config import Settings
+from ketrag_fast.base.filters import Check, ColumnReader, Columns, condition_of, parsed
+from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError
+from ketrag_fast.kernels.text import unpack
+from ketrag_fast.models.endpoint_trust import Trust
+from ketrag_fast.models.llms.models import Models
+from ketrag_fast.query.availability import UNREAD, missing_of, reads
+from ketrag_fast.query.hyde import Hyde, writer_of
+from ketrag_fast.query.passage_locations import Places
+from ketrag_fast.storage.checksum import text_digest
+from ketrag_fast.storage.generation import Generation, open_current, open_generation
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.systems.index_settings import reading_settings
+from ketrag_fast.systems.registry import registry
+from ketrag_fast.systems.spec.function_ref import resolved
+from ketrag_fast.systems.spec.system import Inspector
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ketrag_fast.models.ann.stored import StoredGraph
+    from ketrag_fast.models.embedders.query_vectors import Questions
+    from ketrag_fast.models.reranker import CrossEncoder
+
+
+_KEPT = 32
+"""Filters whose masks are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterMask:
+    """What a filter leaves: for each unit whether it does, how many there are, and the same as the core
+    takes it; None where all are left: then nothing need be looked up.
+    """
+
+    fits: NDArray[np.bool_]
+    units: int
+    core: _core.Mask | None
+
+
+@dataclass(frozen=True)
+class Opened:
+    """One opened generation; replaced as a whole by `Index.refresh`."""
+
+    generation: Generation
+    searcher: _core.Searcher
+    settings: Settings
+    questions: Questions | None
+    """Who makes questions' vectors; None where the core does so itself."""
+    writer: Hyde | None
+    """Who writes passages for modes that rank by them; None where no language model can be asked."""
+    models: Models
+    """The language models of this index; those that were opened outlive a `refresh`."""
+    graphs: Mapping[str, StoredGraph]
+    """Of `units`, `keywords` and `entities`, those that hnswlib made a graph of."""
+    trust: Trust
+    """Which endpoints texts may be sent to."""
+    pending: int = 0
+    """Chunks that a language model would have to read, where these are only the documents that are
+    allowed.
+    """
+
+    @cached_property
+    def inspectors(self) -> list[Inspector]:
+        """Of the systems whose graphs this generation holds, those that look at single nodes."""
+        found: list[Inspector] = []
+        for system in registry().systems:
+            held = any(stage.name in self.generation.stages for stage in system.stages)
+            if system.inspect is None or not held:
+                continue
+            try:
+                cls: Any = resolved(system.inspect)
+                if cls.STAGE in self.generation.stages:
+                    found.append(cls(self.generation))
+            except KetragError:
+                raise
+            except Exception as error:
+                raise ExtensionError(
+                    f"the system {system.name} cannot show its graph: {type(error).__name__}: {error}"
+                ) from error
+        return found
+
+    def close(self) -> None:
+        """Lets go of the models."""
+        if self.questions is not None:
+            self.questions.close()
+        self.models.close()
+
+    @cached_property
+    def reranker(self) -> CrossEncoder | None:
+        """The cross-encoder that the settings name, loaded when a question first needs it."""
+        if self.settings.rerank is None:
+            return None
+        from ketrag_fast.models.reranker import CrossEncoder
+
+        precision, threads = self.settings.precision, self.settings.threads
+        return CrossEncoder(self.settings.rerank, precision=precision, threads=threads)
+
+    @cached_property
+    def places(self) -> Places:
+        """Where passages stand in their sources."""
+        return Places(self.generation.stages["units"])
+
+    @cached_property
+    def _metadata(self) -> ColumnReader:
+        return ColumnReader(lambda: iter(self._metadata_rows()))
+
+    def _metadata_rows(self) -> list[str]:
+        """The metadata of each document, as JSON."""
+        units = self.generation.stages["units"]
+        if "document_metadata_offsets" not in units:
+            return ["{}"] * (len(units["document_ids_offsets"]) - 1)
+        return unpack(units["document_metadata_blob"], units["document_metadata_offsets"])
+
+    def columns(self, check: Check = lambda: None) -> Columns:
+        """Returns the documents' metadata, read when a filter first needs it. `check` is called during the
+        reading, and raises to stop it.
+        """
+        try:
+            return self._metadata.columns(check)
+        except KetragError:
+            raise
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise IndexDamaged(f"the metadata of a document makes no sense: {error}") from error
+
+    def filtered(
+        self, given: str | Mapping[str, Any] | None, check: Check = lambda: None
+    ) -> FilterMask | None:
+        """Returns the units of the documents that a filter fits; None without a filter.
+
+        Raises InputError for a filter that is not one, and what `check` raises, which is called at every
+        step of the evaluation.
+        """
+        if given is None:
+            return None
+        condition = parsed(given) if isinstance(given, str) else condition_of(given)
+        # Mappings are told apart by what they mean: as dictionaries see it, True is 1.
+        key = text_digest([given if isinstance(given, str) else repr(condition)])
+        found = self._masks.pop(key, None)
+        if found is None:
+            fits = self.columns(check).fitting(condition, check=check)
+            fits = fits[self.generation.stages["units"]["unit_document"]]
+            units = int(fits.sum())
+            core = None if units == len(fits) else _core.Mask(fits.view(np.uint8))
+            found = FilterMask(fits, units, core)
+        self._masks[key] = found  # the last of all: those that are not asked for go first
+        while len(self._masks) > _KEPT:
+            self._masks.pop(list(self._masks)[0], None)  # noqa: RUF015 - one step, beside other threads
+        return found
+
+    @cached_property
+    def _masks(self) -> dict[str, FilterMask]:
+        return {}
+
+    @cached_property
+    def cautions(self) -> dict[str, str]:
+        """By channel, what a user should know of it in this generation."""
+        found = {}
+        stages = self.generation.stages
+        for name, channel in registry().channels.items():
+            if channel.caution is None or not set(channel.needed(self.settings)) <= stages.keys():
+                continue
+            said = resolved(channel.caution)(stages)
+            if said is not None:
+                found[name] = str(said)
+        return found
+
+    @cached_property
+    def missing(self) -> dict[str, str | None]:
+        """Each mode, and the part that it lacks here; None where the mode is served."""
+        core = self.searcher.missing()
+        found = missing_of(self.generation, self.settings, core, self.writer is not None)
+        if self.pending:
+            found |= {mode: UNREAD for mode in found if reads(mode, self.settings)}
+        return found
+
+
+def load(path: Path, given: Settings, before: Opened | None = None, trust: Trust | None = None) -> Opened:
+    """Opens the current generation of the index at `path`, or the generation whose folder that is. Of an
+    earlier one the models stay open that serve this one too. `trust` is that of the index of which this is a
+    part; without it, it follows from `given` and `path`.
+
+    Raises IndexMissing, IndexDamaged, IndexIncompatible.
+    """
+    layout = Layout(path)
+    whole = open_generation(path, given.verify) if layout.is_generation() else None
+    generation = whole or open_current(layout, given.verify)
+    settings = reading_settings(given, generation)
+    files = {
+        f"{stage}.{name}": file
+        for stage, arrays in generation.stages.items()
+        for name, file in arrays.mapped()
+    }
+    built = generation.manifest.settings
+    if not {"encoding", "language"} <= built.keys():
+        raise IndexDamaged(
+            f"the manifest of {generation.folder} does not say how the index was built",
+            hint="build it anew: ketrag index --rebuild",
+        )
+    by_blocks = given.verify == "blocks"
+    searcher = _core.Searcher(files, str(built["encoding"]), str(built["language"]), by_blocks=by_blocks)
+    models = Models(settings) if before is None else before.models
+    trust = Trust.of(layout, given) if trust is None else trust
+    opened = Opened(
+        generation,
+        searcher,
+        settings,
+        _questions(generation, settings, models, before, trust),
+        writer_of(settings, models, partial(trust.require, "llm", what="the query")),
+        models,
+        _graphs(generation),
+        trust,
+    )
+    if before is not None and before.settings.rerank == settings.rerank and "reranker" in vars(before):
+        vars(opened)["reranker"] = before.reranker  # loaded once
+    return opened
+
+
+def _questions(
+    generation: Generation, settings: Settings, models: Models, before: Opened | None, trust: Trust
+) -> Questions | None:
+    """Who makes questions' vectors: nobody but the core itself where the index has no model.
+
+    A model that is loaded serves the next generation too, if it is the same.
+    """
+    stored = generation.manifest.models.get("embedder")
+    old = None if before is None else before.questions
+    if before is not None and old is not None:
+        same = before.generation.manifest.models.get("embedder") == stored
+        if same and before.settings.embedder == settings.embedder:
+            return old
+        old.close()
+    if stored is None and settings.embedder == "builtin":
+        return None
+    from ketrag_fast.models.embedders.query_vectors import Questions
+
+    permit = partial(trust.require, "embedder", settings.embedder, "the query")
+    return Questions(stored, settings, models.limit, permit)
+
+
+def _graphs(generation: Generation) -> dict[str, StoredGraph]:
+    """By list of vectors, the graphs that hnswlib made."""
+    found: dict[str, StoredGraph] = {}
+    for stage in registry().stages:
+        arrays = generation.stages.get(stage.name)
+        if stage.proposes is None or arrays is None or not len(arrays):
+            continue
+        from ketrag_fast.models.ann.stored import GRAPH, StoredGraph, record_of
+
+        record = record_of(arrays)
+        if record is not None:
+            listed, of, array = stage.proposes
+            vectors = partial(generation.stages[of].__getitem__, array)
+            found[listed] = StoredGraph(partial(arrays.named, GRAPH), record, vectors)
+    return found

@@ -1,0 +1,70 @@
+"""Where passages stand in their sources, from the locators that a generation holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ketrag_fast.errors import IndexDamaged
+from ketrag_fast.kernels.text import unpack
+from ketrag_fast.types.locations import Locator, location_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_HOLDS = "location_indptr"
+
+
+class Places:
+    """The locators of one opened generation; nothing is read where it has none."""
+
+    def __init__(self, units: Mapping[str, NDArray[Any]]) -> None:
+        self._units = units
+        self._any = _HOLDS in units
+
+    def of_unit(self, unit: int, start: int, end: int) -> dict[str, Any]:
+        """The location of a stretch of the document that a unit is of."""
+        return self._of(int(self._units["unit_document"][unit]), start, end) if self._any else {}
+
+    def of_document(self, name: str, start: int, end: int) -> dict[str, Any]:
+        """The same, of a document by its id."""
+        for number in self._numbers.get(name, ()) if self._any else ():
+            if found := self._of(number, start, end):
+                return found
+        return {}
+
+    @cached_property
+    def _numbers(self) -> dict[str, list[int]]:
+        """The rows of each document: its sections, where it is cut into them."""
+        names = unpack(self._units["document_ids_blob"], self._units["document_ids_offsets"])
+        found: dict[str, list[int]] = {}
+        for number, name in enumerate(names):
+            found.setdefault(name, []).append(number)
+        return found
+
+    def _of(self, document: int, start: int, end: int) -> dict[str, Any]:
+        units = self._units
+        first, last = units[_HOLDS][document : document + 2].tolist()
+        spans = units["location_span"][first:last]
+        near = np.flatnonzero((spans[:, 0] < max(end, start + 1)) & (spans[:, 1] >= start))
+        found = [
+            Locator(
+                int(spans[at, 0]), int(spans[at, 1]), *self._label(int(units["location_label"][first + at]))
+            )
+            for at in near.tolist()
+        ]
+        return location_of(found, start, end)
+
+    def _label(self, number: int) -> tuple[str, Any]:
+        begin, end = self._units["location_labels_offsets"][number : number + 2].tolist()
+        try:
+            kind, value = json.loads(self._units["location_labels_blob"][begin:end].tobytes())
+        except (ValueError, TypeError, RecursionError) as error:
+            raise IndexDamaged(
+                f"a location makes no sense: label {number}", hint="run `ketrag index --rebuild`"
+            ) from error
+        return str(kind), value

@@ -1,1 +1,0 @@
-"""One question over one opened generation: what is open, what is asked, what is given back."""

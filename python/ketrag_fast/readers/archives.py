@@ -1,0 +1,100 @@
+"""Archives: `.gz` of one file, `.zip` of many, each read by the reader of its kind, within limits.
+
+Nothing is unpacked to the disk, so that a name of a member leads nowhere; one that tries is named.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from ketrag_fast.errors import DocumentError
+from ketrag_fast.readers import items_of, known_kind
+from ketrag_fast.readers.protocol import Item, SourceFile
+from ketrag_fast.readers.zip_xml import opened, safe_name
+from ketrag_fast.types import Failure
+
+DEEPEST: Final = 3
+"""Archives in archives, and mails in mails."""
+MOST_OF_ONE: Final = 200_000_000
+_SMALL: Final = 20_000_000
+_RATIO: Final = 400
+_PIECE: Final = 1 << 20
+
+
+def read_gzip(file: SourceFile) -> Iterator[Item]:
+    """The file that was packed, under the name of the packed one."""
+    _not_too_deep(file)
+    packed = max(file.size(), 1)
+    parts: list[bytes] = []
+    size = 0
+    try:
+        with file.open() as stream, gzip.GzipFile(fileobj=stream) as unpacked:
+            while piece := unpacked.read(_PIECE):
+                size += len(piece)
+                if size > MOST_OF_ONE:
+                    raise DocumentError(f"it unpacks to more than {MOST_OF_ONE:,} bytes")
+                if size > _SMALL and size > _RATIO * packed:
+                    raise DocumentError(f"a bomb: it unpacks to more than {_RATIO} times its size")
+                parts.append(piece)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DocumentError(f"a damaged .gz file: {error}") from None
+    name = file.id[: -len(".gz")] if file.id.lower().endswith(".gz") else file.id
+    inner = replace(file, id=name, data=b"".join(parts), depth=file.depth + 1)
+    for item in _member(inner):
+        yield _renamed(item, name, file.id)
+
+
+def _renamed(item: Item, name: str, packed: str) -> Item:
+    """The packed file's own name leads to it."""
+    known = item.document if isinstance(item, Failure) else item.id
+    if not known.startswith(name):
+        return item
+    whole = packed + known[len(name) :]
+    return replace(item, document=whole) if isinstance(item, Failure) else replace(item, id=whole)
+
+
+def read_zip(file: SourceFile) -> Iterator[Item]:
+    """The members that a reader knows, in the order of their names; the others are passed over."""
+    _not_too_deep(file)
+    found = False
+    with opened(file) as package:
+        for name in sorted(package.names):
+            base = name.rpartition("/")[2]
+            if base.startswith(".") or name.startswith("__MACOSX/"):
+                continue
+            if not safe_name(name):
+                found = True
+                yield file.failure(f"a member's name leads out of the archive: {name!r:.200}")
+                continue
+            try:
+                inner = file.member(name, package.bytes(name))
+            except DocumentError as error:
+                found = True
+                yield replace(file, id=f"{file.id}/{name}").failure(str(error))
+                continue
+            for item in _member(inner, others=False):
+                found = True
+                yield item
+    if not found:
+        yield file.failure("it holds no file that a reader knows")
+
+
+def _member(file: SourceFile, *, others: bool = True) -> Iterator[Item]:
+    try:
+        kind = known_kind(file)
+    except DocumentError as error:
+        yield file.failure(str(error))
+        return
+    if kind is not None:
+        yield from items_of(file, kind)
+    elif others:
+        yield file.failure(f"no reader for a file {file.suffix or 'without a suffix'}")
+
+
+def _not_too_deep(file: SourceFile) -> None:
+    if file.depth >= DEEPEST:
+        raise DocumentError(f"an archive in more than {DEEPEST} others")

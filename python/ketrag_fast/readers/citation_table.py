@@ -1,0 +1,77 @@
+"""Citations in a table of their own: `citations.tsv` beside the `corpus.jsonl` of a data set."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ketrag_fast.base.safe_io import read_regular
+from ketrag_fast.errors import DocumentError
+from ketrag_fast.readers.decode import decode
+from ketrag_fast.readers.protocol import Item, SourceFile, is_inside
+from ketrag_fast.types import Document, Failure
+
+NAME: Final = "citations.tsv"
+LARGEST: Final = 1_000_000_000
+"""Bytes of the table."""
+CORPUS: Final = "corpus.jsonl"
+_CITING: Final = ("citing", "a", "from", "source", "citing-id", "citing_id")
+_CITED: Final = ("cited", "b", "to", "target", "cited-id", "cited_id")
+
+
+def with_citations(file: SourceFile, items: Iterator[Item]) -> Iterator[Item]:
+    """The documents of a corpus; what the table beside it says that they cite is in `cites` of their
+    metadata. Lines of the table that cannot be used are failures, the documents stay.
+    """
+    path = file.path.with_name(NAME)
+    if file.path.name != CORPUS or file.data is not None or not os.path.lexists(path):
+        yield from items
+        return
+    table = SourceFile(path, file.id.removesuffix(CORPUS) + NAME, file.fallback_encoding)
+    if not file.follow_links and not is_inside(path, path.parent):
+        yield table.failure("a link that leads out of its folder; --follow-links follows it")
+        yield from items
+        return
+    cites, failures = _read(table)
+    yield from failures
+    for item in items:
+        more = cites.get(item.id) if isinstance(item, Document) else None
+        if isinstance(item, Failure) or more is None:
+            yield item
+        else:
+            yield Document(item.id, item.text, item.title, _joined(dict(item.metadata), more))
+
+
+def _joined(metadata: dict[str, Any], more: list[str]) -> dict[str, Any]:
+    given = metadata.get("cites")
+    before = list(given) if isinstance(given, (list, tuple)) else [] if given in (None, "") else [given]
+    metadata["cites"] = [*before, *more]
+    return metadata
+
+
+def _read(file: SourceFile) -> tuple[dict[str, list[str]], list[Failure]]:
+    """For each document those that it cites, in the order of the table: two ids a line, a tab between.
+
+    The first cites the second, unless the header names them `cited` and `citing`.
+    """
+    cites: dict[str, list[str]] = {}
+    failures: list[Failure] = []
+    try:
+        lines = decode(read_regular(file.path, LARGEST), file.fallback_encoding).splitlines()
+    except (DocumentError, OSError) as error:
+        return {}, [file.failure(f"cannot be read: {error}")]
+    turned = False
+    for number, line in enumerate(lines, 1):
+        fields = [field.strip() for field in line.split("\t")]
+        if not any(fields):
+            continue
+        if number == 1 and len(fields) == 2 and {f.lower() for f in fields} <= {*_CITING, *_CITED}:
+            turned = fields[0].lower() in _CITED
+            continue
+        if len(fields) != 2 or not all(fields):
+            failures.append(file.failure(f"line {number}: expected two ids with a tab between", number))
+            continue
+        citing, cited = reversed(fields) if turned else fields
+        cites.setdefault(citing, []).append(cited)
+    return cites, failures

@@ -1,0 +1,155 @@
+"""Source code: the file as it is, its lines counted, functions and classes laid over it.
+
+tree-sitter finds these; without it, or in another language, lines alone are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from itertools import accumulate
+from typing import Any, Final
+
+from ketrag_fast.readers.decode import decode
+from ketrag_fast.readers.file_types import BY_SUFFIX
+from ketrag_fast.readers.protocol import Item, SourceFile
+from ketrag_fast.types import Document
+from ketrag_fast.types.locations import Locator
+
+LARGEST: Final = 10_000_000
+"""Characters of a file that is taken to pieces; a longer one is no code that somebody wrote."""
+_DEEPEST: Final = 60
+_BLOCK: Final = 1024
+_INNER: Final = bytes(range(0x80, 0xC0))
+"""Bytes that continue a character: code points are counted without them."""
+_GRAMMARS: Final = {
+    "python": ("tree_sitter_python", "language"),
+    "javascript": ("tree_sitter_javascript", "language"),
+    "typescript": ("tree_sitter_typescript", "language_typescript"),
+    "tsx": ("tree_sitter_typescript", "language_tsx"),
+    "rust": ("tree_sitter_rust", "language"),
+    "java": ("tree_sitter_java", "language"),
+    "go": ("tree_sitter_go", "language"),
+    "c": ("tree_sitter_c", "language"),
+    "cpp": ("tree_sitter_cpp", "language"),
+}
+_NAMED: Final = frozenset(
+    (
+        "function_definition",
+        "function_declaration",
+        "generator_function_declaration",
+        "function_item",
+        "method_definition",
+        "method_declaration",
+        "constructor_declaration",
+        "class_definition",
+        "class_declaration",
+        "abstract_class_declaration",
+        "class_specifier",
+        "struct_specifier",
+        "struct_item",
+        "enum_item",
+        "enum_declaration",
+        "enum_specifier",
+        "interface_declaration",
+        "record_declaration",
+        "trait_item",
+        "impl_item",
+        "mod_item",
+        "macro_definition",
+        "type_declaration",
+        "type_spec",
+        "namespace_definition",
+        "internal_module",
+    )
+)
+_WRAPPERS: Final = frozenset(("decorated_definition", "export_statement", "template_declaration"))
+
+
+def read_code(file: SourceFile) -> Iterator[Item]:
+    """One document."""
+    data = file.read_bytes()
+    if not data.strip():
+        yield file.failure("the file is empty")
+        return
+    text = decode(data, file.fallback_encoding)
+    language = BY_SUFFIX.get(file.suffix, "code")
+    locators = [Locator(start, end, "line", number) for number, start, end in _lines(text)]
+    if language in _GRAMMARS and len(text) <= LARGEST:
+        locators += symbols(text, language)
+    name = file.id.rpartition("/")[2]
+    yield Document(file.id, text, name, {"language": language} if language != "code" else {}, tuple(locators))
+
+
+def _lines(text: str) -> Iterator[tuple[int, int, int]]:
+    at = 0
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            yield number, at, at + len(line)
+        at += len(line) + 1
+
+
+@cache
+def _parser(language: str) -> Any:
+    """None where its grammar is not installed."""
+    module, function = _GRAMMARS[language]
+    try:
+        tree_sitter = import_module("tree_sitter")
+        grammar = tree_sitter.Language(getattr(import_module(module), function)())
+    except ImportError:
+        return None
+    return tree_sitter.Parser(grammar)
+
+
+def symbols(text: str, language: str) -> Iterator[Locator]:
+    """Functions, classes and the like, with the names of those around them."""
+    parser = _parser(language)
+    if parser is None:
+        return
+    data = text.encode("utf-8", "surrogatepass")
+    tree = parser.parse(data)
+    place = _Offsets(text, data)
+    pending: list[tuple[Any, tuple[str, ...], int, Any]] = [(tree.root_node, (), 0, None)]
+    while pending:
+        node, path, depth, outer = pending.pop()
+        inner = path
+        around = node if node.type in _WRAPPERS else None
+        if node.type in _NAMED:
+            name = _name(node)
+            if name:
+                inner = (*path, name)
+                whole = outer if outer is not None else node
+                yield Locator(place(whole.start_byte), place(whole.end_byte), "symbol", list(inner))
+        if depth < _DEEPEST:
+            pending.extend((child, inner, depth + 1, around) for child in reversed(node.named_children))
+
+
+def _name(node: Any) -> str:
+    found = node.child_by_field_name("name") or node.child_by_field_name("type")
+    declarator = node.child_by_field_name("declarator")
+    while found is None and declarator is not None:
+        inner = declarator.child_by_field_name("declarator")
+        if inner is None:
+            found = declarator
+        declarator = inner
+    text = found.text.decode("utf-8", "replace") if found is not None and found.text else ""
+    return " ".join(text.split())[:100]
+
+
+class _Offsets:
+    """From bytes to code points."""
+
+    def __init__(self, text: str, data: bytes) -> None:
+        self._plain = len(text) == len(data)
+        self._data = data
+        self._known = [0]
+        if not self._plain:
+            blocks = (data[at : at + _BLOCK].translate(None, _INNER) for at in range(0, len(data), _BLOCK))
+            self._known += accumulate(map(len, blocks))
+
+    def __call__(self, byte: int) -> int:
+        if self._plain:
+            return byte
+        block = byte // _BLOCK
+        return self._known[block] + len(self._data[block * _BLOCK : byte].translate(None, _INNER))

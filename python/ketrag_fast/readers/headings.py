@@ -1,0 +1,53 @@
+"""Headings become locators: each stretch from one heading to the next has the path of headings above it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ketrag_fast.types.locations import Locator
+
+LONGEST = 200
+"""Characters of one heading in a path; a longer one is a paragraph in large letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading that begins at `start`; the smaller the level, the higher it stands."""
+
+    start: int
+    level: int
+    name: str
+
+
+def sections(headings: Iterable[Heading], length: int, title: str = "") -> list[Locator]:
+    """One locator for each section with a path. The document's own title is not repeated in paths."""
+    ordered = sorted(headings, key=lambda heading: heading.start)
+    path: list[tuple[int, str]] = []
+    own = _short(title)
+    found: list[Locator] = []
+    ends = [*(heading.start for heading in ordered[1:]), length]
+    for heading, end in zip(ordered, ends, strict=False):
+        while path and path[-1][0] >= heading.level:
+            path.pop()
+        path.append((heading.level, _short(heading.name)))
+        names = [name for _, name in path]
+        if names[0] == own:
+            names = names[1:]
+        if names and end > heading.start:
+            found.append(Locator(heading.start, end, "heading", names))
+    return found
+
+
+def without_closing(text: str) -> str:
+    """The name of a heading in Markdown: what follows its number signs, without blanks around it and without
+    number signs that close it.
+    """
+    name = text.strip(" \t")
+    inner = name.rstrip("#")
+    return inner.rstrip(" \t") if inner.endswith((" ", "\t")) else name
+
+
+def _short(name: str) -> str:
+    plain = " ".join(name.split())
+    return plain if len(plain) <= LONGEST else plain[: LONGEST - 1] + "…"

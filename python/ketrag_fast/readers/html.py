@@ -1,0 +1,334 @@
+"""Web pages: the main text without navigation, headings laid over it, table rows as lines, links as metadata.
+
+resiliparse chooses what is main text; what it gives is HTML of few elements, of which this makes text.
+"""
+
+from __future__ import annotations
+
+import codecs
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ketrag_fast.errors import DocumentError
+from ketrag_fast.readers.decode import mark_of
+from ketrag_fast.readers.headings import Heading, sections
+from ketrag_fast.readers.optional_imports import need
+from ketrag_fast.readers.protocol import Item, SourceFile
+from ketrag_fast.readers.text_builder import BLOCK
+from ketrag_fast.types import Document
+from ketrag_fast.types.locations import Locator
+
+LARGEST: Final = 64_000_000
+"""Bytes of one page: a page is held several times over while it is taken apart."""
+_MOST_LINKS: Final = 1_000
+_LEAST: Final = 250
+"""Characters of a main text below which the whole page is looked at too."""
+_SHARE: Final = 0.3
+_MOST_LISTS: Final = 2_000
+_MENU: Final = 0.5
+"""The share of a list's letters that are links from which it is a menu."""
+_PASSED: Final = [
+    "#toc",
+    ".toc",
+    ".widget",
+    ".breadcrumb",
+    ".breadcrumbs",
+    "[class*=cookie]",
+    "[id*=cookie]",
+]
+_DECLARED = re.compile(rb"<meta[^>]{0,300}?charset\s*=(?:\s*[\"'])?\s*([A-Za-z0-9_.:-]{2,40})", re.I)
+_XML_DECLARED = re.compile(rb"<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([A-Za-z0-9_.:-]{2,40})")
+_SEVEN_BITS: Final = ("iso-2022", "hz", "utf-7")
+_TAG = re.compile(r"<(/?)(h[1-6]|p|ul|ol|li|pre|br|a)\b([^<>]*)>")
+_HREF = re.compile(r'href="([^"]*)"')
+_GAP = re.compile(r"[ \t]+")
+_BLANK = re.compile(r"[ \xa0]+")
+_NAMES: Final = {
+    "author": "author",
+    "description": "description",
+    "date": "date",
+    "article:published_time": "date",
+    "dc.date": "date",
+    "keywords": "keywords",
+}
+
+
+def read_html(file: SourceFile) -> Iterator[Item]:
+    """One page."""
+    if file.size() > LARGEST:
+        yield file.failure(f"the page is larger than {LARGEST:,} bytes")
+        return
+    data = file.read_bytes()
+    if not data.strip():
+        yield file.failure("the file is empty")
+        return
+    page = page_of(data, file.fallback_encoding)
+    if not page.text:
+        yield file.failure("the page has no text")
+        return
+    yield Document(file.id, page.text, page.title, page.metadata, tuple(page.locators))
+
+
+@dataclass(slots=True)
+class Page:
+    """A page as text."""
+
+    text: str
+    title: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    locators: list[Locator] = field(default_factory=list)
+    headings: list[Heading] = field(default_factory=list)
+
+
+def page_of(data: bytes | str, fallback: str = "cp1252", *, whole: bool = False) -> Page:
+    """A page as text; `whole` takes all of it, not its main text alone."""
+    tree_of = need("resiliparse.parse.html", "a web page").HTMLTree.parse
+    markup = decode_html(data, fallback) if isinstance(data, bytes) else data
+    try:
+        tree = tree_of(markup)
+    except ValueError as error:
+        raise DocumentError(f"not usable as HTML: {error}") from None
+    metadata, title = _about(tree)
+    _keep_lists(tree)
+    text, headings, links = _text(_minimal(tree, main=not whole))
+    if not whole and len(text) < _LEAST:
+        other = _text(_minimal(tree, main=False))
+        if len(text) < _SHARE * len(other[0]):
+            text, headings, links = other
+    if headings and (not title or _same_beginning(title, headings[0].name)):
+        title = headings[0].name
+    if links:
+        metadata["links"] = links
+    return Page(text, title, metadata, sections(headings, len(text), title), headings)
+
+
+def decode_html(data: bytes, fallback: str) -> str:
+    """The encoding is that of the byte order mark, else the declared one, else UTF-8, else a good guess."""
+    length, marked = mark_of(data)
+    if marked is not None:
+        return data[length:].decode(marked, "replace")
+    head = data[:4096]
+    declared = _DECLARED.search(head) or _XML_DECLARED.search(head)
+    name = declared[1].decode("ascii") if declared is not None else ""
+    if not name.lower().startswith(_SEVEN_BITS):
+        try:
+            return data.decode("utf-8")  # what is valid as UTF-8 is nothing else, whatever it says of itself
+        except UnicodeDecodeError:
+            pass
+    try:
+        known = codecs.lookup(name).name if name else ""
+        known = {"iso8859-1": "cp1252", "ascii": "cp1252"}.get(known, known)
+        if known and not known.startswith(("utf-16", "utf-32")):  # those could not be read in the text itself
+            return _decoded(data, known)
+    except (LookupError, UnicodeError, ValueError):
+        pass
+    guess = need("resiliparse.parse.encoding", "a web page").detect_encoding(data[: 1 << 16])
+    for name in (guess, fallback, "cp1252"):
+        try:
+            return data.decode(name or fallback, "replace")
+        except LookupError:
+            continue
+    return data.decode("latin-1")
+
+
+def _decoded(data: bytes, encoding: str) -> str:
+    """Text of a declared encoding: single wrong bytes are replaced, but a wrong name is not believed."""
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError:
+        text = data.decode(encoding, "replace")
+        if text.count("\ufffd") > 10 + len(text) // 200:
+            raise
+        return text
+
+
+def _keep_lists(tree: Any) -> None:
+    """resiliparse takes bulleted lists for menus. Those that are not made of links become numbered ones."""
+    body = tree.body
+    lists = (body.query_selector_all("ul") if body is not None else ()) or ()
+    for found in list(lists)[:_MOST_LISTS]:
+        length = len(found.text_content)
+        linked = sum(len(link.text_content) for link in found.query_selector_all("a") or ())
+        parent = found.parent_node
+        if parent is None or not length or linked > _MENU * length:
+            continue
+        made = tree.create_element("ol")
+        for child in list(found.child_nodes):
+            made.append_child(child)
+        parent.replace_child(made, found)
+
+
+def _minimal(tree: Any, *, main: bool) -> str:
+    extract = need("resiliparse.extract.html2text", "a web page").extract_plain_text
+    made: str = extract(
+        tree,
+        preserve_formatting="minimal_html",
+        main_content=main,
+        links=True,
+        alt_texts=False,
+        comments=False,
+        list_bullets=False,
+        skip_elements=_PASSED if main else [],
+    )
+    return made
+
+
+def _about(tree: Any) -> tuple[dict[str, Any], str]:
+    metadata: dict[str, Any] = {}
+    title = " ".join((tree.title or "").split())
+    head = tree.head
+    for meta in (head.query_selector_all("meta") if head is not None else ()) or ():
+        name = (meta.getattr("name", "") or meta.getattr("property", "") or "").lower()
+        value = " ".join((meta.getattr("content", "") or "").split())[:1000]
+        if name in _NAMES and value:
+            metadata.setdefault(_NAMES[name], value)
+    root = tree.document.query_selector("html") if tree.document is not None else None
+    language = root.getattr("lang", "") if root is not None else ""
+    if language:
+        metadata["lang"] = language[:40]
+    return metadata, title
+
+
+def _same_beginning(title: str, heading: str) -> bool:
+    """`Title - Site` and `Title`."""
+    plain = " ".join(heading.split())
+    return bool(plain) and title.lower().startswith(plain.lower())
+
+
+def _cell_gap(found: re.Match[str]) -> str:
+    return "\t" if "\t" in found[0] else found[0]
+
+
+def _text(markup: str) -> tuple[str, list[Heading], list[str]]:
+    """Text of the few elements that the extraction leaves, with its headings and links."""
+    out = _Writer()
+    links: dict[str, None] = {}
+    headings: list[Heading] = []
+    begun: int | None = None
+    verbatim = False
+    at = 0
+    for tag in _TAG.finditer(markup):
+        out.add(html.unescape(markup[at : tag.start()]), verbatim)
+        at = tag.end()
+        closing, name = tag[1] == "/", tag[2]
+        if name == "a":
+            found = None if closing else _HREF.search(tag[3])
+            if found is not None and len(links) < _MOST_LINKS:
+                links[html.unescape(found[1])[:2000]] = None
+        elif name == "br" or name == "li":
+            out.line()
+        elif name == "pre":
+            out.paragraph()
+            verbatim = not closing
+        elif name[0] == "h":
+            out.paragraph()
+            if closing and begun is not None:
+                heading = out.since(begun).strip()
+                if heading:
+                    headings.append(Heading(begun, int(name[1]), heading))
+                begun = None
+            elif not closing:
+                begun = out.settle()
+        else:
+            out.paragraph()
+    out.add(html.unescape(markup[at:]), verbatim)
+    text = out.text()
+    kept = [heading for heading in headings if heading.start < len(text)]
+    return text, kept, [link for link in links if link and not link.startswith(("#", "javascript:"))]
+
+
+class _Writer:
+    """Text in lines and paragraphs; blanks run together but in verbatim text. Rows of a long table come with
+    its first row again.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._length = 0
+        self._breaks = 0
+        self._blank = ""  # between what is written and what follows on the line
+        self._line = 0  # where the line begins
+        self._verbatim = False
+        self._header: str | None = None  # of the table that the line before was a row of
+        self._table = 0
+
+    def add(self, text: str, verbatim: bool) -> None:
+        for number, line in enumerate(text.split("\n")):
+            if number:
+                self.line() if not verbatim else self._raise()
+            if verbatim:
+                if plain := line.rstrip():
+                    self.settle()
+                    self._verbatim = True
+                    self._put(plain)
+                continue
+            spaced = _BLANK.sub(" ", _GAP.sub(_cell_gap, line))
+            plain = spaced.strip(" \t")
+            if not plain:
+                self._between(spaced)
+                continue
+            self._between(spaced[: len(spaced) - len(spaced.lstrip(" \t"))])
+            blank = "" if self._breaks else self._blank
+            self.settle()
+            self._put((blank if self._length > self._line else "") + plain)
+            self._blank = ""
+            self._between(spaced[len(spaced.rstrip(" \t")) :])
+
+    def _between(self, blanks: str) -> None:
+        if blanks:
+            self._blank = "\t" if "\t" in blanks or self._blank == "\t" else " "
+
+    def _put(self, text: str) -> None:
+        self._parts.append(text)
+        self._length += len(text)
+
+    def _raise(self) -> None:
+        self._breaks = min(self._breaks + 1, 2)
+
+    def line(self) -> None:
+        self._breaks = max(self._breaks, 1)
+
+    def paragraph(self) -> None:
+        self._breaks = 2
+
+    def settle(self) -> int:
+        """Writes the breaks that are due; where the next text begins."""
+        if self._breaks and self._parts:
+            self._end_of_line()
+            self._put("\n" * self._breaks)
+            self._line = self._length
+            self._blank = ""
+            self._verbatim = False
+        self._breaks = 0
+        return self._length
+
+    def _end_of_line(self) -> None:
+        """Whether the line was a row of a table, and whether that is so long that its header is due."""
+        text = self.since(self._line)
+        if "\t" not in text or self._verbatim:
+            self._header = None
+        elif self._header is None:
+            self._header = "" if any(map(str.isdigit, text)) or len(text) > BLOCK // 3 else text
+            self._table = self._line
+        elif self._header and self._breaks == 1 and self._length - self._table > BLOCK:
+            self._put("\n\n")
+            self._table = self._length
+            self._put(self._header)
+        if self._breaks > 1:
+            self._header = None
+
+    def since(self, start: int) -> str:
+        """What was written from there on."""
+        found, length = [], self._length
+        for part in reversed(self._parts):
+            if length <= start:
+                break
+            found.append(part)
+            length -= len(part)
+        return "".join(reversed(found))
+
+    def text(self) -> str:
+        return "".join(self._parts).rstrip()

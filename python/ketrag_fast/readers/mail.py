@@ -1,0 +1,252 @@
+"""E-mail: the text of a message with its sender and date as metadata, and what is attached to it.
+
+Quoted text of earlier messages is folded to one line that says how long it was: those messages are there
+themselves, and their words would count in every answer to them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from email import message_from_bytes, policy
+from email.message import EmailMessage, Message
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+from ketrag_fast.errors import BackendMissing, DocumentError
+from ketrag_fast.readers import items_of, known_kind
+from ketrag_fast.readers.archives import DEEPEST
+from ketrag_fast.readers.html import page_of
+from ketrag_fast.readers.protocol import Item, SourceFile
+from ketrag_fast.readers.text_builder import TextWriter
+
+LARGEST: Final = 100_000_000
+"""Bytes of one message."""
+MOST_PARTS: Final = 1_000
+_QUOTED = re.compile(r"\s*>")
+_WROTE = re.compile(r".{0,200}\b(?:wrote|schrieb|a écrit|escribió)\s*:\s*")
+_ORIGINAL = re.compile(
+    r"\s*-{2,}\s*(?:Original Message|Ursprüngliche Nachricht|Forwarded message)\s*-{2,}\s*", re.I
+)
+_FEW: Final = 3
+"""Quoted lines that stay: an answer below a line of a question needs it."""
+
+
+def read_mail(file: SourceFile) -> Iterator[Item]:
+    """One message and its attachments."""
+    if file.size() > LARGEST:
+        raise DocumentError(f"the message is larger than {LARGEST:,} bytes")
+    yield from _message(file, file.read_bytes())
+
+
+def read_mbox(file: SourceFile) -> Iterator[Item]:
+    """The messages of a mailbox, by their number in it."""
+    lines: list[bytes] = []
+    size = number = 0
+    blank = True
+    with file.open() as stream:
+        for line in stream:
+            if blank and line.startswith(b"From ") and number + bool(lines):
+                yield from _numbered(file, number, lines, size)
+                lines, size = [], 0
+            if blank and line.startswith(b"From "):
+                number += 1
+            else:
+                size += len(line)
+                if size <= LARGEST:
+                    lines.append(line[1:] if line.startswith((b">From ", b">>From ")) else line)
+            blank = not line.strip()
+    if lines:
+        yield from _numbered(file, max(number, 1), lines, size)
+    else:
+        yield file.failure("its last message is empty" if number else "the file is empty")
+
+
+def _numbered(file: SourceFile, number: int, lines: list[bytes], size: int) -> Iterator[Item]:
+    own = replace(file, id=f"{file.id}:{max(number, 1)}")
+    if size > LARGEST:
+        yield own.failure(f"the message is larger than {LARGEST:,} bytes")
+        return
+    try:
+        yield from _message(own, b"".join(lines))
+    except DocumentError as error:
+        yield own.failure(str(error))
+
+
+def _message(file: SourceFile, data: bytes) -> Iterator[Item]:
+    try:
+        message = message_from_bytes(data, _class=EmailMessage, policy=policy.default)
+    except Exception as error:  # noqa: BLE001 - of the standard library's parser anything may come
+        raise DocumentError(f"not usable as a message: {error!r:.200}") from None
+    if not message.keys():
+        raise DocumentError("not a message: it has no header")
+    metadata = _about(message)
+    title = str(metadata.pop("subject", ""))
+    writer = TextWriter()
+    attached: list[tuple[str, bytes]] = []
+    problems: list[str] = []
+    for number, part in enumerate(_parts(message)):
+        if number >= MOST_PARTS:
+            problems.append(f"it has more than {MOST_PARTS:,} parts; the others are not read")
+            break
+        try:
+            _part(part, number, writer, attached, file)
+        except DocumentError as error:
+            problems.append(f"part {number}: {error}")
+    names = [name for name, _ in attached]
+    if names:
+        metadata["attachments"] = names
+    if writer.text() or title:
+        yield writer.document(file, title, metadata)
+    elif not attached:
+        yield file.failure("the message has no text")
+    for why in problems:
+        yield file.failure(why)
+    for name, content in attached:
+        inner = file.member(name, content)
+        if inner.depth > DEEPEST:
+            yield inner.failure(f"it is attached in more than {DEEPEST} others")
+            continue
+        try:
+            kind = known_kind(inner)
+        except DocumentError as error:
+            yield inner.failure(str(error))
+            continue
+        if kind is not None:
+            yield from items_of(inner, kind)
+
+
+def _parts(message: Message) -> Iterator[Message]:
+    """What holds content: of two forms of one text the plain one, of a message in a message nothing here."""
+    pending: list[Message] = [message]
+    while pending:
+        part = pending.pop()
+        if part.get_content_type() == "message/rfc822" or not part.is_multipart():
+            yield part
+            continue
+        inner = [one for one in part.get_payload() if isinstance(one, Message)]
+        if part.get_content_type() == "multipart/alternative":
+            plain = [one for one in inner if one.get_content_type() == "text/plain" and _bytes(one).strip()]
+            inner = plain[:1] or inner[-1:]
+        pending.extend(reversed(inner))
+
+
+def _part(
+    part: Message, number: int, writer: TextWriter, attached: list[tuple[str, bytes]], file: SourceFile
+) -> None:
+    kind = part.get_content_type()
+    name = _name(part)
+    if kind == "message/rfc822":
+        inner = part.get_payload()
+        first = inner[0] if isinstance(inner, list) and inner else None
+        if isinstance(first, Message):
+            attached.append((f"{name or f'message-{number}'}".removesuffix(".eml") + ".eml", _flat(first)))
+        return
+    told = str(part.get("Content-Disposition", "")).lower().startswith("attachment")
+    if kind not in ("text/plain", "text/html") or told or (name and number):
+        if name:
+            attached.append((name, _bytes(part)))
+        return
+    data = _bytes(part)
+    mark = writer.mark()
+    if kind == "text/html":
+        try:
+            writer.paragraph(page_of(_text(part, data, file), whole=True).text)
+        except BackendMissing as error:
+            raise DocumentError(f"{error} ({error.hint})") from None
+    else:
+        for paragraph in re.split(r"\n[ \t]*\n", folded(_text(part, data, file))):
+            writer.paragraph(paragraph)
+    writer.located(mark, "part", "body" if number == 0 else f"part {number}")
+
+
+def folded(text: str) -> str:
+    """A text with its long quotations folded to a line."""
+    out: list[str] = []
+    quoted: list[str] = []
+
+    def fold() -> None:
+        if len(quoted) > _FEW:
+            out.append(f"[{len(quoted)} quoted lines]")
+        else:
+            out.extend(quoted)
+        quoted.clear()
+
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        if _ORIGINAL.fullmatch(line):
+            fold()
+            rest = sum(1 for one in lines[number + 1 :] if one.strip())
+            out.append(f"[{rest} quoted lines]")
+            break
+        if _QUOTED.match(line) or (not line.strip() and quoted):
+            quoted.append(line)
+        else:
+            blank = bool(quoted) and not quoted[-1].strip()
+            while quoted and not quoted[-1].strip():
+                quoted.pop()
+            fold()
+            if blank:
+                out.append("")
+            out.append(line)
+    while quoted and not quoted[-1].strip():
+        quoted.pop()
+    fold()
+    return "\n".join(out)
+
+
+def _name(part: Message) -> str:
+    try:
+        name = part.get_filename() or ""
+    except Exception:  # noqa: BLE001 - a damaged header
+        return ""
+    plain = " ".join(str(name).replace("\\", "/").rpartition("/")[2].split())
+    return plain.strip(".")[:200]
+
+
+def _bytes(part: Message) -> bytes:
+    try:
+        data = part.get_payload(decode=True)
+    except Exception as error:  # noqa: BLE001 - damaged base64 and the like
+        raise DocumentError(f"damaged: {error!r:.100}") from None
+    return data if isinstance(data, bytes) else b""
+
+
+def _flat(message: Message) -> bytes:
+    try:
+        return message.as_bytes()
+    except Exception as error:  # noqa: BLE001 - a message that cannot be written again
+        raise DocumentError(f"a damaged message: {error!r:.100}") from None
+
+
+def _text(part: Message, data: bytes, file: SourceFile) -> str:
+    for name in (part.get_content_charset(), "utf-8", file.fallback_encoding):
+        try:
+            if name:
+                return data.decode(name)
+        except (LookupError, UnicodeDecodeError, ValueError):
+            continue
+    return data.decode("cp1252", "replace")
+
+
+def _about(message: EmailMessage) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, own in (
+        ("Subject", "subject"),
+        ("From", "from"),
+        ("To", "to"),
+        ("Cc", "cc"),
+        ("Message-ID", "message_id"),
+        ("In-Reply-To", "reply_to"),
+    ):
+        try:
+            value = " ".join(str(message.get(name, "")).split())
+        except Exception:  # noqa: BLE001, S112 - a damaged header
+            continue
+        if value:
+            found[own] = value[:2000].encode("utf-8", "replace").decode()
+    with suppress(Exception):  # no date, or none that can be read
+        found["date"] = parsedate_to_datetime(str(message.get("Date", ""))).isoformat()
+    return found

@@ -1,0 +1,96 @@
+"""EPUB: the chapters of a book in the order of its spine."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping
+from urllib.parse import unquote
+
+from ketrag_fast.errors import DocumentError
+from ketrag_fast.readers.headings import Heading, sections
+from ketrag_fast.readers.html import page_of
+from ketrag_fast.readers.protocol import Item, SourceFile
+from ketrag_fast.readers.zip_xml import Handler, Package, core_properties, opened
+from ketrag_fast.types import Document
+from ketrag_fast.types.locations import Locator
+
+_PAGES = ("application/xhtml+xml", "text/html")
+
+
+def read_epub(file: SourceFile) -> Iterator[Item]:
+    """One document with a part for each chapter; a chapter that cannot be read is named."""
+    parts: list[str] = []
+    locators: list[Locator] = []
+    headings: list[Heading] = []
+    broken: list[str] = []
+    length = 0
+    with opened(file) as package:
+        main = _main(package)
+        metadata, title = core_properties(package, main)
+        for path in _spine(package, main):
+            try:
+                page = page_of(package.bytes(path), whole=True)
+            except DocumentError as error:
+                broken.append(f"{path}: {error}")
+                continue
+            if not page.text:
+                continue
+            if parts:
+                parts.append("\n\n")
+                length += 2
+            start = length
+            parts.append(page.text)
+            length += len(page.text)
+            locators.append(Locator(start, length, "part", path))
+            headings += [Heading(start + one.start, one.level, one.name) for one in page.headings]
+    text = "".join(parts)
+    if text:
+        locators += sections(headings, len(text), title)
+        yield Document(file.id, text, title, metadata, tuple(locators))
+    elif not broken:
+        yield file.failure("the book has no text")
+    for why in broken:
+        yield file.failure(why)
+
+
+class _Container(Handler):
+    def __init__(self) -> None:
+        self.path = ""
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == "rootfile" and not self.path:
+            self.path = attributes.get("full-path", "")
+
+
+def _main(package: Package) -> str:
+    if "META-INF/rights.xml" in package:
+        raise DocumentError("locked against copying: its text is encrypted")
+    container = _Container()
+    package.xml("META-INF/container.xml", container)
+    return container.path
+
+
+class _Opf(Handler):
+    def __init__(self) -> None:
+        self.items: dict[str, tuple[str, str]] = {}
+        self.order: list[str] = []
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == "item" and "nav" not in attributes.get("properties", "").split():
+            self.items[attributes.get("id", "")] = (
+                attributes.get("href", ""),
+                attributes.get("media-type", ""),
+            )
+        elif name == "itemref":
+            self.order.append(attributes.get("idref", ""))
+
+
+def _spine(package: Package, main: str) -> Iterator[str]:
+    opf = _Opf()
+    package.xml(main, opf)
+    folder = posixpath.dirname(main)
+    for name in dict.fromkeys(opf.order):
+        href, kind = opf.items.get(name, ("", ""))
+        path = posixpath.normpath(posixpath.join(folder, unquote(href.partition("#")[0])))
+        if kind in _PAGES and path in package:
+            yield path

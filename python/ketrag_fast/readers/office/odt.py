@@ -1,0 +1,106 @@
+"""ODT: paragraphs, headings, lists and tables of an OpenDocument text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ketrag_fast.errors import DocumentError
+from ketrag_fast.readers.protocol import Item, SourceFile
+from ketrag_fast.readers.text_builder import TextWriter
+from ketrag_fast.readers.zip_xml import Handler, core_properties, opened
+
+_PASSED = ("tracked-changes", "annotation", "note-citation", "forms", "sequence-decls", "table-of-content")
+_MOST = 10_000
+
+
+def read_odt(file: SourceFile) -> Iterator[Item]:
+    """One document."""
+    with opened(file) as package:
+        if "META-INF/manifest.xml" in package and b"encryption-data" in package.bytes(
+            "META-INF/manifest.xml"
+        ):
+            raise DocumentError("encrypted: it opens with a password only")
+        metadata, title = core_properties(package, "meta.xml")
+        writer = TextWriter()
+        package.xml("content.xml", _Content(writer))
+    if not writer.text():
+        yield file.failure("the document has no text")
+        return
+    yield writer.document(file, title, metadata)
+
+
+class _Content(Handler):
+    def __init__(self, writer: TextWriter) -> None:
+        self._writer = writer
+        self._text: list[str] = []
+        self._open = 0  # paragraphs and headings around
+        self._level: int | None = None
+        self._items = 0
+        self._tables = 0
+        self._rows: list[list[str]] = []
+        self._cell: list[str] = []
+        self._skipped = 0
+        self._in_body = False
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if self._skipped or name in _PASSED:
+            self._skipped += 1
+        elif name == "text" and not self._in_body:
+            self._in_body = True  # office:text
+        elif name in ("p", "h"):
+            self._open += 1
+            if self._open == 1:
+                self._text = []
+                self._level = _number(attributes.get("outline-level"), 1) if name == "h" else None
+        elif name == "s":
+            self._text.append(" " * min(_number(attributes.get("c"), 1), _MOST))
+        elif name == "tab":
+            self._text.append("\t")
+        elif name == "line-break":
+            self._text.append("\n")
+        elif name == "note":
+            self._text.append(" (")
+        elif name == "list-item":
+            self._items += 1
+        elif name == "table":
+            self._tables += 1
+            if self._tables == 1:
+                self._rows = []
+        elif name == "table-row" and self._tables == 1:
+            self._rows.append([])
+        elif name == "table-cell" and self._tables == 1:
+            self._cell = []
+
+    def text(self, text: str) -> None:
+        if self._open and not self._skipped:
+            self._text.append(text)
+
+    def end(self, name: str) -> None:
+        if self._skipped:
+            self._skipped -= 1
+        elif name in ("p", "h"):
+            self._open -= 1
+            if self._open == 0:
+                self._paragraph()
+        elif name == "note":
+            self._text.append(")")
+        elif name == "list-item":
+            self._items -= 1
+        elif name == "table-cell" and self._tables == 1 and self._rows:
+            self._rows[-1].append(" ".join(self._cell))
+        elif name == "table":
+            self._tables -= 1
+            if self._tables == 0:
+                self._writer.table(self._rows)
+
+    def _paragraph(self) -> None:
+        text = "".join(self._text)
+        self._text = []
+        if self._tables:
+            self._cell.append(text)
+        else:
+            self._writer.paragraph(text, level=self._level, item=self._items > 0)
+
+
+def _number(text: str | None, default: int) -> int:
+    return int(text) if text is not None and text.isdigit() and len(text) < 9 else default

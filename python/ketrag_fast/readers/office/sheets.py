@@ -1,0 +1,250 @@
+"""XLSX: each row of a sheet is a record, read as it streams: a sheet of any length takes little memory."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from ketrag_fast.errors import DocumentError
+from ketrag_fast.readers.protocol import Item, SourceFile
+from ketrag_fast.readers.table import header_of, row_document
+from ketrag_fast.readers.zip_xml import Handler, Package, opened, relations, steps
+from ketrag_fast.types import Document
+from ketrag_fast.types.locations import Locator
+
+MOST_STRINGS: Final = 150_000_000
+"""Bytes of the texts that cells share: they are held in memory."""
+_MOST_CELL: Final = 1_000_000
+_LAST_COLUMN: Final = 16_384
+_DATES: Final = frozenset((*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)))
+_IS_DATE = re.compile(r"(?<!\\)[dmyhs]", re.I)
+_QUOTED = re.compile(r"\"[^\"]*\"|\[[^\[\]]*\]|\\.")
+_EPOCH: Final = dt.datetime(1899, 12, 30)
+
+
+def read_xlsx(file: SourceFile) -> Iterator[Item]:
+    """The rows of all sheets; the first row of a sheet that is not empty names its columns."""
+    found = False
+    with opened(file) as package:
+        book = _Book()
+        main = next(
+            (path for kind, path in relations(package, "").values() if kind == "officeDocument"),
+            "xl/workbook.xml",
+        )
+        package.xml(main, book)
+        parts = relations(package, main)
+        strings = _strings(package, parts)
+        dates = _styles(package, parts)
+        for name, relation in book.sheets:
+            kind, path = parts.get(relation, ("", ""))
+            if kind != "worksheet" or path not in package:
+                continue
+            sheet = replace(file, id=f"{file.id}/{name}")
+            try:
+                for item in _sheet(sheet, name, _Rows(strings, dates, book.since_1904), package, path):
+                    found = True
+                    yield item
+            except DocumentError as error:
+                yield sheet.failure(str(error))
+                found = True
+    if not found:
+        yield file.failure("no sheet has any rows below its first one")
+
+
+def _sheet(file: SourceFile, name: str, handler: _Rows, package: Package, path: str) -> Iterator[Item]:
+    header: list[str] | None = None
+    for _ in steps(package.pieces(path), handler, path):
+        rows, handler.rows = handler.rows, []
+        for number, cells in rows:
+            if not any(cells.values()):
+                continue
+            row = [cells.get(place, "") for place in range(max(cells) + 1)]
+            if header is None:
+                header = header_of([" ".join(cell.split()) for cell in row])
+                continue
+            if len(row) > len(header):
+                header += header_of([""] * len(row))[len(header) :]
+            item = row_document(file, number, header, row)
+            if isinstance(item, Document):
+                used = [place for place, cell in cells.items() if cell]
+                cell = f"{_letters(min(used))}{number}:{_letters(max(used))}{number}"
+                end = len(item.text)
+                item = replace(item, locators=(Locator(0, end, "sheet", name), Locator(0, end, "cell", cell)))
+            yield item
+
+
+class _Book(Handler):
+    def __init__(self) -> None:
+        self.sheets: list[tuple[str, str]] = []
+        self.since_1904 = False
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == "sheet":
+            self.sheets.append((attributes.get("name", ""), attributes.get("id", "")))
+        elif name == "workbookPr":
+            self.since_1904 = attributes.get("date1904") in ("1", "true")
+
+
+class _Strings(Handler):
+    """The shared texts end to end: a Python text for each would take three times the memory."""
+
+    def __init__(self) -> None:
+        self.blob = bytearray()
+        self.offsets = array("Q", [0])
+        self._in_text = False
+        self._phonetic = 0
+
+    def __getitem__(self, number: int) -> str:
+        return self.blob[self.offsets[number] : self.offsets[number + 1]].decode("utf-8", "replace")
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == "rPh":
+            self._phonetic += 1
+        elif name == "t":
+            self._in_text = not self._phonetic
+
+    def text(self, text: str) -> None:
+        if self._in_text:
+            self.blob += text.encode("utf-8", "replace")
+            if len(self.blob) > MOST_STRINGS:
+                raise DocumentError(f"the texts of its cells have more than {MOST_STRINGS:,} bytes")
+
+    def end(self, name: str) -> None:
+        if name == "t":
+            self._in_text = False
+        elif name == "rPh":
+            self._phonetic -= 1
+        elif name == "si":
+            self.offsets.append(len(self.blob))
+
+
+def _strings(package: Package, parts: Mapping[str, tuple[str, str]]) -> _Strings:
+    found = _Strings()
+    for kind, path in parts.values():
+        if kind == "sharedStrings" and path in package:
+            package.xml(path, found)
+    return found
+
+
+class _Styles(Handler):
+    """Which cell formats show a number as a date."""
+
+    def __init__(self) -> None:
+        self.dates: list[bool] = []
+        self._own: dict[str, bool] = {}
+        self._in_cells = False
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == "numFmt":
+            code = _QUOTED.sub("", attributes.get("formatCode", ""))
+            self._own[attributes.get("numFmtId", "")] = bool(_IS_DATE.search(code))
+        elif name == "cellXfs":
+            self._in_cells = True
+        elif name == "xf" and self._in_cells:
+            number = attributes.get("numFmtId", "0")
+            built_in = number.isdigit() and len(number) < 6 and int(number) in _DATES
+            self.dates.append(self._own.get(number, built_in))
+
+    def end(self, name: str) -> None:
+        if name == "cellXfs":
+            self._in_cells = False
+
+
+def _styles(package: Package, parts: Mapping[str, tuple[str, str]]) -> Sequence[bool]:
+    found = _Styles()
+    for kind, path in parts.values():
+        if kind == "styles" and path in package:
+            try:
+                package.xml(path, found)
+            except DocumentError:
+                return []
+    return found.dates
+
+
+class _Rows(Handler):
+    """The rows of one sheet, as they come: (number, text by column)."""
+
+    def __init__(self, strings: _Strings, dates: Sequence[bool], since_1904: bool) -> None:
+        self.rows: list[tuple[int, dict[int, str]]] = []
+        self._strings, self._dates = strings, dates
+        self._epoch = _EPOCH + dt.timedelta(days=1462) if since_1904 else _EPOCH
+        self._number = 0
+        self._cells: dict[int, str] = {}
+        self._column = -1
+        self._type = ""
+        self._style = ""
+        self._parts: list[str] = []
+        self._taking = False
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == "c":
+            self._column = _column(attributes.get("r", ""), self._column + 1)
+            self._type, self._style = attributes.get("t", "n"), attributes.get("s", "")
+            self._parts = []
+        elif name in ("v", "t"):
+            self._taking = True
+        elif name == "row":
+            number = attributes.get("r", "")
+            self._number = int(number) if number.isdigit() and len(number) < 9 else self._number + 1
+            self._cells, self._column = {}, -1
+
+    def text(self, text: str) -> None:
+        if self._taking:
+            self._parts.append(text)
+
+    def end(self, name: str) -> None:
+        if name in ("v", "t"):
+            self._taking = False
+        elif name == "c":
+            if self._parts and self._column < _LAST_COLUMN:
+                self._cells[self._column] = self._value("".join(self._parts))[:_MOST_CELL]
+        elif name == "row" and self._cells:
+            self.rows.append((self._number, self._cells))
+
+    def _value(self, text: str) -> str:
+        if self._type == "s":
+            number = int(text) if text.strip().isdigit() and len(text) < 12 else -1
+            return self._strings[number] if 0 <= number < len(self._strings) else ""
+        if self._type == "b":
+            return "true" if text == "1" else "false"
+        if self._type == "n" and self._style.isdigit() and len(self._style) < 7:
+            style = int(self._style)
+            if style < len(self._dates) and self._dates[style]:
+                return self._date(text)
+        return text.strip()
+
+    def _date(self, text: str) -> str:
+        try:
+            days = float(text)
+            when = self._epoch + dt.timedelta(days=days)
+        except (ValueError, OverflowError):
+            return text
+        if days < 1:
+            return (when + dt.timedelta(microseconds=500_000)).strftime("%H:%M:%S")
+        return when.date().isoformat() if days == int(days) else when.isoformat(" ", "minutes")
+
+
+def _column(reference: str, default: int) -> int:
+    """`C7` is 2."""
+    found = 0
+    for char in reference[:4]:
+        if not "A" <= char <= "Z":
+            break
+        found = found * 26 + ord(char) - 64
+    return found - 1 if found else default
+
+
+def _letters(column: int) -> str:
+    name = ""
+    column += 1
+    while column:
+        column, rest = divmod(column - 1, 26)
+        name = chr(65 + rest) + name
+    return name

@@ -1,0 +1,128 @@
+"""PPTX: the slides of a presentation in their order, with titles, texts, tables and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ketrag_fast.errors import DocumentError
+from ketrag_fast.readers.protocol import Item, SourceFile
+from ketrag_fast.readers.text_builder import TextWriter
+from ketrag_fast.readers.zip_xml import Handler, Package, core_properties, opened, relations
+
+_TITLES = ("title", "ctrTitle")
+_UNSAID = ("sldNum", "dt", "ftr", "hdr", "sldImg")
+"""Places for page numbers, dates and footers, which every slide repeats."""
+
+
+def read_pptx(file: SourceFile) -> Iterator[Item]:
+    """One document with a locator for each slide; a slide that cannot be read is named."""
+    with opened(file) as package:
+        metadata, title = core_properties(package, "docProps/core.xml")
+        writer = TextWriter()
+        slides = _slides(package)
+        broken: list[str] = []
+        for number, slide in enumerate(slides, 1):
+            mark = writer.mark()
+            try:
+                package.xml(slide, _Slide(writer))
+                _notes(package, slide, writer)
+            except DocumentError as error:
+                broken.append(f"slide {number}: {error}")
+            writer.located(mark, "slide", number)
+    if writer.text():
+        yield writer.document(file, title, metadata | {"slides": len(slides)})
+    elif not broken:
+        yield file.failure("no slide has any text")
+    for why in broken:
+        yield file.failure(why)
+
+
+def _slides(package: Package) -> list[str]:
+    main = next(
+        (path for kind, path in relations(package, "").values() if kind == "officeDocument"),
+        "ppt/presentation.xml",
+    )
+    handler = _Order()
+    package.xml(main, handler)
+    known = relations(package, main)
+    found = [known[name][1] for name in handler.ids if name in known]
+    return [path for path in found if path in package]
+
+
+class _Order(Handler):
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        # Its own number and the relation are both called `id` without their prefixes; the relation is last.
+        if name == "sldId":
+            self.ids.append(attributes.get("id", ""))
+
+
+def _notes(package: Package, slide: str, writer: TextWriter) -> None:
+    for kind, path in relations(package, slide).values():
+        if kind == "notesSlide" and path in package:
+            mark = writer.mark()
+            package.xml(path, _Slide(writer, notes=True))
+            writer.located(mark, "part", "notes")
+
+
+class _Slide(Handler):
+    def __init__(self, writer: TextWriter, *, notes: bool = False) -> None:
+        self._writer, self._notes = writer, notes
+        self._place = ""
+        self._in_text = False
+        self._paragraph: list[str] = []
+        self._shape: list[str] = []
+        self._rows: list[list[str]] | None = None
+        self._skipped = 0
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if self._skipped or name == "Fallback":
+            self._skipped += 1
+        elif name == "sp":
+            self._place, self._shape = "", []
+        elif name == "ph":
+            self._place = attributes.get("type", "body")
+        elif name == "t":
+            self._in_text = True
+        elif name == "br":
+            self._paragraph.append("\n")
+        elif name == "tbl":
+            self._rows = []
+        elif name == "tr" and self._rows is not None:
+            self._rows.append([])
+        elif name == "tc" and self._rows is not None:
+            self._shape = []
+
+    def text(self, text: str) -> None:
+        if self._in_text and not self._skipped:
+            self._paragraph.append(text)
+
+    def end(self, name: str) -> None:
+        if self._skipped:
+            self._skipped -= 1
+        elif name == "t":
+            self._in_text = False
+        elif name == "p":
+            text = "".join(self._paragraph).strip()
+            self._paragraph = []
+            if text:
+                self._shape.append(text)
+        elif name == "tc" and self._rows:
+            self._rows[-1].append(" ".join(self._shape))
+            self._shape = []
+        elif name == "tbl" and self._rows is not None:
+            self._writer.table(self._rows)
+            self._rows = None
+        elif name == "sp":
+            self._write()
+
+    def _write(self) -> None:
+        if not self._shape or self._place in _UNSAID:
+            return
+        if self._place in _TITLES and not self._notes:
+            self._writer.paragraph(" ".join(" ".join(self._shape).split()), level=2)
+            return
+        for number, text in enumerate(self._shape):
+            self._writer.paragraph(text, item=number > 0)

@@ -1,0 +1,211 @@
+"""The order in which a page is read: columns one after the other, lines that span them in between.
+
+A gutter is a stripe that few lines cross and that has columns of text on both sides. Where short pieces stand
+beside each other (forms, tables) there is none, and they are read row by row.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+from typing import Final
+
+from ketrag_fast.readers.pdf.lines import Line
+
+_LEAST: Final = 4
+"""Lines of a column."""
+_STEP: Final = 2.0
+_CROSSING: Final = 0.5
+"""Lines that cross a gutter, for each line of the smaller side, at most."""
+_WORDY: Final = 14
+"""Characters of a column's line, at the median: shorter ones are cells."""
+_FILLED: Final = 0.55
+_NARROW: Final = 5.0
+_LEADERS = re.compile(r"\s?(?:\.\s?){4,}")
+_CELLS: Final = 2.0
+"""A gap of so many letter heights is one between cells."""
+
+
+@dataclass(slots=True)
+class Row:
+    """What stands on one height of a column, its cells divided by tabs."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    size: float
+    text: str
+    soft: bool = False
+    cells: int = 1
+    column: int = 0
+
+
+def rows_of(lines: list[Line]) -> list[Row]:
+    """The rows of a page as they are read. What is not upright comes last."""
+    found: list[Row] = []
+    _read([line for line in lines if line.upright], found, _Counter(), 0)
+    for row in found:
+        if ". . . ." in row.text or "....." in row.text:  # a table of contents
+            row.text = _LEADERS.sub("\t", row.text).strip("\t")
+            row.cells = row.text.count("\t") + 1
+    turned = [line for line in lines if not line.upright]
+    number = found[-1].column + 1 if found else 0
+    for line in turned:
+        found.append(
+            Row(line.left, line.top, line.right, line.bottom, line.size, line.text, line.soft, 1, number)
+        )
+        number += 1
+    return found
+
+
+class _Counter:
+    def __init__(self) -> None:
+        self.value = 0
+
+
+def _read(lines: list[Line], out: list[Row], column: _Counter, depth: int) -> None:
+    gutter = _gutter(lines) if len(lines) >= 2 * _LEAST and depth < 4 else None
+    if gutter is None:
+        if lines:
+            out.extend(_rows(lines, column.value))
+            column.value += 1
+        return
+    across = sorted((one for one in lines if one.left < gutter < one.right), key=lambda one: one.top)
+    sides = [one for one in lines if not one.left < gutter < one.right]
+    edges = [(one.top + one.bottom) / 2 for one in across]
+    bands: list[list[Line]] = [[] for _ in range(len(across) + 1)]
+    for one in sides:
+        middle = (one.top + one.bottom) / 2
+        bands[_place(edges, middle)].append(one)
+    pending: list[Line] = []
+    for number, band in enumerate(bands):
+        if band:
+            if pending:
+                _read(pending, out, column, 4)
+                pending = []
+            for side in (True, False):
+                part = [one for one in band if (one.right <= gutter) == side]
+                _read(part, out, column, depth + 1)
+        if number < len(across):
+            pending.append(across[number])
+    if pending:
+        _read(pending, out, column, 4)
+
+
+def _place(edges: list[float], value: float) -> int:
+    low, high = 0, len(edges)
+    while low < high:
+        middle = (low + high) // 2
+        if edges[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _gutter(lines: list[Line]) -> float | None:
+    """The middle of the stripe between two columns."""
+    first = min(line.left for line in lines)
+    last = max(line.right for line in lines)
+    width = last - first
+    if width < 60:
+        return None
+    half = 0.55 * width
+    wide_lines = sum(1 for line in lines if line.right - line.left > half)
+    if wide_lines > 0.6 * len(lines):
+        return None  # one column: most of its lines go over the middle
+    steps = int(width / _STEP) + 2
+    covered, ended = [0] * (steps + 1), [0] * (steps + 1)
+    for line in lines:
+        begin, end = int((line.left - first) / _STEP), int((line.right - first) / _STEP) + 1
+        covered[begin] += 1
+        covered[end] -= 1
+        ended[end] += 1
+    best: tuple[float, int, int] | None = None
+    crossing = left = start = 0
+    before = (-1, -1)
+    for step in range(steps + 1):
+        crossing += covered[step]
+        left += ended[step]
+        if (crossing, left) == before:
+            continue
+        smaller = min(before[1], len(lines) - sum(before))
+        wide = (step - start) * _STEP
+        if smaller >= _LEAST and before[0] <= _CROSSING * smaller and wide >= _NARROW:
+            value = smaller - 2 * before[0] + min(wide, 30) / 30
+            if best is None or value > best[0]:
+                best = value, start, step
+        before, start = (crossing, left), step
+    if best is None:
+        return None
+    gutter = first + (best[1] + best[2]) / 2 * _STEP
+    return gutter if _columns(lines, gutter, first, last) else None
+
+
+def _columns(lines: list[Line], gutter: float, first: float, last: float) -> bool:
+    """Whether both sides are running text, beside each other."""
+    left = [line for line in lines if line.right <= gutter]
+    right = [line for line in lines if line.left >= gutter]
+    if len(left) < _LEAST or len(right) < _LEAST:
+        return False
+    low = max(min(line.top for line in left), min(line.top for line in right))
+    high = min(max(line.bottom for line in left), max(line.bottom for line in right))
+    if high - low < 2 * median(line.bottom - line.top for line in lines):
+        return False
+    for side, start, end in ((left, first, gutter), (right, gutter, last)):
+        if median(len(line.text) for line in side) < _WORDY:
+            return False
+        wide = _FILLED * (end - start)
+        if median(line.right - line.left for line in side) >= wide:
+            continue
+        # A side may itself be columns: then what stands on each height fills it together.
+        heights = {int((line.top + line.bottom) / (2 * max(line.size, 4.0))) for line in side}
+        if sum(line.right - line.left for line in side) < wide * len(heights):
+            return False
+    return True
+
+
+def _rows(lines: list[Line], column: int) -> list[Row]:
+    """From top to bottom; what stands on one height from left to right."""
+    ordered = sorted([(line.top + line.bottom, line.left, at) for at, line in enumerate(lines)])
+    groups: list[list[Line]] = []
+    last = 0.0  # twice the middle of a group up to which lines belong to it
+    for twice, _, at in ordered:
+        line = lines[at]
+        if groups and twice < last:
+            groups[-1].append(line)
+            continue
+        groups.append([line])
+        size, height = line.size, line.bottom - line.top
+        last = twice + 0.9 * (size if 1.0 < size < height else height if height > 1.0 else 1.0)
+    found = []
+    for group in groups:
+        if len(group) == 1:
+            one = group[0]
+            found.append(
+                Row(one.left, one.top, one.right, one.bottom, one.size, one.text, one.soft, 1, column)
+            )
+            continue
+        group.sort(key=lambda line: line.left)
+        text, cells = group[0].text, 1
+        for before, line in pairwise(group):
+            wide = line.left - before.right > _CELLS * max(before.size, 1.0)
+            cells += wide
+            text += ("\t" if wide else " ") + line.text
+        found.append(
+            Row(
+                min(line.left for line in group),
+                min(line.top for line in group),
+                max(line.right for line in group),
+                max(line.bottom for line in group),
+                max(group, key=lambda line: len(line.text)).size,
+                text,
+                group[-1].soft,
+                cells,
+                column,
+            )
+        )
+    return found

@@ -1,0 +1,112 @@
+"""Rows become paragraphs: words that a line's end had cut are joined, rows of tables stay lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
+
+from ketrag_fast.readers.pdf.columns import Row
+
+_HYPHENS = ("-", "\u2010", "\u00ad")
+_COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]{2,}[-\u2010][^\W\d_]{2,}")
+_LAST = re.compile(r"(?<![^\W\d_])[^\W\d_]+$")
+_FIRST = re.compile(r"[^\W\d_]+")
+_ITEM = re.compile(r"(?:[•‣▪●○◦–*·]|\(?(?:\d{1,3}|[a-z]|[ivx]{1,4})[.)])\s+\S")
+_LONGEST = 60
+_OPEN = re.compile(r"[\w,;\-(]$")
+
+
+@dataclass(slots=True)
+class Paragraph:
+    """Text with the box around it."""
+
+    text: str
+    size: float
+    box: list[float]
+    column: int
+    rows: int = 1
+    open: bool = False
+    soft: bool = False
+    last: Row | None = field(default=None, repr=False)
+
+
+def compounds(rows: Iterable[Row]) -> set[str]:
+    """Words with a hyphen of their own that stand within a line: such a hyphen stays at a line's end too."""
+    found: set[str] = set()
+    for row in rows:
+        if "-" in row.text or "\u2010" in row.text:
+            found.update(word.lower().replace("\u2010", "-") for word in _COMPOUND.findall(row.text))
+    return found
+
+
+def paragraphs_of(rows: list[Row], known: set[str]) -> list[Paragraph]:
+    """The paragraphs of one page."""
+    found: list[Paragraph] = []
+    edges: dict[int, tuple[float, float, float]] = {}
+    by_column: dict[int, list[Row]] = {}
+    for row in rows:
+        by_column.setdefault(row.column, []).append(row)
+    for column, own in by_column.items():
+        steps = [b.top - a.top for a, b in pairwise(own) if b.top > a.top]
+        edges[column] = (
+            min(row.left for row in own),
+            max(row.right for row in own),
+            median(steps) if steps else 0.0,
+        )
+    for row in rows:
+        before = found[-1] if found else None
+        if before is None or before.last is None or _new(before, before.last, row, *edges[row.column]):
+            box = [row.left, row.top, row.right, row.bottom]
+            found.append(Paragraph(row.text, row.size, box, row.column, 1, False, row.soft, row))
+            continue
+        table = row.cells > 1 or before.last.cells > 1
+        before.text = (
+            f"{before.text}\n{row.text}" if table else joined(before.text, row.text, before.soft, known)
+        )
+        box = before.box
+        before.box = [
+            min(box[0], row.left), min(box[1], row.top), max(box[2], row.right), max(box[3], row.bottom)
+        ]  # fmt: skip
+        before.rows += 1
+        before.soft, before.last = row.soft, row
+    for paragraph in found:
+        paragraph.open = bool(_OPEN.search(paragraph.text[-1:])) and "\t" not in paragraph.text
+    return found
+
+
+def _new(before: Paragraph, last: Row, row: Row, left: float, right: float, step: float) -> bool:
+    if row.column != before.column or abs(row.size - last.size) > 0.15 * max(row.size, last.size):
+        return True
+    down = row.top - last.top
+    if down > min(1.4 * step + 1, 3 * max(row.size, 4.0)) or down < -step:
+        return True
+    if row.cells > 1 and last.cells > 1:
+        return False
+    if (row.cells > 1) != (last.cells > 1) or _ITEM.match(row.text):
+        return True
+    ends = last.text[-1:] in '.!?:”"' and not last.soft
+    if ends and (last.right < right - 0.15 * (right - left) or row.left > last.left + 0.8 * row.size):
+        return True
+    # Short lines below each other (an address, a form) are lines of their own.
+    return last.right < left + 0.5 * (right - left) and row.text[:1].isupper() and not last.soft
+
+
+def joined(text: str, more: str, soft: bool, known: set[str]) -> str:
+    """Two lines as one. A hyphen at the first one's end goes, unless the word has one wherever it stands."""
+    if not more:
+        return text
+    if soft:
+        return _word(text, more, known)
+    if text[-1:] in _HYPHENS and text[-2:-1].isalpha() and more[0].islower():
+        return _word(text[:-1], more, known)
+    return f"{text} {more}"
+
+
+def _word(text: str, more: str, known: set[str]) -> str:
+    first, second = _LAST.search(text[-_LONGEST:]), _FIRST.match(more)
+    if first is not None and second is not None and f"{first[0]}-{second[0]}".lower() in known:
+        return f"{text}-{more}"
+    return text + more

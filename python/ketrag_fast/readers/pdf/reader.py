@@ -1,0 +1,308 @@
+"""A PDF as one document: paragraphs in reading order, with pages, boxes and headings laid over them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from ketrag_fast.errors import DocumentError
+from ketrag_fast.readers.headings import Heading, sections
+from ketrag_fast.readers.optional_imports import need
+from ketrag_fast.readers.pdf.columns import rows_of
+from ketrag_fast.readers.pdf.lines import PageLines, lines_of
+from ketrag_fast.readers.pdf.paragraphs import Paragraph, compounds, joined, paragraphs_of
+from ketrag_fast.readers.pdf.repeated import without_repeated
+from ketrag_fast.readers.protocol import Item, SourceFile
+from ketrag_fast.types import Document
+from ketrag_fast.types.locations import Locator
+
+MOST_PAGES: Final = 50_000
+_MOST_OUTLINE: Final = 20_000
+_LARGER: Final = 1.12
+"""Letters so much larger than those of the text are a heading's."""
+_LONGEST_HEADING: Final = 160
+_NUMBERED = re.compile(r"(?:\d{1,2}(?:\.\d{1,2}){0,4}\.?|[A-Z]\.\d{1,2}|[IVX]{1,5}\.)\s+[^\W\d_][^\n]{1,90}")
+_NO_TITLE = re.compile(
+    r"untitled.*|microsoft word.*|.*\.(?:docx?|pdf|tex|dvi|indd|pptx?)|slide \d+|document\d*", re.I
+)
+_DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?")
+
+
+def read_pdf(file: SourceFile) -> Iterator[Item]:
+    """One document, and a Failure that names the pages that gave no text."""
+    pdfium = need("pypdfium2", "a PDF")
+    raw = need("pypdfium2.raw", "a PDF")
+    try:
+        document = pdfium.PdfDocument(file.path if file.data is None else file.data)
+    except pdfium.PdfiumError as error:
+        raise DocumentError(_why(str(error), getattr(error, "err_code", None), raw)) from None
+    try:
+        count = len(document)
+        if count == 0:
+            raise DocumentError("a PDF without pages")
+        if count > MOST_PAGES:
+            raise DocumentError(f"a PDF of {count:,} pages; at most {MOST_PAGES:,} are read")
+        pages, broken = _pages(document, count, raw, pdfium)
+        metadata, title = _about(document, pdfium)
+        outline = _outline(document, pdfium)
+    finally:
+        document.close()
+    unmapped = [number for number, page in enumerate(pages, 1) if page.unmapped]
+    scanned = [number for number, page in enumerate(pages, 1) if page.scanned and not page.lines]
+    made = _document(file, pages, metadata | {"pages": count}, title, outline)
+    reasons = [
+        (broken, "damaged"),
+        (unmapped, "letters without a meaning, because their fonts have no Unicode map"),
+        (scanned, "a picture and no text; scanned pages need OCR, which is not done here"),
+    ]
+    said = [f"{_listed(numbers, count)}: {why}" for numbers, why in reasons if numbers]
+    if made.text:
+        yield made
+        if said:
+            yield file.failure("; ".join(said))
+    else:
+        yield file.failure("; ".join(said) or "no page has any text")
+
+
+def _why(message: str, code: Any, raw: Any) -> str:
+    if code == raw.FPDF_ERR_PASSWORD or "password" in message.lower():
+        return "encrypted: it opens with a password only"
+    if code == raw.FPDF_ERR_SECURITY:
+        return "encrypted in a way that is not known here"
+    return f"not a usable PDF, or a damaged one: {message}"
+
+
+def _listed(numbers: Sequence[int], count: int) -> str:
+    if len(numbers) == count:
+        return f"all {count:,} pages" if count > 1 else "its page"
+    parts: list[str] = []
+    start = before = numbers[0]
+    for number in [*numbers[1:], -1]:
+        if number != before + 1:
+            parts.append(f"{start}-{before}" if before > start else f"{start}")
+            start = number
+        before = number
+    shown = ", ".join(parts[:10]) + (", ..." if len(parts) > 10 else "")
+    return f"pages {shown}" if len(numbers) > 1 else f"page {shown}"
+
+
+def _pages(document: Any, count: int, raw: Any, pdfium: Any) -> tuple[list[PageLines], list[int]]:
+    pages: list[PageLines] = []
+    broken: list[int] = []
+    for number in range(count):
+        try:
+            page = document[number]
+        except pdfium.PdfiumError:
+            broken.append(number + 1)
+            pages.append(PageLines(0, 0, []))
+            continue
+        try:
+            pages.append(lines_of(raw, page))
+        except pdfium.PdfiumError:
+            broken.append(number + 1)
+            pages.append(PageLines(0, 0, []))
+        finally:
+            page.close()
+    return pages, broken
+
+
+def _about(document: Any, pdfium: Any) -> tuple[dict[str, Any], str]:
+    try:
+        told = document.get_metadata_dict(skip_empty=True)
+    except (pdfium.PdfiumError, UnicodeError, ValueError):
+        return {}, ""
+    plain = {name: " ".join(_usable(str(value)).split())[:1000] for name, value in told.items()}
+    metadata: dict[str, Any] = {}
+    for name, own in (("Author", "author"), ("Subject", "subject"), ("Keywords", "keywords")):
+        if plain.get(name):
+            metadata[own] = plain[name]
+    date = _DATE.match(plain.get("CreationDate", ""))
+    if date is not None:
+        metadata["date"] = "-".join(part for part in date.groups() if part)
+    title = plain.get("Title", "")
+    return metadata, "" if _NO_TITLE.fullmatch(title) else title
+
+
+def _usable(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+def _outline(document: Any, pdfium: Any) -> list[tuple[int, int, float | None, str]]:
+    """(level, page, height upwards, title) of each entry that leads to a page."""
+    found: list[tuple[int, int, float | None, str]] = []
+    try:
+        for mark in document.get_toc(max_depth=15):
+            dest = mark.get_dest()
+            page = dest.get_index() if dest is not None else None
+            title = " ".join(_usable(mark.get_title() or "").split())
+            if page is not None and title:
+                _, view = dest.get_view()
+                place = view[1] if len(view) > 1 else None
+                found.append((mark.level + 1, page, place, title))
+            if len(found) >= _MOST_OUTLINE:
+                break
+    except (pdfium.PdfiumError, UnicodeError, ValueError, TypeError, IndexError, RecursionError):
+        pass
+    return found
+
+
+def _document(
+    file: SourceFile,
+    pages: list[PageLines],
+    metadata: dict[str, Any],
+    title: str,
+    outline: Sequence[tuple[int, int, float | None, str]],
+) -> Document:
+    without_repeated(pages)
+    rows = [rows_of(page.lines) for page in pages]
+    known = compounds(row for own in rows for row in own)
+    parts: list[str] = []
+    length = 0
+    locators: list[Locator] = []
+    placed: list[list[tuple[int, Paragraph]]] = []
+    before: Paragraph | None = None
+    for number, own in enumerate(rows, 1):
+        begin: int | None = None
+        on_page: list[tuple[int, Paragraph]] = []
+        for paragraph in paragraphs_of(own, known):
+            text = paragraph.text
+            if before is not None:
+                between = _between(before, paragraph, turned=begin is None)
+                if between is None:  # a word that a page or column cuts
+                    whole = joined(parts[-1], text, before.soft, known)
+                    cut = parts[-1]
+                    if not whole.startswith(cut):  # its hyphen went
+                        parts[-1] = cut[:-1]
+                        length -= 1
+                        text = whole[len(cut) - 1 :]
+                        for place in range(max(len(locators) - 3, 0), len(locators)):
+                            locators[place] = _shortened(locators[place], length)
+                    else:
+                        text = whole[len(cut) :]
+                else:
+                    parts.append(between)
+                    length += len(between)
+            start = length
+            parts.append(text)
+            length += len(text)
+            begin = start if begin is None else begin
+            box = [round(value, 1) for value in paragraph.box]
+            locators.append(Locator(start, length, "box", box))
+            on_page.append((start, paragraph))
+            before = paragraph
+        if begin is not None:
+            locators.append(Locator(begin, length, "page", number))
+        placed.append(on_page)
+    whole = "".join(parts)
+    headings = list(_from_outline(outline, placed, pages)) or list(_from_sizes(placed, rows))
+    named = title or _largest(placed)
+    locators += sections(headings, len(whole), named)
+    return Document(file.id, whole, named, metadata, tuple(locators))
+
+
+def _shortened(one: Locator, length: int) -> Locator:
+    return one if one.end <= length else Locator(min(one.start, length), length, one.kind, one.value)
+
+
+def _between(before: Paragraph, after: Paragraph, *, turned: bool) -> str | None:
+    """What stands between two paragraphs; None where a word goes on behind a column or page."""
+    if _tall(before) or _tall(after):
+        return "\n\n"
+    same = abs(before.size - after.size) <= 0.1 * max(before.size, after.size)
+    goes_on = before.open and same and (turned or after.column != before.column) and after.text[:1].islower()
+    if not goes_on:
+        return "\n\n"
+    return None if before.soft or before.text.endswith("-") else " "
+
+
+def _tall(own: Paragraph) -> bool:
+    """Whether it is written up or down the page."""
+    return own.rows == 1 and own.box[3] - own.box[1] > 2 * (own.box[2] - own.box[0])
+
+
+def _from_outline(
+    outline: Sequence[tuple[int, int, float | None, str]],
+    placed: Sequence[Sequence[tuple[int, Paragraph]]],
+    pages: Sequence[PageLines],
+) -> Iterator[Heading]:
+    for level, page, up, title in outline:
+        if page >= len(placed):
+            continue
+        start = _place(title, None if up is None else pages[page].height - up, placed[page])
+        if start is None:  # an empty page: the next one that has text
+            later = (own[0][0] for own in placed[page + 1 :] if own)
+            start = next(later, None)
+        if start is not None:
+            yield Heading(start, level, title)
+
+
+def _place(title: str, down: float | None, own: Sequence[tuple[int, Paragraph]]) -> int | None:
+    if not own:
+        return None
+    wanted = _letters(title)
+    for start, paragraph in own:
+        first = _letters(paragraph.text[: 2 * len(title) + 40])
+        if wanted and (first.startswith(wanted) or (len(wanted) > 5 and 0 <= first.find(wanted) < 12)):
+            return start
+    if down is not None:
+        below = [start for start, paragraph in own if paragraph.box[3] > down - 2]
+        if below:
+            return below[0]
+    return own[0][0]
+
+
+def _letters(text: str) -> str:
+    return "".join(char for char in text.lower() if char.isalnum())
+
+
+def _from_sizes(
+    placed: Sequence[Sequence[tuple[int, Paragraph]]], rows: Sequence[Sequence[Any]]
+) -> Iterator[Heading]:
+    """Where there is no outline: short paragraphs in larger letters, else those with numbers of sections."""
+    body = _body_size(placed)
+    if body is None:
+        return
+    every = [(start, own) for page in placed for start, own in page if _may_head(own)]
+    large = [(start, own) for start, own in every if own.size >= _LARGER * body]
+    if len(large) > 1:
+        sizes = sorted({round(own.size, 1) for _, own in large}, reverse=True)[:6]
+        for start, own in large:
+            size = round(own.size, 1)
+            yield Heading(start, sizes.index(size) + 1 if size in sizes else len(sizes), own.text)
+        return
+    for start, own in every:
+        if _NUMBERED.fullmatch(own.text) and not own.text.rstrip().endswith((".", ",", ";")):
+            yield Heading(start, own.text.split()[0].rstrip(".").count(".") + 2, own.text)
+
+
+def _may_head(own: Paragraph) -> bool:
+    text = own.text
+    return (
+        len(text) <= _LONGEST_HEADING
+        and own.rows <= 3
+        and "\t" not in text
+        and sum(map(str.isalpha, text)) >= 3
+    )
+
+
+def _body_size(placed: Sequence[Sequence[tuple[int, Paragraph]]]) -> float | None:
+    sizes: Counter[float] = Counter()
+    for page in placed:
+        for _, own in page:
+            sizes[round(own.size, 1)] += len(own.text)
+    return sizes.most_common(1)[0][0] if sizes else None
+
+
+def _largest(placed: Sequence[Sequence[tuple[int, Paragraph]]]) -> str:
+    """The title where the metadata have none: the largest letters of the first page that has text."""
+    body = _body_size(placed)
+    first = next((page for page in placed if page), None)
+    if body is None or first is None:
+        return ""
+    large = [own for _, own in first if _may_head(own) and own.size >= 1.25 * body]
+    if not large:
+        return ""
+    size = max(own.size for own in large)
+    return " ".join(own.text for own in large if own.size > 0.95 * size)[:300]

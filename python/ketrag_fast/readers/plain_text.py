@@ -1,0 +1,139 @@
+"""Plain text, Markdown, reStructuredText: one document a file, its text as it is, headings laid over it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ketrag_fast.readers.decode import decode
+from ketrag_fast.readers.front_matter import front_matter
+from ketrag_fast.readers.headings import Heading, sections, without_closing
+from ketrag_fast.readers.protocol import Item, SourceFile
+from ketrag_fast.types import Document
+from ketrag_fast.types.locations import Locator
+
+_HEAD = 20_000  # a heading further down is no title
+_FENCE = re.compile(r" {0,3}(```+|~~~+)")
+_ATX = re.compile(r" {0,3}(#{1,6})[ \t]")
+_SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*")
+_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*")
+_FIELD = re.compile(r":([A-Za-z][\w -]{0,40}):[ \t]+(\S.*)")
+_MOST_HEADINGS = 100_000
+
+About = tuple[str, dict[str, Any], list[Locator]]
+"""What is known of a text: its title, metadata and locators."""
+
+
+def read_plain(file: SourceFile) -> Iterator[Item]:
+    """A .txt file: no title."""
+    return _read(file, lambda _: ("", {}, []))
+
+
+def read_markdown(file: SourceFile) -> Iterator[Item]:
+    """A .md file: the title of its front matter, else its first heading; the rest of that is metadata."""
+    return _read(file, about_markdown)
+
+
+def read_rst(file: SourceFile) -> Iterator[Item]:
+    """A .rst file: its first heading; a list of fields below that is metadata."""
+    return _read(file, about_rst)
+
+
+def _read(file: SourceFile, about: Callable[[str], About]) -> Iterator[Item]:
+    data = file.read_bytes()
+    if not data:
+        yield file.failure("the file is empty")
+        return
+    text = decode(data, file.fallback_encoding)
+    if text.isspace() or not text:
+        yield file.failure("the file has no text, only white space")
+        return
+    title, metadata, locators = about(text)
+    yield Document(file.id, text, title, metadata, tuple(locators))
+
+
+def about_markdown(text: str) -> About:
+    """The title, front matter and headings of a text in Markdown."""
+    metadata, start = front_matter(text)
+    headings = list(markdown_headings(text, start))
+    named = next((value for name, value in metadata.items() if name.lower() == "title"), "")
+    title = str(named).strip() or next((h.name for h in headings[:1] if h.start < _HEAD), "")
+    rest = {name: value for name, value in metadata.items() if name.lower() != "title"}
+    return title, rest, sections(headings, len(text), title)
+
+
+def markdown_title(text: str) -> str:
+    """The front matter's `title:`, else the first heading outside code, else nothing."""
+    return about_markdown(text[:_HEAD])[0]
+
+
+def markdown_headings(text: str, start: int = 0) -> Iterator[Heading]:
+    """The headings outside code, in order."""
+    fence = ""
+    previous, before = "", start
+    found = 0
+    for line, at in _lines(text, start):
+        mark = _FENCE.match(line)
+        if mark and (not fence or mark[1].startswith(fence)):
+            fence = "" if fence else mark[1]
+        elif not fence:
+            if line[:4].lstrip(" ")[:1] == "#" and (heading := _ATX.match(line)):
+                if name := without_closing(line[heading.end() :]).strip():
+                    yield Heading(at, len(heading[1]), name)
+                    found += 1
+            elif previous.strip() and line[:4].strip(" ")[:1] in ("=", "-") and _SETEXT.fullmatch(line):
+                yield Heading(before, 1 if "=" in line else 2, previous.strip())
+                found += 1
+            if found >= _MOST_HEADINGS:
+                return
+        previous, before = ("" if fence or mark else line), at
+
+
+def about_rst(text: str) -> About:
+    """The first heading, the fields below it, and the headings of a text in reStructuredText."""
+    headings = list(rst_headings(text))
+    title = headings[0].name if headings and headings[0].start < _HEAD else ""
+    metadata: dict[str, Any] = {}
+    begin = headings[0].start if headings and not text[: headings[0].start].strip() else 0
+    for number, (line, _) in enumerate(_lines(text, begin)):
+        field = _FIELD.fullmatch(line.rstrip())
+        if field is not None:
+            metadata[field[1].strip().lower()] = field[2].strip()
+        elif metadata or number > 5:
+            break
+    return title, metadata, sections(headings, len(text), title)
+
+
+def rst_title(text: str) -> str:
+    """The first line that is underlined (and perhaps overlined) at its full length."""
+    return next((heading.name for heading in rst_headings(text[:_HEAD])), "")
+
+
+def rst_headings(text: str) -> Iterator[Heading]:
+    """Lines that are underlined at their full length. The style that comes first is of the highest level."""
+    levels: dict[str, int] = {}
+    title, start = "", 0
+    over, over_start = "", 0
+    for line, at in _lines(text, 0):
+        name = title.strip()
+        adorned = line[:1] and not line[0].isalnum() and _ADORNMENT.fullmatch(line)
+        if name and adorned and len(line.rstrip()) >= len(title.rstrip()) and not _ADORNMENT.fullmatch(title):
+            lined = over.rstrip() == line.rstrip()
+            level = levels.setdefault(line[0] * 2 if lined else line[0], len(levels) + 1)
+            yield Heading(over_start if lined else start, level, name)
+            title = over = ""
+            start = at
+            if len(levels) > _MOST_HEADINGS:
+                return
+            continue
+        over, over_start = title, start
+        title, start = line, at
+
+
+def _lines(text: str, start: int) -> Iterator[tuple[str, int]]:
+    """Each line without its end, and where it begins."""
+    at = start
+    for line in text[start:].splitlines(keepends=True):
+        yield line.rstrip("\r\n\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"), at
+        at += len(line)

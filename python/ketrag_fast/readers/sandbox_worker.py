@@ -1,0 +1,84 @@
+"""The process that takes foreign formats to pieces: a request a line on its input, items on its output.
+
+It has a limit of memory. What it cannot survive (a crash of a parser, the limit) costs the file it was at:
+whoever started it sees the end of its output and starts another one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any
+
+from ketrag_fast.readers import SourceFile, items_of
+from ketrag_fast.types import Failure
+from ketrag_fast.types.locations import to_text
+
+
+def limit_memory(megabytes: int) -> None:
+    """Where the system knows such limits."""
+    try:
+        import resource
+    except ImportError:
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    wanted = megabytes * 1_000_000
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
+    """Until there are no more requests."""
+    for line in requests:
+        asked = json.loads(line)
+        file = SourceFile(Path(os.fsdecode(bytes.fromhex(asked["path"]))), asked["id"], asked["encoding"])
+        file = replace(file, follow_links=asked["follow_links"])
+        for item in items_of(file, asked["kind"], asked["largest"], asked["read_text"]):
+            _write(replies, _fields(item))
+        _write(replies, {"end": True})
+
+
+def _fields(item: Any) -> dict[str, Any]:
+    if isinstance(item, Failure):
+        return {"failure": [item.document, item.code, item.message]}
+    return {
+        "id": item.id,
+        "text": item.text,
+        "title": item.title,
+        "metadata": dict(item.metadata),
+        "locators": to_text(item.locators),
+    }
+
+
+def _write(replies: IO[bytes], data: dict[str, Any]) -> None:
+    try:
+        line = json.dumps(data, default=str)
+    except (TypeError, ValueError, RecursionError) as error:
+        name = str(data.get("id", ""))
+        line = json.dumps({"failure": [name, "document", f"its metadata cannot be kept: {error}"]})
+    replies.write(line.encode("ascii") + b"\n")
+    replies.flush()
+
+
+def main() -> None:
+    """Replies go to the output as it was at the start; what libraries print goes nowhere."""
+    limit_memory(int(sys.argv[1]))
+    replies = os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    try:
+        serve(sys.stdin.buffer, replies)
+    except (BrokenPipeError, KeyboardInterrupt):
+        os._exit(1)  # nobody listens any more
+    except MemoryError:
+        os._exit(77)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""Tables: the first row names the columns, every other row is a document."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.util import find_spec, module_from_spec
+from itertools import zip_longest
+from types import ModuleType
+
+from ketrag_fast.readers.decode import decode
+from ketrag_fast.readers.protocol import Item, SourceFile
+from ketrag_fast.readers.record import ID_NAMES, document_of
+
+_LONGEST_CELL = 2**31 - 1  # what a C long holds everywhere; the library's own limit is 131,072
+_DELIMITERS = ",;\t|"
+_LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
+_MOST_COLUMNS = 16_384  # as in a sheet: a row is given all of them
+
+
+@cache
+def _csv() -> ModuleType:
+    """An instance of the standard library's parser with a limit of its own.
+
+    The limit of a cell's size belongs to the module `_csv`: `csv.field_size_limit` would change what every
+    other user of csv in this process accepts.
+    """
+    spec = find_spec("_csv")
+    if spec is None or spec.loader is None:
+        raise ImportError("this Python has no module _csv")
+    own = module_from_spec(spec)
+    spec.loader.exec_module(own)
+    own.field_size_limit(_LONGEST_CELL)
+    return own
+
+
+def read_table(file: SourceFile) -> Iterator[Item]:
+    """Columns `_id` or `id`, `title` and `text` are used as such and the others are metadata.
+
+    Without a column `text`, the text is all columns but id and title, as lines of `name: value`.
+    """
+    data = file.read_bytes()
+    if not data:
+        yield file.failure("the file is empty")
+        return
+    text = decode(data, file.fallback_encoding)
+    csv = _csv()
+    rows = csv.reader((line[0] for line in _LINE.finditer(text)), delimiter=_delimiter(file, text))
+    header: list[str] | None = None
+    while True:
+        try:
+            row = next(rows)
+        except StopIteration:
+            break
+        except csv.Error as error:
+            yield file.failure(f"line {rows.line_num}: {error}", rows.line_num)
+            continue
+        if not any(cell.strip() for cell in row):
+            continue
+        if header is None:
+            if len(row) > _MOST_COLUMNS:
+                yield file.failure(f"a table of {len(row):,} columns; at most {_MOST_COLUMNS:,} are read")
+                return
+            header = header_of(row)
+            continue
+        yield row_document(file, rows.line_num, header, row)
+    if header is None:
+        yield file.failure("the table is empty")
+
+
+def header_of(row: Sequence[str]) -> list[str]:
+    """The columns' names."""
+    return [_column(cell, place) for place, cell in enumerate(row, 1)]
+
+
+def row_document(file: SourceFile, line: int, header: list[str], row: list[str]) -> Item:
+    """One row as a document."""
+    if any(cell.strip() for cell in row[len(header) :]):
+        return file.failure(f"line {line}: {len(row)} cells where the header has {len(header)}", line)
+    cells = dict(zip_longest(header, row[: len(header)], fillvalue=""))
+    title = cells.pop("title", "")
+    name = next((cells.pop(key) for key in ID_NAMES if cells.get(key)), None)
+    if "text" in cells:
+        text = cells.pop("text")
+        extra = {key: value for key, value in cells.items() if key not in ID_NAMES}
+    else:
+        text = "\n".join(f"{key}: {value}" for key, value in cells.items() if value and key not in ID_NAMES)
+        extra = {}
+    return document_of(file, line, {"_id": name, "title": title, "text": text, "metadata": extra})
+
+
+def _column(cell: str, place: int) -> str:
+    name = cell.strip()
+    return name.lower() if name.lower() in ("title", "text", *ID_NAMES) else name or f"column {place}"
+
+
+def _delimiter(file: SourceFile, text: str) -> str:
+    if file.suffix == ".tsv":
+        return "\t"
+    header = text.lstrip().split("\n", 1)[0]
+    counts = [(header.count(mark), -place) for place, mark in enumerate(_DELIMITERS)]
+    most, place = max(counts)
+    return _DELIMITERS[-place] if most else ","

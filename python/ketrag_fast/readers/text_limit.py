@@ -1,0 +1,58 @@
+"""How much one file may give: a small file can repeat one of its texts until it fills the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from ketrag_fast.readers.protocol import Item, SourceFile
+from ketrag_fast.types import Failure
+
+MILLION: Final = 1_000_000
+READ_TEXT: Final = 200
+"""Millions of characters: the default of the setting read_text."""
+_TIMES: Final = 4
+"""A file larger than a quarter of the limit may give this many characters for each of its bytes."""
+_ENTRY: Final = 16
+"""Characters that a number, a name or a locator counts as, besides its texts."""
+
+
+def within(file: SourceFile, items: Iterable[Item], millions: int) -> Iterator[Item]:
+    """The items of a file until their text, metadata and locators exceed `millions` of characters and
+    4 times the size of the file; then a Failure. What came before stays.
+    """
+    limit = max(millions * MILLION, _TIMES * file.size())
+    produced = 0
+    for item in items:
+        produced += characters_of(item)
+        if produced > limit:
+            yield file.failure(
+                f"it gives more than {limit:,} characters of text (setting read_text: {millions:,} million,"
+                f" or {_TIMES} times the file's size); what was read before is kept"
+            )
+            return
+        yield item
+
+
+def characters_of(item: Item) -> int:
+    """The characters of a document with its metadata and locators, or of a failure's message."""
+    if isinstance(item, Failure):
+        return len(item.document) + len(item.message)
+    found = len(item.id) + len(item.text) + len(item.title) + _characters(item.metadata)
+    return found + sum(len(one.kind) + _characters(one.value) + 2 * _ENTRY for one in item.locators)
+
+
+def _characters(value: Any) -> int:
+    found = 0
+    pending = [value]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, str):
+            found += len(one)
+        elif isinstance(one, Mapping):
+            found += sum(len(str(name)) for name in one)
+            pending.extend(one.values())
+        elif isinstance(one, (list, tuple)):
+            pending.extend(one)
+        found += _ENTRY
+    return found

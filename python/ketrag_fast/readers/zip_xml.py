@@ -1,0 +1,247 @@
+"""A zip archive of XML (DOCX, PPTX, XLSX, ODT, EPUB), read within limits and never unpacked to the disk.
+
+Sizes are counted as bytes come, whatever the archive says of itself. XML is read by expat with every
+declaration of an entity refused: none is expanded, none is fetched.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+from xml.parsers import expat
+
+from ketrag_fast.errors import DocumentError
+from ketrag_fast.readers.protocol import SourceFile
+
+MOST_MEMBERS: Final = 20_000
+MOST_BYTES: Final = 2_000_000_000
+"""Of everything in one archive that is read, unpacked."""
+MOST_OF_ONE: Final = 200_000_000
+"""Of a member that is held in memory as a whole."""
+_RATIO: Final = 400
+"""Unpacked bytes for each packed one, from `_SMALL` bytes on: no text and no sheet comes near."""
+_SMALL: Final = 20_000_000
+_PIECE: Final = 1 << 18
+_DEEPEST: Final = 400
+_NAME = re.compile(r"[^/\\:\0][^\\:\0]*")
+
+
+class Package:
+    """An open archive."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+        self._read = 0
+        self._infos = {info.filename: info for info in archive.infolist()}
+        if len(self._infos) > MOST_MEMBERS:
+            raise DocumentError(
+                f"an archive of {len(self._infos):,} members; at most {MOST_MEMBERS:,} are read"
+            )
+
+    @property
+    def names(self) -> list[str]:
+        """Of the members that are no folders, in their order."""
+        return [name for name in self._infos if not name.endswith("/")]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._infos
+
+    def pieces(self, name: str) -> Iterator[bytes]:
+        """The bytes of a member, piece by piece. DocumentError for a bomb, a damaged or an encrypted one."""
+        info = self._infos.get(name)
+        if info is None:
+            raise DocumentError(f"the archive has no {name}")
+        if info.flag_bits & 1:
+            raise DocumentError("encrypted: it opens with a password only")
+        own = 0
+        with _sound(name), self._archive.open(info) as stream:
+            while piece := stream.read(_PIECE):
+                own += len(piece)
+                self._read += len(piece)
+                if own > _SMALL and own > _RATIO * max(info.compress_size, 1):
+                    raise DocumentError(f"a zip bomb: {name} unpacks to more than {_RATIO} times its size")
+                if self._read > MOST_BYTES:
+                    raise DocumentError(f"the archive unpacks to more than {MOST_BYTES:,} bytes")
+                yield piece
+
+    def bytes(self, name: str) -> bytes:
+        """All of a member."""
+        parts: list[bytes] = []
+        size = 0
+        for piece in self.pieces(name):
+            size += len(piece)
+            if size > MOST_OF_ONE:
+                raise DocumentError(f"{name} unpacks to more than {MOST_OF_ONE:,} bytes")
+            parts.append(piece)
+        return b"".join(parts)
+
+    def xml(self, name: str, handler: Handler) -> None:
+        """Reads a member as XML."""
+        parse(self.pieces(name), handler, name)
+
+
+@contextmanager
+def opened(file: SourceFile) -> Iterator[Package]:
+    """The archive in a file."""
+    with _sound("it"), file.open() as stream, zipfile.ZipFile(stream) as archive:
+        yield Package(archive)
+
+
+@contextmanager
+def _sound(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        if isinstance(error, RecursionError):
+            raise
+        raise DocumentError(f"a damaged archive: {name}: {error}") from None
+    except (KeyError, IndexError, OverflowError) as error:
+        raise DocumentError(f"a damaged archive: {name}: {error!r}") from None
+
+
+class Handler:
+    """What is done at the events of XML. Names come without their namespaces' prefixes."""
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        """An element begins."""
+
+    def end(self, name: str) -> None:
+        """An element ends."""
+
+    def text(self, text: str) -> None:
+        """Text between."""
+
+
+def local(name: str) -> str:
+    """A name without its prefix."""
+    return name.rpartition(":")[2]
+
+
+def parse(pieces: Iterable[bytes], handler: Handler, name: str) -> None:
+    """Feeds XML to a handler. DocumentError where it is none, or declares entities."""
+    for _ in steps(pieces, handler, name):
+        pass
+
+
+def steps(pieces: Iterable[bytes], handler: Handler, name: str) -> Iterator[None]:
+    """The same, with a pause after each piece: what the handler has found by then can be taken."""
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    parser.buffer_size = 1 << 16
+    depth = 0
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > _DEEPEST:
+            raise DocumentError(f"{name}: XML deeper than {_DEEPEST} elements")
+        if any(":" in key for key in attributes):  # one with a prefix stands before one of that name without
+            ordered = sorted(attributes.items(), key=lambda entry: ":" in entry[0])
+            attributes = {local(key): value for key, value in ordered}
+        handler.start(local(tag), attributes)
+
+    def end(tag: str) -> None:
+        nonlocal depth
+        depth -= 1
+        handler.end(local(tag))
+
+    def refuse(*_: Any) -> int:
+        raise DocumentError(f"{name}: XML that declares entities is not read")
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = handler.text
+    parser.EntityDeclHandler = refuse
+    parser.UnparsedEntityDeclHandler = refuse
+    parser.ExternalEntityRefHandler = refuse
+    try:
+        for piece in pieces:
+            parser.Parse(piece, False)
+            yield
+        parser.Parse(b"", True)
+        yield
+    except expat.ExpatError as error:
+        raise DocumentError(f"{name} is not XML: {error}") from None
+    except (ValueError, LookupError) as error:  # an encoding that expat does not know
+        raise DocumentError(f"{name} is not usable XML: {error}") from None
+
+
+class _Rels(Handler):
+    def __init__(self, base: str) -> None:
+        self.found: dict[str, tuple[str, str]] = {}
+        self._base = base
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == "Relationship" and attributes.get("TargetMode") != "External":
+            target = attributes.get("Target", "")
+            whole = target.lstrip("/") if target.startswith("/") else posixpath.join(self._base, target)
+            kind = attributes.get("Type", "").rpartition("/")[2]
+            self.found[attributes.get("Id", "")] = kind, posixpath.normpath(whole)
+
+
+def relations(package: Package, part: str) -> dict[str, tuple[str, str]]:
+    """By id, the kind and the path of what a part of an Office file refers to inside of it."""
+    folder, _, name = part.rpartition("/")
+    own = f"{folder}/_rels/{name}.rels" if folder else f"_rels/{name}.rels"
+    if own not in package:
+        return {}
+    handler = _Rels(folder)
+    package.xml(own, handler)
+    return handler.found
+
+
+class _Core(Handler):
+    _NAMES: Final = {
+        "title": "title",
+        "creator": "author",
+        "subject": "subject",
+        "keywords": "keywords",
+        "created": "date",
+        "language": "lang",
+        "description": "description",
+        "date": "date",
+        "creation-date": "date",
+        "initial-creator": "author",
+        "keyword": "keywords",
+    }
+
+    def __init__(self) -> None:
+        self.found: dict[str, str] = {}
+        self._name = ""
+        self._parts: list[str] = []
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        self._name, self._parts = self._NAMES.get(name, ""), []
+
+    def text(self, text: str) -> None:
+        if self._name:
+            self._parts.append(text)
+
+    def end(self, name: str) -> None:
+        value = " ".join("".join(self._parts).split())[:1000]
+        if self._name and value:
+            self.found.setdefault(self._name, value)
+        self._name = ""
+
+
+def core_properties(package: Package, part: str) -> tuple[dict[str, Any], str]:
+    """Metadata and title of an Office file; nothing where they cannot be read."""
+    if part not in package:
+        return {}, ""
+    handler = _Core()
+    try:
+        package.xml(part, handler)
+    except DocumentError:
+        return {}, ""
+    found: dict[str, Any] = dict(handler.found)
+    return found, found.pop("title", "")
+
+
+def safe_name(name: str) -> bool:
+    """Whether a member's name stays inside its archive."""
+    return bool(_NAME.fullmatch(name)) and ".." not in name.split("/")

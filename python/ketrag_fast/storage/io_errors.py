@@ -1,0 +1,153 @@
+"""The one place where the system's errors become the package's: full disk, no right to write."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ketrag_fast.base.memory import HINT
+from ketrag_fast.errors import (
+    IndexDamaged,
+    IndexLocked,
+    KetragError,
+    OutOfMemory,
+    ReadOnly,
+    StorageFailed,
+    StorageFull,
+    TooManyFiles,
+)
+from ketrag_fast.storage.file_records import REPAIR
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG} if hasattr(errno, "EDQUOT") else {errno.ENOSPC})
+_DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_FAILED = frozenset(
+    getattr(errno, name)
+    for name in ("EIO", "ENXIO", "ENODEV", "ESTALE", "ETIMEDOUT", "EREMOTEIO", "EUCLEAN")
+    if hasattr(errno, name)
+)
+_ELSEWHERE = frozenset({errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOENT})
+_PRIMARY = 0xFF  # SQLite's extended codes carry the primary one in their low byte
+
+
+def typed(error: OSError | sqlite3.Error, path: Path) -> KetragError | None:
+    """The package's error for a failure while writing to `path`, or None if it is another matter."""
+    if isinstance(error, sqlite3.Error):
+        return _typed_sqlite(error, path)
+    place = error.filename or path
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return too_many_files(place)
+    if error.errno in _FULL:
+        return StorageFull(
+            f"no space left to write {place}",
+            hint="free some space and run the same command again: it goes on from there",
+        )
+    if error.errno in _DENIED:
+        return ReadOnly(
+            f"cannot write {place}: {error.strerror}", hint="choose another folder with -i/--index"
+        )
+    if error.errno in _FAILED:
+        return _failed(place, error.strerror)
+    if error.errno == errno.ENOMEM:
+        return OutOfMemory(f"no memory is left to write {place}", hint=HINT)
+    if error.errno in _ELSEWHERE:
+        return ReadOnly(
+            f"cannot write {place}: {error.strerror}", hint="the index must be a folder of its own"
+        )
+    return None
+
+
+def _typed_sqlite(error: sqlite3.Error, path: Path) -> KetragError | None:
+    code = getattr(error, "sqlite_errorcode", None)
+    primary = code & _PRIMARY if isinstance(code, int) else None
+    if primary == sqlite3.SQLITE_FULL:
+        return StorageFull(
+            f"no space left to write {path}",
+            hint="free some space and run the same command again: it goes on from there",
+        )
+    if primary == sqlite3.SQLITE_IOERR:  # what SQLite says where its log or index of it finds no room
+        return StorageFull(
+            f"no space left to write {path}, or its disk fails ({error})",
+            hint="free some space and run the same command again: it goes on from there",
+        )
+    if primary == sqlite3.SQLITE_NOMEM:
+        return OutOfMemory(f"no memory is left to read or write {path}", hint=HINT)
+    if primary == sqlite3.SQLITE_CANTOPEN and _no_descriptor():
+        return too_many_files(path)
+    if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN):
+        return ReadOnly(f"cannot write {path}: {error}", hint="choose another folder with -i/--index")
+    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return IndexLocked(f"another process is writing {path}", hint="wait for it to end")
+    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return damaged(path, error)
+    if isinstance(error, sqlite3.ProgrammingError):
+        return None  # a defect of the caller's
+    # What is left (a constraint that does not hold, a text that is none, a table that is gone) is what our
+    # own statements meet only in a file that was altered.
+    return damaged(path, error)
+
+
+def unreadable(error: OSError, path: Path) -> KetragError:
+    """For a file of a generation that cannot be read; that no file can be opened is no damage."""
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return too_many_files(path)
+    if error.errno == errno.ENOMEM:
+        return OutOfMemory(f"no memory is left to read {path}", hint=HINT)
+    if error.errno in _FAILED:
+        return _failed(path, error.strerror)
+    return IndexDamaged(f"cannot read {path}: {error.strerror}", hint=REPAIR)
+
+
+def _failed(place: object, reason: str | None) -> StorageFailed:
+    return StorageFailed(
+        f"the disk fails at {place}: {reason}",
+        hint="what is published stays whole: run the same command again, or on another disk",
+    )
+
+
+def damaged(path: Path, what: object) -> IndexDamaged:
+    """The tables of an index cannot be used as they are."""
+    return IndexDamaged(
+        f"{path} is damaged: {what}",
+        hint="`ketrag doctor` checks everything; index the sources into a new folder, or put back a copy of "
+        "this file. What is published stays readable",
+    )
+
+
+def json_of(text: Any, path: Path, what: str) -> Any:
+    """The JSON in a row of the tables at `path`; IndexDamaged where it is none."""
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise damaged(path, f"{what} is no JSON: {str(error)[:200]}") from error
+
+
+def too_many_files(place: object) -> TooManyFiles:
+    """Of no file's fault."""
+    return TooManyFiles(f"cannot open {place}: this process may open no more files")
+
+
+def _no_descriptor() -> bool:
+    """SQLite says only that it cannot open: whether no file at all can be."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        return error.errno in (errno.EMFILE, errno.ENFILE)
+    return False
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Everything inside writes below `path`; what fails for want of room or rights is typed."""
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:
+        known = typed(error, path)
+        if known is None:
+            raise
+        raise known from error

@@ -1,0 +1,229 @@
+"""The tables of several indexes as those of one: documents in a given order, kept vectors, replies, failures.
+
+What two parts keep of the same text is equal where models are. Where it is not, the same one is taken
+whatever the order of the parts, so that what is built of it is.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final
+
+from ketrag_fast.errors import IndexDamaged
+from ketrag_fast.storage.database import Connection
+from ketrag_fast.storage.io_errors import writing
+from ketrag_fast.storage.journal import SEALED, Journal, is_right, seal_of
+from ketrag_fast.storage.tables import SourceRow, Tables, hashed, seal_sources
+from ketrag_fast.storage.vector_cache import VectorTable
+
+_CACHE: Final = 256 << 10
+"""kB of pages in memory: kept vectors come in no order."""
+_COLUMNS: Final = (
+    "chunk, turn, attempt, text, finish, error, tokens_in, tokens_out, tokens_shared, seconds, verdict,"
+    " entities, parser, records"
+)
+_PLACES: Final = tuple(_COLUMNS.split(", ").index(name) for name in SEALED.split(", "))
+_USABLE: Final = _COLUMNS.split(", ").index("verdict")
+
+Place = tuple[int, int, int]
+"""(key of a document in its part, number of its source in the whole, place in that source)."""
+
+
+@contextmanager
+def new_tables(path: Path) -> Iterator[Merged]:
+    """The file that is written, from nothing; whole and synced at the end, or to be removed."""
+    for name in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):
+        name.unlink(missing_ok=True)
+    with writing(path):
+        Tables(path).close()
+        Journal(path).close()
+        VectorTable(path).close()
+        uri = f"{path.absolute().as_uri()}?mode=rw"
+        db = sqlite3.connect(uri, isolation_level=None, factory=Connection, uri=True)
+        db.path = path
+        with closing(db):
+            # Nobody reads this file before it has its name, and one that is not finished is made anew.
+            for pragma in (
+                "journal_mode = OFF",
+                "synchronous = OFF",
+                "temp_store = MEMORY",
+                f"cache_size = -{_CACHE}",
+            ):
+                db.execute(f"PRAGMA {pragma}")
+            db.execute("BEGIN")
+            yield Merged(db)
+            db.execute("COMMIT")
+        with path.open("rb+") as file:
+            os.fsync(file.fileno())
+
+
+class Merged:
+    """The open file."""
+
+    def __init__(self, db: Connection) -> None:
+        self._db = db
+
+    def add_sources(self, sources: Iterable[SourceRow]) -> None:
+        """In their order, with their numbers."""
+        rows = ((one.number, one.kind, one.label, one.spec) for one in sources)
+        self._db.executemany("INSERT INTO sources VALUES (?, ?, ?, ?)", rows)
+        seal_sources(self._db)
+
+    def add_readers(self, parts: Sequence[Path]) -> None:
+        """Who read chunks in any part. The order of their last use is kept as far as the parts agree."""
+        readers: dict[str, list[Any]] = {}
+        for path in parts:
+            with _attached(self._db, path) as there:
+                if "readers" not in there:
+                    continue
+                query = "SELECT key, spec, identity, used, hits FROM part.readers"
+                for key, spec, identity, used, hits in self._db.execute(query).fetchall():
+                    known = readers.setdefault(key, [spec, identity, 0, 0])
+                    known[:2] = min((known[0], known[1]), (spec, identity))
+                    known[2], known[3] = max(known[2], used), known[3] + hits
+        ordered = sorted(readers.items(), key=lambda item: (item[1][2], item[0]))
+        rows = (
+            (key, spec, identity, rank, hits)
+            for rank, (key, (spec, identity, _, hits)) in enumerate(ordered, 1)
+        )
+        self._db.executemany(
+            "INSERT INTO readers (key, spec, identity, used, hits) VALUES (?, ?, ?, ?, ?)", rows
+        )
+
+    def copy(self, path: Path, places: Iterable[Place]) -> None:
+        """Some documents of the part at `path`, and all vectors and replies that it keeps."""
+        with _attached(self._db, path) as there:
+            self._documents(places, located="locators" in there)
+            if "vectors" in there:
+                self._vectors()
+            if "replies" in there:
+                self._replies(path)
+
+    def _documents(self, places: Iterable[Place], *, located: bool) -> None:
+        db = self._db
+        db.execute(
+            "CREATE TEMP TABLE wanted (key INTEGER, source INTEGER, place INTEGER,"
+            " PRIMARY KEY (source, place)) WITHOUT ROWID"
+        )
+        db.executemany("INSERT INTO temp.wanted VALUES (?, ?, ?)", places)
+        db.execute(
+            "INSERT INTO main.documents (id, source, place, content, title, text, metadata, chars)"
+            " SELECT id, w.source, w.place, content, title, text, metadata, chars"
+            " FROM temp.wanted w CROSS JOIN part.documents d ON d.key = w.key ORDER BY w.source, w.place"
+        )
+        if located:
+            db.execute(
+                "INSERT INTO main.locators (document, data) SELECT own.key, l.data FROM temp.wanted w"
+                " JOIN part.locators l ON l.document = w.key JOIN part.documents d ON d.key = w.key"
+                " JOIN main.documents own ON own.id = d.id"
+            )
+        db.execute("DROP TABLE temp.wanted")
+
+    def _vectors(self) -> None:
+        self._db.execute(
+            "INSERT INTO main.vector_models (fingerprint, dimension, longest, spec, engine)"
+            " SELECT fingerprint, dimension, longest, spec, engine FROM part.vector_models WHERE true"
+            " ON CONFLICT (fingerprint) DO UPDATE SET longest = excluded.longest, spec = excluded.spec,"
+            " engine = excluded.engine WHERE (excluded.spec, excluded.engine) < (spec, engine)"
+        )
+        self._db.execute(
+            "INSERT INTO main.vectors (model, role, text, vector) SELECT own.number, v.role, v.text, v.vector"
+            " FROM part.vectors v JOIN part.vector_models m ON m.number = v.model"
+            " JOIN main.vector_models own ON own.fingerprint = m.fingerprint AND own.dimension = m.dimension"
+            " WHERE true"
+            " ON CONFLICT (model, role, text) DO UPDATE SET vector = excluded.vector"
+            " WHERE excluded.vector < vector"
+        )
+
+    def _replies(self, path: Path) -> None:
+        db = self._db
+        columns = {row[1] for row in db.execute("PRAGMA part.table_info(replies)")}
+        seal = "seal" if "seal" in columns else "NULL"
+        pairs = db.execute(
+            "SELECT p.number, own.number FROM part.readers p JOIN main.readers own ON own.key = p.key"
+        ).fetchall()
+        for reader, own in pairs:
+            query = (
+                f"SELECT {_COLUMNS}, {seal} FROM part.replies WHERE reader = ? ORDER BY chunk, turn, attempt"  # noqa: S608
+            )
+            for chunk, group in groupby(db.execute(query, (reader,)), key=lambda row: row[0]):
+                rows = [tuple(row) for row in group]
+                if not all(is_right(reader, (*_sealed(row), row[-1])) for row in rows):
+                    raise IndexDamaged(
+                        f"{path} is damaged: kept replies are altered",
+                        hint="`ketrag index` there forgets them and says so; the one after it asks again",
+                    )
+                self._keep(own, chunk, rows)
+
+    def _keep(self, reader: int, chunk: bytes, rows: Sequence[tuple[Any, ...]]) -> None:
+        db = self._db
+        which = "WHERE reader = ? AND chunk = ?"
+        query = f"SELECT {_COLUMNS} FROM main.replies {which} ORDER BY turn, attempt"  # noqa: S608
+        there = db.execute(query, (reader, chunk)).fetchall()
+        if there:
+            if _rank(rows) >= _rank(there):
+                return
+            db.execute(f"DELETE FROM main.replies {which}", (reader, chunk))  # noqa: S608
+        db.executemany(
+            f"INSERT INTO main.replies (reader, {_COLUMNS}, seal) VALUES ({', '.join('?' * 16)})",  # noqa: S608
+            ((reader, *row[:14], seal_of(reader, _sealed(row))) for row in rows),
+        )
+
+    def add_removed(self, parts: Sequence[Path]) -> None:
+        """The ids that stay away although their sources have them, but for those that another part holds."""
+        gone: set[str] = set()
+        for path in parts:
+            with _attached(self._db, path) as there:
+                if "removed" in there:
+                    gone |= {name for (name,) in self._db.execute("SELECT id FROM part.removed")}
+        if gone:
+            ids = [name for (name,) in self._db.execute("SELECT id FROM main.documents")]
+            gone -= {*ids, *map(hashed, ids)}
+            self._db.executemany("INSERT INTO main.removed VALUES (?)", ((name,) for name in sorted(gone)))
+
+    def add_failures(self, parts: Sequence[Path]) -> None:
+        """The documents that no part could read. What was not read of chunks, the build finds itself."""
+        found: set[tuple[str, str, str]] = set()
+        for path in parts:
+            with _attached(self._db, path):
+                query = "SELECT document, code, message FROM part.failures WHERE code != 'chunk'"
+                found |= set(self._db.execute(query))
+        ids = {name for (name,) in self._db.execute("SELECT id FROM main.documents")} if found else set()
+        rows = sorted(row for row in found if row[0] not in ids)
+        self._db.executemany("INSERT INTO main.failures VALUES (?, ?, ?)", rows)
+
+
+def _sealed(row: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(row[place] for place in _PLACES)
+
+
+def _rank(rows: Sequence[Sequence[Any]]) -> tuple[bool, str]:
+    """Replies that can be used before those that cannot; else any order that is always the same."""
+    usable = any(row[_USABLE] != "unusable" for row in rows)
+    return not usable, repr([_sealed(row) for row in rows])
+
+
+@contextmanager
+def _attached(db: Connection, path: Path) -> Iterator[set[str]]:
+    """The file of a part under the name `part`, and the names of its tables."""
+    log = path.with_name(f"{path.name}-wal")
+    still = "" if log.exists() and log.stat().st_size else "&immutable=1"
+    with _outside(db):
+        db.execute("ATTACH ? AS part", (f"{path.absolute().as_uri()}?mode=ro{still}",))
+    yield {str(row[0]) for row in db.execute("SELECT name FROM part.sqlite_schema WHERE type = 'table'")}
+    with _outside(db):  # after an error nobody uses the connection again
+        db.execute("DETACH part")
+
+
+@contextmanager
+def _outside(db: Connection) -> Iterator[None]:
+    """SQLite attaches no file within a transaction."""
+    if db.in_transaction:
+        db.execute("COMMIT")
+    yield
+    db.execute("BEGIN")

@@ -1,0 +1,81 @@
+"""What the tables of an index remember, for those who only read: they lock nothing and make nothing.
+
+Tables that are not there, or of an index that was made before they existed, hold nothing.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import Any
+
+from ketrag_fast.errors import IndexDamaged
+from ketrag_fast.storage.database import require_own_file
+from ketrag_fast.storage.io_errors import writing
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.types import Failure
+
+
+def failures(layout: Layout) -> list[Failure]:
+    """The documents and chunks that the last build could not use."""
+    rows = _rows(layout, "SELECT document, code, message FROM failures ORDER BY rowid")
+    return [Failure(*row) for row in rows]
+
+
+def readings(layout: Layout, key: str) -> dict[str, float]:
+    """What a reader has spent in this index, over all builds: `calls`, tokens, seconds, and the chunks
+    that a later build found read (`cache_hits`).
+    """
+    names = ("calls", "tokens_in", "tokens_out", "tokens_shared", "seconds", "cache_hits")
+    query = (
+        "SELECT count(replies.chunk), coalesce(sum(tokens_in), 0), coalesce(sum(tokens_out), 0),"
+        " coalesce(sum(tokens_shared), 0), coalesce(sum(seconds), 0.0), hits"
+        " FROM readers LEFT JOIN replies ON reader = number WHERE key = ? GROUP BY number"
+    )
+    found = _rows(layout, query, key)
+    return dict(zip(names, found[0] if found else (0, 0, 0, 0, 0.0, 0), strict=True))
+
+
+def contents(layout: Layout) -> frozenset[str]:
+    """The documents that the index holds, by the hashes of their contents."""
+    return frozenset(str(row[0]) for row in _rows(layout, "SELECT content FROM documents"))
+
+
+def changing_runs(layout: Layout, most: int) -> list[str]:
+    """The reports (JSON) of the latest builds that changed something, the latest first."""
+    query = "SELECT report FROM runs WHERE changed = 1 ORDER BY number DESC LIMIT ?"
+    return [str(row[0]) for row in _rows(layout, query, most)]
+
+
+def last_estimate(layout: Layout) -> str | None:
+    """The estimate (JSON) that was kept last."""
+    rows = _rows(layout, "SELECT estimate FROM estimates ORDER BY number DESC LIMIT 1")
+    return str(rows[0][0]) if rows else None
+
+
+def keep_estimate(layout: Layout, estimate: str) -> None:
+    """Keeps one estimate (JSON) in the tables. For the one who holds the builder's lock."""
+    require_own_file(layout.tables)
+    with writing(layout.tables), closing(sqlite3.connect(layout.tables)) as db, db:
+        db.execute(
+            "CREATE TABLE IF NOT EXISTS estimates (number INTEGER PRIMARY KEY, estimate TEXT NOT NULL) STRICT"
+        )
+        db.execute("DELETE FROM estimates")
+        db.execute("INSERT INTO estimates (estimate) VALUES (?)", (estimate,))
+
+
+def _rows(layout: Layout, query: str, *values: str | int) -> list[tuple[Any, ...]]:
+    tables = layout.tables
+    if not tables.is_file():
+        return []
+    uri = tables.absolute().as_uri()
+    for mode in ("mode=ro", "mode=ro&immutable=1"):  # a log beside the file needs a folder one may write
+        try:
+            with closing(sqlite3.connect(f"{uri}?{mode}", uri=True)) as db:
+                return db.execute(query, values).fetchall()
+        except sqlite3.OperationalError as error:
+            if "no such table" in str(error):
+                return []
+        except sqlite3.DatabaseError as error:
+            raise IndexDamaged(f"{tables} is damaged: {error}", hint="index the sources anew") from error
+    return []

@@ -1,0 +1,100 @@
+"""The tables of an index, with some of its documents alone: in a new file, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from ketrag_fast.storage.database import connect
+from ketrag_fast.storage.io_errors import writing
+from ketrag_fast.storage.tables import Tables, fingerprint_of, hashes_of, seal_sources
+
+_SLICE: Final = 256
+"""Rows between two checks."""
+_KEPT: Final = ("vector_models", "vectors", "readers", "replies")
+"""Of models: they are known by what was asked, so that those of other documents are of no use; what the build
+that follows does not look for is purged.
+"""
+
+_Checked = Callable[[Iterable[Any]], Iterator[Any]]
+
+
+def excerpt(
+    source: Path, target: Path, wanted: Collection[str], check: Callable[[], object] = lambda: None
+) -> str:
+    """Writes to `target` the documents with these ids, and what models made. Returns the fingerprint of all
+    documents of `source` at that moment, as a generation's manifest has it.
+
+    `check` is called every few rows, and raises to stop.
+    """
+    ids = frozenset(wanted)
+
+    def checked(rows: Iterable[Any]) -> Iterator[Any]:
+        for number, row in enumerate(rows):
+            if number % _SLICE == 0:
+                check()
+            yield row
+
+    with Tables(source, read_only=True) as tables, Tables(target) as made, writing(target):
+        old, new = connect(source, None), made._db
+        try:
+            old.execute("BEGIN")
+            with made.transaction():
+                keys = _documents(old, new, ids, checked)
+                if "locators" in tables.tables():
+                    rows = checked(old.execute("SELECT document, data FROM locators"))
+                    new.executemany(
+                        "INSERT INTO locators VALUES (?, ?)",
+                        ((keys[key], data) for key, data in rows if key in keys),
+                    )
+                for name in _KEPT:
+                    _table(old, new, name, checked)
+            every = old.execute("SELECT content FROM documents ORDER BY source, place")
+            return fingerprint_of(hashes_of((content for (content,) in checked(every)), source))
+        finally:
+            old.close()
+
+
+def _documents(old: Any, new: Any, ids: frozenset[str], checked: _Checked) -> dict[int, int]:
+    """Their keys there, and here: numbers and places do not tell what stood between them."""
+    query = (
+        "SELECT key, id, source, content, title, text, metadata, chars FROM documents ORDER BY source, place"
+    )
+    sources: dict[int, int] = {}
+    keys: dict[int, int] = {}
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for key, name, source, *payload in checked(old.execute(query)):
+            if name in ids:
+                keys[key] = len(keys) + 1
+                own = sources.setdefault(source, len(sources) + 1)
+                yield keys[key], name, own, len(keys), *payload
+
+    new.execute("PRAGMA defer_foreign_keys = ON")
+    new.executemany(
+        "INSERT INTO documents (key, id, source, place, content, title, text, metadata, chars)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        rows(),
+    )
+    for number, kind, label, spec in old.execute("SELECT number, kind, label, spec FROM sources"):
+        if number in sources:
+            new.execute("INSERT INTO sources VALUES (?, ?, ?, ?)", (sources[number], kind, label, spec))
+    seal_sources(new)
+    return keys
+
+
+def _table(old: Any, new: Any, name: str, checked: _Checked) -> None:
+    """A table as it is there, if it is."""
+    schema = old.execute(
+        "SELECT type, sql FROM sqlite_schema WHERE tbl_name = ? AND sql IS NOT NULL", (name,)
+    ).fetchall()
+    if not schema:
+        return
+    for kind, statement in sorted(schema, key=lambda row: row[0] != "table"):
+        if kind in ("table", "index"):
+            new.execute(statement)
+    width = len(old.execute(f"PRAGMA table_info({name})").fetchall())
+    marks = ", ".join("?" * width)
+    rows = checked(old.execute(f"SELECT * FROM {name}"))  # noqa: S608 - ours
+    new.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)  # noqa: S608 - ours

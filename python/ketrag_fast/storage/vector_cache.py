@@ -1,0 +1,201 @@
+"""Vectors of texts, kept under (model, role, text): a SQLite table in a file of its own or in the index's."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import tempfile
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast.storage.database import connect
+from ketrag_fast.storage.io_errors import damaged, json_of, writing
+
+Vectors = NDArray[np.float32]
+
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS vector_models (
+  number INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL UNIQUE, dimension INTEGER NOT NULL,
+  longest INTEGER, spec TEXT NOT NULL, engine TEXT NOT NULL             -- JSON, of the engine that came first
+) STRICT;
+CREATE TABLE IF NOT EXISTS vectors (
+  model INTEGER NOT NULL REFERENCES vector_models (number),
+  role TEXT NOT NULL, text BLOB NOT NULL,              -- 16 bytes of BLAKE2b
+  vector BLOB NOT NULL                                 -- f32, little-endian, length 1; then a checksum
+) STRICT;
+CREATE UNIQUE INDEX IF NOT EXISTS vectors_key ON vectors (model, role, text);
+"""
+_SUM: Final = 4
+"""Bytes of a vector's checksum."""
+_AT_ONCE: Final = 500
+"""Keys of one query; SQLite takes a bounded number."""
+
+
+def text_hash(text: str) -> bytes:
+    """16 bytes by which a text is known."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _sum(role: str, key: bytes, vector: bytes) -> bytes:
+    """4 bytes that stand behind a vector; earlier versions wrote none."""
+    return zlib.crc32(vector, zlib.crc32(key, zlib.crc32(role.encode()))).to_bytes(4, "little")
+
+
+def scratch_rows(count: int, dimension: int, folder: Path) -> Vectors:
+    """f32[count, dimension] of zeros in a file of that folder, which vanishes by itself. StorageFull where
+    there is no room: it is taken now, because a mapping that finds none later ends the process by a signal.
+    """
+    if not count:
+        return np.zeros((count, dimension), np.float32)
+    with writing(folder), tempfile.TemporaryFile(dir=folder) as file:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, 4 * count * dimension)
+        return np.memmap(file, np.float32, "w+", shape=(count, dimension))
+
+
+class VectorTable:
+    """See the module. Takes a path, or an open connection that it then neither configures nor closes."""
+
+    used: set[tuple[int, str, bytes]] | None = None
+    """Where it is noted what was looked for, if it is."""
+
+    def __init__(self, place: Path | sqlite3.Connection) -> None:
+        self.altered = 0
+        """Vectors that were not as they were kept."""
+        self._own = not isinstance(place, sqlite3.Connection)
+        if isinstance(place, sqlite3.Connection):
+            self._db = place
+            self._path = getattr(place, "path", Path())
+        else:
+            self._path = place
+            self._db = connect(place, "NORMAL")
+        for statement in _SCHEMA.split(";\n"):
+            self._db.execute(statement)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes what was opened here."""
+        if self._own:
+            self._db.close()
+
+    def add(
+        self, fingerprint: str, dimension: int, longest: int | None, spec: str, engine: Mapping[str, Any]
+    ) -> None:
+        """A model that is not there yet."""
+        row = (fingerprint, dimension, longest, spec, json.dumps(engine, sort_keys=True))
+        self._db.execute(
+            "INSERT INTO vector_models (fingerprint, dimension, longest, spec, engine)"
+            " VALUES (?, ?, ?, ?, ?)",
+            row,
+        )
+
+    def record(self, fingerprint: str) -> tuple[int, int, int | None, dict[str, Any]] | None:
+        """(number, dimension, longest, engine) of a model, as its first use left them."""
+        query = "SELECT number, dimension, longest, engine FROM vector_models WHERE fingerprint = ?"
+        found = self._db.execute(query, (fingerprint,)).fetchone()
+        if not found:
+            return None
+        return int(found[0]), int(found[1]), found[2], json_of(found[3], self._path, "a model of vectors")
+
+    def dimension(self, fingerprint: str) -> int | None:
+        """Of a model's vectors, if there are any."""
+        query = "SELECT dimension FROM vector_models WHERE fingerprint = ?"
+        found = self._db.execute(query, (fingerprint,)).fetchone()
+        return int(found[0]) if found else None
+
+    def get(self, model: int, role: str, keys: Sequence[bytes], out: Vectors) -> NDArray[np.bool_]:
+        """Fills the rows of `out` [len(keys), d] whose text is kept; says which those are."""
+        if self.used is not None:
+            self.used.update((model, role, key) for key in keys)
+        known = np.zeros(len(keys), bool)
+        places: dict[bytes, list[int]] = {}
+        for place, key in enumerate(keys):
+            places.setdefault(key, []).append(place)
+        distinct = list(places)
+        for start in range(0, len(distinct), _AT_ONCE):
+            some = distinct[start : start + _AT_ONCE]
+            marks = ",".join("?" * len(some))
+            query = f"SELECT text, vector FROM vectors WHERE model = ? AND role = ? AND text IN ({marks})"  # noqa: S608
+            found = self._db.execute(query, (model, role, *some)).fetchall()
+            size = 4 * out.shape[1]
+            # Where the table and its index disagree, a key may come that nobody looked for.
+            right = [(k, blob) for k, blob in found if self._is_right(role, k, blob, size, k in places)]
+            rows = [row for key, _ in right for row in places[key]]
+            blob = b"".join(blob[:size] for key, blob in right for _ in places[key])
+            out[rows] = np.frombuffer(blob, "<f4").reshape(len(rows), out.shape[1])
+            known[rows] = True
+        return known
+
+    def _is_right(self, role: str, key: bytes, blob: Any, size: int, known: bool = True) -> bool:
+        """Whether this is what was kept; else it is embedded again."""
+        if not known or not isinstance(blob, bytes):
+            right = False
+        elif len(blob) == size:  # of an earlier version
+            right = True
+        else:
+            right = len(blob) == size + _SUM and blob[size:] == _sum(role, key, blob[:size])
+        self.altered += not right
+        return right
+
+    def check(self, path: Path) -> None:
+        """IndexDamaged where a model's row or a vector is not as it was kept."""
+        wrong = 0
+        models = self._db.execute("SELECT number, dimension, engine FROM vector_models").fetchall()
+        for number, dimension, engine in models:
+            json_of(engine, path, f"the model of vectors {number}")
+            query = "SELECT role, text, vector FROM vectors WHERE model = ?"
+            for role, key, blob in self._db.execute(query, (number,)):
+                wrong += not self._is_right(role, key, blob, 4 * dimension)
+        if wrong:
+            raise damaged(path, f"{wrong:,} kept vectors are altered; a build embeds these texts again")
+
+    def put(self, model: int, role: str, keys: Sequence[bytes], vectors: Vectors) -> None:
+        """Keeps vectors, all or none; a text that is already there gets the new one."""
+        wide = np.ascontiguousarray(vectors, "<f4")
+        blobs = ((key, wide[place].tobytes()) for place, key in enumerate(keys))
+        rows = ((model, role, key, blob + _sum(role, key, blob)) for key, blob in blobs)
+        outer = self._db.in_transaction
+        if not outer:
+            self._db.execute("BEGIN IMMEDIATE")
+        try:
+            self._db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", rows)
+        except BaseException:
+            if not outer and self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+        if not outer:
+            self._db.execute("COMMIT")
+
+    def count(self, fingerprint: str) -> int:
+        """Vectors kept of a model."""
+        query = "SELECT count(*) FROM vectors JOIN vector_models ON model = number WHERE fingerprint = ?"
+        return int(self._db.execute(query, (fingerprint,)).fetchone()[0])
+
+    def forget(self, fingerprint: str) -> int:
+        """Drops a model with all its vectors, at once or not at all; says how many there were."""
+        vectors = "DELETE FROM vectors WHERE model = (SELECT number FROM vector_models WHERE fingerprint = ?)"
+        self._db.execute("SAVEPOINT forget")
+        try:
+            count = self._db.execute(vectors, (fingerprint,)).rowcount
+            self._db.execute("DELETE FROM vector_models WHERE fingerprint = ?", (fingerprint,))
+        except BaseException:
+            self._db.execute("ROLLBACK TO forget")
+            raise
+        finally:
+            self._db.execute("RELEASE forget")
+        return count

@@ -1,0 +1,192 @@
+"""CG-RAG: citations, references and neighbours join the texts; a question's similarity passes along them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ketrag_fast.systems.cg_rag.settings import CgRagSettings
+from ketrag_fast.systems.shared import LINKS, UNITS, VECTORS, WORDS
+from ketrag_fast.systems.spec.arrays import ANY, Sizes, array, graph, strings
+from ketrag_fast.systems.spec.stage import DOCUMENTS, Stage
+from ketrag_fast.systems.spec.system import Around, Channel, Recipe, Share, System
+
+if TYPE_CHECKING:
+    from ketrag_fast.base.config import Settings
+
+_HERE = "ketrag_fast.systems.cg_rag"
+
+# Citations are of whole documents: where these are cut at their headings, `documents` are the sections.
+CITATIONS = Stage(
+    "citations",
+    version=1,
+    needs=(DOCUMENTS, "units"),
+    settings=("text_links",),
+    run=f"{_HERE}.citations:run",
+    unit="documents",
+    look=f"{_HERE}.citations:look",
+    arrays={
+        **graph("cites", "whole_documents", "whole_documents"),
+        "cite_source": array("u8", "citations"),
+        **strings("unresolved", "unresolved_citations"),
+        "unresolved_document": array("u32", "unresolved_citations", below="whole_documents", rising=True),
+        **graph("references", "units", "units"),
+        "duplicate": array("u32", "duplicate_documents", below="whole_documents", rising=True),
+        "counts": array("u64", 3),
+    },
+    counts={"citations": "citations"},
+    seconds=lambda size: 5e-5 * size.get("documents", 0),
+)
+
+CITATION_SPARSE = Stage(
+    "citation_sparse",
+    version=1,
+    needs=("units",),
+    settings=(),
+    run=f"{_HERE}.sparse:run",
+    look=f"{_HERE}.sparse:look",
+    unit="units",
+    arrays={
+        **graph("terms", "units", "sparse_terms"),
+        "term_weight": array("f32", "unit_terms"),
+        "term_units": array("u32", "sparse_terms"),
+        "model": array("u8", ANY),
+    },
+    counts={"terms": "unit_terms"},
+    seconds=lambda size: 0.05 * size.get("units", 0),
+)
+
+
+def _graph_needs(settings: Settings) -> tuple[str, ...]:
+    """Weights of terms from a model where the settings name one, else those of words."""
+    words = "links" if settings.of(CgRagSettings).sparse_model is None else "citation_sparse"
+    return ("units", words, "vectors", "citations")
+
+
+def _sparse_needs(settings: Settings) -> tuple[str, ...]:
+    """Without a model the mode lacks that, whatever the index holds."""
+    own = () if settings.of(CgRagSettings).sparse_model is None else ("citation_sparse",)
+    return ("units", "vectors", "citations", "citation_graph", *own)
+
+
+CITATION_GRAPH = Stage(
+    "citation_graph",
+    version=2,
+    needs=_graph_needs,
+    settings=("inter_top_n", "max_in_degree"),
+    run=f"{_HERE}.graph:run",
+    unit="documents",
+    arrays={
+        **graph("edges", "units", "units"),
+        "edge_kind": array("u8", "citation_edges"),
+        "edge_alpha": array("f32", "citation_edges"),
+        "edge_relevance": array("f64", "citation_edges"),
+        "embedder": array("u8", ANY),
+    },
+    edges={"citation_graph": ("edges_indices", 1)},
+    seconds=lambda size: 2e-5 * size.get("units", 0),
+)
+
+CHANNELS = (
+    Channel(
+        "cg-rag",
+        needs=("units", "links", "vectors", "citations", "citation_graph"),
+        help="similarity by vectors, weighted by words and passed along citations",
+        vector="yes",
+        settings=(
+            *("citation_direction", "lesegr_layers", "lesegr_aggregate", "lesegr_share"),
+            *("lesegr_epsilon", "lesegr_residual"),
+        ),
+        caution=f"{_HERE}.inspection:caution",
+    ),
+    Channel(
+        "cg-rag-trained",
+        needs=("units", "links", "vectors", "citations", "citation_graph"),
+        help="the same, with what was learned from judged questions",
+        rank=f"{_HERE}.trained:rank",
+        vector="yes",
+        settings=("lesegr_weights",),
+        caution=f"{_HERE}.inspection:caution",
+        lacks=f"{_HERE}.trained:lacks",
+    ),
+    Channel(
+        "cg-rag-sparse",
+        needs=_sparse_needs,
+        help="the same as cg-rag, with the weights of a sparse encoder in the place of BM25",
+        rank=f"{_HERE}.sparse:rank",
+        vector="yes",
+        settings=(
+            *("citation_direction", "lesegr_layers", "lesegr_aggregate", "lesegr_share"),
+            *("lesegr_epsilon", "lesegr_residual"),
+        ),
+        caution=f"{_HERE}.inspection:caution",
+        lacks=f"{_HERE}.sparse:lacks",
+    ),
+)
+
+_AROUND = Around(f"{_HERE}.subgraphs:around", count="subgraphs", tokens="summary_input_tokens")
+
+RECIPES = {
+    "cg-rag": Recipe(
+        (Share("cg-rag"),),
+        "similarity by vectors, weighted by the words that a unit shares with the question, and passed along "
+        "citations, references and from unit to unit",
+        around=_AROUND,
+    ),
+    "cg-rag-fused": Recipe(
+        (Share("bm25"), Share("cg-rag")),
+        "`bm25` and `cg-rag`, joined by reciprocal rank: for indexes without an embedding model",
+        join="fuse",
+        around=_AROUND,
+    ),
+    "cg-rag-sparse": Recipe(
+        (Share("cg-rag-sparse"),),
+        "cg-rag with the weights of a sparse encoder (`sparse_model`) in the place of BM25",
+        around=_AROUND,
+    ),
+    "cg-rag-trained": Recipe(
+        (Share("cg-rag-trained"),),
+        "the candidates of `cg-rag` by a graph transformer whose weights were trained on judged questions",
+        around=_AROUND,
+    ),
+}
+
+_FREE: Mapping[str, Any] = {
+    "chunk_tokens": 512,
+    "overlap": 0,
+    "split_level": 0,
+    "cut": "windows",
+    "mode": "cg-rag",
+    "modes": "bm25,text,fused,walk,cg-rag",
+}
+"""Chunks of 512 tokens, which models of MiniLM's kind can read; the paper's 8,192 are for longer ones."""
+
+
+def describe(sizes: Sizes) -> Mapping[str, Any]:
+    """Rows of `ketrag stats`."""
+    names = ("citations", "unresolved_citations", "duplicate_documents")
+    return {name: sizes.get(name, 0) for name in names} if "unresolved_citations" in sizes else {}
+
+
+SYSTEM = System(
+    name="cg-rag",
+    source="CG-RAG: contextual citation graph and LeSeGR; with the decisions of docs/cgrag.md",
+    help="citations, links and references join the texts, and what fits a question is passed along them",
+    settings=CgRagSettings,
+    stages=(UNITS, WORDS, LINKS, VECTORS, CITATIONS, CITATION_SPARSE, CITATION_GRAPH),
+    channels=CHANNELS,
+    recipes=RECIPES,
+    presets={
+        "cg-rag": _FREE,
+        "cg-rag-mean": {**_FREE, "lesegr_aggregate": "mean"},
+        "cg-rag-trained": {
+            **_FREE,
+            "mode": "cg-rag-trained",
+            "modes": "bm25,text,fused,walk,cg-rag,cg-rag-trained",
+        },
+    },
+    describe=describe,
+    details=f"{_HERE}.inspection:details",
+    inspect=f"{_HERE}.inspection:CitationGraph",
+    train=f"{_HERE}.training:train_on",
+)

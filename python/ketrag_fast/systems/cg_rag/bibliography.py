@@ -1,0 +1,132 @@
+"""Bibliographies: BibTeX and CSL-JSON files whose keys stand for documents."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from posixpath import basename
+from typing import Any, Final
+
+from ketrag_fast.errors import ConfigError, DocumentError
+from ketrag_fast.readers.decode import decode
+from ketrag_fast.storage.checksum import text_digest
+from ketrag_fast.systems.cg_rag.bibtex import parse
+from ketrag_fast.systems.cg_rag.keys import key_of_kind, outer_key
+from ketrag_fast.systems.cg_rag.library import Library
+
+_BRACES: Final = re.compile(r"[{}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry: its key, and the names that the document may have."""
+
+    key: str
+    keys: tuple[str, ...] = ()
+    title: str = ""
+    files: tuple[str, ...] = field(default=())
+
+
+def files_of(spec: str | None) -> list[Path]:
+    """The files that the setting names; ConfigError where one is not there or of another kind."""
+    found = []
+    for name in (spec or "").split(","):
+        if not name.strip():
+            continue
+        path = Path(name.strip()).expanduser()
+        if path.suffix.lower() not in (".bib", ".bibtex", ".json"):
+            raise ConfigError(
+                f"bibliography: {path} is neither BibTeX nor CSL-JSON",
+                hint="a file that ends in .bib or .json",
+            )
+        if not path.is_file():
+            raise ConfigError(
+                f"bibliography: there is no file {path}", hint="check the path; none reads none"
+            )
+        found.append(path)
+    return found
+
+
+def digest(spec: str | None) -> str:
+    """Of the content of all files, for fingerprints."""
+    return text_digest(part for path in files_of(spec) for part in (path.suffix, _text(path)))
+
+
+def entries(spec: str | None) -> list[Entry]:
+    """The entries of all files, in their order. DocumentError where a file is no bibliography at all."""
+    return [entry for path in files_of(spec) for entry in _read(path)]
+
+
+def fill(library: Library, listed: Sequence[Entry]) -> None:
+    """Makes the keys known that lead to documents: by DOI and the like, by the file, by the title."""
+    for entry in listed:
+        found = next((hit for key in entry.keys if (hit := library.find_outer(key)) is not None), None)
+        for name in entry.files:
+            found = library.find_name(basename(name)) if found is None else found
+        if found is None and entry.title:
+            found = library.find_title(entry.title)
+        if found is not None:
+            library.know(entry.key, found)
+
+
+def _read(path: Path) -> Iterator[Entry]:
+    text = _text(path)
+    if path.suffix.lower() != ".json":
+        yield from (_of_bibtex(key, fields) for key, fields in parse(text))
+        return
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DocumentError(f"{path}: no CSL-JSON: {error}", hint="mend the file, or leave it out") from None
+    if isinstance(data, dict):
+        data = data.get("items", [data])
+    if not isinstance(data, list):
+        raise DocumentError(f"{path}: no list of entries", hint="CSL-JSON is a list of objects with an id")
+    for item in data:
+        if isinstance(item, dict) and isinstance(item.get("id"), (str, int)):
+            yield _of_csl(str(item["id"]), item)
+
+
+def _of_bibtex(key: str, fields: Mapping[str, str]) -> Entry:
+    plain = {name.lower(): _BRACES.sub("", value).strip() for name, value in fields.items()}
+    keys = [
+        _key(kind, plain.get(name)) for name, kind in (("doi", "doi"), ("pmid", "pubmed"), ("pmcid", "pmc"))
+    ]
+    if plain.get("archiveprefix", plain.get("eprinttype", "arxiv")).lower() == "arxiv":
+        keys.append(_key("arxiv", plain.get("eprint")))
+    keys.append(outer_key(plain.get("url", "")))
+    files = [part for part in re.split(r"[;:]", plain.get("file", "")) if "." in part]
+    return Entry(
+        key, tuple(k for k in keys if k) + _url(plain.get("url")), plain.get("title", ""), tuple(files)
+    )
+
+
+def _of_csl(key: str, item: Mapping[str, Any]) -> Entry:
+    def text(name: str) -> str | None:
+        value = item.get(name)
+        return str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else None
+
+    fields = (("DOI", "doi"), ("PMID", "pubmed"), ("PMCID", "pmc"))
+    keys = [_key(kind, text(name)) for name, kind in fields]
+    keys.append(outer_key(text("URL") or ""))
+    return Entry(key, tuple(k for k in keys if k) + _url(text("URL")), text("title") or "")
+
+
+def _url(url: str | None) -> tuple[str, ...]:
+    return (url,) if url else ()
+
+
+def _key(kind: str, value: str | None) -> str | None:
+    return key_of_kind(kind, value) if value else None
+
+
+def _text(path: Path) -> str:
+    try:
+        return decode(path.read_bytes(), "cp1252")
+    except OSError as error:
+        raise ConfigError(f"bibliography: {path}: {error.strerror or error}") from None
+    except DocumentError as error:
+        raise DocumentError(f"{path}: {error.message}", hint="mend the file, or leave it out") from None

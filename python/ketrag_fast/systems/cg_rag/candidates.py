@@ -1,0 +1,129 @@
+"""The part of the graph that a question is about, for the trained LeSeGR (specs 40, 4.4.2)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast import _core
+from ketrag_fast.kernels.citations import ADJACENT, CITED, CITING, REFERENCE
+from ketrag_fast.systems.shared.rows import F32, U32, U64, Arrays, lengths
+
+DIRECTIONS = {
+    "cited_to_citing": CITED,
+    "citing_to_cited": CITING,
+    "both": CITED | CITING,
+    "none": 0,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Some units and the edges among them, in local numbers.
+
+    `units` ascend; those that are `ranked` (their places here) come into question, the others only send
+    messages. `weights` are the messages' factors by words, `near` the similarity by vectors; `places` say
+    where each edge stands among all edges of the graph.
+    """
+
+    units: NDArray[np.int64]
+    ranked: U32
+    weights: F32
+    near: NDArray[np.float64]
+    indptr: U64
+    indices: U32
+    places: NDArray[np.int64]
+
+
+def by_words(question: str, arrays: Mapping[str, Arrays], epsilon: float) -> NDArray[np.float64]:
+    """For every unit what its messages are multiplied by: from epsilon to 1, or 1 where no word is known."""
+    links = arrays["links"]
+    count = len(links["unit_norm"])
+    times = Counter(_core.lexical_keywords(question))
+    scores = np.zeros(count)
+    for word in sorted(times):
+        place = _place(links, word.encode())
+        if place is None:
+            continue
+        row = slice(*links["keyword_units_indptr"][place : place + 2].tolist())
+        units, often = links["keyword_units_indices"][row], links["keyword_units_tf"][row].astype(np.float64)
+        scores[units] += (
+            times[word] * links["keyword_idf"][place] * often / (often + links["unit_norm"][units])
+        )
+    most = scores.max(initial=0.0)
+    return epsilon + (1 - epsilon) * scores / most if most > 0 else np.ones(count)
+
+
+def _place(links: Arrays, word: bytes) -> int | None:
+    """Of a word among the keywords, which are in the order of their bytes."""
+    blob, offsets = links["keywords_blob"], links["keywords_offsets"]
+    low, high = 0, len(offsets) - 1
+    while low < high:
+        middle = (low + high) // 2
+        row = blob[int(offsets[middle]) : int(offsets[middle + 1])].tobytes()
+        if row == word:
+            return middle
+        low, high = (middle + 1, high) if row < word else (low, middle)
+    return None
+
+
+def candidates(
+    question: str,
+    vector: F32,
+    arrays: Mapping[str, Arrays],
+    *,
+    wanted: int,
+    kinds: int,
+    epsilon: float,
+    layers: int = 2,
+    threads: int = 0,
+) -> Candidates:
+    """The best units by similarity and by similarity times words, and all that sends to them in `layers`
+    steps along edges of these kinds (and within documents).
+    """
+    graph = arrays["citation_graph"]
+    weights = by_words(question, arrays, epsilon)
+    units, near, ranked, (indptr, indices), places = _core.citation_candidates(
+        arrays["vectors"]["unit_vectors"],
+        np.ascontiguousarray(vector, np.float32),
+        weights,
+        (graph["edges_indptr"], graph["edges_indices"]),
+        graph["edge_kind"],
+        best=wanted,
+        steps=layers,
+        wanted=kinds | ADJACENT | REFERENCE,
+        threads=threads,
+    )
+    return Candidates(
+        units=units.astype(np.int64),
+        ranked=ranked,
+        weights=weights[units].astype(np.float32),
+        near=near,
+        indptr=indptr,
+        indices=indices,
+        places=places.astype(np.int64),
+    )
+
+
+def owners_of(found: Candidates) -> NDArray[np.int64]:
+    """The unit that each edge leads into, in local numbers."""
+    return np.repeat(np.arange(len(found.units)), lengths(found.indptr))
+
+
+def free_scores(found: Candidates, alphas: F32, share: float, layers: int) -> NDArray[np.float64]:
+    """What LeSeGR without training gives these units: what a trained one begins with.
+
+    Neighbours of the outermost ring are not all there, so that only the ranked ones are as in the index.
+    """
+    own = found.weights * found.near
+    counts = np.maximum(lengths(found.indptr), 1)
+    owners = owners_of(found)
+    x = own
+    for _ in range(layers):
+        sent = np.bincount(owners, alphas * x[found.indices], len(found.units))
+        x = own + share * sent / counts
+    return x

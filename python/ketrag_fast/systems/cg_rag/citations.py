@@ -1,0 +1,183 @@
+"""The stage that reads citations: from metadata, from the texts, by a bibliography; and references inside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from ketrag_fast.base.config import Settings
+from ketrag_fast.kernels.text import pack
+from ketrag_fast.systems.cg_rag.bibliography import digest, entries, fill
+from ketrag_fast.systems.cg_rag.crossrefs import references, rst_labels, starts_of
+from ketrag_fast.systems.cg_rag.library import Library, cited_in
+from ketrag_fast.systems.cg_rag.settings import CgRagSettings
+from ketrag_fast.systems.cg_rag.textlinks import Link, counts_unresolved, is_document, links, paths
+from ketrag_fast.systems.shared.rows import csr_out, offsets_of, strings_out, unit_owners
+from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
+
+GIVEN, LINKED, BY_KEY = 1, 2, 4
+"""Where a citation is from, one bit each: the metadata, a link in the text, a key of a bibliography."""
+_STEP: Final = 256
+_SHOWN: Final = 300
+OUT_OF_SOURCE: Final = " (leads out of the source)"
+
+
+@dataclass(slots=True)
+class Found:
+    """What was read, by number of document."""
+
+    pairs: dict[tuple[int, int], int] = field(default_factory=dict)
+    unresolved: dict[tuple[int, str], None] = field(default_factory=dict)
+    references: list[tuple[int, int]] = field(default_factory=list)
+    lost_references: int = 0
+    repeated_labels: int = 0
+    to_itself: int = 0
+
+    def cite(self, document: int, target: int, kind: int) -> None:
+        """One citation; of itself it is only counted."""
+        if target == document:
+            self.to_itself += 1
+        else:
+            self.pairs[document, target] = self.pairs.get((document, target), 0) | kind
+
+    def lose(self, document: int, text: str) -> None:
+        """One that leads to no document."""
+        self.unresolved[document, " ".join(text.split())[:_SHOWN]] = None
+
+
+def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
+    """The bibliography is no part of the index: another one gives other citations."""
+    return digest(settings.of(CgRagSettings).bibliography)
+
+
+def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+    """Citations of documents by documents, those that lead nowhere, and references between units."""
+    own = settings.of(CgRagSettings)
+    documents, units = inputs.documents, inputs["units"]
+    ids: list[str] = []
+    titles: list[str] = []
+    about: list[dict[str, Any]] = []
+    texts: list[str] = []
+    for document in documents:  # whole: units know their sections alone
+        ids.append(document.id)
+        titles.append(document.title)
+        about.append(dict(document.metadata))
+        texts.append(document.text if own.text_links else "")
+    library = Library(ids, titles, about)
+    listed = entries(own.bibliography)
+    fill(library, listed)
+    found = Found()
+    first = offsets_of(unit_owners(units), len(ids)).tolist()
+    spans = units["unit_span"].tolist()
+    labels: dict[str, int] = {}
+    for number, text in enumerate(texts):
+        if ".. _" in text:
+            for label in rst_labels(text):
+                labels.setdefault(label, number)
+    for number, (name, text) in enumerate(zip(ids, texts, strict=True)):
+        if number % _STEP == 0:
+            context.report(number, len(ids))
+            context.check()
+        for written, target in cited_in(about[number], library):
+            if target is None:
+                found.lose(number, written)
+            else:
+                found.cite(number, target, GIVEN)
+        if text:
+            inner = _linked(number, name, text, library, labels, found, keys=bool(listed))
+            _inside(first[number], spans[first[number] : first[number + 1]], text, inner, found)
+    for later, earlier in library.same.items():  # one document under two ids: the first has all citations
+        for (citing, target), kind in list(found.pairs.items()):
+            if citing == later and target != earlier:
+                found.cite(earlier, target, kind)
+    return _arrays(found, library, len(ids), len(spans))
+
+
+def _linked(
+    number: int,
+    name: str,
+    text: str,
+    library: Library,
+    labels: dict[str, int],
+    found: Found,
+    *,
+    keys: bool,
+) -> list[tuple[str, int]]:
+    """The links of one text as citations; those into the document itself are returned."""
+    inner: list[tuple[str, int]] = []
+    counts = counts_unresolved(name)
+    for link in links(name, text, keys=keys):
+        target, lost = _resolved(name, link, library, labels)
+        if target == number:
+            if link.fragment or link.kind == "ref":
+                inner.append((link.fragment or link.target, link.at))
+            elif link.kind != "mention":
+                found.to_itself += 1
+        elif target is not None:
+            found.cite(number, target, BY_KEY if link.kind == "key" else LINKED)
+        elif lost and (counts or link.kind in ("wiki", "key")):
+            found.lose(number, lost)
+        elif link.kind == "path" and not link.target and link.fragment:
+            inner.append((link.fragment, link.at))
+    return inner
+
+
+def _resolved(
+    name: str, link: Link, library: Library, labels: dict[str, int]
+) -> tuple[int | None, str | None]:
+    """(the document, or what is worth telling of a link that leads to none)."""
+    target = link.target
+    if link.kind == "outer":
+        return library.find_outer(target), None
+    if link.kind == "key":
+        return library.find(target), f"@{target}"
+    if link.kind == "wiki":
+        if not target:
+            return library.find_path(name) if link.fragment else None, None
+        near = paths(name, target)
+        hits = (library.find_path(path) for path in near or ())
+        found = next((hit for hit in hits if hit is not None), None)
+        return (library.find_name(target) if found is None else found), f"[[{target}]]"
+    if link.kind == "ref":
+        return labels.get(target.lower()), f":ref:`{target}`"
+    if not target:
+        return None, None
+    near = paths(name, target)
+    if near is None:
+        return None, None if link.kind == "mention" else target + OUT_OF_SOURCE
+    found = next((hit for path in near if (hit := library.find_path(path)) is not None), None)
+    if found is None and link.kind == "mention":
+        found = library.find_path(target)  # as it is written from the top of the source
+    if found is not None or link.kind == "mention":
+        return found, None
+    return None, target if is_document(target) else None
+
+
+def _inside(
+    first: int, spans: list[list[int]], text: str, inner: list[tuple[str, int]], found: Found
+) -> None:
+    """References between the units of one document."""
+    if len(spans) < 2:
+        return
+    own = references(text, starts_of(spans), inner)
+    found.references += [(first + a, first + b) for a, b in sorted(own.pairs)]
+    found.lost_references += len(own.unresolved)
+    found.repeated_labels += own.repeated
+
+
+def _arrays(found: Found, library: Library, documents: int, units: int) -> Outputs:
+    pairs = sorted(found.pairs)
+    owners = np.array([pair[0] for pair in pairs], np.uint32)
+    lost = sorted(found.unresolved)
+    inside = np.array(sorted(set(found.references)), np.uint32).reshape(-1, 2)
+    return {
+        **csr_out("cites", (offsets_of(owners, documents), np.array([pair[1] for pair in pairs], np.uint32))),
+        "cite_source": np.array([found.pairs[pair] for pair in pairs], np.uint8),
+        **strings_out("unresolved", pack([text for _, text in lost])),
+        "unresolved_document": np.array([document for document, _ in lost], np.uint32),
+        **csr_out("references", (offsets_of(inside[:, 0], units), np.ascontiguousarray(inside[:, 1]))),
+        "duplicate": np.array(sorted(library.same), np.uint32),
+        "counts": np.array([found.to_itself, found.lost_references, found.repeated_labels], np.uint64),
+    }

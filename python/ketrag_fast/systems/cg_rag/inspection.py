@@ -1,0 +1,204 @@
+"""One document of the citation graph: what it cites, what cites it, and which of its texts are tied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast.kernels.citations import ADJACENT, CITED, CITING, REFERENCE
+from ketrag_fast.storage.generation import Generation
+from ketrag_fast.systems.cg_rag.citations import BY_KEY, GIVEN, LINKED
+from ketrag_fast.systems.shared.name_lookup import Names
+from ketrag_fast.systems.shared.row_text import row_of, text_of
+from ketrag_fast.systems.shared.rows import Arrays, documents_of, lengths, strings
+
+_SHOWN: Final = 20
+_LISTED: Final = 50
+SOURCES: Final = {GIVEN: "metadata", LINKED: "link", BY_KEY: "bibliography"}
+EDGES: Final = {CITED: "cites", CITING: "is cited by", REFERENCE: "refers to", ADJACENT: "follows"}
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """Another document, and where the citation stands: metadata, a link, a bibliography's key."""
+
+    document: str
+    title: str
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """An edge into a text: `unit` hears from `sender`, a text of `document`, for these reasons."""
+
+    unit: int
+    start: int
+    sender: int
+    document: str
+    kinds: tuple[str, ...]
+    alpha: float
+    relevance: float
+
+
+@dataclass(frozen=True, slots=True)
+class CitedDocument:
+    """A document of the graph; `unresolved` are its citations that lead to no document."""
+
+    document: str
+    title: str
+    cites: tuple[Citation, ...]
+    cited_by: tuple[Citation, ...]
+    unresolved: tuple[str, ...]
+    units: int
+    ties: tuple[Tie, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """As `ketrag graph --json` prints it."""
+        return {"schema": "ketrag/cited-document/1", **asdict(self)}
+
+    def lines(self) -> Iterator[str]:
+        """As `ketrag graph` prints it for people."""
+        title = f" {self.title}" if self.title else ""
+        yield f"{self.document}{title} (document): {self.units:,} units, {len(self.ties):,} edges into them"
+        for told, listed in (("cites", self.cites), ("is cited by", self.cited_by)):
+            yield f"{told} {len(listed):,}:" if listed else f"{told} nothing"
+            for other in listed[:_SHOWN]:
+                yield f"- {other.document}  {other.title}  ({', '.join(other.sources)})"
+            if len(listed) > _SHOWN:
+                yield f"  ... and {len(listed) - _SHOWN:,} more (--json lists them all)"
+        if self.unresolved:
+            yield f"{len(self.unresolved):,} citations lead to no document:"
+            yield from (f"- {text}" for text in self.unresolved[:_SHOWN])
+        if self.ties:
+            yield "its units hear from:"
+        for tie in sorted(self.ties, key=lambda tie: (-tie.alpha, tie.unit, tie.sender))[:_SHOWN]:
+            yield (
+                f"- [{tie.start}:] {' and '.join(tie.kinds)} {tie.document} (unit {tie.sender})"
+                f"  alpha {tie.alpha:.3f}"
+            )
+        if len(self.ties) > _SHOWN:
+            yield f"  ... and {len(self.ties) - _SHOWN:,} more"
+
+
+class CitationGraph:
+    """The citations of one generation; arrays are mapped when they are looked at."""
+
+    STAGE: Final = "citation_graph"
+    """Without its arrays there is nothing to look at."""
+    WHAT: Final = "document"
+
+    def __init__(self, generation: Generation) -> None:
+        stages = generation.stages
+        self._units, self._citations = stages["units"], stages["citations"]
+        self._graph = stages["citation_graph"]
+
+    @cached_property
+    def _ids(self) -> Names:
+        return Names(*strings(self._units, "document_ids"), case=str)
+
+    @cached_property
+    def _titles(self) -> Names:
+        return Names(*strings(self._units, "document_titles"), case=str)
+
+    def find(self, name: str) -> CitedDocument | None:
+        """The document of that id, else the first of that title."""
+        found = self._ids.find(name)
+        found = self._titles.find(name) if found is None else found
+        return None if found is None else self._shown(int(self._rows[0][found]))
+
+    def near(self, name: str) -> list[str]:
+        """Ids that are near it."""
+        return self._ids.near(name)
+
+    def _shown(self, number: int) -> CitedDocument:
+        indptr, indices = self._citations["cites_indptr"], self._citations["cites_indices"]
+        places = np.flatnonzero(indices == number)
+        citing = np.searchsorted(indptr, places.astype(np.uint64), "right") - 1
+        own = range(int(indptr[number]), int(indptr[number + 1]))
+        lost = np.flatnonzero(self._citations["unresolved_document"] == number).tolist()
+        units = np.flatnonzero(self._rows[0][self._units["unit_document"]] == number).tolist()
+        return CitedDocument(
+            document=self._id(number),
+            title=self._title(number),
+            cites=tuple(self._citation(int(indices[at]), at) for at in own),
+            cited_by=tuple(
+                self._citation(by, at) for by, at in zip(citing.tolist(), places.tolist(), strict=True)
+            ),
+            unresolved=tuple(text_of(self._citations, "unresolved", at) for at in lost),
+            units=len(units),
+            ties=tuple(tie for unit in units for tie in self._ties(unit)),
+        )
+
+    def _id(self, number: int) -> str:
+        return text_of(self._units, "document_ids", int(self._rows[1][number]))
+
+    def _title(self, number: int) -> str:
+        return text_of(self._units, "document_titles", int(self._rows[1][number]))
+
+    @cached_property
+    def _rows(self) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        return documents_of(self._units)
+
+    def _citation(self, other: int, at: int) -> Citation:
+        bits = int(self._citations["cite_source"][at])
+        return Citation(self._id(other), self._title(other), _named(bits, SOURCES))
+
+    def _ties(self, unit: int) -> Iterator[Tie]:
+        first = int(self._graph["edges_indptr"][unit])
+        for at, sender in enumerate(row_of(self._graph, "edges", unit), first):
+            yield Tie(
+                unit=unit,
+                start=int(self._units["unit_span"][unit, 0]),
+                sender=sender,
+                document=self._id(int(self._rows[0][self._units["unit_document"][sender]])),
+                kinds=_named(int(self._graph["edge_kind"][at]), EDGES),
+                alpha=float(self._graph["edge_alpha"][at]),
+                relevance=float(self._graph["edge_relevance"][at]),
+            )
+
+
+def _named(bits: int, names: Mapping[int, str]) -> tuple[str, ...]:
+    return tuple(name for bit, name in names.items() if bits & bit)
+
+
+def details(stages: Mapping[str, Arrays]) -> dict[str, Any]:
+    """Rows of `ketrag stats` from the arrays: edges by kind, what came to nothing, and some of it."""
+    if "citation_graph" not in stages or "citations" not in stages:
+        return {}
+    kinds, citations = stages["citation_graph"]["edge_kind"], stages["citations"]
+    itself, lost, repeated = citations["counts"].tolist()
+    owners = documents_of(stages["units"])[1][citations["unresolved_document"][:_LISTED]].tolist()
+    return {
+        "edges_by_kind": {
+            "adjacent": int((kinds & ADJACENT != 0).sum()),
+            "reference": int((kinds & REFERENCE != 0).sum()),
+            "cited_to_citing": int((kinds & CITED != 0).sum()),
+            "citing_to_cited": int((kinds & CITING != 0).sum()),
+        },
+        "documents_that_cite": int((lengths(citations["cites_indptr"]) > 0).sum()),
+        "citations_of_itself": itself,
+        "references_without_a_label": lost,
+        "labels_defined_again": repeated,
+        "unresolved": [
+            {
+                "document": text_of(stages["units"], "document_ids", owner),
+                "citation": text_of(citations, "unresolved", at),
+            }
+            for at, owner in enumerate(owners)
+        ],
+    }
+
+
+def caution(stages: Mapping[str, Arrays]) -> str | None:
+    """What a user should know of a graph that has nothing to offer."""
+    graph = stages["citation_graph"]
+    if not len(graph["edge_kind"]):
+        return (
+            "the graph of citations has no edge: units are ranked by their vectors alone, as mode text does"
+        )
+    return None

@@ -1,0 +1,222 @@
+"""The stages that systems share, declared; what they do stands in the files of their names."""
+
+from __future__ import annotations
+
+from ketrag_fast.base.config import Settings
+from ketrag_fast.systems.spec.arrays import ANY, array, codes, graph, strings
+from ketrag_fast.systems.spec.stage import DOCUMENTS, Made, Stage, StageContext, StageInputs
+
+_HERE = "ketrag_fast.systems.shared"
+BUILTIN = "builtin"
+
+
+def has_model(settings: Settings) -> bool:
+    """Whether vectors come from a model, and not from the space that is fitted on the corpus."""
+    return settings.embedder != BUILTIN
+
+
+UNITS = Stage(
+    "units",
+    version=2,
+    needs=(DOCUMENTS,),
+    settings=("cut", "chunk_tokens", "overlap", "split_level", "encoding"),
+    run=f"{_HERE}.units:run",
+    unit="documents",
+    arrays={
+        "document_count": array("u64", 1),
+        "document_hashes": array("u8", ANY, 32),  # one for each document
+        **strings("document_ids", "documents"),
+        **strings("document_titles", "documents"),
+        "chunk_document": array("u32", "chunks", below="documents", rising=True),
+        "chunk_bytes": array("u32", "chunks", 2),
+        "chunk_tokens": array("u32", "chunks"),
+        "chunk_units": array("u64", "chunks+1", rising=True),
+        "unit_chunk": array("u32", "units", below="chunks", rising=True),
+        "unit_document": array("u32", "units", below="documents", rising=True),
+        "unit_bytes": array("u32", "units", 2),
+        "unit_span": array("u32", "units", 2),
+        "unit_tokens": array("u32", "units"),
+        **strings("unit_texts", "units"),
+        "sent_chunk": array("u32", "text_sentences", below="chunks"),
+        "sent_unit": array("u32", "text_sentences", below="units"),
+        "sent_bytes": array("u32", "text_sentences", 2),
+        "sent_title": array("u8", "text_sentences"),
+        # Where stretches of the documents stand in their sources; only where readers say so.
+        "location_indptr": array("u64", "documents+1", rising=True, optional=True, over="location_span"),
+        "location_span": array("u32", "locations", 2, optional=True),
+        "location_label": array("u32", "locations", below="location_labels", optional=True),
+        **strings("location_labels", "location_labels", optional=True),
+        # JSON; only where a document has metadata.
+        **strings("document_metadata", "documents", optional=True),
+    },
+    counts={"chunks": "chunks", "subchunks": "units"},
+    seconds=lambda size: 2e-5 * size.get("units", 0),
+)
+
+WORDS = Stage(
+    "words",
+    version=2,
+    needs=(DOCUMENTS, "units"),
+    settings=("language", "words", "core_unit"),
+    run=f"{_HERE}.words:run",
+    unit="chunks",
+    look=f"{_HERE}.words:look",
+    arrays={
+        **strings("vocabulary", "vocabulary"),
+        **graph("unit_words", "units", "vocabulary"),
+        "unit_counts": array("u32", ANY),
+        **graph("word_units", "vocabulary", "units"),
+        **graph("sent_words", "own_sentences", "vocabulary"),
+        **graph("chunk_words", "chunks", "vocabulary", optional=True),
+        # As the published KET-RAG code has them.
+        "cooc_indptr": array("u64", "joined_texts+1", rising=True, optional=True),
+        "cooc_indices": array("u32", ANY, optional=True),  # below `cooc_count`
+        "cooc_count": array("u64", 1, optional=True),
+        **strings("keyword_vocabulary", "published_keywords", optional=True),
+        **graph("keyword_units", "published_keywords", "units", optional=True),
+        **graph("keyword_sentences", "published_keywords", "published_sentences", optional=True),
+        "keyword_counts": array("u32", ANY, optional=True),
+        **strings("keyword_texts", "published_sentences", optional=True),
+        **graph("keyword_text_words", "published_sentences", "vocabulary", optional=True),
+    },
+    counts={"keywords": "vocabulary"},
+    edges={"keyword_unit": ("word_units_indices", 1)},
+    seconds=lambda size: 2e-5 * size.get("units", 0),
+)
+
+LINKS = Stage(
+    "links",
+    version=2,
+    needs=(DOCUMENTS, "units"),
+    settings=(),
+    run=f"{_HERE}.links:run",
+    unit="units",
+    arrays={
+        **strings("keywords", "link_keywords"),
+        **strings("names", "names"),
+        **strings("subjects", "subjects"),
+        **graph("unit_keywords", "units", "link_keywords"),
+        "unit_keywords_tf": array("u32", ANY),
+        **graph("keyword_units", "link_keywords", "units"),
+        "keyword_units_tf": array("u32", ANY),
+        **graph("unit_names", "units", "names"),
+        **graph("name_units", "names", "units"),
+        "unit_subject": array("u32", "units"),
+        **graph("unit_mentions", "units", "subjects"),
+        **graph("unit_subjects", "units", "subjects"),
+        **graph("subject_units", "subjects", "units"),
+        "first_sentence": array("u64", "units+1", rising=True),
+        **graph("sentence_keywords", "link_sentences", "link_keywords"),
+        **graph("sentence_names", "link_sentences", "names"),
+        "unit_norm": array("f64", "units"),
+        "keyword_idf": array("f64", "link_keywords"),
+        "name_idf": array("f64", "names"),
+        "subject_idf": array("f64", "subjects"),
+        "unit_sums": array("f64", ANY),
+        "keyword_sum": array("f64", "link_keywords"),
+        "unit_length": array("u32", "units"),
+        # Units whose sentences have words or names that the unit has not: an update reads these again.
+        "reread_units": array("u32", ANY, below="units", rising=True),
+    },
+    counts={"names": "names", "subjects": "subjects"},
+    edges={"unit_name": ("unit_names_indices", 1), "unit_mention": ("unit_mentions_indices", 1)},
+    seconds=lambda size: 4e-5 * size.get("units", 0),
+)
+
+
+def _of_vectors(settings: Settings) -> tuple[str, ...]:
+    """The fitted space is made of the words; a model reads the texts."""
+    return (DOCUMENTS, "units") if has_model(settings) else (DOCUMENTS, "units", "words")
+
+
+def _of_more_vectors(settings: Settings) -> tuple[str, ...]:
+    return (*_of_vectors(settings), "vectors")
+
+
+VECTORS = Stage(
+    "vectors",
+    version=2,
+    needs=_of_vectors,
+    settings=("embedder", "builtin_dim", "seed", "core_unit"),
+    run=f"{_HERE}.vectors:run",
+    unit="steps",
+    arrays={
+        "basis": array("f32", "vocabulary", "dimension", optional=True),
+        "unit_vectors": array("f32", "units", "dimension"),
+        **codes("unit", "units"),
+    },
+    seconds=lambda size: 2e-4 * size.get("units", 0),
+)
+
+CHUNK_VECTORS = Stage(
+    "chunk_vectors",
+    version=1,
+    needs=_of_more_vectors,
+    settings=("embedder",),
+    run=f"{_HERE}.vectors:chunks",
+    unit="chunks",
+    arrays={"chunk_vectors": array("f32", "chunks", "dimension", optional=True)},
+    seconds=lambda size: 2e-5 * size.get("chunks", 0),
+)
+
+
+def _of_sentence_vectors(settings: Settings) -> tuple[str, ...]:
+    # With the published words the sentences are their own; the fitted space embeds them by their words.
+    published = ("words",) if settings.words == "published" and has_model(settings) else ()
+    return (*_of_more_vectors(settings), *published)
+
+
+SENTENCE_VECTORS = Stage(
+    "sentence_vectors",
+    version=1,
+    needs=_of_sentence_vectors,
+    settings=("embedder", "words"),
+    run=f"{_HERE}.vectors:sentences",
+    unit="sentences",
+    arrays={
+        "walk_sentence_vectors": array("f32", ANY, "dimension", optional=True),
+        "title_sentence_vectors": array("f32", ANY, "dimension", optional=True),
+        "keyword_text_vectors": array("f32", "published_sentences", "dimension", optional=True),
+    },
+    seconds=lambda size: 2e-5 * size.get("units", 0),
+)
+
+PROPOSALS = ("ann", "ann_from", "seed")
+"""The settings of a stage that makes a graph for searching vectors."""
+
+
+def search_over(listed: str, stage: str, vectors: str, name: str, *, reads: bool = False) -> Stage:
+    """A stage that makes hnswlib's graph over an array of another stage, where there are very many vectors.
+
+    `listed` is the name by which channels ask for this list of vectors. Of its outputs only the record is
+    an array; the graph is a file that hnswlib reads.
+    """
+
+    def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Made:
+        from ketrag_fast.systems.shared.hnsw_proposals import propose
+
+        return propose(inputs, stage, vectors, settings, context)
+
+    def variant(inputs: StageInputs, settings: Settings, _: StageContext) -> str:
+        from ketrag_fast.systems.shared.hnsw_proposals import kind_of_search
+
+        return kind_of_search(inputs, stage, vectors, settings)
+
+    return Stage(
+        name,
+        version=1,
+        needs=tuple(dict.fromkeys(("vectors", stage))),
+        settings=PROPOSALS,
+        run=run,
+        unit="vectors",
+        variant=variant,
+        reads=reads,
+        arrays={"record": array("u8", ANY, optional=True)},
+        proposes=(listed, stage, vectors),
+    )
+
+
+UNIT_SEARCH = search_over("units", "vectors", "unit_vectors", "unit_search")
+
+SHARED = (UNITS, WORDS, LINKS, VECTORS, CHUNK_VECTORS, SENTENCE_VECTORS, UNIT_SEARCH)
+"""In the order in which they run where nothing else decides."""

@@ -1,0 +1,69 @@
+"""The words of the published KET-RAG code (specs 10, 1.9 #9b and #11), for the preset `parity`.
+
+Two tokenisations, as published: words in lower case for the co-occurrence, raw tokens for the keywords.
+Sentences are those of each unit, and their text for embedding is that of their tokens, joined by spaces.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast.kernels.text import pack
+from ketrag_fast.systems.shared.nltk_data import NltkData
+from ketrag_fast.systems.shared.rows import csr_out, strings_out
+from ketrag_fast.systems.spec.stage import StageContext
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def cooccurrence(data: NltkData, texts: Sequence[str], context: StageContext) -> Arrays:
+    """`cooc_*`: for each text its distinct words, numbered; `cooc_count`: how many words there are."""
+    found = data.tokenizer.cooccurrence_words(
+        texts, data.stop_words, threads=context.threads, report=context.report
+    )
+    number: dict[str, int] = {}
+    rows = [sorted({number.setdefault(word, len(number)) for word in words}) for words in found]
+    return {**csr_out("cooc", _rows(rows)), "cooc_count": np.array([len(number)], np.uint64)}
+
+
+def keywords(data: NltkData, units: Sequence[str], context: StageContext) -> Arrays:
+    """`keyword_vocabulary` (ascending bytes), `keyword_units`, `keyword_sentences` with `keyword_counts`.
+
+    `keyword_counts` lies beside the sentences of a keyword: how often it occurs in each. The sentences'
+    texts are `keyword_texts`, in the order of the units.
+    """
+    found = data.tokenizer.keyword_sentences(
+        units, data.stop_words, threads=context.threads, report=context.report
+    )
+    texts: list[str] = []
+    in_units: dict[str, list[int]] = {}
+    in_sentences: dict[str, list[tuple[int, int]]] = {}
+    for unit, sentences in enumerate(found):
+        context.check()
+        for sentence in sentences:
+            for word, count in Counter(sentence.keywords).items():
+                held = in_units.setdefault(word, [])
+                if held[-1:] != [unit]:
+                    held.append(unit)
+                in_sentences.setdefault(word, []).append((len(texts), count))
+            texts.append(sentence.text)
+    words = sorted(in_units, key=lambda word: word.encode("utf-8", "surrogatepass"))
+    return {
+        **strings_out("keyword_vocabulary", pack(words)),
+        **csr_out("keyword_units", _rows([in_units[word] for word in words])),
+        **csr_out("keyword_sentences", _rows([[at for at, _ in in_sentences[w]] for w in words])),
+        "keyword_counts": np.array([n for w in words for _, n in in_sentences[w]], np.uint32),
+        **strings_out("keyword_texts", pack(texts)),
+    }
+
+
+def _rows(rows: Sequence[Iterable[int]]) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    lists = [list(row) for row in rows]
+    indptr = np.zeros(len(lists) + 1, np.uint64)
+    np.cumsum([len(row) for row in lists], out=indptr[1:])
+    return indptr, np.array([x for row in lists for x in row], np.uint32)

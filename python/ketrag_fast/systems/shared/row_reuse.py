@@ -1,0 +1,176 @@
+"""Rows after some documents changed, taken from those before and from those of the new documents alone.
+
+A stage that is given `context.earlier` computes what is new of the new documents only, and numbers its rows
+after those that the published generation has: one list of row numbers then puts both in the order of now.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast import _core
+from ketrag_fast.errors import InternalError
+from ketrag_fast.systems.shared.rows import U8, U32, U64, Arrays, csr, documents_of, strings
+
+if TYPE_CHECKING:
+    from ketrag_fast.systems.spec.stage import Earlier
+
+GONE = np.uint32(2**32 - 1)
+_AS_THEY_ARE = np.zeros(0, np.uint32)
+_I64 = NDArray[np.int64]
+
+
+class Changes:
+    """The rows of chunks, units and sentences: those before, then those of the new documents.
+
+    `before` and `new` are arrays of the stage "units", `new` those of the new documents in their order;
+    `row` says for each document of now which one it was before, or -1.
+    """
+
+    def __init__(self, before: Arrays, new: Arrays, row: _I64) -> None:
+        self.before = before
+        self.new = new
+        self.row = row
+        self._owners = documents_of(before)[0], documents_of(new)[0]
+
+    @classmethod
+    def of(cls, earlier: Earlier, now: Arrays) -> Changes:
+        """For a stage that needs "units": `now` are the arrays that this has now."""
+        return cls(earlier.needs["units"], _of_new_documents(now, earlier.row), earlier.row)
+
+    @property
+    def fresh(self) -> list[int]:
+        """The numbers of the new documents."""
+        found: list[int] = np.flatnonzero(self.row < 0).tolist()
+        return found
+
+    @cached_property
+    def documents(self) -> U32:
+        """Rows of documents; one that is cut into sections has several."""
+        return self._order(*self._owners)
+
+    @cached_property
+    def chunks(self) -> U32:
+        """Rows of chunks."""
+        return self._order(*self._of("chunk_document"))
+
+    @cached_property
+    def units(self) -> U32:
+        """Rows of units."""
+        return self._order(*self._of("unit_document"))
+
+    @cached_property
+    def sentences(self) -> U32:
+        """Rows of sentences, titles among them."""
+        before, new = (units["chunk_document"][units["sent_chunk"]] for units in (self.before, self.new))
+        return self._order(self._owners[0][before], self._owners[1][new])
+
+    def _of(self, name: str) -> tuple[U32, U32]:
+        return self._owners[0][self.before[name]], self._owners[1][self.new[name]]
+
+    def _order(self, before: U32, new: U32) -> U32:
+        """`before` and `new` are the documents of rows, ascending."""
+        kept = self.row >= 0
+        starts = np.searchsorted(before, np.arange(int(self.before["document_count"][0]) + 1))
+        fresh = np.searchsorted(new, np.arange(int((~kept).sum()) + 1)) + len(before)
+        first = np.empty(len(self.row), np.int64)
+        count = np.empty(len(self.row), np.int64)
+        first[kept], count[kept] = starts[self.row[kept]], np.diff(starts)[self.row[kept]]
+        first[~kept], count[~kept] = fresh[:-1], np.diff(fresh)
+        ends = np.cumsum(count)
+        total = int(ends[-1]) if len(ends) else 0
+        return (np.repeat(first - (ends - count), count) + np.arange(total)).astype(np.uint32)
+
+
+def _of_new_documents(units: Arrays, row: _I64) -> dict[str, NDArray[Any]]:
+    """The arrays that the new documents would have alone, as far as other stages need them."""
+    owner = documents_of(units)[0]
+    documents = row[owner] < 0
+    chunks = documents[units["chunk_document"]]
+    texts = chunks[units["unit_chunk"]]
+    sentences = chunks[units["sent_chunk"]]
+    rows, cuts, pieces = (np.cumsum(mask) - 1 for mask in (documents, chunks, texts))
+    return {
+        "document_count": np.array([(row < 0).sum()], np.uint64),
+        **_masked_strings(units, "document_ids", documents),
+        "chunk_document": rows[units["chunk_document"][chunks]].astype(np.uint32),
+        "chunk_bytes": units["chunk_bytes"][chunks],
+        "unit_chunk": cuts[units["unit_chunk"][texts]].astype(np.uint32),
+        "unit_document": rows[units["unit_document"][texts]].astype(np.uint32),
+        "unit_bytes": units["unit_bytes"][texts],
+        "sent_chunk": cuts[units["sent_chunk"][sentences]].astype(np.uint32),
+        "sent_unit": pieces[units["sent_unit"][sentences]].astype(np.uint32),
+        "sent_bytes": units["sent_bytes"][sentences],
+        "sent_title": units["sent_title"][sentences],
+    }
+
+
+def _masked_strings(units: Arrays, name: str, mask: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
+    blob, offsets = _core.take_strings(strings(units, name), np.flatnonzero(mask).astype(np.uint32))
+    return {f"{name}_blob": blob, f"{name}_offsets": offsets}
+
+
+def rows_of(
+    first: tuple[U64, U32], second: tuple[U64, U32], rows: U32, numbers: tuple[U32, U32] | None = None
+) -> tuple[U64, U32]:
+    """Compressed rows of both, in the order of `rows`; with new numbers for their values where given."""
+    one, two = numbers or (_AS_THEY_ARE, _AS_THEY_ARE)
+    return _core.splice_rows(first, one, second, two, rows)
+
+
+def strings_of(first: tuple[U8, U64], second: tuple[U8, U64], rows: U32) -> tuple[U8, U64]:
+    """Strings of both, in the order of `rows`."""
+    return _core.splice_strings(first, second, rows)
+
+
+def dense_of(first: NDArray[Any], second: NDArray[Any], rows: U32) -> NDArray[Any]:
+    """Rows of arrays of both, in the order of `rows`. InternalError where their shapes do not fit."""
+    if first.shape[1:] != second.shape[1:] or first.dtype != second.dtype:
+        raise InternalError(f"rows of {first.dtype}{first.shape[1:]} and {second.dtype}{second.shape[1:]}")
+    kept = rows < len(first)
+    out = np.empty((len(rows), *first.shape[1:]), first.dtype)
+    out[kept] = first[rows[kept]]
+    out[~kept] = second[rows[~kept] - len(first)]
+    return out
+
+
+def still_used(arrays: Arrays, name: str, turned: str, rows: U32) -> NDArray[np.uint8]:
+    """For each column of the rows `name`, whether a row that stays has it; `turned` has columns as rows."""
+    indptr, indices = csr(arrays, name)
+    gone = np.ones(len(indptr) - 1, np.bool_)
+    gone[rows[rows < len(gone)]] = False
+    counts = np.diff(arrays[f"{turned}_indptr"].astype(np.int64))
+    for row in np.flatnonzero(gone).tolist():
+        counts[indices[int(indptr[row]) : int(indptr[row + 1])]] -= 1  # each value once a row
+    return (counts > 0).astype(np.uint8)
+
+
+def sentence_order(units: Arrays) -> tuple[_I64, int]:
+    """The sentences as their words and vectors are numbered, and how many of them are no titles.
+
+    Those of the texts come first, then one title for each document that has one.
+    """
+    title = units["sent_title"].astype(bool)
+    titles = np.flatnonzero(title)
+    owners = units["chunk_document"][units["sent_chunk"][titles]]
+    first_of_document = np.unique(owners, return_index=True)[1]
+    own = np.flatnonzero(~title)
+    return np.concatenate([own, titles[first_of_document]]), len(own)
+
+
+def sentence_rows(changes: Changes, now: Arrays) -> U32:
+    """The rows of what is numbered by `sentence_order`: those before, then those of the new documents."""
+    order, _ = sentence_order(now)
+    before, new = sentence_order(changes.before)[0], sentence_order(changes.new)[0]
+    count = len(changes.before["sent_title"])
+    place = np.full(count + len(changes.new["sent_title"]), -1, np.int64)
+    place[before] = np.arange(len(before))
+    place[new + count] = np.arange(len(new)) + len(before)
+    found = place[changes.sentences[order]]
+    if len(found) and found.min() < 0:
+        raise InternalError("a sentence that stays was not numbered before")
+    return found.astype(np.uint32)

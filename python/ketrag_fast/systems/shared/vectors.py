@@ -1,0 +1,168 @@
+"""Vectors of units, chunks and sentences: from a model, or from the space fitted on the corpus itself.
+
+Each in a stage of its own, so that a build embeds what its modes need and no more. A sentence's vector is
+that of the sentence alone; a unit and a chunk have their document's title before them (specs 0.9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ketrag_fast import _core
+from ketrag_fast.base.config import Settings
+from ketrag_fast.systems.shared.row_reuse import Changes, dense_of, sentence_order, sentence_rows
+from ketrag_fast.systems.shared.rows import U8, U32, U64, Arrays, csr, strings, whole_chunks
+from ketrag_fast.systems.spec.documents import Documents
+from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Packed = tuple[U8, U64]
+Part = tuple[Packed | None, U32 | None, Packed]
+"""Titles, the document of each text, and the texts."""
+_WALK, _TITLES = "walk_sentence_vectors", "title_sentence_vectors"
+
+
+def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+    """Of the units. `basis` makes a question's vector; the codes are an eight-bit copy that preselects."""
+    if context.model is not None:
+        return _searchable(_of_units(inputs["units"], context), context)
+    words = inputs["words"]
+    indptr, indices = csr(words, "unit_words")
+    count = len(words["vocabulary_offsets"]) - 1
+    basis = _core.fit_embedder(
+        indptr,
+        indices,
+        words["unit_counts"],
+        count,
+        dims=settings.builtin_dim,
+        seed=settings.seed,
+        threads=context.threads,
+        report=context.report,
+    )
+    vectors = _core.embed_rows(basis, indptr, indices, words["unit_counts"], threads=context.threads)
+    return {"basis": basis, **_searchable(vectors, context)}
+
+
+def _of_units(units: Arrays, context: StageContext) -> NDArray[np.float32]:
+    """By a model; those of units that were there before are taken over."""
+    titles, owner, texts = (
+        strings(units, "document_titles"),
+        units["unit_document"],
+        strings(units, "unit_texts"),
+    )
+    if context.earlier is None:
+        return _embedded({"units": (titles, owner, texts)}, context)["units"]
+    rows = Changes.of(context.earlier, units).units
+    before = context.earlier.arrays["unit_vectors"]
+    new = np.flatnonzero(rows >= len(before)).astype(np.uint32)
+    part: Part = titles, owner[new], _core.take_strings(texts, new)
+    return dense_of(before, _embedded({"units": part}, context)["units"], rows)
+
+
+def chunks(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+    """Of the chunks, where these are not the units themselves."""
+    units, earlier = inputs["units"], context.earlier
+    if whole_chunks(units):
+        return {}
+    if context.model is None:
+        return {"chunk_vectors": _by_words(inputs, "chunk_words", context)}
+    if earlier is None or "chunk_vectors" not in earlier.arrays:
+        return {"chunk_vectors": _of_chunks(inputs.documents, units, context)}
+    changes = Changes.of(earlier, units)
+    new = _of_chunks(inputs.documents.only(changes.fresh), changes.new, context)
+    return {"chunk_vectors": dense_of(earlier.arrays["chunk_vectors"], new, changes.chunks)}
+
+
+def _of_chunks(documents: Documents, units: Arrays, context: StageContext) -> NDArray[np.float32]:
+    owner = units["chunk_document"]
+    texts = _core.slice_strings(documents.packed("text"), owner, units["chunk_bytes"])
+    return _embedded({"chunks": (documents.packed("title"), owner, texts)}, context)["chunks"]
+
+
+def sentences(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+    """Of the sentences, in the order of `sent_words`: those of the texts, then each title once.
+
+    With the published words only their own sentences are embedded, as published; the walk then goes by
+    words alone. In the fitted space sentences are cheap and only needed for a while, so they are not kept.
+    """
+    if context.model is None:
+        return {}
+    if settings.words == "published":
+        own = strings(inputs["words"], "keyword_texts")
+        return _embedded({"keyword_text_vectors": (None, None, own)}, context)
+    units, earlier = inputs["units"], context.earlier
+    if earlier is None:
+        return _of_sentences(inputs.documents, units, context)
+    changes = Changes.of(earlier, units)
+    new = _of_sentences(inputs.documents.only(changes.fresh), changes.new, context)
+    return _joined_sentences(changes, units, earlier.arrays, new)
+
+
+def _of_sentences(documents: Documents, units: Arrays, context: StageContext) -> Outputs:
+    order, own = sentence_order(units)
+    owner = units["chunk_document"][units["sent_chunk"][order]]
+    spans = units["sent_bytes"][order[:own]]
+    parts: dict[str, Part] = {
+        _WALK: (None, None, _core.slice_strings(documents.packed("text"), owner[:own], spans)),
+        _TITLES: (None, None, _core.take_strings(documents.packed("title"), owner[own:])),
+    }
+    return _embedded(parts, context)
+
+
+def _joined_sentences(changes: Changes, now: Arrays, before: Outputs, new: Outputs) -> Outputs:
+    """Rows are numbered through both arrays, and through those before and the new ones."""
+    rows = sentence_rows(changes, now).astype(np.int64)
+    _, own = sentence_order(now)
+    walk, titles, new_walk = len(before[_WALK]), len(before[_TITLES]), len(new[_WALK])
+    fresh = rows >= walk + titles
+    walked = np.where(fresh, rows - titles, rows)[:own]
+    titled = np.where(fresh, rows - walk - new_walk, rows - walk)[own:]
+    return {
+        _WALK: dense_of(before[_WALK], new[_WALK], walked.astype(np.uint32)),
+        _TITLES: dense_of(before[_TITLES], new[_TITLES], titled.astype(np.uint32)),
+    }
+
+
+def _by_words(inputs: StageInputs, name: str, context: StageContext) -> NDArray[np.float32]:
+    """In the fitted space, each word once."""
+    indptr, indices = csr(inputs["words"], name)
+    once = np.ones(len(indices), np.uint32)
+    return _core.embed_rows(inputs["vectors"]["basis"], indptr, indices, once, threads=context.threads)
+
+
+def _searchable(units: NDArray[np.float32], context: StageContext) -> dict[str, NDArray[Any]]:
+    codes, scale, residual = _core.quantise_vectors(units, threads=context.threads)
+    return {"unit_vectors": units, "unit_codes": codes, "unit_scale": scale, "unit_residual": residual}
+
+
+def _embedded(parts: Mapping[str, Part], context: StageContext) -> dict[str, NDArray[Any]]:
+    """The vectors of each part, in one pass of the model, so that progress has one total."""
+    counts = [len(packed[1]) - 1 for _, _, packed in parts.values()]
+    model = context.model
+    assert model is not None  # noqa: S101 - the caller looked
+    context.report.unit = "tokens"
+    chars = sum(len(packed[0]) for _, _, packed in parts.values())
+    stream = (text for head, of, packed in parts.values() for text in _texts(head, of, packed))
+    every = model.embed(stream, sum(counts), chars, context.report)
+    cuts = np.cumsum([0, *counts])
+    return {name: every[start:end] for name, (start, end) in zip(parts, pairwise(cuts), strict=True)}
+
+
+def _texts(titles: Packed | None, owner: U32 | None, packed: Packed) -> Iterator[str]:
+    """Each text, after its document's title where there is one; decoded one at a time."""
+    heads = list(_decoded(titles)) if titles is not None else []
+    for number, text in enumerate(_decoded(packed)):
+        title = heads[owner[number]] if owner is not None else ""
+        yield f"{title}\n{text}" if title else text
+
+
+def _decoded(packed: Packed) -> Iterator[str]:
+    blob, offsets = packed
+    for start, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        yield blob[start:end].tobytes().decode("utf-8")

@@ -1,0 +1,152 @@
+"""The keyword vocabulary and the text-keyword graph (KET-RAG 1.2 steps 2, 9 and 10)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast import _core
+from ketrag_fast.base.config import Settings
+from ketrag_fast.kernels.arrays import Packed
+from ketrag_fast.kernels.text import unpack
+from ketrag_fast.systems.shared.nltk_data import digest, load
+from ketrag_fast.systems.shared.reference_words import cooccurrence, keywords
+from ketrag_fast.systems.shared.row_reuse import Changes, rows_of, sentence_order, sentence_rows, still_used
+from ketrag_fast.systems.shared.rows import (
+    U32,
+    U64,
+    Arrays,
+    csr,
+    csr_out,
+    strings,
+    strings_out,
+    take_rows,
+    whole_chunks,
+)
+from ketrag_fast.systems.spec.documents import Documents
+from ketrag_fast.systems.spec.stage import Earlier, Outputs, StageContext, StageInputs
+
+
+def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+    """Sentences are numbered as their vectors are: those of the texts first, then one title a document."""
+    units = inputs["units"]
+    if context.earlier is not None and settings.words != "published":
+        return _updated(inputs, context.earlier, settings, context)
+    found = _found(inputs.documents, units, settings, context)
+    published: dict[str, NDArray[Any]] = {}
+    if settings.words == "published":
+        published = _published(inputs, settings, context)
+        texts = strings(published, "keyword_texts")
+        known = _known_words(found["words"], texts, settings.language, context.threads)
+        published |= csr_out("keyword_text_words", known)
+    words = found["words"]
+    count = len(words[1]) - 1
+    unit_words = found["unit_words"]
+    sent_words = take_rows(found["sent_words"], sentence_order(units)[0])
+    return {
+        **strings_out("vocabulary", words),
+        **csr_out("unit_words", unit_words),
+        "unit_counts": found["unit_counts"],
+        **csr_out("word_units", _core.transpose(*unit_words, count, threads=context.threads)),
+        **csr_out("sent_words", sent_words),
+        # Of a chunk that is a unit the words and the vector are the unit's own: once is enough.
+        **({} if whole_chunks(units) else csr_out("chunk_words", found["chunk_words"])),
+        **published,
+    }
+
+
+def _found(
+    documents: Documents, units: Arrays, settings: Settings, context: StageContext
+) -> _core._Vocabulary:
+    return _core.vocabulary(
+        documents.packed("title"),
+        documents.packed("text"),
+        units["chunk_document"],
+        units["chunk_bytes"],
+        units["unit_chunk"],
+        units["unit_bytes"],
+        units["sent_chunk"],
+        units["sent_bytes"],
+        units["sent_title"],
+        settings.language,
+        context.threads,
+        report=context.report,
+    )
+
+
+def _updated(inputs: StageInputs, earlier: Earlier, settings: Settings, context: StageContext) -> Outputs:
+    """The words of the new documents are found; those of the others have other numbers."""
+    units, before = inputs["units"], earlier.arrays
+    changes = Changes.of(earlier, units)
+    found = _found(inputs.documents.only(changes.fresh), changes.new, settings, context)
+    used = still_used(before, "unit_words", "word_units", changes.units)
+    words, *numbers = _core.merge_strings(strings(before, "vocabulary"), used, found["words"])
+    both = numbers[0], numbers[1]
+    unit_words = rows_of(csr(before, "unit_words"), found["unit_words"], changes.units, both)
+    counts = (
+        (before["unit_words_indptr"], before["unit_counts"]),
+        (found["unit_words"][0], found["unit_counts"]),
+    )
+    new_sentences = take_rows(found["sent_words"], sentence_order(changes.new)[0])
+    sentences = sentence_rows(changes, units)
+    made = {
+        **strings_out("vocabulary", words),
+        **csr_out("unit_words", unit_words),
+        "unit_counts": rows_of(*counts, changes.units)[1],
+        **csr_out("word_units", _core.transpose(*unit_words, len(words[1]) - 1, threads=context.threads)),
+        **csr_out("sent_words", rows_of(csr(before, "sent_words"), new_sentences, sentences, both)),
+    }
+    if not whole_chunks(units):
+        made |= csr_out("chunk_words", _chunk_words(earlier, changes, found, both))
+    return made
+
+
+def _chunk_words(
+    earlier: Earlier, changes: Changes, found: _core._Vocabulary, numbers: tuple[U32, U32]
+) -> tuple[U64, U32]:
+    """The new documents alone, or those before, may have had whole chunks."""
+    whole = whole_chunks(earlier.needs["units"])
+    first = csr(earlier.arrays, "unit_words" if whole else "chunk_words")
+    second = found["unit_words"] if whole_chunks(changes.new) else found["chunk_words"]
+    return rows_of(first, second, changes.chunks, numbers)
+
+
+def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
+    """NLTK's data are no part of the index: other data are other words, though the folder is the same."""
+    return digest(settings.nltk_data) if settings.words == "published" else "own"
+
+
+def _published(inputs: StageInputs, settings: Settings, context: StageContext) -> dict[str, NDArray[Any]]:
+    """The same anew, as the published code has it; a unit's text has its title before it."""
+    units = inputs["units"]
+    data = load(settings.nltk_data)
+    titles = unpack(*strings(units, "document_titles"))
+    texts = _titled(titles, units["unit_document"], unpack(*strings(units, "unit_texts")))
+    joined = texts
+    if settings.core_unit == "chunk" and settings.split_level:
+        owner, span = units["chunk_document"], units["chunk_bytes"]
+        cut = _core.slice_strings(inputs.documents.packed("text"), owner, span)
+        joined = _titled(titles, owner, unpack(*cut))
+    return {**cooccurrence(data, joined, context), **keywords(data, texts, context)}
+
+
+def _known_words(
+    vocabulary: Packed, texts: Packed, language: str, threads: int
+) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    """For each text the ids of its own words, ascending: what the built-in space embeds it by."""
+    (blob, offsets), _, indptr = _core.tokenise(texts, language, threads)
+    number = {word: i for i, word in enumerate(unpack(*vocabulary))}
+    found = [number.get(word) for word in unpack(blob, offsets)]
+    ends = indptr.tolist()
+    rows = [sorted({x for x in found[a:b] if x is not None}) for a, b in pairwise(ends)]
+    starts = np.zeros(len(rows) + 1, np.uint64)
+    np.cumsum([len(row) for row in rows], out=starts[1:])
+    return starts, np.array([x for row in rows for x in row], np.uint32)
+
+
+def _titled(titles: list[str], owner: NDArray[np.uint32], texts: list[str]) -> list[str]:
+    heads = (titles[document] for document in owner.tolist())
+    return [f"{head}\n{text}" if head else text for head, text in zip(heads, texts, strict=True)]

@@ -1,0 +1,132 @@
+"""The documents of a build as its stages read them: in columns, in their order, all of them or some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ketrag_fast.systems.spec.sections import Part, parts_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ketrag_fast.storage.tables import StoredDocument, Tables
+    from ketrag_fast.types import Document
+    from ketrag_fast.types.locations import Locator
+
+
+class Documents:
+    """The documents of this build, in their order; read from the tables when asked for.
+
+    With `cut` those with headings come as their sections: each is a row of its own, with the id of its
+    document. Several stages ask for the same columns: they are kept until `forget`.
+    """
+
+    def __init__(self, tables: Tables, *, cut: bool = False, numbers: Sequence[int] | None = None) -> None:
+        self._tables = tables
+        self._cut = cut
+        self._numbers = numbers
+        self._packed: dict[str, tuple[NDArray[np.uint8], NDArray[np.uint64]]] = {}
+        self._parts: tuple[dict[int, list[Part]], dict[int, tuple[Locator, ...]]] | None = None
+        self._some: list[StoredDocument] | None = None
+        self._hashes: NDArray[np.uint8] | None = None
+
+    def __len__(self) -> int:
+        return self._tables.count() if self._numbers is None else len(self._numbers)
+
+    def __iter__(self) -> Iterator[Document]:
+        return self._tables.documents()
+
+    def only(self, numbers: Sequence[int]) -> Documents:
+        """Some of all documents, by their numbers, in that order."""
+        return Documents(self._tables, cut=self._cut, numbers=numbers)
+
+    def hashes(self) -> NDArray[np.uint8]:
+        """uint8[documents, 32]: of each all that is stored of it, by which a change is seen."""
+        if self._hashes is None:
+            every = self._tables.contents()
+            self._hashes = every if self._numbers is None else every[self._numbers]
+        return self._hashes
+
+    def _chosen(self) -> list[StoredDocument]:
+        if self._some is None:
+            self._some = list(self._tables.some(self._numbers or ()))
+        return self._some
+
+    def _values(self, column: str) -> list[bytes]:
+        if self._numbers is None:
+            return list(self._tables.column(column))
+        return [document.columns[column] for document in self._chosen()]
+
+    def _located(self) -> dict[int, tuple[Locator, ...]]:
+        if self._numbers is None:
+            return dict(self._tables.located())
+        return {at: document.locators for at, document in enumerate(self._chosen()) if document.locators}
+
+    def _of_headings(self) -> tuple[dict[int, list[Part]], dict[int, tuple[Locator, ...]]]:
+        """By number, the sections of the documents that have any, and all locators."""
+        if self._parts is None:
+            located = self._located()
+            parts: dict[int, list[Part]] = {}
+            if self._cut and located:
+                titles, texts = self._values("title"), self._values("text")
+                for number, marks in located.items():
+                    found = parts_of(texts[number].decode("utf-8"), titles[number].decode("utf-8"), marks)
+                    if len(found) > 1:
+                        parts[number] = found
+            self._parts = parts, located
+        return self._parts
+
+    def rows(self) -> Iterator[tuple[int, int, tuple[Locator, ...]]]:
+        """Of each row that has any: its number, where it begins in its document, and the locators in it."""
+        parts, located = self._of_headings()
+        shift = 0
+        for number in sorted({*parts, *located}):
+            marks = located.get(number, ())
+            for part in parts.get(number, [None]):
+                start = 0 if part is None else part.start
+                own = marks if part is None else tuple(_within(marks, part))
+                yield number + shift, start, own
+                shift += 1
+            shift -= 1
+
+    def packed(self, column: str) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+        """One of `id`, `title`, `text`, `metadata` (JSON) as (blob, offsets): UTF-8, n + 1 offsets."""
+        import numpy as np
+
+        if column not in self._packed:
+            values = self._values(column)
+            sections, _ = self._of_headings()
+            if sections:
+                values = list(_expanded(column, values, sections))
+            offsets = np.zeros(len(values) + 1, np.uint64)
+            np.cumsum([len(value) for value in values], out=offsets[1:])
+            offsets.flags.writeable = False
+            self._packed[column] = np.frombuffer(b"".join(values), np.uint8), offsets
+        return self._packed[column]
+
+    def forget(self) -> None:
+        """Nobody needs them any more."""
+        self._packed.clear()
+        self._parts = None
+        self._some = None
+
+
+def _within(marks: Sequence[Locator], part: Part) -> Iterator[Locator]:
+    return (one for one in marks if one.start < part.end and one.end > part.start)
+
+
+def _expanded(column: str, values: Sequence[bytes], sections: Mapping[int, list[Part]]) -> Iterator[bytes]:
+    """The rows of a column with those of documents that are cut in their places."""
+    for number, value in enumerate(values):
+        parts = sections.get(number)
+        if parts is None:
+            yield value
+        elif column == "title":
+            yield from (part.title.encode("utf-8") for part in parts)
+        elif column == "text":
+            text = value.decode("utf-8")
+            yield from (text[part.start : part.end].encode("utf-8") for part in parts)
+        else:
+            yield from (value for _ in parts)

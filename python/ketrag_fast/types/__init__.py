@@ -1,0 +1,31 @@
+"""Frozen values that cross the public border. None knows how it is stored or made."""
+
+from __future__ import annotations
+
+from ketrag_fast.types.answers import Answer, Citation
+from ketrag_fast.types.contexts import Cited, Context, Lazy, Passage
+from ketrag_fast.types.documents import Document, Failure, Listed, Section, Span
+from ketrag_fast.types.entities import Entity, Relation
+from ketrag_fast.types.locations import Location, Locator
+from ketrag_fast.types.reports import BuildReport, StageReport, Usage
+
+__all__ = [
+    "Answer",
+    "BuildReport",
+    "Citation",
+    "Cited",
+    "Context",
+    "Document",
+    "Entity",
+    "Failure",
+    "Lazy",
+    "Listed",
+    "Location",
+    "Locator",
+    "Passage",
+    "Relation",
+    "Section",
+    "Span",
+    "StageReport",
+    "Usage",
+]

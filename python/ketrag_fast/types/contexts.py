@@ -1,0 +1,164 @@
+"""Contexts: the passages that answer a query, and why each is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, overload
+
+from ketrag_fast.types.documents import Section, Span
+from ketrag_fast.types.locations import Location
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """What a printed node of a graph stands on: its kind, its first unit and chunk, and the texts that it was
+    made from, the first of them first.
+    """
+
+    kind: str
+    unit: int
+    chunk: int
+    sources: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One ranked unit: `document.text[start:end] == text`, offsets in code points. `location` is where that
+    stands in its source: `{"page": 12, "heading": ["3 Results", "3.2 Risks"]}`.
+
+    A node of a graph that a system printed (`kind` is then none of chunk and subchunk) is a passage as well:
+    `printed` is what stands in the context, `text` the first text that it was made from, and `sources` are
+    all of these.
+    """
+
+    rank: int
+    kind: str
+    unit: int
+    chunk: int
+    document: str
+    title: str
+    start: int
+    end: int
+    score: float
+    tokens: int
+    channel: str
+    text: str
+    page: int | None = None
+    why: Sequence[Any] = ()
+    printed: str | None = None
+    sources: tuple[Span, ...] = ()
+    location: Location = field(default_factory=dict)
+
+    @property
+    def said(self) -> str:
+        """What stands in the context."""
+        return self.text if self.printed is None else self.printed
+
+    def to_json(self) -> dict[str, Any]:
+        """As the command prints it (85-interface)."""
+        node = {} if self.printed is None else {"printed": self.printed, "sources": _spans(self.sources)}
+        return {
+            "rank": self.rank,
+            "unit": {"kind": self.kind, "id": self.unit},
+            "chunk": self.chunk,
+            "document": self.document,
+            "title": self.title,
+            "page": self.page,
+            "location": dict(self.location),
+            "start": self.start,
+            "end": self.end,
+            "score": self.score,
+            "tokens": self.tokens,
+            "channel": self.channel,
+            "text": self.text,
+            "why": list(self.why),
+            **node,
+        }
+
+
+def _spans(spans: Sequence[Span]) -> list[dict[str, Any]]:
+    return [span.to_json() for span in spans]
+
+
+class Lazy(Sequence[T], Generic[T]):
+    """A sequence made when it is first looked at: many callers want a context's text alone."""
+
+    __slots__ = ("_items", "_make")
+
+    def __init__(self, make: Callable[[], Sequence[T]]) -> None:
+        self._make: Callable[[], Sequence[T]] | None = make
+        self._items: Sequence[T] = ()
+
+    def _all(self) -> Sequence[T]:
+        make = self._make
+        if make is not None:  # two threads may both make it; the results are equal
+            self._items = tuple(make())
+            self._make = None
+        return self._items
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        return self._all()[index]
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._all())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self._all())
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What retrieval answers: the exact text for a model, and where each passage comes from.
+
+    `tokens` is the sum of the rows' counts, never above `budget`. `reason` says why there is
+    nothing (`empty_index`, `no_match`, ...), else None. `mode` names what ran. `warnings` says what
+    `auto` had to do without. `fitting` is the number of passages that a filter left to choose from.
+    """
+
+    question: str
+    mode: str
+    budget: int
+    tokens: int
+    text: str
+    passages: Sequence[Passage] = ()
+    sections: Sequence[Section] = ()
+    reason: str | None = None
+    timings_ms: Mapping[str, float] = field(default_factory=dict)
+    generation: int = 0
+    query_id: str | None = None
+    warnings: tuple[str, ...] = ()
+    fitting: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As the command prints it (85-interface)."""
+        return {
+            "schema": "ketrag/context/1",
+            "query_id": self.query_id,
+            "question": self.question,
+            "mode": self.mode,
+            "budget": self.budget,
+            "tokens": self.tokens,
+            "reason": self.reason,
+            "context": self.text,
+            "passages": [passage.to_json() for passage in self.passages],
+            "sections": [section.to_json() for section in self.sections],
+            "timings_ms": dict(self.timings_ms),
+            "generation": self.generation,
+            "warnings": list(self.warnings),
+            "fitting": self.fitting,
+        }

@@ -1,0 +1,64 @@
+"""Entities and relations of a skeleton, with the sentences they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ketrag_fast.types.documents import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """What joins two entities: how strongly, and the sentences that say so. Direction says nothing."""
+
+    source: str
+    target: str
+    description: str
+    weight: float
+    rank: int
+    sources: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A node of the skeleton. `rank` is the number of its relations, the strongest of which come first;
+    `chunks` are those that tell of it, `sources` the sentences that name it.
+    """
+
+    name: str
+    type: str
+    description: str
+    rank: int
+    chunks: tuple[int, ...]
+    relations: tuple[Relation, ...]
+    sources: tuple[Span, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """As `ketrag graph --json` prints it."""
+        return {"schema": "ketrag/entity/1", **asdict(self)}
+
+    def lines(self) -> Iterator[str]:
+        """As `ketrag graph` prints it for people: the strongest relations, and some sentences of each."""
+        kind = f" ({self.type.lower()})" if self.type else ""
+        yield f"{self.name}{kind}: {len(self.relations):,} relations, {len(self.chunks):,} chunks"
+        yield from (f"  {line}" for line in self.description.splitlines())
+        for relation in self.relations[:_SHOWN]:
+            yield f"- {relation.source} -- {relation.target}  (strength {relation.weight:g})"
+            yield from (f"    {line}" for line in relation.description.splitlines())
+            yield from _quoted(relation.sources, "    ", _SENTENCES)
+        if len(self.relations) > _SHOWN:
+            yield f"  ... and {len(self.relations) - _SHOWN:,} more (--json lists them all)"
+        yield f"named in {len(self.sources):,} sentences:"
+        yield from _quoted(self.sources, "  ", _SHOWN)
+
+
+_SHOWN, _SENTENCES = 20, 3
+
+
+def _quoted(spans: Sequence[Span], indent: str, shown: int) -> Iterator[str]:
+    for span in spans[:shown]:
+        yield f"{indent}{span.document}[{span.start}:{span.end}] {' '.join(span.text.split())}"
+    if len(spans) > shown:
+        yield f"{indent}... and {len(spans) - shown:,} more"

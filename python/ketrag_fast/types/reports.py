@@ -1,0 +1,100 @@
+"""Reports of builds: counts, times, tokens and spending."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from ketrag_fast.types.documents import Failure
+
+
+@dataclass(frozen=True, slots=True)
+class StageReport:
+    """`how`: "ran", "resumed" (finished by an interrupted build) or "reused" (from the last one)."""
+
+    name: str
+    how: str
+    seconds: float
+    bytes: int
+
+    def to_json(self) -> dict[str, Any]:
+        """As the command prints it (85-interface)."""
+        return {"name": self.name, "how": self.how, "seconds": self.seconds, "bytes": self.bytes}
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one build read and spent. Tokens are counted by the models themselves.
+
+    Only what this build asked for is counted: a vector or a reply that was kept costs nothing again.
+    `memory` is the peak of the whole process in bytes, where the system tells it.
+    """
+
+    documents: int = 0
+    characters: int = 0
+    chunks: int = 0
+    core_chunks: int = 0
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    llm_seconds: float = 0.0
+    embedding_texts: int = 0
+    embedding_tokens: int = 0
+    memory: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As the command prints it."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Usage:
+        """The inverse; what an older version did not record is zero."""
+        known = {spec.name for spec in fields(cls)}
+        return cls(**{name: value for name, value in data.items() if name in known})
+
+
+@dataclass(frozen=True, slots=True)
+class BuildReport:
+    """What a build did. `changed` is False when there was nothing to do.
+
+    `extraction` counts the core chunks: read, found read (`hits`), failed, pending, and what `stopped` it;
+    None where nothing reads them.
+    """
+
+    generation: int
+    changed: bool
+    digest: str
+    documents: int
+    added: int = 0
+    removed: int = 0
+    updated: int = 0
+    stages: tuple[StageReport, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    settings_changed: tuple[tuple[str, Any, Any], ...] = ()
+    warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
+    usage: Usage = field(default_factory=Usage)
+    extraction: Mapping[str, Any] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As the command prints it (85-interface)."""
+        return {
+            "schema": "ketrag/index/1",
+            "generation": self.generation,
+            "changed": self.changed,
+            "digest": self.digest,
+            "documents": {
+                "total": self.documents,
+                "added": self.added,
+                "removed": self.removed,
+                "updated": self.updated,
+            },
+            "stages": [stage.to_json() for stage in self.stages],
+            "failures": [failure.to_json() for failure in self.failures],
+            "settings_changed": [{"name": n, "old": o, "new": w} for n, o, w in self.settings_changed],
+            "warnings": list(self.warnings),
+            "seconds": self.seconds,
+            "usage": self.usage.to_json(),
+            "extraction": dict(self.extraction) if self.extraction is not None else None,
+        }

@@ -1,0 +1,275 @@
+"""The walk, slow and plain: the oracle of its kernel.
+
+Works on the arrays of `kernels.build_links`, on every unit and node; its parts are in
+`reference.walk_parts`. All pairs of candidates and partners are scored, twice.
+
+Whatever is put in order is rounded first: scores by `round_score`, masses by `round_mass`. What is equal then
+is a tie, which goes to the smaller id in stage 1, and after it to the candidate that stage 1 puts first. The
+last bit of a score, which NumPy's libraries round as the processor allows, decides nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ketrag_fast import _core
+from tests.oracles.walk_local import Local
+from tests.oracles.walk_parts import (
+    NONE,
+    Array,
+    Arrays,
+    WalkQuestion,
+    best_first,
+    linked,
+    move_question,
+    projection,
+    round_mass,
+    round_score,
+    rows_of,
+    saturation,
+    spread,
+    step,
+    to_idf,
+    vocabulary,
+    z,
+)
+
+CHAINS, MAX_TERMS = 10, 64
+Vectors = tuple[Array, Array, Array]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The numbers in which the product differs from the sketch; these are the sketch's."""
+
+    pool: int = 150
+    partners: int = 30
+    seeds: int = 8
+    rest_pool: int = 50
+    step_pool: int = 30
+    best_partners: int = 10
+    rest_partners: int = 10
+    rest_steps: int = 3
+    least_rarity: float = 0.0
+    """Keywords less rare than this (idf / ln n) join nothing."""
+    first: int = 2
+    first_stage1: float = 0.3
+    """The first places, and what the direct match weighs there."""
+
+
+SKETCH = Sizes()
+PRODUCT = Sizes(
+    pool=120, partners=24, best_partners=8, rest_partners=8, rest_steps=1, least_rarity=0.3, first_stage1=1.0
+)
+
+
+@dataclass
+class WalkCorpus:
+    """The arrays as dense matrices: units or sentences by things."""
+
+    units: dict[str, Array]
+    sentences: dict[str, Array]
+    idf: dict[str, Array]
+    saturation: Array
+    mentions: Array
+    subject: list[int]
+    first: list[int]
+    share: Array
+    """Units by keywords: each row the idf of the subject's keywords, rescaled to 1."""
+
+    @classmethod
+    def of(cls, links: Arrays) -> WalkCorpus:
+        """Reads the arrays; the keywords of subjects are cut as the kernels cut them."""
+        names = ("keywords", "names", "subjects")
+        words = {name: vocabulary(links, name) for name in names}
+        sat = saturation(links)
+        units = {"keywords": (sat > 0).astype(float)}
+        units |= {name: rows_of(links, f"unit_{name}", len(words[name])) for name in names[1:]}
+        sentences = {name: rows_of(links, f"sentence_{name}", len(words[name])) for name in names[:2]}
+        idf = {name: to_idf(has) for name, has in units.items()}
+        subject = [int(s) for s in links["unit_subject"]]
+        place = {word: at for at, word in enumerate(words["keywords"])}
+        share = np.zeros_like(sat)
+        for unit, s in enumerate(subject):
+            own = [] if s == NONE else _core.lexical_keywords(words["subjects"][s])
+            ids = sorted({place[word] for word in own if word in place})
+            total = idf["keywords"][ids].sum()
+            if total > 0:
+                share[unit, ids] = idf["keywords"][ids] / total
+        first = [int(x) for x in links["first_sentence"]]
+        mentions = rows_of(links, "unit_mentions", len(words["subjects"]))
+        return cls(units, sentences, idf, sat, mentions, subject, first, share)
+
+
+class Pairs:
+    """Worth and link of every candidate (row) with every partner (column); nothing with itself."""
+
+    def __init__(
+        self,
+        corpus: WalkCorpus,
+        asked: WalkQuestion,
+        rows: list[int],
+        columns: list[int],
+        vectors: Vectors | None,
+        least: float = 0.0,
+    ) -> None:
+        n, idf = len(corpus.subject), corpus.idf
+        worth = {name: x / float(np.log(max(n, 2))) for name, x in idf.items()}
+        worth["keywords"][worth["keywords"] < least] = 0
+        for name in worth:
+            worth[name][getattr(asked, name)] = 0
+        # Of long questions the rarest keywords count.
+        rarest = sorted(asked.keywords, key=lambda x: (-idf["keywords"][x], x))[:MAX_TERMS]
+        terms = sorted(rarest)
+        weights = idf["keywords"][terms] / max(float(idf["keywords"][terms].sum()), 1e-9)
+        cover = 6.0 if vectors else 9.0
+
+        def inside(unit: int) -> range:
+            return range(corpus.first[unit], corpus.first[unit + 1])
+
+        def joint(a: Array, b: Array) -> float:
+            return float(np.maximum(a[terms], b[terms]) @ weights)
+
+        def link(of: dict[str, Array], x: int, y: int) -> float:
+            shared = {k: linked(of[k][x], of[k][y], worth[k]) for k in ("keywords", "names")}
+            return 2.45 * shared["keywords"] + 1.05 * shared["names"]
+
+        def mention(by: int, of: int) -> float:
+            s = corpus.subject[of]
+            return 0.0 if s == NONE else float(corpus.mentions[by, s] * worth["subjects"][s])
+
+        self.score, self.link = np.zeros((len(rows), len(columns))), np.zeros((len(rows), len(columns)))
+        for r, j in enumerate(rows):
+            for c, i in enumerate(columns):
+                if i == j:
+                    continue
+                whole_link = link(corpus.units, j, i)
+                whole = cover * joint(corpus.saturation[j], corpus.saturation[i]) + whole_link
+                if vectors:
+                    whole += 6 * projection(vectors[2], vectors[0][j], vectors[0][i])
+                closest = closest_link = 0.0
+                for x in inside(j):
+                    for y in inside(i):
+                        words = corpus.sentences["keywords"]
+                        own = link(corpus.sentences, x, y)
+                        value = cover * joint(words[x], words[y]) + own
+                        if vectors:
+                            value += 6 * projection(vectors[2], vectors[1][x], vectors[1][y])
+                        closest, closest_link = max(closest, value), max(closest_link, own)
+                named = float(corpus.share[i, asked.keywords].sum())
+                mentions = max(1.5 * mention(i, j), mention(j, i))
+                self.score[r, c] = 0.5 * whole + 0.5 * closest + mentions + 2.5 * named
+                self.link[r, c] = 0.5 * whole_link + 0.5 * closest_link + mentions
+        best = [corpus.sentences["keywords"][inside(j)].max(axis=0, initial=0.0) for j in rows]
+        self.covered = np.array(
+            [0.5 * corpus.saturation[j, terms] + 0.5 * b[terms] for j, b in zip(rows, best, strict=True)]
+        )
+        self.weights = weights
+
+
+def _chains(pairs: Pairs, places: list[int], stage1: Array) -> Array:
+    """For each candidate its best chain with one of the best pairs of partners (`places`: their rows)."""
+    among = pairs.score[places] + 0.1 * stage1[places][:, None]
+    among = round_score(np.maximum(among, among.T))
+    i, j = np.triu_indices(len(among), 1)
+    order = best_first(among[i, j])[:CHAINS]
+    if not len(order):
+        return np.zeros(len(stage1))
+    value = np.full(len(stage1), -np.inf)
+    for k in order:
+        a, b = i[k], j[k]
+        both = np.maximum(pairs.covered[places[a]], pairs.covered[places[b]])
+        new = np.maximum(pairs.covered - both, 0) @ pairs.weights
+        gap = among[i[order[0]], j[order[0]]] - among[a, b]
+        value = np.maximum(value, 5 * new + np.maximum(pairs.link[:, a], pairs.link[:, b]) - 0.5 * gap)
+    return value
+
+
+def walk(
+    links: Arrays,
+    asked: WalkQuestion,
+    lengths: Array,
+    vectors: Vectors | None = None,
+    sizes: Sizes = SKETCH,
+    wanted: Array | None = None,
+    local: Local | None = None,
+) -> tuple[list[int], Array]:
+    """Every unit, best first, and the scores of the candidates, which come first and fall.
+
+    With `local`, stage 1 and the steps are the local form's, in which some units are not ranked.
+
+    `asked` has keywords. `lengths`: natural logarithms of the units' lengths. With `wanted`, which says for
+    each unit whether it is, only these are returned: candidates are the best of them, beside the partners of
+    round 1.
+    """
+    corpus = WalkCorpus.of(links)
+    n = len(corpus.subject)
+    bm25 = corpus.saturation[:, asked.keywords] * corpus.idf["keywords"][asked.keywords]
+    direct = z(bm25.sum(axis=1))
+    if vectors:
+        direct = z(z(vectors[0] @ vectors[2]) + direct)
+    first, seen = spread(links, asked, round_score(direct)), np.ones(n, bool)
+    if local:
+        starts = seen if vectors else np.asarray(bm25.any(axis=1), bool)
+        first, seen = local.spread(links, asked, round_score(direct), starts, local.steps)
+    first = round_score(first)
+    order = [int(u) for u in best_first(first) if seen[u]]
+    pool, partners = order[: sizes.pool], order[: sizes.partners]
+    if wanted is not None:
+        order = [u for u in order if wanted[u]]
+        chosen = {*order[: sizes.pool], *partners}
+        pool = [int(u) for u in best_first(first) if int(u) in chosen]
+    named = np.array([float(s in asked.subjects) for s in corpus.subject])
+
+    pairs = Pairs(corpus, asked, pool, partners, vectors, sizes.least_rarity)
+    shown = pairs.score.max(axis=1) + 0.1 * first[pool] + 2.5 * named[pool] - 0.4 * lengths[pool]
+    best = best_first(round_score(shown))
+    winner, partner = pool[best[0]], partners[int(np.argmax(round_score(pairs.score[best[0]])))]
+
+    covered = np.maximum(corpus.saturation[winner], corpus.saturation[partner])[asked.keywords]
+    left = bm25 * (1 - np.minimum(1, 1.5 * covered))
+    left_direct = round_score(z(left.sum(axis=1)))
+    rest, seen = spread(links, asked, left_direct, sizes.rest_steps), np.ones(n, bool)
+    if local:
+        rest, seen = local.spread(
+            links, asked, left_direct, np.asarray(left.any(axis=1), bool), local.rest_steps
+        )
+    rest = round_score(rest)
+    seeds = [pool[b] for b in best[: sizes.seeds]]
+    start = np.zeros(n)
+    start[seeds] = 1 / len(seeds)
+    stepped = 0.5 * start + 0.5 * (local.step(links, asked, start) if local else step(links, asked, start))
+    rest_order, step_order = best_first(rest), best_first(round_mass(stepped))
+    if local:
+        rest_order, step_order = rest_order[seen[rest_order]], step_order[stepped[step_order] > 0]
+    rows = list(
+        dict.fromkeys(
+            [*pool, *map(int, rest_order[: sizes.rest_pool]), *map(int, step_order[: sizes.step_pool])]
+        )
+    )
+    new = [*(pool[b] for b in best[: sizes.best_partners]), *map(int, rest_order[: sizes.rest_partners])]
+    columns = list(dict.fromkeys([*partners, *new]))
+
+    pairs = Pairs(corpus, asked, rows, columns, vectors, sizes.least_rarity)
+    chain = _chains(pairs, [rows.index(c) for c in columns], first[rows])
+    scores = pairs.score.max(axis=1) + 0.1 * first[rows] + 0.03 * rest[rows]
+    scores += 0.16 * np.log(stepped[rows] + 1e-9) + 2.5 * named[rows]
+    scores += 1.5 * corpus.share[rows][:, asked.keywords].sum(axis=1)
+    scores += (-0.4 if vectors else -0.5) * lengths[rows] + (0.5 if vectors else 0.8) * chain
+    scores = round_score(scores)
+    if wanted is not None:
+        kept = [at for at, row in enumerate(rows) if wanted[row]]
+        rows, scores = [rows[at] for at in kept], scores[kept]
+    if vectors and n > 1 and rows:
+        scores = round_score(move_question(corpus.first, rows, scores, vectors))
+    direct_first = round_score(scores + (sizes.first_stage1 - 0.1) * first[rows])
+    head = [int(at) for at in best_first(direct_first)[: sizes.first]]
+    places = list(dict.fromkeys([*head, *map(int, best_first(scores))]))
+    ranked = [rows[at] for at in places]
+    inside = set(ranked)
+    shown = scores[places]
+    for at in reversed(range(1, min(sizes.first + 1, len(shown)))):
+        shown[at - 1] = max(shown[at - 1], np.nextafter(shown[at], np.inf))
+    return [*ranked, *(u for u in order if u not in inside)], shown

@@ -1,0 +1,425 @@
+"""What strangers send: each is refused with a code, and the service goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ketrag_fast.apps.server.options import parse_indexes
+from ketrag_fast.apps.server.problems import without_paths
+from ketrag_fast.apps.server.running import token_of
+from ketrag_fast.errors import ConfigError
+from tests.support.service import running
+from tests.unit.apps.server.conftest import QUESTION
+
+pytestmark = pytest.mark.usefixtures("loopback")
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (b"", 400, "bad_json"),
+        (b"{", 400, "bad_json"),
+        (b'{"question": "a"} x', 400, "bad_json"),
+        (b"\xff\xfe", 400, "bad_json"),
+        (b'{"question": "\\ud800"}', 400, "bad_json"),
+        (b"[" * 100_000, 400, "bad_json"),
+        (b'{"a":' * 100_000, 400, "bad_json"),
+        (b"[]", 422, "bad_request"),
+        (b"{}", 422, "bad_request"),
+        (b'{"question": 1}', 422, "bad_request"),
+        (b'{"question": ""}', 422, "bad_request"),
+        (b'{"question": "  "}', 400, "empty_query"),
+        (b'{"question": "a", "questions": ["b"]}', 422, "bad_request"),
+        (b'{"questions": []}', 422, "bad_request"),
+        (b'{"questions": ["a", 1]}', 422, "bad_request"),
+        (b'{"questions": ["a", "\\n"]}', 400, "empty_query"),
+        (b'{"question": "a", "mode": "no-such"}', 400, "config"),
+        (b'{"question": "a", "mode": "ms-graph/../../x"}', 400, "config"),
+        (b'{"question": "a", "budget": -1}', 422, "bad_request"),
+        (b'{"question": "a", "budget": 1e30}', 422, "bad_request"),
+        (b'{"question": "a", "budget": true}', 422, "bad_request"),
+        (b'{"question": "a", "budget": 99999999999999999999999}', 422, "bad_request"),
+        (b'{"question": "a", "top": "3"}', 422, "bad_request"),
+        (b'{"question": "a", "deadline": 0}', 422, "bad_request"),
+        (b'{"question": "a", "explain": "yes"}', 422, "bad_request"),
+        (b'{"question": "a", "index": "other"}', 404, "unknown_index"),
+        (b'{"question": "a", "llm": "openai:x@http://10.0.0.1"}', 422, "bad_request"),
+        (b'{"question": "a", "filter": {"year": {"$near": 1990}}}', 400, "input"),
+        (b'{"question": "a", "filter": "year >"}', 400, "input"),
+        (b'{"question": "a", "filter": 3}', 400, "input"),
+        (b'{"question": "a", "filter": "{letters=3"}', 400, "input"),
+        (b'{"question": "a", "filter": " {"}', 400, "input"),
+        (b'{"question": "a", "filter": "{\\"letters\\": }"}', 400, "input"),
+        (b'{"question": "a", "filter": "{\\"letters\\": NaN}"}', 400, "input"),
+        (b'{"question": "a", "filter": "{\\"letters\\": {\\"$near\\": 3}}"}', 400, "input"),
+        (b'{"question": "a", "filter": "no_such_field=3"}', 400, "input"),
+        (b'{"question": "' + b"a" * 30_000 + b'"}', 422, "bad_request"),
+        (b'{"question": "' + b"a" * 2_000_000 + b'"}', 413, "too_large"),
+    ],
+)
+def test_bodies(client: Any, body: bytes, status: int, code: str) -> None:
+    reply = client.post("/v1/retrieve", content=body, headers={"Content-Type": "application/json"})
+    assert (reply.status_code, reply.json()["code"]) == (status, code)
+    assert client.get("/health").status_code == 200
+
+
+def test_other_types_methods_and_paths(client: Any, folder: Path) -> None:
+    reply = client.post("/v1/retrieve", content=b"question=a", headers={"Content-Type": "text/plain"})
+    assert (reply.status_code, reply.json()["code"]) == (415, "not_json")
+    reply = client.get("/v1/retrieve")
+    assert (reply.status_code, reply.json()["code"], reply.headers["allow"]) == (
+        405,
+        "method_not_allowed",
+        "POST",
+    )
+    for path in (
+        "/v2",
+        "/../../etc/passwd",
+        "/v1/..%2f..%2fetc/passwd",
+        "/page.js/../../x",
+        "//etc/passwd",
+        "/v1/retrieve/",
+    ):
+        reply = client.get(path)
+        assert reply.status_code in (404, 405), path
+        assert "root:" not in reply.text
+    for query in ("index=%00", "index=" + "a" * 5000, "first=-1", "first=1e9", "count=5000", "count=٣"):
+        assert client.get(f"/v1/documents?{query}").status_code in (404, 422), query
+    reply = client.get("/v1/graph/" + "x" * 2000)
+    assert reply.status_code == 422
+    assert str(folder) not in reply.text
+
+
+def test_no_error_shows_a_path(client: Any, folder: Path) -> None:
+    reply = client.post("/v1/retrieve", json={"question": "a", "mode": "knng"})
+    assert reply.status_code in (200, 422)
+    reply = client.post("/v1/retrieve", json={"question": "a", "mode": "hyde"})
+    assert reply.json()["code"] == "mode_unavailable"
+    for mode in ("noderag", "concepts", "hyde", "g2cons"):
+        text = client.post("/v1/retrieve", json={"question": "a", "mode": mode}).text
+        assert str(folder) not in text
+        assert str(folder.parent) not in text
+    said = without_paths(f"{folder}/x and /home/me/a.txt; C:\\me\\b, and/or 1/2", (("ketrag", str(folder)),))
+    assert said == "ketrag/x and …; …, and/or 1/2"
+
+
+def test_a_defect_says_nothing_of_itself(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with running(folder) as service, service.client() as client:
+
+        def broken() -> None:
+            raise RuntimeError("secret at /srv/secret.py")
+
+        monkeypatch.setattr(service.service.indexes.find(None).index, "stats", broken)
+        reply = client.get("/v1/stats")
+        assert (reply.status_code, reply.json()["code"]) == (500, "internal")
+        assert "secret" not in reply.text
+        assert "Traceback" not in reply.text
+        assert client.get("/health").status_code == 200
+
+
+TOKEN = "0123456789abcdef0123456789abcdef"
+
+
+def test_a_token(folder: Path) -> None:
+    with running(folder, token=TOKEN) as service, service.client() as client:
+        body = {"question": QUESTION}
+        for headers in (
+            {},
+            {"Authorization": "Bearer"},
+            {"Authorization": f"Bearer {TOKEN[:-1]}"},
+            {"Authorization": f"Basic {TOKEN}"},
+            {"Authorization": TOKEN},
+            {"Authorization": "Bearer " + "x" * 5000},
+        ):
+            reply = client.post("/v1/retrieve", json=body, headers=headers)
+            assert (reply.status_code, reply.json()["code"]) == (401, "unauthorized")
+            assert reply.headers["www-authenticate"] == "Bearer"
+        good = {"Authorization": f"Bearer {TOKEN}"}
+        assert client.post("/v1/retrieve", json=body, headers=good).status_code == 200
+        assert client.get("/metrics").status_code == 401
+        assert client.get("/metrics", headers=good).status_code == 200
+        assert client.get("/health").status_code == 200
+        assert client.get("/v1/chat/completions").status_code == 401
+
+
+def test_a_token_is_required_beyond_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KETRAG_TOKEN", raising=False)
+    assert token_of(None, "127.0.0.1") is None
+    with pytest.raises(ConfigError, match="no token"):
+        token_of(None, "0.0.0.0")
+    with pytest.raises(ConfigError, match="no token"):
+        token_of(None, "example.org")
+    file = tmp_path / "token"
+    file.write_text("short\n")
+    with pytest.raises(ConfigError, match="16 to"):
+        token_of(str(file), "0.0.0.0")
+    file.write_text(f"{TOKEN}\n")
+    assert token_of(str(file), "0.0.0.0") == TOKEN
+    with pytest.raises(ConfigError, match="cannot be read"):
+        token_of(str(tmp_path / "none"), "127.0.0.1")
+    monkeypatch.setenv("KETRAG_TOKEN", TOKEN)
+    assert token_of(None, "0.0.0.0") == TOKEN
+
+
+def test_names_of_indexes() -> None:
+    assert list(parse_indexes(["a=x", "b=y=z"])) == ["a", "b"]
+    assert list(parse_indexes(["./x/y"])) == ["ketrag"]
+    assert parse_indexes(["a/b=c"])["ketrag"].endswith("a/b=c")
+    for wrong in (["x", "y"], ["a=x", "a=y"], ["=x"], [f"{'n' * 65}=x"], ["a="]):
+        with pytest.raises(ConfigError):
+            parse_indexes(wrong)
+
+
+def test_hosts_and_origins(folder: Path) -> None:
+    page = "https://good.example"
+    with running(folder, hosts=("ketrag.example",), origins=(page,)) as service, service.client() as client:
+        body = {"question": QUESTION}
+        for host in ("evil.example", "127.0.0.1.evil.example", "", "a b", "[::1"):
+            reply = client.post("/v1/retrieve", json=body, headers={"Host": host})
+            assert (reply.status_code, reply.json()["code"]) == (421, "unknown_host"), host
+        for host in ("localhost:9", "127.0.0.1", "[::1]:8765", "ketrag.example", "KETRAG.example:80"):
+            assert client.post("/v1/retrieve", json=body, headers={"Host": host}).status_code == 200, host
+        for origin in ("https://evil.example", "null", "http://[", "https://good.example.evil.org"):
+            reply = client.post("/v1/retrieve", json=body, headers={"Origin": origin})
+            assert (reply.status_code, reply.json()["code"]) == (403, "foreign_origin")
+            assert "access-control-allow-origin" not in reply.headers
+        own = client.post("/v1/retrieve", json=body, headers={"Origin": service.url})
+        assert (own.status_code, "access-control-allow-origin" in own.headers) == (200, False)
+        reply = client.post("/v1/retrieve", json=body, headers={"Origin": page})
+        assert (reply.status_code, reply.headers["access-control-allow-origin"]) == (200, page)
+        asked = {"Origin": page, "Access-Control-Request-Method": "POST"}
+        assert client.options("/v1/retrieve", headers=asked).status_code == 204
+
+
+def raw(port: int, *parts: bytes, pause: float = 0.0, wait: float = 10.0) -> bytes:
+    """What comes back for some bytes until the connection ends."""
+    got = b""
+    with socket.create_connection(("127.0.0.1", port), timeout=wait) as connection:
+        with contextlib.suppress(ConnectionError):
+            for part in parts:
+                connection.sendall(part)
+                time.sleep(pause)
+        try:
+            while data := connection.recv(65_536):
+                got += data
+        except (TimeoutError, ConnectionError):
+            pass
+    return got
+
+
+HEAD = b"POST /v1/retrieve HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+
+def test_heads_that_are_none(served: Any, client: Any) -> None:
+    for head in (
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"POST /v1/retrieve HTTP/1.1\r\nHost: a\r\nContent-Length: -5\r\n\r\n",
+        b"POST /v1/retrieve HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: a\r\n b\0c\r\n\r\n",
+    ):
+        got = raw(served.port, head, wait=3)
+        assert got == b"" or got.startswith((b"HTTP/1.1 400", b"HTTP/1.1 421")), got
+    big = raw(
+        served.port, b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 200_000 + b"\r\n\r\n", wait=3
+    )
+    assert big == b"" or big.startswith(b"HTTP/1.1 400")
+    many = b"".join(b"X-%d: a\r\n" % n for n in range(500))
+    got = raw(served.port, b"GET /health HTTP/1.1\r\nHost: localhost\r\n" + many + b"\r\n", wait=3)
+    assert got == b"" or got.startswith(b"HTTP/1.1 400")
+    assert client.get("/health").status_code == 200
+
+
+def test_no_header_can_be_smuggled_in(served: Any) -> None:
+    got = raw(
+        served.port,
+        b"GET /v1/graph/a%0d%0aSet-Cookie:%20x=1?index=%0d%0aX-Evil:1 HTTP/1.1\r\nHost: localhost\r\n"
+        b"Origin: http://localhost\r\nConnection: close\r\n\r\n",
+    )
+    head = got.split(b"\r\n\r\n", 1)[0].lower()
+    assert head.startswith(b"http/1.1 404")
+    assert b"set-cookie" not in head
+    assert b"x-evil" not in head
+
+
+def test_a_slow_head_and_a_slow_body_are_cut(folder: Path) -> None:
+    with running(folder, read_seconds=0.5) as service, service.client() as client:
+        began = time.monotonic()
+        assert raw(service.port, b"POST /v1/retr", *[b"x"] * 40, pause=0.1) == b""
+        assert time.monotonic() - began < 8
+        got = raw(service.port, HEAD + b"Content-Length: 1000\r\n\r\n", *[b" "] * 40, pause=0.1)
+        assert got.startswith(b"HTTP/1.1 408")
+        assert b"too_slow" in got
+        assert client.get("/health").status_code == 200
+
+
+def test_a_client_that_does_not_read_is_left(folder: Path) -> None:
+    with running(folder, idle_seconds=1, cache=0) as service, service.client() as client:
+        questions = [f"Fram polar basin {n}" for n in range(200)]
+        body = json.dumps({"questions": questions, "explain": True}).encode()
+        with socket.socket() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect(("127.0.0.1", service.port))
+            connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+            connections = service.server.server_state.connections
+            for _ in range(200):
+                if client.get("/health").status_code == 200 and len(connections) == 1:
+                    break
+                time.sleep(0.05)
+            assert len(connections) == 1, "only the client that asks for health"
+
+
+def test_a_gigabyte_is_not_read(served: Any, client: Any) -> None:
+    began = time.monotonic()
+    got = raw(served.port, HEAD + b"Content-Length: 1000000000\r\n\r\n{", wait=5)
+    assert got.startswith(b"HTTP/1.1 413")
+    chunk = b"10000\r\n" + b"x" * 65_536 + b"\r\n"
+    got = raw(served.port, HEAD + b"Transfer-Encoding: chunked\r\n\r\n", *[chunk] * 64, wait=5)
+    assert got == b"" or got.startswith(b"HTTP/1.1 413")
+    assert time.monotonic() - began < 12
+    assert client.get("/health").status_code == 200
+
+
+def test_a_half_closed_connection_gets_its_reply(served: Any) -> None:
+    body = json.dumps({"question": QUESTION, "mode": "bm25"}).encode()
+    with socket.create_connection(("127.0.0.1", served.port), timeout=10) as connection:
+        connection.sendall(HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+        connection.shutdown(socket.SHUT_WR)
+        got = b""
+        while data := connection.recv(65_536):
+            got += data
+    assert got.startswith(b"HTTP/1.1 200")
+    assert b"fram.md" in got
+
+
+def test_requests_one_behind_the_other_are_answered_in_order(served: Any) -> None:
+    bodies = [json.dumps({"question": f"Fram {n}", "mode": "bm25"}).encode() for n in range(20)]
+    parts = [HEAD + b"Content-Length: %d\r\n\r\n%s" % (len(body), body) for body in bodies]
+    last = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    whole = b"".join(parts) + last
+    got = raw(served.port, whole[:1000], whole[1000:1100], whole[1100:], pause=0.05)
+    places = [got.index(b'"question":"Fram %d"' % n) for n in range(20)]
+    assert places == sorted(places)
+    assert got.count(b"HTTP/1.1 200") == 21
+
+
+def test_clients_that_vanish_leave_nothing(served: Any, client: Any) -> None:
+    body = json.dumps({"questions": [f"Fram {n}" for n in range(200)]}).encode()
+    for _ in range(20):
+        with socket.create_connection(("127.0.0.1", served.port), timeout=10) as connection:
+            connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+    for _ in range(200):
+        if served.service.batcher.waiting == 0:
+            break
+        threading.Event().wait(0.05)
+    assert served.service.batcher.waiting == 0
+    assert client.post("/v1/retrieve", json={"question": QUESTION}).status_code == 200
+
+
+def test_a_full_queue_is_refused_with_a_time(folder: Path) -> None:
+    with running(folder, concurrency=1, queue=8, batch=1, cache=0) as service, service.client() as client:
+        held = threading.Event()
+        index = service.service.indexes.find(None).index
+        answer = index.retrieve
+
+        def slow(*given: Any, **named: Any) -> Any:
+            held.wait(30)
+            return answer(*given, **named)
+
+        index.retrieve = slow
+        replies: list[Any] = []
+
+        def ask(n: int) -> None:
+            replies.append(client.post("/v1/retrieve", json={"question": f"Fram {n}"}))
+
+        threads = [threading.Thread(target=ask, args=(n,)) for n in range(20)]
+        for thread in threads:
+            thread.start()
+        for _ in range(200):
+            if sum(reply.status_code == 429 for reply in replies) >= 11:
+                break
+            time.sleep(0.05)
+        assert client.get("/health").status_code == 200  # the loop is free all the while
+        held.set()
+        for thread in threads:
+            thread.join()
+        statuses = sorted(reply.status_code for reply in replies)
+        assert statuses == [200] * 9 + [429] * 11
+        refused = next(reply for reply in replies if reply.status_code == 429)
+        assert int(refused.headers["retry-after"]) >= 1
+        assert client.post("/v1/retrieve", json={"question": "Fram"}).status_code == 200
+
+
+def test_a_deadline(folder: Path) -> None:
+    with running(folder, deadline=0.3, cache=0, batch=1) as service, service.client() as client:
+        index = service.service.indexes.find(None).index
+        answer = index.retrieve
+
+        def slow(*given: Any, **named: Any) -> Any:
+            time.sleep(1.0)
+            return answer(*given, **named)
+
+        index.retrieve = slow
+        reply = client.post("/v1/retrieve", json={"question": "Fram"})
+        assert (reply.status_code, reply.json()["code"]) == (504, "deadline")
+
+
+def test_too_many_connections(folder: Path) -> None:
+    with running(folder, connections=5) as service:
+        held = [socket.create_connection(("127.0.0.1", service.port), timeout=10) for _ in range(5)]
+        time.sleep(0.2)
+        got = raw(service.port, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert got.startswith(b"HTTP/1.1 429")
+        assert b"retry-after: 1" in got
+        for connection in held:
+            connection.close()
+        time.sleep(0.2)
+        got = raw(service.port, b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        assert got.startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        b"Host: localhost\r\nHost: evil.example\r\n",
+        b"Host: evil.example\r\nHost: localhost\r\n",
+        b"Host: localhost\r\nhost: localhost\r\n",
+        b"Host: localhost\r\nOrigin: http://localhost\r\nOrigin: https://evil.example\r\n",
+        b"Host: localhost\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n",
+        b"Host: localhost\r\nContent-Length: 0\r\nContent-Length: 0\r\n",
+        b"Host: localhost\r\nContent-Length: 0\r\nContent-Length: 5\r\n",
+        b"Host: localhost\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n",
+        b"Host: localhost\r\nTransfer-Encoding: chunked\r\nContent-Length: 0\r\n",
+        b"Host: localhost\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
+        b"Host: localhost\r\nTransfer-Encoding: xchunked\r\n",
+        b"Host: localhost\r\nTransfer-Encoding : chunked\r\n",
+    ],
+)
+def test_ambiguous_headers(served: Any, lines: bytes) -> None:
+    """What the guard checked must be what a proxy before it saw. The connection ends, so that no byte after
+    the head is taken for a request.
+    """
+    smuggled = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    got = raw(served.port, b"GET /health HTTP/1.1\r\n" + lines + b"\r\n" + smuggled)
+    assert got.startswith(b"HTTP/1.1 400"), got
+    assert got.count(b"HTTP/1.1") == 1
+
+
+def test_a_filter_as_json_in_a_text(client: Any) -> None:
+    few = '{"letters": {"$lt": 4}}'
+    for given in (few, json.loads(few), f"  {few}"):
+        reply = client.post(
+            "/v1/retrieve", json={"question": "Who is Colin Archer?", "mode": "bm25", "filter": given}
+        )
+        assert reply.status_code == 200
+        assert {one["document"] for one in reply.json()["passages"]} == {"odd.md"}

@@ -1,0 +1,137 @@
+"""The page at `/`, in a real browser: asked by keyboard, on a desk and on a phone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.browser import Browser, browser
+from tests.support.chat import Chat
+from tests.support.service import running
+from tests.unit.apps.server.conftest import QUESTION
+
+pytestmark = pytest.mark.usefixtures("loopback")
+SAID = "Fridtjof Nansen [1]. <img src=x onerror=alert(1)> Built by Archer [1]."
+TOKEN = "0123456789abcdef0123456789abcdef"
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where screenshots go: `KETRAG_PICTURES` keeps them for people to look at."""
+    kept = os.environ.get("KETRAG_PICTURES")
+    return Path(kept) if kept else tmp_path_factory.mktemp("pictures")
+
+
+@pytest.fixture(scope="module")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browser(tmp_path_factory.mktemp("profile")) as found:
+        yield found
+
+
+@pytest.fixture
+def page(window: Browser) -> Browser:
+    window.problems.clear()
+    window.requests.clear()
+    window.look(1200, 900)
+    return window
+
+
+def ask(page: Browser, question: str) -> None:
+    page.value("document.activeElement.blur()")
+    page.press("/", 191, "/")  # the key that leads to the question
+    assert page.value("document.activeElement.id") == "question"
+    page.type(question)
+    page.press("Enter", 13, "\r")
+
+
+def texts(page: Browser, selector: str) -> list[str]:
+    found: list[str] = page.value(f"[...document.querySelectorAll({selector!r})].map(e => e.textContent)")
+    return found
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1200, False), (1200, True), (390, False), (390, True)], ids=str)
+def test_an_answer_streams_and_its_numbers_lead_to_passages(
+    folder: Path, page: Browser, pictures: Path, width: int, dark: bool
+) -> None:
+    with (
+        Chat(lambda _: SAID, pause=0.01) as chat,
+        running(folder, settings={"writer": f"openai:mini@{chat.url}"}) as service,
+    ):
+        page.look(width, 844 if width < 500 else 900, dark=dark, phone=width < 500)
+        page.go(service.url)
+        page.wait("document.getElementById('about').textContent.includes('4 documents')")
+        assert page.value("document.activeElement.id") == "question"
+        ask(page, QUESTION)
+        page.wait("document.getElementById('answer').textContent.includes('Archer [1].')")
+        page.wait("document.getElementById('stop').hidden")
+        assert page.value("document.getElementById('answer').textContent").strip() == SAID
+        assert page.value("document.querySelectorAll('#answer img').length") == 0
+        assert texts(page, "article h4")[0] == "[1] Fram"
+        assert {"Fram", "polar", "basin"} <= set(texts(page, "article mark"))
+        page.picture(pictures / f"answer-{width}-{'dark' if dark else 'light'}.png")
+        page.value("document.querySelector('.cite').click()")
+        assert page.value("document.activeElement.id") == "p0-1"
+        wide = "document.documentElement.scrollWidth <= window.innerWidth"
+        assert page.value(wide), "nothing is wider than the window"
+        assert page.problems == []
+        assert all(url.startswith(service.url) for url in page.requests if not url.startswith("about:"))
+
+
+def test_modes_side_by_side_a_passage_read_on_and_a_name(served: Any, page: Browser, pictures: Path) -> None:
+    page.go(served.url)
+    page.wait("document.querySelectorAll('#modes input').length > 3")
+    page.value("document.getElementById('compare').open = true")
+    for mode in ("bm25", "walk"):
+        page.value(f"document.querySelector('#modes input[value={mode}]').click()")
+    ask(page, "Who is Colin Archer?")
+    page.wait("document.querySelectorAll('#columns > div').length === 2")
+    heads = texts(page, "#columns h3")
+    assert heads[0].startswith("bm25:")
+    assert heads[1].startswith("walk:")
+    odd = next(text for text in texts(page, "article p.text") if "odd" in text)
+    assert "<script>alert(1)</script> ␛[31mred␛[0m \\u202eturned\\u202c \\u009b2J" in odd
+    assert page.value("document.querySelectorAll('article script').length") == 0
+    page.picture(pictures / "modes.png")
+    page.value("document.querySelector('article .row button').click()")
+    page.wait("document.getElementById('reader').open")
+    assert page.value("document.querySelectorAll('#reader-text p.this').length") == 1
+    page.picture(pictures / "reader.png")
+    page.press("Escape", 27)
+    page.wait("!document.getElementById('reader').open")
+    page.value("document.getElementById('entity').focus()")
+    page.type("colin archer")
+    page.press("Enter", 13, "\r")
+    page.wait("document.querySelector('#entity-view h3')?.textContent.startsWith('COLIN ARCHER')")
+    page.value("document.getElementById('entity-part').scrollIntoView()")
+    page.picture(pictures / "entity.png")
+    page.look(390, 844, phone=True)
+    assert page.value("document.documentElement.scrollWidth <= window.innerWidth")
+    page.picture(pictures / "entity-phone.png")
+    assert page.problems == []
+
+
+def test_it_wants_the_token_once(folder: Path, page: Browser) -> None:
+    with running(folder, token=TOKEN) as service:
+        page.go(service.url)
+        page.wait("!document.getElementById('token-form').hidden")
+        page.value("document.getElementById('token').focus()")
+        page.type(TOKEN)
+        page.press("Enter", 13, "\r")
+        page.wait("document.getElementById('about').textContent.includes('4 documents')")
+        assert page.value("document.getElementById('token-form').hidden")
+
+
+def test_what_it_may_do(client: Any) -> None:
+    for path in ("/", "/page.js", "/page.css"):
+        reply = client.get(path)
+        policy = reply.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert reply.headers["x-content-type-options"] == "nosniff"
+        assert "http://" not in reply.text
+        assert "https://" not in reply.text
+    assert ("innerHTML" in client.get("/page.js").text) is False

@@ -1,0 +1,93 @@
+"""Memory is bounded by the batch, not by the corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ketrag_fast.models.embedders.cache import VectorCache
+from ketrag_fast.models.embedders.protocol import WINDOW_CHARS, WINDOW_TEXTS
+from tests.process import python
+
+
+class Counted:
+    """Sentences, made as they are asked for."""
+
+    def __init__(self, count: int) -> None:
+        self.count, self.asked = count, 0
+
+    def __iter__(self) -> Iterator[str]:
+        for number in range(self.count):
+            self.asked += 1
+            yield f"Sentence {number} of a long book. " + "So it goes on. " * 40
+
+
+def test_texts_are_taken_from_a_stream_one_window_at_a_time(embedder: Any, tmp_path: Path) -> None:
+    """No text is asked for before the window before it is done, with the cache and without."""
+    most = WINDOW_CHARS // len(next(iter(Counted(1)))) + 2
+    assert most < WINDOW_TEXTS
+    with VectorCache(tmp_path / "cache.sqlite") as cache:
+        for stream in (
+            lambda texts: embedder.embed_stream(texts),
+            lambda texts: cache.embed_stream(embedder, texts),
+        ):
+            texts, done = Counted(most + 40), 0
+            for start, vectors in stream(texts):
+                assert start == done
+                done += len(vectors)
+                assert texts.asked - done <= 1 and len(vectors) <= most
+            assert done == texts.count
+
+
+_MEASURE = """
+import resource, sys
+from pathlib import Path
+from ketrag_fast.models.embedders.registry import Options
+from ketrag_fast.models.embedders.build_model import VectorSource
+folder, spec, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+texts = (f"Sentence {n} is about {n % 97} ships and {n % 89} harbours." for n in range(count))
+options = Options("fp32", "cpu")
+with VectorSource(spec, options, folder / "v.sqlite", folder) as source:
+    source.embed(["warm up"] * 10, 10, 100, None)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    rows = source.embed(texts, count, 50 * count, None)
+    rows[:] = rows  # pages of the scratch file are the system's to drop
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("kind", "slack"), [("native", 30), ("sentence-transformers", 80)])
+def test_ten_times_the_sentences_take_no_more_memory(
+    minilm: Path, tmp_path: Path, kind: str, slack: int
+) -> None:
+    """The second run has 54,000 vectors more: 83 MB as arrays, which lie in a file, and as much of texts.
+
+    torch keeps something of every shape of batch that it meets, beside: `slack` is in MB.
+    """
+    grown = []
+    for count in (6_000, 60_000):
+        (tmp_path / str(count)).mkdir()
+        done = python(
+            _MEASURE, str(tmp_path / str(count)), f"{kind}:{minilm}", str(count), cwd=tmp_path, timeout=1200
+        )
+        assert done.code == 0, done.err
+        grown.append(int(done.out) / 1024)
+    vectors = 54_000 * 384 * 4 / 2**20
+    assert grown[1] - grown[0] < vectors + slack, grown
+
+
+def test_a_text_has_the_same_vector_wherever_it_stands(embedder: Any) -> None:
+    """Tolerance: 2e-6 in every number, in fp32. Batches of other shapes sum in another order."""
+    probe = "The mill stood by the river until the flood of 1784 took it."
+    alone = embedder.embed([probe])[0]
+    draw = np.random.Generator(np.random.PCG64(5))
+    for round_ in range(6):
+        others = [" ".join(["word"] * int(n)) for n in draw.integers(1, 200, 12)]
+        place = int(draw.integers(0, 12))
+        together = embedder.embed([*others[:place], probe, *others[place:]])[place]
+        assert np.abs(together - alone).max() < 2e-6, round_
