@@ -26,7 +26,7 @@ from ketrag_fast import Document, Index, Settings
 from ketrag_fast.lab.eval import load_dataset
 from ketrag_fast.lab.eval.beir import load_folder
 from ketrag_fast.lab.eval.metrics import average_precision, ndcg_at, precision_at
-from ketrag_fast.lab.eval.paired import holm, paired
+from ketrag_fast.lab.eval.paired import compare_paired, holm
 from ketrag_fast.lab.eval.question import DataSet, Question
 
 MODES = "bm25,text,fused,walk,cg-rag"
@@ -217,7 +217,9 @@ def scored(work: Path, label: str, embedder: str) -> None:
         BEST if best == FUSED else "mean, K = 2, cited_to_citing",
     ):
         for place, measure in enumerate(("nDCG@10", "MAP", "P@10")):
-            difference = paired(by_name[other][held, place].tolist(), by_name[best][held, place].tolist())
+            difference = compare_paired(
+                by_name[other][held, place].tolist(), by_name[best][held, place].tolist()
+            )
             assert difference is not None
             tests.append((other, measure, difference))
     corrected = holm([test[2].p for test in tests])
@@ -309,7 +311,7 @@ def linked(work: Path, label: str, embedder: str) -> None:
 
 
 def _p(a: np.ndarray, b: np.ndarray) -> str:
-    found = paired(a.tolist(), b.tolist())
+    found = compare_paired(a.tolist(), b.tolist())
     assert found is not None
     return f"{found.p:.4f}"
 
@@ -350,7 +352,7 @@ def trained(work: Path, label: str, embedder: str, folds: int, epochs: int) -> N
     rows = []
     for name, other in (("fused", fused), ("cg-rag", free)):
         for place, measure in enumerate(("nDCG@10", "MAP", "P@10")):
-            d = paired(other[:, place].tolist(), values[:, place].tolist())
+            d = compare_paired(other[:, place].tolist(), values[:, place].tolist())
             assert d is not None
             rows.append(
                 [

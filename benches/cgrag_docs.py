@@ -24,7 +24,7 @@ from common import header, table
 from ketrag_fast import Index, Settings
 from ketrag_fast.lab.eval import load_dataset
 from ketrag_fast.lab.eval.metrics import ndcg_at
-from ketrag_fast.lab.eval.paired import holm, paired
+from ketrag_fast.lab.eval.paired import compare_paired, holm
 from ketrag_fast.types import Passage
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -89,7 +89,7 @@ def scored(path: Path, title: str, asked: Asked, name: Name) -> None:
         told = index.stats()["systems"]["cg-rag"]
     values = {label: scores(path, asked, name, given) for label, given in configurations()}
     tests = {
-        (label, base): paired(values[base][:, 0].tolist(), values[label][:, 0].tolist())
+        (label, base): compare_paired(values[base][:, 0].tolist(), values[label][:, 0].tolist())
         for label in values
         if label.startswith("cg-rag")
         for base in ("fused", "cg-rag, no links")

@@ -22,7 +22,7 @@ from ketrag_fast.lab.comparison.configurations import Configuration
 from ketrag_fast.lab.comparison.outcome import Outcome
 from ketrag_fast.lab.comparison.running import Bench
 from ketrag_fast.lab.comparison.sweep import order
-from ketrag_fast.lab.eval import DataSet, Difference, concatenated, holm, load_dataset
+from ketrag_fast.lab.eval import DataSet, PairedDifference, concatenate, holm, load_dataset
 from solutions import RECORDED, SEED, cell, difference_text, gap, moved, verdict
 
 RATIOS = (0.2, 0.5, 0.8)
@@ -143,12 +143,12 @@ def scored(
     return Scored(title, part, bench.run(part.rows, order(part.rows, common)))
 
 
-Family = dict[tuple[str, str, str, int], tuple[Difference, float]]
+Family = dict[tuple[str, str, str, int], tuple[PairedDifference, float]]
 
 
 def corrected(all_scored: Sequence[Scored], budgets: list[int]) -> Family:
     """Every pair of a part with its p, corrected over all of them."""
-    found: dict[tuple[str, str, str, int], Difference] = {}
+    found: dict[tuple[str, str, str, int], PairedDifference] = {}
     for one in all_scored:
         outcomes = one.found
         for ours, other, _ in one.part.pairs:
@@ -249,7 +249,7 @@ def recorded(work: Path, layouts: Sequence[str], embedder: str, budgets: list[in
         path, asked = dataset.folder / RECORDED, dataset
         shown = "each passage a document"
         if layout == "concatenated":
-            path, asked = moved(dataset, path, folder), concatenated(dataset, SEED)
+            path, asked = moved(dataset, path, folder), concatenate(dataset, SEED)
             shown = "one document, shuffled"
         llm = f"replay:{path}"
         windows = ("", "-150") if layout == "concatenated" else ("-150",)

@@ -17,7 +17,7 @@ import numpy as np
 
 from common import header, require_data, table
 from ketrag_fast.models.embedders.discovery import resolve
-from ketrag_fast.models.embedders.registry import Options, load
+from ketrag_fast.models.embedders.registry import EmbedderOptions, load
 
 
 def texts_of(folder: Any, sentences: bool) -> list[str]:
@@ -77,7 +77,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     if path is None:
         parser.error(f"{args.model} is not on this machine")
     theirs = SentenceTransformer(str(path), device="cpu", local_files_only=True)
-    ours = load(f"sentence-transformers:{args.model}", Options(args.precision, device="cpu", offline=True))
+    ours = load(
+        f"sentence-transformers:{args.model}", EmbedderOptions(args.precision, device="cpu", offline=True)
+    )
     header(
         "Embedding",
         [

@@ -19,7 +19,7 @@ from typing import Any
 from common import header, require_data, table
 from ketrag_fast import Index, Settings
 from ketrag_fast.lab.comparison.configurations import Configuration
-from ketrag_fast.lab.eval import concatenated, evaluate, load_dataset, metrics
+from ketrag_fast.lab.eval import concatenate, evaluate, load_dataset, metrics
 from ketrag_fast.lab.eval.question import DataSet
 from solutions import RECORDED, SEED, moved
 
@@ -43,7 +43,7 @@ def control(name: str, embedder: str, work: Path) -> None:
         llm = f"replay:{recorded}" if recorded.is_file() else "heuristic"
         if layout != "passages":
             llm = f"replay:{moved(dataset, recorded, work)}" if recorded.is_file() else llm
-            dataset = concatenated(dataset, SEED)
+            dataset = concatenate(dataset, SEED)
         folder = work / layout.split(",", 1)[0].replace(" ", "-")
         rows = []
         for label, own in (

@@ -23,7 +23,15 @@ from ketrag_fast.lab.comparison.configurations import Configuration
 from ketrag_fast.lab.comparison.outcome import Outcome
 from ketrag_fast.lab.comparison.running import Bench
 from ketrag_fast.lab.comparison.sweep import order
-from ketrag_fast.lab.eval import DataSet, Difference, concatenated, holm, load_dataset, metrics, paired
+from ketrag_fast.lab.eval import (
+    DataSet,
+    PairedDifference,
+    compare_paired,
+    concatenate,
+    holm,
+    load_dataset,
+    metrics,
+)
 from ketrag_fast.lab.eval.concatenate import NAME, places
 from ketrag_fast.lab.eval.results import METRICS
 from ketrag_fast.models.extraction.recording import RecordingWriter, read_line
@@ -128,7 +136,7 @@ class Section:
             yield from ((f"{name}{suffix}", f"ket-rag-p{suffix}") for name in self.solutions)
 
 
-Family = dict[tuple[str, str, str, int], tuple[Difference, float]]
+Family = dict[tuple[str, str, str, int], tuple[PairedDifference, float]]
 """Of (section, the one, the other, budget) the difference, and its p corrected over all of them."""
 
 
@@ -139,7 +147,7 @@ def rival(outcome: Outcome) -> str:
 
 def corrected(sections: Sequence[Section]) -> Family:
     """All comparisons of the page, each counted once."""
-    found: dict[tuple[str, str, str, int], Difference] = {}
+    found: dict[tuple[str, str, str, int], PairedDifference] = {}
     for section in sections:
         outcomes = section.found
         for one, other in section.comparisons():
@@ -175,7 +183,7 @@ def run(
     if layout == "concatenated":
         if recorded.is_file():
             llm = f"replay:{moved(dataset, recorded, folder)}"
-        dataset = concatenated(dataset, SEED)
+        dataset = concatenate(dataset, SEED)
     rows = [
         Configuration(f"{solution}{suffix}", {"system": f"{solution}{suffix}", **_read(solution, llm)})
         for suffix in ("-150", "")
@@ -295,7 +303,7 @@ def claims(section: Section, family: Family) -> None:
         table(["pair", *(f"difference at {budget:,}" for budget in section.budgets), "so"], rows)
 
 
-def difference_text(found: tuple[Difference, float] | None) -> str:
+def difference_text(found: tuple[PairedDifference, float] | None) -> str:
     """`+4 (p 0.29)`."""
     return "-" if found is None else f"{100 * found[0].difference:+.0f} ({p_text(found[1])})"
 
@@ -305,7 +313,7 @@ def p_text(p: float) -> str:
     return f"p {p:.2f}" if p >= 0.005 else "p < 0.005"
 
 
-def verdict(gaps: dict[int, tuple[Difference, float] | None]) -> str:
+def verdict(gaps: dict[int, tuple[PairedDifference, float] | None]) -> str:
     """At which budgets the order is decided, and how."""
     said = []
     for sign, words in ((1, "as in the paper"), (-1, "the other way round")):
@@ -322,7 +330,7 @@ def verdict(gaps: dict[int, tuple[Difference, float] | None]) -> str:
 
 def parity(embedder: str, work: Path, nltk: str) -> None:
     """The preset `parity` beside the published functions, in questions of 100 (yes/no questions count)."""
-    dataset = concatenated(load_dataset(require_data(SETS[0])), SEED, titles=False)
+    dataset = concatenate(load_dataset(require_data(SETS[0])), SEED, titles=False)
     common = Settings(embedder=embedder, nltk_data=nltk, precision="fp32")
     rows = [
         Configuration(f"{units}, {mode}", {"system": "parity", **own, "mode": mode})
@@ -347,7 +355,7 @@ def parity(embedder: str, work: Path, nltk: str) -> None:
     table(["units", "channel", "parity", "published", "difference"], cells)
 
 
-def cell(outcome: Outcome, budget: int, found: tuple[Difference, float] | None) -> str:
+def cell(outcome: Outcome, budget: int, found: tuple[PairedDifference, float] | None) -> str:
     """`78 (70 to 86), p 0.03`."""
     row = next((row for row in outcome.rows if row.budget == budget), None)
     if row is None or row.coverage is None:
@@ -357,12 +365,12 @@ def cell(outcome: Outcome, budget: int, found: tuple[Difference, float] | None) 
     return text if found is None else f"{text}, {p_text(found[1])}"
 
 
-def gap(a: Outcome, b: Outcome, budget: int) -> Difference | None:
+def gap(a: Outcome, b: Outcome, budget: int) -> PairedDifference | None:
     """Coverage of B minus A on the questions that have one on both."""
     coverage = METRICS["coverage"]
     first, second = ({r.question: coverage(r) for r in o.results if r.budget == budget} for o in (a, b))
     pairs = [(x, y) for q, x in first.items() if x is not None and (y := second.get(q)) is not None]
-    return paired([x for x, _ in pairs], [y for _, y in pairs])
+    return compare_paired([x for x, _ in pairs], [y for _, y in pairs])
 
 
 def units(outcome: Outcome) -> str:

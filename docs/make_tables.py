@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from ketrag_fast.base.config import Setting, Settings, catalogue
-from ketrag_fast.systems.planning import needed
+from ketrag_fast.systems.planning import required_stages
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.spec.system import Recipe
 
@@ -83,8 +83,12 @@ def modes_table() -> str:
 
 
 def _needs(mode: str) -> str:
-    plain = needed(registry(), mode, Settings())
-    more = [need for need in needed(registry(), mode, Settings(embedder="local:model")) if need not in plain]
+    plain = required_stages(registry(), mode, Settings())
+    more = [
+        need
+        for need in required_stages(registry(), mode, Settings(embedder="local:model"))
+        if need not in plain
+    ]
     also = f"; with an embedding model also {', '.join(more)}" if more else ""
     return ", ".join(plain) + also
 

@@ -245,8 +245,8 @@ def test_17_f1() -> None:
 
 
 def test_18_coverage_counts_whole_tokens() -> None:
-    assert not metrics.covered("they had a party", ["art"])
-    assert metrics.covered("they had a party", ["art"], substring=True)
+    assert not metrics.is_covered("they had a party", ["art"])
+    assert metrics.is_covered("they had a party", ["art"], substring=True)
 
 
 def test_19_round_trip_and_second_index(tmp_path: Path) -> None:

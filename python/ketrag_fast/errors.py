@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ketrag_fast.secrets import hidden
+from ketrag_fast.secrets import redact_all
 
 LONGEST: Final = 4000
 """Characters of a message: what a stranger sent, or a value that was given, may have any length."""
@@ -23,8 +23,8 @@ class KetragError(Exception):
     code = "error"
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        self.message = hidden(message if len(message) <= LONGEST else f"{message[:LONGEST]}…")
-        self.hint = None if hint is None else hidden(hint)
+        self.message = redact_all(message if len(message) <= LONGEST else f"{message[:LONGEST]}…")
+        self.hint = None if hint is None else redact_all(hint)
         super().__init__(self.message)
 
 

@@ -1,6 +1,6 @@
 """Keys of endpoints, and the one place that keeps them out of everything that is written.
 
-A key is registered when it is read. Whatever leaves this package passes `hidden`: the messages and hints of
+A key is registered when it is read. Whatever leaves this package passes `redact_all`: the messages and hints of
 all typed errors, what an endpoint sends before anything looks at it, lines on the screen.
 """
 
@@ -56,9 +56,9 @@ class Key:
         raise TypeError("a key is not written down")
 
 
-def hidden(text: str) -> str:
+def redact_all(text: str) -> str:
     """The text with every key that this process read, and passwords and keys in addresses, covered."""
-    text = covered(text)
+    text = redact(text)
     if "://" in text:
         text = _PASSWORD.sub(f"{HIDDEN}@", text)
     return _IN_QUERY.sub(rf"\1{HIDDEN}", text) if "=" in text else text
@@ -69,15 +69,15 @@ def without_keys(data: Any) -> Any:
     which vectors are made, are passed over.
     """
     if isinstance(data, str):
-        return covered(data)
+        return redact(data)
     if isinstance(data, list):
         return data if data and type(data[0]) in (int, float) else [without_keys(part) for part in data]
     if isinstance(data, dict):
-        return {covered(name): without_keys(value) for name, value in data.items()}
+        return {redact(name): without_keys(value) for name, value in data.items()}
     return data
 
 
-def covered_bytes(content: bytes) -> bytes:
+def redact_bytes(content: bytes) -> bytes:
     """Bytes that an endpoint sent, with the keys in them covered."""
     for form in _forms:
         plain = form.encode()
@@ -86,14 +86,14 @@ def covered_bytes(content: bytes) -> bytes:
     return content
 
 
-def covered(text: str) -> str:
+def redact(text: str) -> str:
     """The text with every key that this process read covered; for what is not about addresses."""
     for form in _forms:
         text = text.replace(form, HIDDEN)
     if _forms and _UNSEEN.search(text):  # others may drop these later, and have the key then
         plain = _UNSEEN.sub("", text)
         if any(form in plain for form in _forms):
-            return covered(plain)
+            return redact(plain)
     return text
 
 
@@ -105,7 +105,7 @@ class Cover:
 
     def feed(self, piece: str) -> str:
         """What of the text is certain with this piece."""
-        text = covered(self._held + piece)
+        text = redact(self._held + piece)
         longest = max((_overlap(text, form) for form in _forms), default=0)
         self._held = text[len(text) - longest :]
         return text[: len(text) - longest]

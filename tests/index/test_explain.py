@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ketrag_fast import Document, Index, Settings, _core
-from ketrag_fast.query.reason_text import as_written, joined
+from ketrag_fast.query.reason_text import as_written, best_pair_text
 from ketrag_fast.query.recipes import request_of
 from ketrag_fast.types import Passage
 from tests.oracles import walk_explain as oracle
@@ -163,7 +163,7 @@ def test_a_sentence_names_two_bridges_and_counts_the_others() -> None:
     place = {"unit": 1, "document": "B", "title": "B", "start": 0, "rank": 2}
     for count in (1, 2, 3, 5):
         bridges = [("keyword", f"word{k}", 3, 0.7) for k in range(count)]
-        [entry] = joined(passage, ((1, 9.0, bridges), None), lambda _: (place, ""), 1000)
+        [entry] = best_pair_text(passage, ((1, 9.0, bridges), None), lambda _: (place, ""), 1000)
         assert entry["sentence"].count("shares") == min(count, 2)
         assert (f"; and {count - 2} more; not in the question" in entry["sentence"]) == (count > 2)
         assert [len(entry["bridges"]), entry["more"]] == [min(count, 3), max(count - 3, 0)]

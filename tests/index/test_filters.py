@@ -12,7 +12,7 @@ import pytest
 
 from ketrag_fast import Document, Index
 from ketrag_fast.apps.cli.main import main
-from ketrag_fast.base.filters import ColumnReader, Columns, condition_of, parsed
+from ketrag_fast.base.filters import ColumnReader, Columns, condition_of, parse_filter
 from ketrag_fast.errors import DeadlineExceeded, InputError
 from ketrag_fast.query.preparation import Clock
 
@@ -190,7 +190,7 @@ def test_every_node_counts_against_the_limit() -> None:
         with pytest.raises(InputError, match="more than 10,000 conditions and values"):
             condition_of(given)
     with pytest.raises(InputError, match="more than 10,000 conditions and values"):
-        parsed(" or ".join(["not " * 15 + "a=1"] * 1_000))
+        parse_filter(" or ".join(["not " * 15 + "a=1"] * 1_000))
     assert condition_of({"$or": [{"a": number} for number in range(4_999)]})
 
 
@@ -305,7 +305,7 @@ def test_long_filters_in_words_are_read_in_one_pass() -> None:
     def seconds(words: int) -> float:
         text = " or ".join(["a=1"] * words) + " " * 10_000
         began = time.perf_counter()
-        parsed(text)
+        parse_filter(text)
         return time.perf_counter() - began
 
     few, many = (min(seconds(words) for _ in range(5)) for words in (100, 4_000))

@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from ketrag_fast import Document, Index, Locator, Settings
 from ketrag_fast.storage.tables import Tables, content_of
-from ketrag_fast.types.locations import KINDS, described, from_rows, location_of, ordered, to_text
+from ketrag_fast.types.locations import (
+    KINDS,
+    describe_location,
+    from_rows,
+    location_of,
+    sort_locators,
+    to_text,
+)
 from tests.process import command
 from tests.support.office_files import docx, paragraph, pptx, shape
 
@@ -113,7 +120,7 @@ def plain_location(locators: list[Locator], start: int, end: int) -> dict[str, o
     """The rules again, one kind after the other, for every locator that touches the stretch."""
     found: dict[str, object] = {}
     for kind in KINDS:
-        own = [one for one in ordered(locators) if one.kind == kind]
+        own = [one for one in sort_locators(locators) if one.kind == kind]
         touching = [
             one for one in own if one.start < max(end, start + 1) and (one.end > start or one.start == start)
         ]
@@ -150,18 +157,20 @@ MARKS = st.lists(
 def test_location_of_a_stretch(rows: list[tuple[int, int, str, int]], a: int, b: int) -> None:
     marks = [Locator(min(x, y), max(x, y), kind, value) for x, y, kind, value in rows]
     start, end = sorted((a, b))
-    assert location_of(ordered(marks), start, end) == plain_location(marks, start, end)
-    assert from_rows(json.loads(to_text(marks) or "[]")) == ordered(marks)
+    assert location_of(sort_locators(marks), start, end) == plain_location(marks, start, end)
+    assert from_rows(json.loads(to_text(marks) or "[]")) == sort_locators(marks)
 
 
 def test_in_words() -> None:
     assert (
-        described({"page": 3, "pages": [3, 5], "heading": ["A", "B"], "box": [1, 2, 3, 4]})
+        describe_location({"page": 3, "pages": [3, 5], "heading": ["A", "B"], "box": [1, 2, 3, 4]})
         == "pp. 3-5, § A › B"
     )
-    assert described({"sheet": "Sums", "cell": "A2:C2"}) == "sheet Sums, A2:C2"
-    assert described({"symbol": ["Ship", "sail"], "line": 4, "lines": [4, 9]}) == "Ship.sail, lines 4-9"
-    assert described({}) == ""
+    assert describe_location({"sheet": "Sums", "cell": "A2:C2"}) == "sheet Sums, A2:C2"
+    assert (
+        describe_location({"symbol": ["Ship", "sail"], "line": 4, "lines": [4, 9]}) == "Ship.sail, lines 4-9"
+    )
+    assert describe_location({}) == ""
 
 
 def test_docx_pages_and_headings_of_a_long_document(tmp_path: Path) -> None:

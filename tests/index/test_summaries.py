@@ -18,10 +18,10 @@ from ketrag_fast.errors import ConfigError
 from ketrag_fast.kernels.skeleton import fold_skeleton
 from ketrag_fast.kernels.text import count_tokens, pack, unpack
 from ketrag_fast.models.extraction.options import PromptOptions
-from ketrag_fast.models.extraction.summaries import INPUT, described, summary_of, summary_task
+from ketrag_fast.models.extraction.summaries import INPUT, summarise_descriptions, summary_of, summary_task
 from ketrag_fast.models.tasks.task import Item
 from ketrag_fast.storage.journal import KeptReply
-from ketrag_fast.systems.ket_rag.skeleton import JOINED, joined
+from ketrag_fast.systems.ket_rag.skeleton import JOINED, join_descriptions
 from ketrag_fast.systems.shared.rows import strings, strings_out
 from tests.process import POLAR, command
 from tests.support.chat import Chat
@@ -159,7 +159,7 @@ def test_replies_are_folded_once(
 
 
 def test_a_fold_with_all_lines_is_cut_as_the_fold_cuts() -> None:
-    """`joined` in place of a second fold."""
+    """`join_descriptions` in place of a second fold."""
     chance = random.Random(3)
     words = ["Fram", "polar basin", "drifted", "北極", "naïve", "Ærø", "1895", "under Nansen,"]
     lines = [" ".join(chance.choices(words, k=chance.randint(1, 90))) for _ in range(160)]
@@ -187,8 +187,8 @@ def test_a_fold_with_all_lines_is_cut_as_the_fold_cuts() -> None:
 
     whole, cut = descriptions(2**62), descriptions(JOINED)
     assert sum(a != b for a, b in zip(whole, cut, strict=True)) > 5
-    assert joined(whole, "cl100k_base") == cut
-    assert joined(["word " * 2000], "cl100k_base") is None  # the fold alone cuts inside a line
+    assert join_descriptions(whole, "cl100k_base") == cut
+    assert join_descriptions(["word " * 2000], "cl100k_base") is None  # the fold alone cuts inside a line
 
 
 @pytest.mark.parametrize("llm", ["heuristic", "none"])
@@ -225,7 +225,7 @@ def test_llama_cpp_writes_them(docs: Path, tiny_gguf: Path, tmp_path: Path) -> N
 
 def test_many_lines_go_in_batches_and_none_is_left_out() -> None:
     lines = [f"line {n} " + "word " * 300 for n in range(40)]
-    (one,) = described([(("A",), lines)])
+    (one,) = summarise_descriptions([(("A",), lines)])
     task = summary_task(PromptOptions(), None)
     item = Item(task, one, task.key(one))
     seen: list[str] = []

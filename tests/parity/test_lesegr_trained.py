@@ -17,7 +17,7 @@ from ketrag_fast import Document, Index, Settings, _core
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import Cancelled, ConfigError, InputError, ModelMismatch, ModeUnavailable
 from ketrag_fast.systems.cg_rag import candidates, learning, trained, training
-from ketrag_fast.systems.cg_rag.weights import Weights, read, write
+from ketrag_fast.systems.cg_rag.weights import GraphWeights, read_weights, write
 
 OPTIONS = {"hidden": 16, "width": 8, "heads": 2, "wanted": 6, "epochs": 4, "rate": 0.01}
 ANIMALS = ("whale", "seal", "penguin", "krill", "albatross", "bear", "fox", "hare", "owl", "wolf")
@@ -204,8 +204,8 @@ def test_the_same_numbers_in_torch_and_in_the_core(index: Index, tmp_path: Path)
     torch = part("torch", "score")
     out = tmp_path / "w.safetensors"
     learn(index, out)
-    weights, arrays = read(out), index.arrays()
-    options = training.Options(**OPTIONS)
+    weights, arrays = read_weights(out), index.arrays()
+    options = training.TrainingOptions(**OPTIONS)
     from ketrag_fast.query.python_channels import fitted_vectors
 
     texts = [text for text, _ in QUESTIONS[:3]]
@@ -236,7 +236,7 @@ def test_the_same_numbers_in_torch_and_in_the_core(index: Index, tmp_path: Path)
 
 def found_by_layers(found: Any, vector: Any, arrays: Any, tensors: Any) -> Any:
     """The scores of the ranked candidates, with every layer of every text written out."""
-    weights = Weights({}, {name: tensor.astype(np.float64) for name, tensor in tensors.items()})
+    weights = GraphWeights({}, {name: tensor.astype(np.float64) for name, tensor in tensors.items()})
     h = arrays["vectors"]["unit_vectors"][found.units].astype(np.float64)
     ends = found.indptr.astype(int)
     rows = [found.indices[a:b].tolist() for a, b in pairwise(ends)]
@@ -272,7 +272,7 @@ def test_a_training_that_was_stopped_goes_on(index: Index, tmp_path: Path) -> No
     seen: list[int] = []
     learn(index, stopped, on_epoch=lambda n, of, loss, hit: seen.append(n))
     assert seen == [3, 4]
-    again, first = read(stopped), read(whole)
+    again, first = read_weights(stopped), read_weights(whole)
     assert all(np.allclose(again.tensors[name], first.tensors[name], atol=1e-6) for name in first.tensors)
 
 
@@ -281,7 +281,7 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_best(index: Index, tmp_pat
     out = tmp_path / "w.safetensors"
     outcome = learn(index, out, rate=1e30, epochs=8)
     assert outcome.stopped is not None
-    assert all(np.isfinite(tensor).all() for tensor in read(out).tensors.values())
+    assert all(np.isfinite(tensor).all() for tensor in read_weights(out).tensors.values())
 
 
 def test_labels_that_cannot_be_learned_from(index: Index, tmp_path: Path) -> None:
@@ -321,13 +321,13 @@ def test_weights_that_do_not_serve(index: Index, tmp_path: Path) -> None:
         bad.write_bytes(broken)
         with pytest.raises(ModelMismatch, match="damaged"):
             ranked(path, bad, "whale")
-    weights = read(good)
+    weights = read_weights(good)
     for about in ({"embedder": "another"}, {"dimension": 3}, {"hidden": 99}, {"wanted": "x"}):
         changed = replace(weights, about={**weights.about, **about})
         write(bad, changed.about, changed.tensors)
         with pytest.raises(ModelMismatch):
             ranked(path, bad, "whale")
-    nan = Weights(weights.about, {**weights.tensors, "layer1.own.bias": np.full(16, np.nan, np.float32)})
+    nan = GraphWeights(weights.about, {**weights.tensors, "layer1.own.bias": np.full(16, np.nan, np.float32)})
     write(bad, nan.about, nan.tensors)
     with pytest.raises(ModelMismatch, match="do not fit"):
         ranked(path, bad, "whale")

@@ -14,12 +14,12 @@ from tests.support.parts import missing, part
 from ketrag_fast.models.embedders import discovery as find
 from ketrag_fast.models.embedders.fingerprint import identify, require_same
 from ketrag_fast.models.embedders.probe_texts import SAMPLE
-from ketrag_fast.models.embedders.registry import Options, load
+from ketrag_fast.models.embedders.registry import EmbedderOptions, load
 
 for _name in ("sentence_transformers", "transformers", "torch"):
     part(_name, "embed")
 
-QUICK = Options(precision="fp32", device="cpu", offline=True)
+QUICK = EmbedderOptions(precision="fp32", device="cpu", offline=True)
 HOSTILE = [
     *SAMPLE,
     "\u200b",

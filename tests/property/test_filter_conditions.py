@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ketrag_fast.base.filters import Columns, condition_of, parsed
+from ketrag_fast.base.filters import Columns, condition_of, parse_filter
 from ketrag_fast.errors import InputError
 
 FIELDS = ("a", "b", "c.d", "Größe")
@@ -200,14 +200,14 @@ def says_something(condition: Any) -> bool:
 @given(documents, conditions.filter(says_something))
 def test_words_mean_the_same_as_the_mapping(rows: list[Any], condition: Any) -> None:
     columns = Columns([{**row, "a": [row.get("a"), 0], "b": 0, "c": {"d": [0]}, "Größe": 0} for row in rows])
-    one, two = columns.fitting(parsed(words(condition))), columns.fitting(condition_of(condition))
+    one, two = columns.fitting(parse_filter(words(condition))), columns.fitting(condition_of(condition))
     assert one.tolist() == two.tolist()
 
 
 @given(st.text(max_size=60))
 def test_any_text_is_a_filter_or_an_input_error(text: str) -> None:
     try:
-        parsed(text)
+        parse_filter(text)
     except InputError as error:
         assert str(error).startswith("filter: ")
 

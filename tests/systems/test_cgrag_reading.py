@@ -13,7 +13,7 @@ from ketrag_fast.errors import BackendMissing, ConfigError, DocumentError
 from ketrag_fast.systems.cg_rag.bibliography import digest, entries, fill
 from ketrag_fast.systems.cg_rag.crossrefs import references, rst_labels, slug, starts_of
 from ketrag_fast.systems.cg_rag.keys import outer_key
-from ketrag_fast.systems.cg_rag.library import Library, cited_in
+from ketrag_fast.systems.cg_rag.library import Library, cited_documents
 from ketrag_fast.systems.cg_rag.textlinks import Link, links, paths, without_code
 from tests.support.parts import part
 
@@ -86,7 +86,7 @@ def test_the_field_cites_in_all_its_forms() -> None:
     known = library()
 
     def read(cites: object) -> list[tuple[str, int | None]]:
-        return list(cited_in({"cites": cites}, known))
+        return list(cited_documents({"cites": cites}, known))
 
     assert read(["a", 5, "gone", None, 1.5, True, {"id": "a"}]) == [
         ("a", 0),
@@ -100,7 +100,7 @@ def test_the_field_cites_in_all_its_forms() -> None:
     assert read("a; b;gone one") == [("a", 0), ("b", 1), ("gone", None), ("one", None)]
     assert read("a, b | doi:10.1000/A") == [("a", 0), ("b", 1), ("doi:10.1000/A", 0)]
     assert read(5) == [("5", 4)]
-    assert read(None) == read("") == read([]) == read(" ") == list(cited_in({}, known)) == []
+    assert read(None) == read("") == read([]) == read(" ") == list(cited_documents({}, known)) == []
 
 
 def found(name: str, text: str, *, keys: bool = False) -> list[tuple[str, str, str]]:

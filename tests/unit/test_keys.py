@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ketrag_fast.errors import BackendError, ConfigError
 from ketrag_fast.models.http.openai_endpoint import key_for, parts_of
-from ketrag_fast.secrets import Cover, Key, covered, covered_bytes, hidden, without_keys
+from ketrag_fast.secrets import Cover, Key, redact, redact_all, redact_bytes, without_keys
 
 TEXT = "sk-canary-55e0"
 KEY = Key(TEXT)
@@ -39,11 +39,11 @@ def test_a_key_does_not_show_itself() -> None:
     with pytest.raises(TypeError):
         pickle.dumps(KEY)
     for text in (TEXT, f"a{TEXT}b{TEXT}", TEXT[:5] + "\x1b" + TEXT[5:], TEXT[:3] + "\u200b\u202e" + TEXT[3:]):
-        assert "[key]" in hidden(text)
-        assert TEXT not in "".join(sign for sign in hidden(text) if sign.isprintable())
+        assert "[key]" in redact_all(text)
+        assert TEXT not in "".join(sign for sign in redact_all(text) if sign.isprintable())
         error = BackendError(text, hint=text)
         assert TEXT not in f"{error} {error!r} {error.hint} {error.args}"
-    assert TEXT.encode() not in covered_bytes(f"x{TEXT}".encode())
+    assert TEXT.encode() not in redact_bytes(f"x{TEXT}".encode())
     data = without_keys({TEXT: [TEXT, {"a": TEXT}], "n": [1.0, 2.0]})
     assert TEXT not in json.dumps(data) and data["n"] == [1.0, 2.0]
 
@@ -59,7 +59,7 @@ def test_a_key_does_not_show_itself() -> None:
     ],
 )
 def test_addresses_in_errors_hold_no_secret(text: str, shown: str) -> None:
-    assert hidden(text) == shown
+    assert redact_all(text) == shown
 
 
 @pytest.mark.parametrize(
@@ -90,10 +90,10 @@ def test_a_stream_covers_what_a_whole_text_covers(parts: list[str], data: st.Dat
         step = data.draw(st.integers(1, 20))
         out += cover.feed(text[at : at + step])
         at += step
-    assert out + cover.finish() == covered(text)
+    assert out + cover.finish() == redact(text)
 
 
 def test_words_that_servers_ask_for_as_keys_stay_in_texts() -> None:
     for word in ("none", "ollama", "EMPTY", "x", "1234"):
         Key(word)
-        assert hidden(f"the {word} of 1234") == f"the {word} of 1234"
+        assert redact_all(f"the {word} of 1234") == f"the {word} of 1234"

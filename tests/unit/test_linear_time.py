@@ -9,7 +9,7 @@ from ketrag_fast.models.extraction.graphrag import passage_of
 from ketrag_fast.models.extraction.heuristic import subject_of
 from ketrag_fast.models.extraction.parse import parse_reply
 from ketrag_fast.models.extraction.repair import read_json
-from ketrag_fast.models.llms.llama.json_cursor import Cursor, MismatchError
+from ketrag_fast.models.llms.llama.json_cursor import JsonCursor, MismatchError
 from ketrag_fast.models.llms.llama.json_form import NumberForm, WordsForm, _rule, grammar_of
 from ketrag_fast.query.answer.citations import CitationReader
 from ketrag_fast.readers.file_types import _HTML
@@ -62,7 +62,7 @@ def test_blanks_that_stream() -> None:
 
 
 def test_a_number_without_an_end_is_no_number() -> None:
-    cursor = Cursor(NumberForm(whole=False))
+    cursor = JsonCursor(NumberForm(whole=False))
     cursor.feed("-123456789.123456789e-99")
     for _ in range(2):
         try:

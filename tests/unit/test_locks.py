@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.errors import DeadlineExceeded
-from ketrag_fast.models.embedders.query_vectors import Questions
+from ketrag_fast.models.embedders.query_vectors import QueryEmbedder
 from ketrag_fast.models.llms.models import Models
 from ketrag_fast.query.answer.generation import answer_by
 from ketrag_fast.query.hyde import Hyde
@@ -115,7 +115,7 @@ def test_remembered_vectors(gate: Gate, tmp_path: Path) -> None:
         settings = Settings(embedder=f"openai:mini@{server.url}")
         Index.build([Document("d", "Ships sail.", "Ships")], tmp_path / "i", settings=settings).close()
         stored = open_current(Layout(tmp_path / "i")).manifest.models["embedder"]
-        questions = Questions(stored, settings)
+        questions = QueryEmbedder(stored, settings)
         first = questions.vectors(["ships", "sails"])
 
         def quick() -> None:

@@ -13,7 +13,7 @@ import pytest
 from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.errors import IndexDamaged, KetragError, OutOfMemory
-from ketrag_fast.storage.threads import together
+from ketrag_fast.storage.threads import map_threads
 from tests.process import POLAR, python
 
 
@@ -49,7 +49,7 @@ def test_other_errors_are_left_alone(error: Exception) -> None:
 @pytest.mark.parametrize("threads", [0, 1, 3, 50])
 @pytest.mark.parametrize("count", [0, 1, 7])
 def test_together_keeps_the_order(threads: int, count: int) -> None:
-    assert together(lambda n: n * n, range(count), threads) == [n * n for n in range(count)]
+    assert map_threads(lambda n: n * n, range(count), threads) == [n * n for n in range(count)]
 
 
 def test_together_works_at_once_and_raises_the_first_error_at_the_end() -> None:
@@ -63,7 +63,7 @@ def test_together_works_at_once_and_raises_the_first_error_at_the_end() -> None:
             raise KeyError(n)
 
     with pytest.raises(KeyError, match="1"):
-        together(work, [0, 1, 2], 3)
+        map_threads(work, [0, 1, 2], 3)
     assert sorted(done) == [0, 1, 2]
 
 
@@ -72,7 +72,7 @@ def test_together_without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr("_thread.start_new_thread", refused)
-    assert together(str, [1, 2, 3], 4) == ["1", "2", "3"]
+    assert map_threads(str, [1, 2, 3], 4) == ["1", "2", "3"]
 
 
 def test_a_small_file_takes_little_memory_whatever_is_allowed(tmp_path: Path) -> None:

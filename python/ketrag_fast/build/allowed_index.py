@@ -72,24 +72,24 @@ def allowed_index(
     with writing(layout.root):
         layout.allowed.mkdir(mode=0o700, exist_ok=True)
     with alone(folder, check=stopper(Meter("wait", callback))):
-        found = None if anew else _found(folder)
+        found = None if anew else _find_finished(folder)
         if found is None:
             discard_folder(folder)
             try:
-                found = _made(layout, generation, documents, settings, trust, folder, callback)
+                found = _build_allowed(layout, generation, documents, settings, trust, folder, callback)
             except BaseException:
                 discard_folder(folder)
                 raise
         if current_number(layout) != number:  # what is gone from the whole index must not stay here
             discard_folder(folder)
-            raise _changed(layout)
+            raise _documents_changed(layout)
         with suppress(OSError):
             os.utime(folder)
     drop_old(layout)
     return found
 
 
-def _made(
+def _build_allowed(
     layout: Layout,
     generation: Generation,
     documents: Sequence[str],
@@ -106,7 +106,7 @@ def _made(
     if excerpt(layout.tables, own.tables, documents, check) != generation.manifest.documents.get(
         "fingerprint"
     ):
-        raise _changed(layout)
+        raise _documents_changed(layout)
     given = _settings(generation, settings)
     stages = partial(_stages, frozenset(generation.manifest.stages))
     how: dict[str, Any] = {"progress": callback, "only": True, "purge": True, "trust": trust}
@@ -167,7 +167,7 @@ def _same_model(own: Layout, generation: Generation) -> None:
         )
 
 
-def _found(folder: Path) -> Allowed | None:
+def _find_finished(folder: Path) -> Allowed | None:
     """What was finished before; None where it was not, or makes no sense."""
     try:
         about = json.loads(read_regular(folder / _ABOUT))
@@ -179,7 +179,7 @@ def _found(folder: Path) -> Allowed | None:
     return Allowed(folder, pending)
 
 
-def _changed(layout: Layout) -> IndexLocked:
+def _documents_changed(layout: Layout) -> IndexLocked:
     return IndexLocked(
         f"the documents of {layout.root} have changed since the generation that is open",
         hint="ask again when the build has ended (`ketrag index` where it was stopped); an open index takes "

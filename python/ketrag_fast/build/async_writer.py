@@ -94,7 +94,7 @@ def _frozen(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-class Writer:
+class StageWriter:
     """The thread that writes. Leaving the `with` waits for it: what is made is kept, stopped or not."""
 
     def __init__(self) -> None:
@@ -137,7 +137,7 @@ def write_stage(stage: Stage, fingerprint: str, folder: Path, outputs: Made, too
     return record
 
 
-def finished(folder: Path, stage: Stage, fingerprint: str) -> StageRecord | None:
+def finished_stage(folder: Path, stage: Stage, fingerprint: str) -> StageRecord | None:
     """The record of a stage that an earlier build finished, if all of it is still right."""
     if not folder.is_dir():
         return None

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ReadingPlan:
     """Whether anything is asked; if not, the key of the reader whose replies count."""
 
     asks: bool = False
@@ -41,7 +41,7 @@ class Plan:
 
 def plan(
     given: Settings, base: Generation | None, layout: Layout, *, rebuild: bool, partial: bool
-) -> tuple[Settings, Plan]:
+) -> tuple[Settings, ReadingPlan]:
     """What was given, with `llm` as this build understands it."""
     named = given.given.get("llm")
     if named is not None:
@@ -51,16 +51,16 @@ def plan(
     key = manifest.models.get("llm", {}).get("reader") if manifest is not None else None
     if partial:
         return _partial(given, named, layout)
-    if named is None and stored == NONE and _by_rules(given):
-        return given.having(llm=HEURISTIC), Plan(True)
+    if named is None and stored == NONE and _defaults_to_rules(given):
+        return given.having(llm=HEURISTIC), ReadingPlan(True)
     if named is None:
-        return given, Plan(stored == HEURISTIC, key)
+        return given, ReadingPlan(stored == HEURISTIC, key)
     if named == NONE and stored != NONE and not rebuild:
-        return given.having(llm=stored), Plan(key=key)
-    return given, Plan(named != NONE)
+        return given.having(llm=stored), ReadingPlan(key=key)
+    return given, ReadingPlan(named != NONE)
 
 
-def _by_rules(given: Settings) -> bool:
+def _defaults_to_rules(given: Settings) -> bool:
     """Whether the system that is named cannot do without a reader, and takes rules where none is named."""
     from ketrag_fast.systems.registry import registry
 
@@ -68,7 +68,7 @@ def _by_rules(given: Settings) -> bool:
     return named is not None and registry().presets.get(named, {}).get("llm") == HEURISTIC
 
 
-def _partial(given: Settings, named: str | None, layout: Layout) -> tuple[Settings, Plan]:
+def _partial(given: Settings, named: str | None, layout: Layout) -> tuple[Settings, ReadingPlan]:
     from ketrag_fast.storage.journal import Journal
 
     row = None
@@ -81,12 +81,12 @@ def _partial(given: Settings, named: str | None, layout: Layout) -> tuple[Settin
             f"nothing was read{who} in {layout.root} yet",
             hint="begin with `ketrag index SOURCE... --llm SPEC`; it keeps what it has read",
         )
-    return given.having(llm=row.spec), Plan(key=row.key, partial=True)
+    return given.having(llm=row.spec), ReadingPlan(key=row.key, partial=True)
 
 
 @contextmanager
-def opened(
-    settings: Settings, layout: Layout, plan: Plan, limit: Limited, spending: SpendingLimit
+def open_reading(
+    settings: Settings, layout: Layout, plan: ReadingPlan, limit: Limited, spending: SpendingLimit
 ) -> Iterator[Reading | None]:
     """The reading of this build, its model not loaded before it is needed; None where nothing reads.
 
@@ -95,7 +95,11 @@ def opened(
     if settings.llm == NONE:
         yield None
         return
-    from ketrag_fast.models.extraction.reader_choice import kept_reader, open_reader, stored_key
+    from ketrag_fast.models.extraction.reader_choice import (
+        find_stored_reader,
+        open_reader,
+        replay_only_reader,
+    )
     from ketrag_fast.models.extraction.recording import check_place
     from ketrag_fast.models.extraction.run import Reading
     from ketrag_fast.storage.journal import Journal
@@ -105,10 +109,10 @@ def opened(
             reader = open_reader(settings, spending)
             number = journal.reader(reader.key, reader.spec, reader.identity).number
         else:
-            row = stored_key(journal, plan.key, settings.llm)
+            row = find_stored_reader(journal, plan.key, settings.llm)
             if row is None:  # the tables were lost: nothing is kept, and everything is pending
                 row = journal.reader(plan.key or f"lost {settings.llm}", settings.llm, {})
-            reader, number = kept_reader(settings, row), row.number
+            reader, number = replay_only_reader(settings, row), row.number
         try:
             if settings.record is not None:
                 check_place(Path(settings.record), reader)
@@ -137,7 +141,7 @@ def failures(reading: Reading | None) -> list[Failure]:
     return [Failure(chunk.place, "chunk", why) for chunk, why in reading.total.failed]
 
 
-def warnings(reading: Reading | None, plan: Plan, base: Generation | None) -> list[str]:
+def warnings(reading: Reading | None, plan: ReadingPlan, base: Generation | None) -> list[str]:
     """What a user should know of a skeleton that is not whole."""
     if reading is None:
         return []
@@ -156,13 +160,13 @@ def warnings(reading: Reading | None, plan: Plan, base: Generation | None) -> li
         )
     if outcome.read and outcome.barren == outcome.read:
         told.append(f"{reader.spec} found no entity in any of {outcome.read:,} chunks")
-    replaced = _replaced(base, reader.key, outcome.read) if plan.asks or plan.partial else None
+    replaced = _replaced_reader(base, reader.key, outcome.read) if plan.asks or plan.partial else None
     if replaced is not None:
         told.append(replaced)
     return told
 
 
-def _replaced(base: Generation | None, key: str, read: int) -> str | None:
+def _replaced_reader(base: Generation | None, key: str, read: int) -> str | None:
     record = base.manifest.stages.get("replies") if base is not None else None
     about = base.manifest.models.get("llm", {}) if base is not None else {}
     if record is None or about.get("reader") in (None, key) or "reply_chunk" not in record.files:

@@ -11,7 +11,7 @@ from ketrag_fast.systems.spec.stage import Stage
 
 
 @contextmanager
-def blamed(stage: Stage) -> Iterator[None]:
+def blame_extension(stage: Stage) -> Iterator[None]:
     """What another package's stage raises becomes an ExtensionError; what it made wrong names its system.
 
     A stage of this package is left alone: what it raises is either typed or a defect to be reported whole.

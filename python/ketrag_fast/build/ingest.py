@@ -16,10 +16,10 @@ from ketrag_fast.base.config.shards import Shards, shards_of
 from ketrag_fast.base.filters import Columns, Condition
 from ketrag_fast.base.progress import Meter
 from ketrag_fast.errors import Cancelled, DocumentError
-from ketrag_fast.readers import ALONE, Found, Item, SourceFile, find, is_glob, known_kind
+from ketrag_fast.readers import ALONE, Item, SourceFile, SourceFiles, find, is_glob, known_kind
 from ketrag_fast.readers.files import missing
 from ketrag_fast.readers.sandbox import Apart, ReadJob
-from ketrag_fast.storage.tables import Known, SourceRow, Tables, content_of, hashed
+from ketrag_fast.storage.tables import Known, SourceRow, Tables, content_of, hash_purged_id
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.locations import problem_of
 
@@ -49,7 +49,7 @@ class Ingested:
 
 
 @dataclass(slots=True)
-class _State:
+class _IngestState:
     tables: Tables
     known: dict[str, Known]
     settings: Settings
@@ -101,7 +101,7 @@ def split_sources(sources: Sources) -> tuple[list[str], list[Document] | None]:
     return paths, documents
 
 
-def applied(
+def apply_change(
     tables: Tables, change: Change, settings: Settings, meter: Meter, *, anew: bool = False
 ) -> Ingested:
     """The documents after `change`, in one transaction: all of it counts, or nothing."""
@@ -112,8 +112,8 @@ def applied(
 def change_documents(
     tables: Tables, change: Change, settings: Settings, meter: Meter, *, anew: bool = False
 ) -> Ingested:
-    """As `applied`, within a transaction of the caller's."""
-    sources = dataclasses.replace(change, sources=_listed(change.sources))
+    """As `apply_change`, within a transaction of the caller's."""
+    sources = dataclasses.replace(change, sources=_list_sources(change.sources))
     removed, unknown = removal(tables, change.remove, change.where)
     if change.only and not sources.sources:
         done = as_they_are(tables)
@@ -124,7 +124,7 @@ def change_documents(
     return done
 
 
-def _listed(sources: Sources) -> list[Source]:
+def _list_sources(sources: Sources) -> list[Source]:
     """An iterable may be walked once alone."""
     return [sources] if isinstance(sources, (str, os.PathLike, Document)) else list(sources)
 
@@ -183,10 +183,10 @@ def _ingest(tables: Tables, change: Change, settings: Settings, meter: Meter, an
     if anew:
         for name in tables.altered().values():
             known[name] = dataclasses.replace(known[name], content="")
-    state = _State(tables, known, settings, meter, Ingested(), tables.removed())
+    state = _IngestState(tables, known, settings, meter, Ingested(), tables.removed())
     state.shards = shards_of(settings.shard)
     dropped = []
-    with _apart(settings) as apart:
+    with _sandbox_pool(settings) as apart:
         for source in tables.sources():
             named = (source.kind, source.spec) in wanted
             state.back = named and (replace or change.only or source.kind == "documents")
@@ -241,7 +241,7 @@ def read_only(sources: Sources, settings: Settings) -> Iterator[Item]:
         read.add(real)
         return known
 
-    with _apart(settings) as apart:
+    with _sandbox_pool(settings) as apart:
         for path in paths:
             found = find(_absolute(path), follow=settings.follow_links)
             yield from found.failures
@@ -256,7 +256,7 @@ def read_only(sources: Sources, settings: Settings) -> Iterator[Item]:
 def _usable(item: Item, seen: set[str]) -> Item:
     if isinstance(item, Failure):
         return item
-    problem = _checked(item)[1] or ("the id is there already" if item.id in seen else None)
+    problem = _check_document(item)[1] or ("the id is there already" if item.id in seen else None)
     if problem is not None:
         return Failure(str(item.id), "document", problem)
     seen.add(item.id)
@@ -294,7 +294,7 @@ def _absolute(spec: str) -> str:
     return os.path.abspath(spec)  # noqa: PTH100 - links stay as they are, and a glob is no path
 
 
-def _read_files(state: _State, source: SourceRow, apart: Apart) -> None:
+def _read_files(state: _IngestState, source: SourceRow, apart: Apart) -> None:
     found = find(source.spec, follow=state.settings.follow_links)
     if found.missing:
         state.done.warnings.append(f"the source {source.label} is gone, and its documents with it")
@@ -336,7 +336,7 @@ def _read_files(state: _State, source: SourceRow, apart: Apart) -> None:
 
 
 def _jobs(
-    found: Found,
+    found: SourceFiles,
     settings: Settings,
     again: Callable[[str], object],
     others: list[Failure],
@@ -367,7 +367,7 @@ def _jobs(
             yield file, kind
 
 
-def _apart(settings: Settings) -> Apart:
+def _sandbox_pool(settings: Settings) -> Apart:
     """The processes in which foreign formats are read."""
     cores = settings.threads or os.cpu_count() or 1
     return Apart(
@@ -391,7 +391,7 @@ def _megabytes(count: int) -> str:
 
 
 def _read_documents(
-    state: _State, source: SourceRow, documents: Sequence[Document] | None, replace: bool
+    state: _IngestState, source: SourceRow, documents: Sequence[Document] | None, replace: bool
 ) -> None:
     place = 0
     given = documents or []
@@ -414,7 +414,7 @@ def _read_documents(
         place = _take(state, source, place, document)
 
 
-def _take(state: _State, source: SourceRow, place: int, item: Item) -> int:
+def _take(state: _IngestState, source: SourceRow, place: int, item: Item) -> int:
     """Stores one item; the place of the next one is returned."""
     if state.meter(len(state.seen)) is False:
         raise Cancelled("stopped while reading the sources")
@@ -428,18 +428,18 @@ def _take(state: _State, source: SourceRow, place: int, item: Item) -> int:
     return place + 1  # every item of a file that is read counts, so that `merge` finds the order of the whole
 
 
-def _store(state: _State, source: SourceRow, place: int, item: Item) -> int:
+def _store(state: _IngestState, source: SourceRow, place: int, item: Item) -> int:
     if isinstance(item, Failure):
         _fail(state, item)
         return place
-    content, problem = _checked(item)
+    content, problem = _check_document(item)
     if problem is None and item.id in state.seen:
         problem = f"the id {item.id!r} is there already; the first document with it is kept"
     if problem is not None:
         shown = str(item.id).encode("utf-8", "backslashreplace").decode()
         _fail(state, Failure(shown, "document", problem))
         return place
-    names = {item.id, hashed(item.id)} & state.removed if state.removed else ()
+    names = {item.id, hash_purged_id(item.id)} & state.removed if state.removed else ()
     if names:
         if not state.back:
             state.done.passed_over += 1
@@ -458,7 +458,7 @@ def _store(state: _State, source: SourceRow, place: int, item: Item) -> int:
     return place + 1
 
 
-def _checked(document: Document) -> tuple[str, str | None]:
+def _check_document(document: Document) -> tuple[str, str | None]:
     """The hash of a document, and what is wrong with it."""
     if not all(isinstance(part, str) for part in (document.id, document.text, document.title)):
         return "", "id, text and title must be texts"
@@ -479,7 +479,7 @@ def _checked(document: Document) -> tuple[str, str | None]:
         return "", f"the metadata cannot be stored: {error}"
 
 
-def _fail(state: _State, failure: Failure) -> None:
+def _fail(state: _IngestState, failure: Failure) -> None:
     if state.settings.on_error == "stop":
         raise DocumentError(
             f"{failure.document}: {failure.message}", hint="--on-error skip goes on without it"

@@ -21,9 +21,9 @@ from ketrag_fast.base.config.shards import Shards
 from ketrag_fast.base.progress import Callback, Limited, Meter
 from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.build import merge_parts as looking
-from ketrag_fast.build.chunk_reading import Plan, opened
+from ketrag_fast.build.chunk_reading import ReadingPlan, open_reading
 from ketrag_fast.build.ingest import as_they_are
-from ketrag_fast.build.merge_parts import Part, Prefer
+from ketrag_fast.build.merge_parts import MergePart, Prefer
 from ketrag_fast.build.runner import Build, planned_stages, remember, source_of
 from ketrag_fast.errors import BackendError, Cancelled, ConfigError, ModelMismatch, NetworkForbidden, ReadOnly
 from ketrag_fast.models.endpoint_trust import Trust, endpoints_of
@@ -89,7 +89,7 @@ def merge(
         return _fold(target, parts[0], chosen, stages, callback, start, warnings, trust)
 
 
-def _trust(target: Layout, parts: Sequence[Part], given: Settings) -> Trust:
+def _trust(target: Layout, parts: Sequence[MergePart], given: Settings) -> Trust:
     """Endpoints that the user named, or confirmed for one of the parts, may be used for the whole too."""
     trust = Trust.of(target, given)
     known = [
@@ -112,7 +112,7 @@ def _distinct(paths: Sequence[Path]) -> None:
         seen[real] = path
 
 
-def _record(parts: Sequence[Part], prefer: Prefer | None) -> bytes:
+def _record(parts: Sequence[MergePart], prefer: Prefer | None) -> bytes:
     marks = [part.mark() for part in parts]
     data = {"parts": marks if prefer else sorted(marks), "prefer": prefer}
     return json.dumps(data, indent=1).encode() + b"\n"
@@ -154,7 +154,7 @@ def _sources_here(sources: Sequence[SourceRow]) -> tuple[tuple[SourceRow, ...], 
     return tuple(replace(row, kind="documents") if row in away else row for row in sources), away
 
 
-def _about_sources(away: Sequence[SourceRow], plan: looking.Plan) -> list[str]:
+def _about_sources(away: Sequence[SourceRow], plan: looking.MergePlan) -> list[str]:
     counts: dict[int, int] = {}
     for places in plan.places:
         for _, source, _ in places:
@@ -174,19 +174,19 @@ def _about_shards(shards: Shards | None) -> list[str]:
     return [f"this is not the whole: shard {lacking}{more} is lacking"]
 
 
-def _settings(parts: Sequence[Part], given: Settings, shards: Shards | None) -> Settings:
+def _settings(parts: Sequence[MergePart], given: Settings, shards: Shards | None) -> Settings:
     """The parts' own, with the embedding model where it is found."""
     stored = {**parts[0].settings, "shard": None if shards is None else shards.text()}
     about = {name: value for name, value in given.given.items() if name in (*names("run"), *_FOLDER)}
     embedder = given.given.get("embedder")
     if embedder is None:
-        stored["embedder"] = _found(parts, given)
+        stored["embedder"] = _find_model(parts, given)
     else:
         stored["embedder"] = embedder
     return resolve(flags=about, index=stored, presets=registry().table).settings
 
 
-def _found(parts: Sequence[Part], given: Settings) -> str:
+def _find_model(parts: Sequence[MergePart], given: Settings) -> str:
     """The first of the parts' names for their one model that stands for it on this machine."""
     from ketrag_fast.models.embedders.load_options import options_of
     from ketrag_fast.models.embedders.registry import fingerprint
@@ -209,7 +209,7 @@ def _found(parts: Sequence[Part], given: Settings) -> str:
     )
 
 
-def _copy(target: Layout, parts: Sequence[Part], plan: looking.Plan, callback: Callback) -> None:
+def _copy(target: Layout, parts: Sequence[MergePart], plan: looking.MergePlan, callback: Callback) -> None:
     """The tables of the whole: written aside, and named when they are finished."""
     meter = Meter("copy", callback, "documents")
     aside = target.work / "merging.sqlite"
@@ -233,7 +233,7 @@ def _copy(target: Layout, parts: Sequence[Part], plan: looking.Plan, callback: C
 
 def _fold(
     target: Layout,
-    part: Part,
+    part: MergePart,
     settings: Settings,
     stages: Sequence[Stage] | Planner,
     callback: Limited,
@@ -246,7 +246,7 @@ def _fold(
     if base is not None and base.number != current_number(target):
         make_current(target, base.number)  # the merge died on its last step
     key = part.manifest.models.get("llm", {}).get("reader")
-    reads = Plan() if settings.llm == NONE else Plan(settings.llm == HEURISTIC, key)
+    reads = ReadingPlan() if settings.llm == NONE else ReadingPlan(settings.llm == HEURISTIC, key)
     limit = SpendingLimit(settings.limit_usd)
     resolved = resolve(flags=settings.given, presets=registry().table)
     with Tables(target.tables) as tables:
@@ -254,7 +254,7 @@ def _fold(
             tables.set_settings(build_settings(settings))
         with (
             source_of(settings, target, limit, trust) as source,
-            opened(settings, target, reads, callback, limit) as reading,
+            open_reading(settings, target, reads, callback, limit) as reading,
         ):
             _same_model(part, None if source is None else source.fingerprint, settings)
             read = as_they_are(tables)
@@ -268,7 +268,7 @@ def _fold(
     return report
 
 
-def _same_model(part: Part, found: str | None, settings: Settings) -> None:
+def _same_model(part: MergePart, found: str | None, settings: Settings) -> None:
     stored: dict[str, Any] | None = part.manifest.models.get("embedder")
     wanted = stored["fingerprint"] if stored else None
     if wanted != found:

@@ -39,7 +39,7 @@ _OWN: Final = frozenset({"shard", "keep_generations", "keep_days"})
 
 
 @dataclass(frozen=True)
-class Part:
+class MergePart:
     """One whole index that is to be merged."""
 
     layout: Layout
@@ -63,7 +63,7 @@ class Part:
         return [self.manifest.digest, str(self.manifest.documents.get("fingerprint")), str(self.shards)]
 
 
-def open_part(path: Path) -> Part:
+def open_part(path: Path) -> MergePart:
     """Raises IndexMissing, IndexDamaged where its tables are gone or altered, IndexIncompatible."""
     layout = Layout(path)
     layout.require()
@@ -87,10 +87,10 @@ def open_part(path: Path) -> Part:
             "has published",
             hint=f"finish it first: ketrag index -i {path}",
         )
-    return Part(layout, manifest, build_settings(settings), sources, known)
+    return MergePart(layout, manifest, build_settings(settings), sources, known)
 
 
-def require_alike(parts: Sequence[Part]) -> None:
+def require_alike(parts: Sequence[MergePart]) -> None:
     """ConfigError where settings differ, ModelMismatch where models do; each difference is named."""
     first = parts[0]
     for other in parts[1:]:
@@ -114,7 +114,7 @@ def require_alike(parts: Sequence[Part]) -> None:
             )
 
 
-def _same_model(one: Part, other: Part) -> None:
+def _same_model(one: MergePart, other: MergePart) -> None:
     models = [part.manifest.models.get("embedder") for part in (one, other)]
     specs = [part.settings["embedder"] for part in (one, other)]
     if not models[0] and not models[1] and specs[0] == specs[1]:
@@ -141,7 +141,7 @@ def _same_model(one: Part, other: Part) -> None:
             )
 
 
-def shards_together(parts: Sequence[Part]) -> Shards | None:
+def shards_together(parts: Sequence[MergePart]) -> Shards | None:
     """The shards that are there; None where they are all, or the parts are none."""
     found = [part.shards for part in parts]
     if all(one is None for one in found):
@@ -163,7 +163,7 @@ def _about(shards: Shards | None) -> str:
 
 
 @dataclass(frozen=True)
-class Plan:
+class MergePlan:
     """Where each document comes from and goes to: for each part its places, and the sources of the whole."""
 
     sources: tuple[SourceRow, ...]
@@ -171,7 +171,7 @@ class Plan:
     documents: int
 
 
-def plan_of(parts: Sequence[Part], prefer: Prefer | None, shards: Shards | None) -> Plan:
+def plan_of(parts: Sequence[MergePart], prefer: Prefer | None, shards: Shards | None) -> MergePlan:
     """DocumentError where parts hold different documents under one id, unless one of them is preferred."""
     order = _source_order([[_source_name(row) for row in part.sources] for part in parts])
     numbers = {name: place for place, name in enumerate(order)}
@@ -216,14 +216,14 @@ def plan_of(parts: Sequence[Part], prefer: Prefer | None, shards: Shards | None)
     sources = tuple(
         SourceRow(at + 1, kind, labels[kind, spec], spec) for at, (kind, spec) in enumerate(order)
     )
-    return Plan(sources, tuple(map(tuple, places)), len(chosen))
+    return MergePlan(sources, tuple(map(tuple, places)), len(chosen))
 
 
 def _source_name(row: SourceRow) -> SourceName:
     return ("path" if row.spec else "documents", row.spec)
 
 
-def _labels(parts: Iterable[Part]) -> dict[SourceName, str]:
+def _labels(parts: Iterable[MergePart]) -> dict[SourceName, str]:
     found: dict[SourceName, str] = {}
     for part in parts:
         for row in part.sources:
@@ -254,7 +254,7 @@ def _source_order(orders: Sequence[Sequence[SourceName]]) -> list[SourceName]:
     return found if len(found) == len(after) else sorted(after)  # the parts contradict each other
 
 
-def _refuse(parts: Sequence[Part], conflicts: Mapping[str, tuple[int, int]]) -> None:
+def _refuse(parts: Sequence[MergePart], conflicts: Mapping[str, tuple[int, int]]) -> None:
     names = sorted(conflicts)
     lines = [
         f"{name!r} ({parts[a].name}, {parts[b].name})"

@@ -23,8 +23,8 @@ def note(settings: Settings, *, reads: bool) -> str | None:
 
 
 def _reads(channel: str, settings: Settings) -> bool:
-    from ketrag_fast.systems.spec.stage import ordered
+    from ketrag_fast.systems.spec.stage import order_stages
 
     found = registry()
     needs = found.channels[channel].needed(settings)
-    return any(stage.reads for stage in ordered(found.stages, needs, settings))
+    return any(stage.reads for stage in order_stages(found.stages, needs, settings))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ketrag_fast.base.config import Settings, build_settings, names
 from ketrag_fast.base.progress import Callback, Limited
-from ketrag_fast.build.chunk_reading import opened, plan
+from ketrag_fast.build.chunk_reading import open_reading, plan
 from ketrag_fast.build.ingest import as_they_are
 from ketrag_fast.build.runner import (
     Build,
@@ -74,14 +74,14 @@ def reembed(
             limit = SpendingLimit(resolved.settings.limit_usd)
             with (
                 source_of(resolved.settings, layout, limit, trust) as source,
-                opened(resolved.settings, layout, reads, callback, limit) as reading,
+                open_reading(resolved.settings, layout, reads, callback, limit) as reading,
             ):
                 planned = planned_stages(stages, resolved.settings, reading is not None)
                 anew: frozenset[str] = frozenset()
                 if source is not None:
                     if source.renew():
                         _drop_unfinished(layout)
-                    if _changed(stored_identity(base), source):
+                    if _vectors_changed(stored_identity(base), source):
                         anew = depending(planned, "embedder", resolved.settings)
                 work = Build(layout, tables, resolved, base, anew, callback, start, source, reads, reading)
                 read = as_they_are(tables)
@@ -105,7 +105,7 @@ def depending(stages: Iterable[Stage], setting: str, settings: Settings) -> froz
     return frozenset(found)
 
 
-def _changed(stored: Identity | None, source: VectorSource) -> bool:
+def _vectors_changed(stored: Identity | None, source: VectorSource) -> bool:
     """Whether the index's vectors are of a model of this fingerprint that gives others today."""
     if stored is None or stored.fingerprint != source.fingerprint:
         return False

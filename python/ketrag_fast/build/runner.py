@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 from ketrag_fast.base.config import Resolved, Settings, build_settings, resolve
 from ketrag_fast.base.filters import Condition
 from ketrag_fast.base.progress import Callback, Limited, Meter
-from ketrag_fast.build.async_writer import Kept, Outputs, Writer, finished, sound, write_stage
-from ketrag_fast.build.chunk_reading import Plan, failures, identity, opened, plan, warnings
-from ketrag_fast.build.extension_errors import blamed
-from ketrag_fast.build.ingest import Change, Ingested, Sources, applied
+from ketrag_fast.build.async_writer import Kept, Outputs, StageWriter, finished_stage, sound, write_stage
+from ketrag_fast.build.chunk_reading import ReadingPlan, failures, identity, open_reading, plan, warnings
+from ketrag_fast.build.extension_errors import blame_extension
+from ketrag_fast.build.ingest import Change, Ingested, Sources, apply_change
 from ketrag_fast.build.notes import note
 from ketrag_fast.build.purge import Used
 from ketrag_fast.build.purge import purge as drop_unused
@@ -53,7 +53,7 @@ from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.index_settings import settings_of, spec_here, to_build_on
 from ketrag_fast.systems.planning import Planner
 from ketrag_fast.systems.registry import registry
-from ketrag_fast.systems.spec.arrays import Sizes, check, measured
+from ketrag_fast.systems.spec.arrays import Sizes, check, measure_sizes
 from ketrag_fast.systems.spec.documents import Documents
 from ketrag_fast.systems.spec.stage import (
     DOCUMENTS,
@@ -124,14 +124,14 @@ def build(
                 tables.set_settings(build_settings(resolved.settings))
             meter = Meter("read", callback, "documents")
             change = Change(sources, replace, only, remove, where)
-            read = applied(tables, change, resolved.settings, meter, anew=rebuild)
+            read = apply_change(tables, change, resolved.settings, meter, anew=rebuild)
             if meter.finish() is False:
                 raise Cancelled("stopped after reading the sources")
             read.warnings += noted
             limit = SpendingLimit(resolved.settings.limit_usd)
             with (
                 source_of(resolved.settings, layout, limit, trust or own) as source,
-                opened(resolved.settings, layout, reads, callback, limit) as reading,
+                open_reading(resolved.settings, layout, reads, callback, limit) as reading,
             ):
                 _require_same_model(base, source, rebuild)
                 planned = planned_stages(stages, resolved.settings, reading is not None)
@@ -180,14 +180,14 @@ class Build:
     callback: Callback
     start: float
     source: VectorSource | None = None
-    reads: Plan = field(default_factory=Plan)
+    reads: ReadingPlan = field(default_factory=ReadingPlan)
     reading: Reading | None = None
     reports: list[StageReport] = field(default_factory=list)
 
     def run(self, stages: Sequence[Stage], read: Ingested) -> BuildReport:
         """Runs what is new and publishes a generation, unless nothing is."""
         settings = self.resolved.settings
-        with Writer() as writer:
+        with StageWriter() as writer:
             kept = self._run(stages, read, writer)
             done = {stage.name: (stage.folder, stage.record()) for stage in kept}
         made = ((stage.how, stage.record()) for stage in kept)
@@ -214,7 +214,7 @@ class Build:
         self._empty_work()
         return self._report(manifest.generation, manifest.digest, read, done, changed=True)
 
-    def _run(self, stages: Sequence[Stage], read: Ingested, writer: Writer) -> list[Kept]:
+    def _run(self, stages: Sequence[Stage], read: Ingested, writer: StageWriter) -> list[Kept]:
         """Every stage in its order; what was made may still be on its way to the disk."""
         settings = self.resolved.settings
         model = self.source.fingerprint if self.source is not None else None
@@ -232,7 +232,7 @@ class Build:
             inputs = StageInputs(needed, documents if DOCUMENTS in needs else None)
             own = fingerprint_of(stage, settings, found, model)
             begin = time.monotonic()
-            with blamed(stage):
+            with blame_extension(stage):
                 looked = stage.looked(inputs, settings, context)
                 variant = stage.varied(inputs, settings, context)
             more = [part for part in (looked, variant or None) if part is not None]
@@ -243,7 +243,7 @@ class Build:
             kept, made = self._stage(making, sizes, writer)
             if stage.arrays is not None and kept.how != "ran":
                 shapes = {name: file.shape for name, file in kept.record().files.items()}
-                measured(stage.arrays, shapes, sizes, stage.name)
+                measure_sizes(stage.arrays, shapes, sizes, stage.name)
             found[stage.slot] = own if looked is None else content_digest([kept.record()])
             done.append(kept)
             if not any(DOCUMENTS in later.needed(settings) for later in stages[number + 1 :]):
@@ -278,7 +278,7 @@ class Build:
                 self.tables.set_failures(read.failures)
 
     def _stage(
-        self, making: Making, sizes: Sizes, writer: Writer
+        self, making: Making, sizes: Sizes, writer: StageWriter
     ) -> tuple[Kept, Mapping[str, NDArray[Any]] | None]:
         """A stage, and its arrays where they are still in memory."""
         stage, fingerprint = making.stage, making.fingerprint
@@ -286,10 +286,10 @@ class Build:
         if reused is not None:
             return Kept(stage.name, "reused", *reused), None
         folder = self.layout.work / f"{stage.name}-{fingerprint[:24]}"
-        resumed = finished(folder, stage, fingerprint)
+        resumed = finished_stage(folder, stage, fingerprint)
         if resumed is not None:
             return Kept(stage.name, "resumed", folder, resumed), None
-        with blamed(stage):
+        with blame_extension(stage):
             earlier = None if stage.name in self.anew else making.before.of(stage)
             context = replace(making.context, earlier=earlier)
             outputs = stage.make(making.inputs, self.resolved.settings, context)
@@ -392,7 +392,7 @@ def _require_same_model(base: Generation | None, source: VectorSource | None, re
         )
 
 
-def _only_moved(base: Generation, settings: Settings) -> bool:
+def _is_model_moved(base: Generation, settings: Settings) -> bool:
     """Whether the embedder that is asked for is the index's own, in another place."""
     from ketrag_fast.models.embedders.load_options import options_of
     from ketrag_fast.models.embedders.registry import BUILTIN, fingerprint
@@ -408,7 +408,7 @@ def settings_for(base: Generation | None, settings: Settings, rebuild: bool) -> 
     stored = to_build_on(settings_of(base.manifest), settings) if base else None
     resolved = resolve(flags=settings.given, index=stored, presets=registry().table)
     heavy = resolved.needs_rebuild
-    if base is not None and "embedder" in heavy and _only_moved(base, resolved.settings):
+    if base is not None and "embedder" in heavy and _is_model_moved(base, resolved.settings):
         heavy = tuple(name for name in heavy if name != "embedder")
     if base is None or rebuild or not heavy or base.manifest.documents.get("count") == 0:
         return resolved

@@ -20,7 +20,7 @@ from ketrag_fast.storage.layout import Layout
 Given = str | Mapping[str, Any]
 
 
-def restricted(
+def restrict(
     folder: Path, opened: Opened, allow: Given, settings: Settings, callback: Callback | None = None
 ) -> tuple[Opened, Path]:
     """The documents of `opened`, whose index lies in `folder`, that `allow` fits, as an index of their own;

@@ -17,7 +17,7 @@ from ketrag_fast.storage.layout import Layout
 
 if TYPE_CHECKING:
     from ketrag_fast.base.progress import Callback, Event
-    from ketrag_fast.index.difference import Difference
+    from ketrag_fast.index.difference import IndexDifference
     from ketrag_fast.models.endpoint_trust import Endpoint
     from ketrag_fast.types import BuildReport, Context
 
@@ -89,7 +89,7 @@ class Carrying(Contents):
         *,
         questions: Sequence[str] = (),
         settings: Settings | None = None,
-    ) -> Difference:
+    ) -> IndexDifference:
         """What differs between two indexes, or generations of one (`my-index/gen-000003`): documents,
         settings, models, entities, relations; and the passages of some `questions`, in the mode, budget and
         number that the settings say. Raises as `open` and `retrieve_many`.

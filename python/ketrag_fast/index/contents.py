@@ -159,9 +159,9 @@ class Contents(ABC):
 
         Raises InputError where there is no such unit.
         """
-        from ketrag_fast.query.inspect import around
+        from ketrag_fast.query.inspect import neighbouring_units
 
-        return around(self._opened, unit, before, after)
+        return neighbouring_units(self._opened, unit, before, after)
 
     @enough_memory()
     def vectors(

@@ -27,7 +27,7 @@ _BLANK: Final = string.whitespace.encode()
 _PRINTED: Final = 20
 
 
-class Side(Protocol):
+class ComparedIndex(Protocol):
     """An opened index."""
 
     def retrieve_many(self, questions: Sequence[str]) -> list[Context]:
@@ -57,7 +57,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class IndexDifference:
     """What differs. Rows of `settings`, `models` and `sizes` are (name, of the first, of the second)."""
 
     digests: tuple[str, str]
@@ -88,8 +88,11 @@ class Difference:
 
 
 def difference(
-    one: Generation, other: Generation, sides: tuple[Side, Side] | None = None, questions: Sequence[str] = ()
-) -> Difference:
+    one: Generation,
+    other: Generation,
+    sides: tuple[ComparedIndex, ComparedIndex] | None = None,
+    questions: Sequence[str] = (),
+) -> IndexDifference:
     """From the first to the second. The `sides` rank the `questions`, where there are any."""
     manifests = one.manifest, other.manifest
     before, after = (settings_of(manifest) for manifest in manifests)
@@ -104,9 +107,9 @@ def difference(
     ]
     rankings = _rankings(*sides, questions) if sides is not None and questions else ()
     sizes = [sizes_of(manifest.stages) for manifest in manifests]
-    return Difference(
+    return IndexDifference(
         digests=(manifests[0].digest, manifests[1].digest),
-        documents=_changed(*documents),
+        documents=_changes(*documents),
         reordered=kept[0] != kept[1],
         settings=_rows(before, after),
         models=_rows(*(_models(manifest.models) for manifest in manifests)),
@@ -120,8 +123,8 @@ def difference(
             for name in dict.fromkeys((*stages[0], *stages[1]))
             if stages[0].get(name) != stages[1].get(name)
         ),
-        entities=_changed(_entities(one), _entities(other)),
-        relations=_changed(_relations(one), _relations(other)),
+        entities=_changes(_entities(one), _entities(other)),
+        relations=_changes(_relations(one), _relations(other)),
         questions=len(questions),
         rankings=rankings,
     )
@@ -143,7 +146,7 @@ def _models(models: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def _changed(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Changed:
+def _changes(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Changed:
     return Changed(
         added=tuple(name for name in after if name not in before),
         removed=tuple(name for name in before if name not in after),
@@ -227,7 +230,7 @@ def _mark(parts: Sequence[bytes]) -> bytes:
     return state.digest()
 
 
-def _rankings(one: Side, other: Side, questions: Sequence[str]) -> tuple[Moved, ...]:
+def _rankings(one: ComparedIndex, other: ComparedIndex, questions: Sequence[str]) -> tuple[Moved, ...]:
     found = []
     pairs = zip(questions, one.retrieve_many(questions), other.retrieve_many(questions), strict=True)
     for question, *contexts in pairs:
@@ -242,7 +245,7 @@ def _place(passage: Passage) -> str:
     return f"{passage.document}:{passage.start}-{passage.end}"
 
 
-def summary(found: Difference) -> list[str]:
+def summary(found: IndexDifference) -> list[str]:
     """In lines for people; of long lists the beginning."""
     if found.same:
         lines = ["the indexes are equal, to the byte"]
@@ -263,7 +266,9 @@ def summary(found: Difference) -> list[str]:
     if found.reordered:
         lines.append("the documents that both have stand in another order")
     for what, rows in (("setting", found.settings), ("model", found.models), ("size", found.sizes)):
-        lines += [f"{what} {name}: {_shown(before)} -> {_shown(after)}" for name, before, after in rows]
+        lines += [
+            f"{what} {name}: {_short_value(before)} -> {_short_value(after)}" for name, before, after in rows
+        ]
     if found.stages:
         lines.append(f"stages that differ: {', '.join(found.stages)}")
     if found.questions:
@@ -280,5 +285,5 @@ def summary(found: Difference) -> list[str]:
     return lines
 
 
-def _shown(value: Any) -> str:
+def _short_value(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from ketrag_fast.base.config import Settings, names
-from ketrag_fast.base.filters import Condition, allow_condition, condition_of, parsed
+from ketrag_fast.base.filters import Condition, allow_condition, condition_of, parse_filter
 from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.errors import InputError
 from ketrag_fast.index.questions import Filter, Questions
@@ -31,7 +31,7 @@ _OPEN_PARTS = 16
 def _condition(given: Filter | None) -> Condition | None:
     if given is None:
         return None
-    return parsed(given) if isinstance(given, str) else condition_of(given)
+    return parse_filter(given) if isinstance(given, str) else condition_of(given)
 
 
 class Index(Questions):
@@ -56,10 +56,10 @@ class Index(Questions):
         opened, folder = load(self.path, self._given, before), self.path
         self._whole = (opened.generation.number, opened.generation.stamp)
         if self._allows:
-            from ketrag_fast.index.allowed import restricted
+            from ketrag_fast.index.allowed import restrict
 
             for allow in self._allows:
-                opened, folder = restricted(folder, opened, allow, self._given)
+                opened, folder = restrict(folder, opened, allow, self._given)
         self._folder = folder
         return opened
 
@@ -267,7 +267,7 @@ class Index(Questions):
         Modes whose tables would need chunks that nobody has read are ModeUnavailable. Raises InputError where
         `allow` makes no sense, IndexLocked where the documents have changed since, ReadOnly, Cancelled.
         """
-        from ketrag_fast.index.allowed import restricted
+        from ketrag_fast.index.allowed import restrict
 
         key = repr(allow_condition(allow))
         known = self._parts.pop(key, None)
@@ -276,7 +276,7 @@ class Index(Questions):
             known.path, known.report, known._given = self.path, None, self._given
             known._allows, known._parts, known._lent = (*self._allows, allow), {}, True
             known._whole = self._whole
-            known._now, known._folder = restricted(self._folder, self._opened, allow, self._given, progress)
+            known._now, known._folder = restrict(self._folder, self._opened, allow, self._given, progress)
         self._parts[key] = known
         while len(self._parts) > _OPEN_PARTS:
             self._parts.pop(list(self._parts)[0], None)  # noqa: RUF015 - one step, beside other threads

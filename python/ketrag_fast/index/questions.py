@@ -17,7 +17,7 @@ from ketrag_fast.query.contexts import contexts_of
 from ketrag_fast.query.explanations import Explainer
 from ketrag_fast.query.mode_choice import chosen_mode
 from ketrag_fast.query.preparation import Clock, prepare, question_text
-from ketrag_fast.query.recipes import bounded, request_of, whole
+from ketrag_fast.query.recipes import check_budget, request_of, whole
 from ketrag_fast.query.reranking import replies_of
 from ketrag_fast.types import Context
 
@@ -98,9 +98,9 @@ class Questions(Carrying):
         deadline: float | None = None,
         filter: Filter | None = None,  # noqa: A002 - as `retrieve`
     ) -> Context:
-        """`quoted`: with the best sentences around its units, where the settings ask for them."""
+        """`add_quoted_sentences`: with the best sentences around its units, where the settings ask for them."""
         settings = self._opened.settings
-        budgets = [bounded(settings.budget if budget is None else budget)]
+        budgets = [check_budget(settings.budget if budget is None else budget)]
         texts = [question_text(question, None)]
         found = self._contexts(
             [question], texts, mode, budgets, top, explain, deadline, None, filter, quoted=quoted
@@ -157,7 +157,7 @@ class Questions(Carrying):
             part, left = self._part(allow, deadline, len(questions))
             own: dict[str, Any] = {"mode": mode, "budgets": budgets, "top": top, "explain": explain}
             return part.retrieve_budgets(questions, **own, deadline=left, filter=filter, threads=threads)
-        sizes = [bounded(budget) for budget in budgets]
+        sizes = [check_budget(budget) for budget in budgets]
         if isinstance(questions, (str, bytes)):
             raise InputError(
                 "one text was given where a list of questions is due",
@@ -218,7 +218,9 @@ class Questions(Carrying):
             found.append(contexts_of(opened, question, chosen, budgets, reply, why, prepared))
         if surrounded and quoted:
             limit = Limited(None, clock.left(), time.monotonic())
-            found = [[around.quoted(opened, context, limit) for context in row] for row in found]
+            found = [
+                [around.add_quoted_sentences(opened, context, limit) for context in row] for row in found
+            ]
         return found
 
     async def aretrieve(self, question: str, **options: Any) -> Context:
@@ -254,8 +256,8 @@ class Questions(Carrying):
         NetworkForbidden, ConfigError.
         """
         from ketrag_fast.query.answer.forms import form_of
-        from ketrag_fast.query.answer.generation import SECONDS, TOKENS, unasked
-        from ketrag_fast.query.answering import answered
+        from ketrag_fast.query.answer.generation import SECONDS, TOKENS, answer_without_model
+        from ketrag_fast.query.answering import answer_with_model
 
         most = TOKENS if tokens is None else tokens
         longest = SECONDS if seconds is None else seconds
@@ -275,10 +277,10 @@ class Questions(Carrying):
         chosen = (self._opened.settings.writer or "none") if llm is None else llm
         context = self._context(question, chosen == "none", **retrieval)
         if on_context is not None and on_context(context) is False:
-            return unasked(context, "cancelled")
+            return answer_without_model(context, "cancelled")
         if not context.passages or chosen == "none":
-            return unasked(context, "no_model" if context.passages else None)
-        return answered(
+            return answer_without_model(context, "no_model" if context.passages else None)
+        return answer_with_model(
             self._opened, chosen, context, clock, tokens=most, seconds=longest, on_text=on_text, form=form
         )
 

@@ -19,7 +19,7 @@ from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.planning import embedding_stages, sizes_of
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.spec.arrays import Sizes
-from ketrag_fast.systems.spec.function_ref import resolved
+from ketrag_fast.systems.spec.function_ref import resolve
 from ketrag_fast.systems.spec.system import System
 
 
@@ -70,7 +70,9 @@ def statistics(
         },
         "extraction": _extraction(generation, path, sizes),
         "systems": {
-            system.name: rows for system in found.systems if (rows := _described(system, sizes, generation))
+            system.name: rows
+            for system in found.systems
+            if (rows := _describe_system(system, sizes, generation))
         },
         "models": {
             name: {key: value for key, value in identity.items() if isinstance(value, (str, int, float))}
@@ -87,11 +89,11 @@ def _disk(path: Path) -> dict[str, Any]:
     return footprint(layout, embedding_stages() | graphs).to_json()
 
 
-def _described(system: System, sizes: Sizes, generation: Generation) -> dict[str, Any]:
+def _describe_system(system: System, sizes: Sizes, generation: Generation) -> dict[str, Any]:
     """What a system reports. One that fails says so in its own place, and the rest stands."""
     try:
         rows = {} if system.describe is None else dict(system.describe(sizes))
-        more = {} if system.details is None else resolved(system.details)(generation.stages)
+        more = {} if system.details is None else resolve(system.details)(generation.stages)
         return {**rows, **more}
     except KetragError:
         raise

@@ -88,11 +88,11 @@ def count(value: int, name: str, most: int = MOST) -> int:
     except TypeError:
         number = None
     if number is None or isinstance(value, bool | np.bool_):
-        raise InputError(f"{name} must be an integer, not {_shown(value)}")
+        raise InputError(f"{name} must be an integer, not {_short_value(value)}")
     if number < 0:
-        raise InputError(f"{name} must not be negative, and is {_shown(number)}")
+        raise InputError(f"{name} must not be negative, and is {_short_value(number)}")
     if number > most:
-        raise InputError(f"{name} must be at most {most}, and is {_shown(number)}")
+        raise InputError(f"{name} must be at most {most}, and is {_short_value(number)}")
     return number
 
 
@@ -100,20 +100,20 @@ def number(value: float, name: str) -> float:
     """A real number, neither NaN nor infinite."""
     kinds = (int, float, np.integer, np.floating)
     if isinstance(value, bool) or not isinstance(value, kinds):
-        raise InputError(f"{name} must be a number, not {_shown(value)}")
+        raise InputError(f"{name} must be a number, not {_short_value(value)}")
     try:
         found = float(value)
     except OverflowError:
         found = float("inf")
     if found - found != 0.0:
-        raise InputError(f"{name} must be a finite number, not {_shown(value)}")
+        raise InputError(f"{name} must be a finite number, not {_short_value(value)}")
     return found
 
 
 def flag(value: bool, name: str) -> bool:
     """True or False, and nothing that only counts as one."""
     if not isinstance(value, bool | np.bool_):
-        raise InputError(f"{name} must be True or False, not {_shown(value)}")
+        raise InputError(f"{name} must be True or False, not {_short_value(value)}")
     return bool(value)
 
 
@@ -126,7 +126,7 @@ def text(value: str, name: str) -> str:
 def utf8(value: str, name: str) -> bytes:
     """The bytes of a text."""
     if not isinstance(value, str):
-        raise InputError(f"{name} must be a text, not {_shown(value)}")
+        raise InputError(f"{name} must be a text, not {_short_value(value)}")
     try:
         return value.encode()
     except UnicodeEncodeError as error:
@@ -140,13 +140,13 @@ def texts(values: Sequence[str], name: str) -> list[str]:
     try:
         found = list(values)
     except TypeError:
-        raise InputError(f"{name} must be a list of texts, not {_shown(values)}") from None
+        raise InputError(f"{name} must be a list of texts, not {_short_value(values)}") from None
     for i, value in enumerate(found):
         utf8(value, f"text {i} of {name}")
     return found
 
 
-def packed(values: Sequence[str] | Packed, name: str) -> Packed:
+def pack_texts(values: Sequence[str] | Packed, name: str) -> Packed:
     """Texts, or the arrays (blob, offsets) of them, as these arrays."""
     if isinstance(values, tuple) and len(values) == 2 and isinstance(values[0], np.ndarray):
         blob, offsets = values
@@ -160,14 +160,14 @@ def packed(values: Sequence[str] | Packed, name: str) -> Packed:
 def callback(value: Report) -> Report:
     """What is called while a kernel works, or None."""
     if value is not None and not callable(value):
-        raise InputError(f"report must be callable, not {_shown(value)}")
+        raise InputError(f"report must be callable, not {_short_value(value)}")
     return value
 
 
 def table(values: Mapping[str, Any], name: str, wanted: Sequence[str]) -> Mapping[str, Any]:
     """Arrays by name, of which none of `wanted` is missing."""
     if not isinstance(values, Mapping):
-        raise InputError(f"{name} must be arrays by name, not {_shown(values)}")
+        raise InputError(f"{name} must be arrays by name, not {_short_value(values)}")
     missing = [entry for entry in wanted if entry not in values]
     if missing:
         raise InputError(f"{name} lack {', '.join(missing)}")
@@ -213,11 +213,11 @@ def _floats(values: ArrayLike, kind: type[np.floating[Any]], name: str, dims: in
 
 def _several(value: Any, name: str, parts: tuple[str, ...]) -> tuple[Any, ...]:
     if not isinstance(value, tuple | list) or len(value) != len(parts):
-        raise InputError(f"{name} must be ({', '.join(parts)}), not {_shown(value)}")
+        raise InputError(f"{name} must be ({', '.join(parts)}), not {_short_value(value)}")
     return tuple(value)
 
 
-def _shown(value: object) -> str:
+def _short_value(value: object) -> str:
     """A value for an error's text: short, and never the reason of another error."""
     if isinstance(value, int | float | bool | type(None)) and not (
         isinstance(value, int) and value.bit_length() > 99

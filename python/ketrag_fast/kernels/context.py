@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ketrag_fast import _core
-from ketrag_fast.kernels.arrays import U32, U64, count, number, packed, text, whole
+from ketrag_fast.kernels.arrays import U32, U64, count, number, pack_texts, text, whole
 
 
 class FilledContext(NamedTuple):
@@ -66,12 +66,12 @@ def render(
     """
     packed_titles = None
     if titles is not None:
-        blob, offsets = packed(titles, "titles")
+        blob, offsets = pack_texts(titles, "titles")
         packed_titles = (blob, offsets, np.arange(max(len(offsets), 1) - 1, dtype=np.uint32))
     return FilledContext(
         *_core.render(
             whole(candidates, np.uint32, "candidates"),
-            *packed(texts, "texts"),
+            *pack_texts(texts, "texts"),
             whole(n_tokens, np.uint32, "n_tokens"),
             count(token_budget, "token_budget"),
             titles=packed_titles,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.errors import ConfigError, InputError
-from ketrag_fast.kernels.arrays import Report, callback, count, packed, text
+from ketrag_fast.kernels.arrays import Report, callback, count, pack_texts, text
 
 PRECISIONS = ("auto", "f32", "bf16", "int8")
 """auto: the fastest on this machine; bf16 and int8 only where the model bears it."""
@@ -102,7 +102,7 @@ class Encoder:
     ) -> Encoded:
         """As `encode`, with the numbers of tokens and of windows."""
         made = self._core.encode(
-            *packed(texts, "texts"),
+            *pack_texts(texts, "texts"),
             prompt=text(prompt, "prompt"),
             threads=count(threads, "threads"),
             report=callback(report),
@@ -112,7 +112,7 @@ class Encoder:
     def counts(self, texts: Sequence[str], *, threads: int = 0, report: Report = None) -> NDArray[np.uint64]:
         """The tokens of each text alone: no special ones, no prompt, and not cut."""
         return self._core.counts(
-            *packed(texts, "texts"), threads=count(threads, "threads"), report=callback(report)
+            *pack_texts(texts, "texts"), threads=count(threads, "threads"), report=callback(report)
         )
 
     def closeness(self, *, threads: int = 0, report: Report = None) -> float:
@@ -129,7 +129,7 @@ class Encoder:
     ) -> NDArray[np.uint64]:
         """The tokens that each text takes, in all its windows, special tokens and prompt included."""
         return self._core.lengths(
-            *packed(texts, "texts"),
+            *pack_texts(texts, "texts"),
             prompt=text(prompt, "prompt"),
             threads=count(threads, "threads"),
             report=callback(report),

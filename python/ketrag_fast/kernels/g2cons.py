@@ -19,7 +19,7 @@ from ketrag_fast.kernels.arrays import (
     Report,
     callback,
     number,
-    packed,
+    pack_texts,
     real,
     text,
     whole,
@@ -84,7 +84,7 @@ def concepts(
     words, named = _core.concepts(
         *arrays.rows(chunk_words, "chunk_words"),
         whole(counts, np.uint32, "counts"),
-        packed(vocabulary, "vocabulary"),
+        pack_texts(vocabulary, "vocabulary"),
         most=counted(most, "most"),
         idf=text(idf, "idf"),
         min_df=counted(min_df, "min_df"),

@@ -26,7 +26,7 @@ from ketrag_fast.kernels.arrays import (
     count,
     flag,
     marks,
-    packed,
+    pack_texts,
     real,
     table,
     text,
@@ -56,7 +56,7 @@ def _rows(result: tuple[U64, U32, F64]) -> list[Hits]:
     return [(ids[a:b], scores[a:b]) for a, b in pairwise(bounds)]
 
 
-def _held(links: Links) -> Links:
+def _links_arrays(links: Links) -> Links:
     """The arrays by name; a kernel that lacks one, or finds it of another type, says so itself."""
     return dict(table(links, "links", ()))
 
@@ -84,9 +84,9 @@ def build_links(
     first = np.zeros(len(groups) + 1, np.uint64)
     np.cumsum([len(group) for group in groups], out=first[1:])
     return _core.links_build(
-        *packed(own_titles, "titles"),
-        *packed(own_texts, "texts"),
-        *packed([sentence for group in groups for sentence in group], "sentences"),
+        *pack_texts(own_titles, "titles"),
+        *pack_texts(own_texts, "texts"),
+        *pack_texts([sentence for group in groups for sentence in group], "sentences"),
         first,
         threads=count(threads, "threads"),
         report=callback(report),
@@ -98,8 +98,8 @@ def bm25(
 ) -> list[Hits]:
     """The best `top` units of each question by BM25; only units that have one of its keywords."""
     found = _core.links_bm25(
-        _held(links),
-        *packed(questions, "questions"),
+        _links_arrays(links),
+        *pack_texts(questions, "questions"),
         count(top, "top"),
         threads=count(threads, "threads"),
         report=callback(report),
@@ -158,8 +158,8 @@ def walk(
 
     return _rows(
         _core.walk_rank(
-            _held(links),
-            *packed(questions, "questions"),
+            _links_arrays(links),
+            *pack_texts(questions, "questions"),
             count(top, "top"),
             unit_vectors=given("units"),
             sentence_vectors=given("sentences"),

@@ -15,7 +15,19 @@ import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.errors import InputError
-from ketrag_fast.kernels.arrays import I64, U8, U32, U64, Packed, Report, callback, count, packed, utf8, whole
+from ketrag_fast.kernels.arrays import (
+    I64,
+    U8,
+    U32,
+    U64,
+    Packed,
+    Report,
+    callback,
+    count,
+    pack_texts,
+    utf8,
+    whole,
+)
 from ketrag_fast.kernels.arrays import text as checked
 
 Texts = Sequence[str] | Packed
@@ -24,7 +36,7 @@ Csr = tuple[U64, U32]
 
 def pack(texts: Sequence[str]) -> Packed:
     """Strings as (blob, offsets): string i is `blob[offsets[i]:offsets[i + 1]]`, UTF-8."""
-    return packed(texts, "texts")
+    return pack_texts(texts, "texts")
 
 
 def unpack(blob: U8, offsets: U64) -> list[str]:
@@ -67,7 +79,7 @@ def tokenise_many(
 ) -> tuple[Packed, U64, U64]:
     """(words, starts, indptr): those of text i are `indptr[i]:indptr[i + 1]`; starts are bytes."""
     return _core.tokenise(
-        packed(texts, "texts"),
+        pack_texts(texts, "texts"),
         checked(stop_words, "stop_words"),
         count(threads, "threads"),
         report=callback(report),
@@ -86,7 +98,7 @@ def count_tokens(texts: Texts, encoding: str = "cl100k_base", threads: int = 0, 
     than 8 KiB without any boundary is cut.)
     """
     return _core.count_tokens(
-        packed(texts, "texts"),
+        pack_texts(texts, "texts"),
         checked(encoding, "encoding"),
         count(threads, "threads"),
         report=callback(report),
@@ -169,8 +181,8 @@ def corpus(
     ceil(tokens / 2^splits) tokens. `unit_tokens` is the size of a printed row: title, newline, text.
     """
     arrays = _core.corpus(
-        packed(titles, "titles"),
-        packed(texts, "texts"),
+        pack_texts(titles, "titles"),
+        pack_texts(texts, "texts"),
         checked(cut, "cut"),
         count(tokens, "tokens"),
         count(overlap, "overlap"),
@@ -216,8 +228,8 @@ def vocabulary(
     if not isinstance(corpus, Corpus):
         raise InputError(f"corpus must be a Corpus, not a {type(corpus).__name__}")
     arrays = _core.vocabulary(
-        packed(titles, "titles"),
-        packed(texts, "texts"),
+        pack_texts(titles, "titles"),
+        pack_texts(texts, "texts"),
         whole(corpus.chunk_doc, np.uint32, "corpus.chunk_doc"),
         whole(corpus.chunk_span, np.uint32, "corpus.chunk_span", 2),
         whole(corpus.unit_chunk, np.uint32, "corpus.unit_chunk"),

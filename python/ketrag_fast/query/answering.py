@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ketrag_fast.models.llms.protocol import LanguageModel
 
 
-def answered(
+def answer_with_model(
     opened: Opened,
     chosen: str | LanguageModel,
     context: Context,
@@ -29,15 +29,15 @@ def answered(
 ) -> Answer:
     """The answer of a model, open or named by its spec. `seconds` bound each reply, the clock all of them."""
     if not around.count(opened, context.mode):
-        return _asked(opened, chosen, context, seconds=seconds, deadline=clock.left(), **options)
+        return _answer_open_model(opened, chosen, context, seconds=seconds, deadline=clock.left(), **options)
     account = opened.models.account
     left, before = clock.left(), account.usd
     limit = Limited(None, left, time.monotonic())
     lent = opened.models.lend(chosen, left) if isinstance(chosen, str) else nullcontext(chosen)
     with lent as model:
-        context, spent = around.summarised(opened, context, model, limit)
+        context, spent = around.add_summaries(opened, context, model, limit)
     after = account.usd
-    made = _asked(opened, chosen, context, seconds=seconds, deadline=clock.left(), **options)
+    made = _answer_open_model(opened, chosen, context, seconds=seconds, deadline=clock.left(), **options)
     if spent is None:
         return made
     usd = made.usd
@@ -52,7 +52,9 @@ def answered(
     )
 
 
-def _asked(opened: Opened, chosen: str | LanguageModel, context: Context, **options: Any) -> Answer:
+def _answer_open_model(
+    opened: Opened, chosen: str | LanguageModel, context: Context, **options: Any
+) -> Answer:
     if isinstance(chosen, str):
         return answer_by(opened.models, chosen, context, **options)
     return answer(context, chosen, **options)

@@ -9,7 +9,7 @@ from ketrag_fast.errors import KetragError
 from ketrag_fast.storage.generation import Generation
 from ketrag_fast.systems.planning import needs_reader
 from ketrag_fast.systems.registry import registry
-from ketrag_fast.systems.spec.function_ref import resolved
+from ketrag_fast.systems.spec.function_ref import resolve
 
 UNREAD = "chunks read by a language model that count among the documents that are allowed alone"
 WRITER = "a language model that writes a passage for each question"
@@ -49,7 +49,7 @@ def missing_of(
             if lack is None and absent is not None and (known or channel.rank is not None):
                 lack = f"the stage {absent}"
             if lack is None and channel.lacks is not None:
-                lack = resolved(channel.lacks)(settings)
+                lack = resolve(channel.lacks)(settings)
             lacks[mode] = lacks[mode] or lack
         if lacks[mode] is None and recipe.rewrite is not None and not writer:
             lacks[mode] = WRITER

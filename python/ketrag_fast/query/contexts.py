@@ -12,7 +12,7 @@ from ketrag_fast.query.explanations import Explainer
 from ketrag_fast.query.open_generation import FilterMask, Opened
 from ketrag_fast.query.preparation import Prepared
 from ketrag_fast.systems.registry import registry
-from ketrag_fast.systems.spec.function_ref import resolved
+from ketrag_fast.systems.spec.function_ref import resolve
 from ketrag_fast.types import Cited, Context, Lazy, Passage, Section
 
 NO_NODE: Final = 2**32 - 1
@@ -97,7 +97,7 @@ def _passages(
         [units[row] for row in rows], [spans[row][1] - spans[row][0] for row in rows]
     )
     places = dict(zip(rows, found, strict=True))
-    cited = _cited(opened, channels, nodes, filtered)
+    cited = _cited_sources(opened, channels, nodes, filtered)
     whole = printed.text.encode() if cited else b""
     scores, costs = printed.scores.tolist(), printed.row_tokens.tolist()
     passages = []
@@ -135,7 +135,7 @@ def _passages(
     return passages
 
 
-def _cited(
+def _cited_sources(
     opened: Opened, channels: Sequence[str], nodes: Sequence[int], filtered: FilterMask | None
 ) -> dict[int, Cited]:
     """By row, what each printed node of a graph stands on, as far as a filter leaves it; the channel that
@@ -152,6 +152,6 @@ def _cited(
             raise InternalError(f"the channel {channel} prints nodes and does not say what they cite")
         own_nodes = [nodes[row] for row in own]
         left = () if filtered is None else (filtered.fits,)
-        found = resolved(cite)(opened.generation.stages, own_nodes, *left)
+        found = resolve(cite)(opened.generation.stages, own_nodes, *left)
         made |= zip(own, found, strict=True)
     return made

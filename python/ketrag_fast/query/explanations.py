@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast import _core
-from ketrag_fast.query.reason_text import Reason, joined, why
+from ketrag_fast.query.reason_text import Reason, best_pair_text, why
 from ketrag_fast.types import Passage
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Explainer:
                 passage,
                 why=(
                     *why(self.question, passage),
-                    *(joined(passage, reasons[at], place, len(searcher)) if at in reasons else ()),
+                    *(best_pair_text(passage, reasons[at], place, len(searcher)) if at in reasons else ()),
                 ),
             )
             for at, passage in enumerate(passages)

@@ -59,7 +59,7 @@ def documents(opened: Opened, first: int, count: int, containing: str) -> list[L
     return found
 
 
-def around(opened: Opened, unit: int, before: int, after: int) -> list[tuple[int, Span]]:
+def neighbouring_units(opened: Opened, unit: int, before: int, after: int) -> list[tuple[int, Span]]:
     """A unit and its neighbours in its document, in the order of the text, each with its number."""
     units = opened.generation.stages["units"]
     owners = units["unit_document"]

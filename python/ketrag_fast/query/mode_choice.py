@@ -9,7 +9,7 @@ from ketrag_fast.query.availability import UNREAD, WRITER, reads
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.systems.planning import AUTO, modes_of, seconds_to_add
 from ketrag_fast.systems.registry import registry
-from ketrag_fast.systems.spec.function_ref import resolved
+from ketrag_fast.systems.spec.function_ref import resolve
 
 
 def chosen_mode(opened: Opened, mode: str | None, path: Path) -> str:
@@ -37,7 +37,7 @@ def chosen_mode(opened: Opened, mode: str | None, path: Path) -> str:
         hint = "an index of these documents alone (`ketrag index SOURCE... --llm SPEC`) has them read"
         raise ModeUnavailable(f"mode {wanted} needs {lack}", hint=hint)
     own = (found.channels[name].lacks for name in found.recipe(wanted).channels)
-    if lack is not None and any(said is not None and resolved(said)(opened.settings) == lack for said in own):
+    if lack is not None and any(said is not None and resolve(said)(opened.settings) == lack for said in own):
         raise ModeUnavailable(f"mode {wanted} needs {lack}", hint="the index itself has what it takes")
     if lack is not None:
         raise ModeUnavailable(

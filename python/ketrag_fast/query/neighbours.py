@@ -22,7 +22,7 @@ from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.python_channels import fitted_vectors
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.shared.row_text import span_of
-from ketrag_fast.systems.spec.function_ref import resolved
+from ketrag_fast.systems.spec.function_ref import resolve
 from ketrag_fast.systems.spec.system import Around, Query
 from ketrag_fast.types import Context, Passage, Section, Span
 
@@ -65,7 +65,7 @@ def count(opened: Opened, mode: str) -> int:
     return 0 if around is None else int(opened.settings.value(around.count))
 
 
-def quoted(opened: Opened, context: Context, limit: Limited) -> Context:
+def add_quoted_sentences(opened: Opened, context: Context, limit: Limited) -> Context:
     """The context with the sentences around its units that are nearest to the question, as far as they fit
     its budget. Without a model this is what an answer would be made from.
     """
@@ -74,10 +74,10 @@ def quoted(opened: Opened, context: Context, limit: Limited) -> Context:
     if not every:
         return context
     additions = _sentences(opened, context.question, every, limit)
-    return _with(opened, context, additions, started)
+    return _append_additions(opened, context, additions, started)
 
 
-def summarised(
+def add_summaries(
     opened: Opened, context: Context, model: LanguageModel, limit: Limited
 ) -> tuple[Context, Spent | None]:
     """The context with a model's summary of what is around each unit. Where it gave none that is of use, the
@@ -90,11 +90,11 @@ def summarised(
     every = _neighbourhoods(opened, context)
     if not every:
         return context, None
-    about = _around(context)
+    about = _around_declaration(context)
     tokens = int(opened.settings.value(about.tokens))
     if model.identity.context is not None:
         tokens = max(min(tokens, model.identity.context - _OWN), 1)
-    subjects = [_filled(opened, context.question, one, tokens) for one in every]
+    subjects = [_fill_surroundings(opened, context.question, one, tokens) for one in every]
     driver = Driver(model, limit=limit)
     keys = [f"{model.identity.fingerprint} {TASK.key(subject).hex()}" for subject, _ in subjects]
     recent = _recent.setdefault(opened.models, Remembered(REMEMBERED))
@@ -121,10 +121,10 @@ def summarised(
     if lacking:
         said = f"{len(lacking)} of {len(every)} summaries were not written: the best sentences stand there"
         context = replace(context, warnings=(*context.warnings, said))
-    return _with(opened, context, additions, started), driver.spent
+    return _append_additions(opened, context, additions, started), driver.spent
 
 
-def _around(context: Context) -> Around:
+def _around_declaration(context: Context) -> Around:
     around = registry().recipe(context.mode).around
     assert around is not None  # noqa: S101 - the caller counted
     return around
@@ -143,7 +143,7 @@ def _neighbourhoods(opened: Opened, context: Context) -> list[_Neighbourhood]:
         settings=opened.settings,
     )
     stages = opened.generation.stages
-    found = resolved(_around(context).find)(query, stages, [passage.unit for passage in passages])
+    found = resolve(_around_declaration(context).find)(query, stages, [passage.unit for passage in passages])
     return [
         _Neighbourhood(passage, [span_of(stages["units"], unit) for unit in units])
         for passage, units in zip(passages, found, strict=True)
@@ -206,7 +206,7 @@ def _similar(opened: Opened, question: str, texts: list[str], limit: Limited) ->
     return found
 
 
-def _filled(
+def _fill_surroundings(
     opened: Opened, question: str, one: _Neighbourhood, budget: int
 ) -> tuple[Surroundings, tuple[Span, ...]]:
     """The unit and what is around it, the strongest first, until one does not fit any more."""
@@ -226,7 +226,9 @@ def _filled(
     return Surroundings(question, text, tuple(others)), tuple(read)
 
 
-def _with(opened: Opened, context: Context, additions: Sequence[_Addition], started: float) -> Context:
+def _append_additions(
+    opened: Opened, context: Context, additions: Sequence[_Addition], started: float
+) -> Context:
     """The context with what is added below each unit, in their order, as far as the budget reaches."""
     left = context.budget - context.tokens
     passages = []
@@ -248,7 +250,9 @@ def _with(opened: Opened, context: Context, additions: Sequence[_Addition], star
             )
         )
     tokens = context.budget - left
-    whole = _spliced(context, [passage.said[len(old.said) :] for old, passage in _pairs(context, passages)])
+    whole = _splice_rows(
+        context, [passage.said[len(old.said) :] for old, passage in _pairs(context, passages)]
+    )
     sections = tuple(Section(section.name, tokens, whole, True) for section in context.sections[:1])
     taken = 1000 * (time.perf_counter() - started)
     timings = {**context.timings_ms, "around": taken}
@@ -261,7 +265,7 @@ def _pairs(context: Context, passages: Sequence[Passage]) -> list[tuple[Passage,
     return list(zip(context.passages, passages, strict=True))
 
 
-def _spliced(context: Context, additions: Sequence[str]) -> str:
+def _splice_rows(context: Context, additions: Sequence[str]) -> str:
     """The core's text with something below each row. It lets no line of a text begin like a row's mark."""
     text, at = context.text, 0
     starts: list[int] = []

@@ -12,7 +12,7 @@ import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
-from ketrag_fast.base.filters import Check, ColumnReader, Columns, condition_of, parsed
+from ketrag_fast.base.filters import Check, ColumnReader, Columns, condition_of, parse_filter
 from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.models.endpoint_trust import Trust
@@ -25,14 +25,14 @@ from ketrag_fast.storage.generation import Generation, open_current, open_genera
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.index_settings import reading_settings
 from ketrag_fast.systems.registry import registry
-from ketrag_fast.systems.spec.function_ref import resolved
+from ketrag_fast.systems.spec.function_ref import resolve
 from ketrag_fast.systems.spec.system import Inspector
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ketrag_fast.models.ann.stored import StoredGraph
-    from ketrag_fast.models.embedders.query_vectors import Questions
+    from ketrag_fast.models.embedders.query_vectors import QueryEmbedder
     from ketrag_fast.models.reranker import CrossEncoder
 
 
@@ -58,7 +58,7 @@ class Opened:
     generation: Generation
     searcher: _core.Searcher
     settings: Settings
-    questions: Questions | None
+    questions: QueryEmbedder | None
     """Who makes questions' vectors; None where the core does so itself."""
     writer: Hyde | None
     """Who writes passages for modes that rank by them; None where no language model can be asked."""
@@ -82,7 +82,7 @@ class Opened:
             if system.inspect is None or not held:
                 continue
             try:
-                cls: Any = resolved(system.inspect)
+                cls: Any = resolve(system.inspect)
                 if cls.STAGE in self.generation.stages:
                     found.append(cls(self.generation))
             except KetragError:
@@ -146,7 +146,7 @@ class Opened:
         """
         if given is None:
             return None
-        condition = parsed(given) if isinstance(given, str) else condition_of(given)
+        condition = parse_filter(given) if isinstance(given, str) else condition_of(given)
         # Mappings are told apart by what they mean: as dictionaries see it, True is 1.
         key = text_digest([given if isinstance(given, str) else repr(condition)])
         found = self._masks.pop(key, None)
@@ -173,7 +173,7 @@ class Opened:
         for name, channel in registry().channels.items():
             if channel.caution is None or not set(channel.needed(self.settings)) <= stages.keys():
                 continue
-            said = resolved(channel.caution)(stages)
+            said = resolve(channel.caution)(stages)
             if said is not None:
                 found[name] = str(said)
         return found
@@ -231,7 +231,7 @@ def load(path: Path, given: Settings, before: Opened | None = None, trust: Trust
 
 def _questions(
     generation: Generation, settings: Settings, models: Models, before: Opened | None, trust: Trust
-) -> Questions | None:
+) -> QueryEmbedder | None:
     """Who makes questions' vectors: nobody but the core itself where the index has no model.
 
     A model that is loaded serves the next generation too, if it is the same.
@@ -245,10 +245,10 @@ def _questions(
         old.close()
     if stored is None and settings.embedder == "builtin":
         return None
-    from ketrag_fast.models.embedders.query_vectors import Questions
+    from ketrag_fast.models.embedders.query_vectors import QueryEmbedder
 
     permit = partial(trust.require, "embedder", settings.embedder, "the query")
-    return Questions(stored, settings, models.limit, permit)
+    return QueryEmbedder(stored, settings, models.limit, permit)
 
 
 def _graphs(generation: Generation) -> dict[str, StoredGraph]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ketrag_fast import _core
-from ketrag_fast.base.config.fields import LONGEST_SECONDS, shown
+from ketrag_fast.base.config.fields import LONGEST_SECONDS, short_repr
 from ketrag_fast.errors import (
     BackendError,
     BackendMissing,
@@ -21,7 +21,7 @@ from ketrag_fast.errors import (
 )
 from ketrag_fast.query.open_generation import FilterMask, Opened
 from ketrag_fast.systems.registry import registry
-from ketrag_fast.systems.spec.function_ref import resolved
+from ketrag_fast.systems.spec.function_ref import resolve
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,7 +73,7 @@ class Clock:
         number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
         if seconds is not None and not (number and 0 <= seconds < float("inf")):
             raise InputError(
-                f"deadline: {shown(seconds)} is no number of seconds",
+                f"deadline: {short_repr(seconds)} is no number of seconds",
                 hint="give seconds from 0 up",
             )
         self._start = time.monotonic()
@@ -141,7 +141,7 @@ def prepare(
     # What hnswlib proposes does without a filter alone: with one all vectors that fit are looked at.
     narrowed = filtered is not None and filtered.core is not None
     searched = None if narrowed else vectors
-    near, more = _near(opened, mode, searched, largest, top, threads)
+    near, more = _proposals(opened, mode, searched, largest, top, threads)
     rankings: Mapping[str, list[Ranking]] = {}
     if any(channel.rank is not None for channel in channels) and texts:
         from ketrag_fast.query.python_channels import rankings as made
@@ -160,7 +160,7 @@ def _rewritten(
     rewrite = registry().recipe(mode).rewrite
     assert rewrite is not None  # noqa: S101 - the caller looked
     try:
-        texts, warnings = resolved(rewrite)(opened, questions, seconds)
+        texts, warnings = resolve(rewrite)(opened, questions, seconds)
         made = [str(text) for text in texts]
         said = tuple(str(warning) for warning in warnings)
     except KetragError:
@@ -174,7 +174,7 @@ def _rewritten(
     return made, said
 
 
-def _near(
+def _proposals(
     opened: Opened,
     mode: str,
     vectors: NDArray[np.float32] | None,

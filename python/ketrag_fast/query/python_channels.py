@@ -11,7 +11,7 @@ from ketrag_fast import _core
 from ketrag_fast.errors import Cancelled, DeadlineExceeded, ExtensionError, KetragError
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.systems.registry import OWN, registry
-from ketrag_fast.systems.spec.function_ref import resolved
+from ketrag_fast.systems.spec.function_ref import resolve
 from ketrag_fast.systems.spec.system import Channel, Query
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def rankings(
         wanted = min(units, max(_LEAST_RANKED, budget // _LEAST_TOKENS))
         wanted = units if whole else wanted
         made[channel.name] = [
-            _ranked(
+            _rank_channel(
                 channel,
                 Query(
                     question=text,
@@ -70,22 +70,24 @@ def rankings(
     return made
 
 
-def _ranked(channel: Channel, query: Query, arrays: Mapping[str, Mapping[str, Any]], units: int) -> Ranking:
+def _rank_channel(
+    channel: Channel, query: Query, arrays: Mapping[str, Mapping[str, Any]], units: int
+) -> Ranking:
     owner = next(s.name for s in registry().systems if channel in s.channels)
     where = f"channel {channel.name} of system {owner}"
     assert channel.rank is not None  # noqa: S101 - the caller looked
     try:
-        ids, scores = resolved(channel.rank)(query, arrays)
+        ids, scores = resolve(channel.rank)(query, arrays)
     except (Cancelled, DeadlineExceeded):
         raise
     except Exception as error:
         if isinstance(error, KetragError) and registry().origins.get(owner) == OWN:
             raise  # of this package: it says itself what to do
         raise ExtensionError(f"{where} failed: {type(error).__name__}: {error}") from error
-    return _checked(where, ids, scores, units)
+    return _check_ranking(where, ids, scores, units)
 
 
-def _checked(where: str, ids: Any, scores: Any, units: int) -> Ranking:
+def _check_ranking(where: str, ids: Any, scores: Any, units: int) -> Ranking:
     """As the core takes them, or ExtensionError with what is wrong."""
     try:
         numbers, values = np.asarray(ids), np.asarray(scores, np.float64)

@@ -36,7 +36,7 @@ def why(question: str, passage: Passage) -> tuple[dict[str, Any], ...]:
     return tuple({"word": word, "count": count} for word, count in counts.items() if count)
 
 
-def joined(passage: Passage, reason: Reason, place: Place, units: int) -> tuple[dict[str, Any], ...]:
+def best_pair_text(passage: Passage, reason: Reason, place: Place, units: int) -> tuple[dict[str, Any], ...]:
     """The other passage of its best pair, and the pair that it lengthens to a chain, with the bridges.
 
     A bridge is what both passages have and the question does not name: the subject of the one, which the
@@ -49,13 +49,13 @@ def joined(passage: Passage, reason: Reason, place: Place, units: int) -> tuple[
     if partner is not None:
         other, _ = place(partner[0])
         bridges = _bridges(partner[2], f"{passage.title}\n{passage.text}")
-        sentence = f"goes with {_named(other)}: {_told(bridges, units)}"
+        sentence = f"goes with {_name_of_place(other)}: {_describe_bridges(bridges, units)}"
         entry = {"partner": other, "worth": partner[1], **_first(bridges), "sentence": sentence}
         entries.append(entry)
     if chain is not None:
         (near, text), (far, _) = place(chain[0][0]), place(chain[1])
         bridges = _bridges(chain[0][2], f"{passage.title}\n{passage.text}")
-        sentence = f"continues {_named(far)} and {_named(near)}: to the second, {_told(bridges, units)}"
+        sentence = f"continues {_name_of_place(far)} and {_name_of_place(near)}: to the second, {_describe_bridges(bridges, units)}"
         between = _bridges(chain[2], text)
         entry = {"chain": [far, near], "between": between[:LISTED], "worth": chain[0][1], **_first(bridges)}
         entries.append({**entry, "sentence": sentence})
@@ -80,7 +80,7 @@ def as_written(name: str, text: str) -> str:
     return found.group() if found is not None else name
 
 
-def _named(place: dict[str, Any]) -> str:
+def _name_of_place(place: dict[str, Any]) -> str:
     title = place["title"] or place["document"]
     return f"[{place['rank']}] {title}" if place["rank"] is not None else f"{title} (not printed)"
 
@@ -94,7 +94,7 @@ _EDGES = {
 """Bridges that are edges of a graph of citations."""
 
 
-def _told(bridges: Sequence[dict[str, Any]], units: int) -> str:
+def _describe_bridges(bridges: Sequence[dict[str, Any]], units: int) -> str:
     """`shares *Fort Ross*, rare (in 3 of 9,329 passages); not in the question`."""
     if not bridges:
         return "together they hold more of the question; nothing else joins them"

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
-from ketrag_fast.base.config.fields import shown
+from ketrag_fast.base.config.fields import short_repr
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.spec.system import REST, Recipe
@@ -19,11 +19,13 @@ _ENDLESS: Final = 2**62
 """More tokens or passages than there are anywhere; twice as many still fit the core's numbers."""
 
 
-def bounded(tokens: int) -> int:
+def check_budget(tokens: int) -> int:
     """A budget that the core can count with; ConfigError where it is negative, or no whole number."""
     number = whole("budget", tokens)
     if number < 0:
-        raise ConfigError(f"budget: {shown(number)} is negative", hint="give a number of tokens from 0 up")
+        raise ConfigError(
+            f"budget: {short_repr(number)} is negative", hint="give a number of tokens from 0 up"
+        )
     return min(number, _ENDLESS)
 
 

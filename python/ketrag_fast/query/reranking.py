@@ -46,7 +46,7 @@ def replies_of(
     plain = request_of(settings, mode, budgets, top=top, deadline=clock.each(), mask=mask)
     model = opened.reranker
     if model is None or not questions:
-        return _answered(opened, plain, prepared, threads)
+        return _run_request(opened, plain, prepared, threads)
     recipe = registry().recipe(mode)
     if len(recipe.shares) > 1 and recipe.join != "fuse":
         raise ConfigError(
@@ -56,7 +56,7 @@ def replies_of(
     wide = max(budgets, default=0) + DEPTH * _LONG
     first = request_of(settings, mode, [wide], deadline=clock.each(), mask=mask)
     rankings: list[Ranking] = []
-    found = _answered(opened, first, prepared, threads)
+    found = _run_request(opened, first, prepared, threads)
     for question, reply in zip(questions, found, strict=True):
         printed = reply.contexts[0]
         units, scores = printed.units[:DEPTH].tolist(), np.asarray(printed.scores, np.float64)
@@ -78,10 +78,10 @@ def replies_of(
         truncate=settings.oversize_policy == "truncate",
         deadline=clock.each(),
     )
-    return _answered(opened, request, replace(prepared, near={}, rankings={_NAME: rankings}), threads)
+    return _run_request(opened, request, replace(prepared, near={}, rankings={_NAME: rankings}), threads)
 
 
-def _answered(
+def _run_request(
     opened: Opened, request: _core.Request, prepared: Prepared, threads: int | None
 ) -> list[_core.Reply]:
     if threads is not None:

@@ -15,7 +15,7 @@ from ketrag_fast.query.preparation import question_text
 from ketrag_fast.query.python_channels import fitted_vectors
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.shared.rows import strings
-from ketrag_fast.systems.spec.function_ref import resolved
+from ketrag_fast.systems.spec.function_ref import resolve
 from ketrag_fast.systems.spec.system import Judged, OnEpoch, Trained
 
 
@@ -55,5 +55,5 @@ def train(
     for text, vector, at in zip(texts, vectors, chosen, strict=True):
         own = frozenset(unit for name in questions[at][1] for unit in of_document.get(name, ()))
         judged.append(Judged(text, np.ascontiguousarray(vector, np.float32), own))
-    made: Trained = resolved(system.train)(opened.generation.stages, judged, out, options, on_epoch)
+    made: Trained = resolve(system.train)(opened.generation.stages, judged, out, options, on_epoch)
     return made

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from ketrag_fast.errors import DocumentError, KetragError
 from ketrag_fast.readers.file_types import BY_SUFFIX, LANGUAGES, kind_of
-from ketrag_fast.readers.files import Found, find, is_glob
+from ketrag_fast.readers.files import SourceFiles, find, is_glob
 from ketrag_fast.readers.protocol import Item, Reader, SourceFile
 from ketrag_fast.readers.text_limit import READ_TEXT, within
 
@@ -127,7 +127,7 @@ def _stamp(file: SourceFile) -> tuple[int, int]:
 __all__ = [
     "FORMATS",
     "Format",
-    "Found",
+    "SourceFiles",
     "Item",
     "Reader",
     "SourceFile",

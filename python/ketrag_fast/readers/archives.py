@@ -14,7 +14,7 @@ from typing import Final
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers import items_of, known_kind
 from ketrag_fast.readers.protocol import Item, SourceFile
-from ketrag_fast.readers.zip_xml import opened, safe_name
+from ketrag_fast.readers.zip_xml import open_package, safe_name
 from ketrag_fast.types import Failure
 
 DEEPEST: Final = 3
@@ -45,10 +45,10 @@ def read_gzip(file: SourceFile) -> Iterator[Item]:
     name = file.id[: -len(".gz")] if file.id.lower().endswith(".gz") else file.id
     inner = replace(file, id=name, data=b"".join(parts), depth=file.depth + 1)
     for item in _member(inner):
-        yield _renamed(item, name, file.id)
+        yield _prefix_name(item, name, file.id)
 
 
-def _renamed(item: Item, name: str, packed: str) -> Item:
+def _prefix_name(item: Item, name: str, packed: str) -> Item:
     """The packed file's own name leads to it."""
     known = item.document if isinstance(item, Failure) else item.id
     if not known.startswith(name):
@@ -61,7 +61,7 @@ def read_zip(file: SourceFile) -> Iterator[Item]:
     """The members that a reader knows, in the order of their names; the others are passed over."""
     _not_too_deep(file)
     found = False
-    with opened(file) as package:
+    with open_package(file) as package:
         for name in sorted(package.names):
             base = name.rpartition("/")[2]
             if base.startswith(".") or name.startswith("__MACOSX/"):

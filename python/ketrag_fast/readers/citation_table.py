@@ -33,24 +33,24 @@ def with_citations(file: SourceFile, items: Iterator[Item]) -> Iterator[Item]:
         yield table.failure("a link that leads out of its folder; --follow-links follows it")
         yield from items
         return
-    cites, failures = _read(table)
+    cites, failures = _read_table(table)
     yield from failures
     for item in items:
         more = cites.get(item.id) if isinstance(item, Document) else None
         if isinstance(item, Failure) or more is None:
             yield item
         else:
-            yield Document(item.id, item.text, item.title, _joined(dict(item.metadata), more))
+            yield Document(item.id, item.text, item.title, _merge_metadata(dict(item.metadata), more))
 
 
-def _joined(metadata: dict[str, Any], more: list[str]) -> dict[str, Any]:
+def _merge_metadata(metadata: dict[str, Any], more: list[str]) -> dict[str, Any]:
     given = metadata.get("cites")
     before = list(given) if isinstance(given, (list, tuple)) else [] if given in (None, "") else [given]
     metadata["cites"] = [*before, *more]
     return metadata
 
 
-def _read(file: SourceFile) -> tuple[dict[str, list[str]], list[Failure]]:
+def _read_table(file: SourceFile) -> tuple[dict[str, list[str]], list[Failure]]:
     """For each document those that it cites, in the order of the table: two ids a line, a tab between.
 
     The first cites the second, unless the header names them `cited` and `citing`.

@@ -80,23 +80,23 @@ def kind_of(file: SourceFile) -> str | None:
     """The kind of a file; None where no reader knows it. Raises OSError, DocumentError."""
     named = BY_SUFFIX.get(file.suffix)
     head = file.head(HEAD)
-    found = _in_content(file, head, named)
+    found = _content_kind(file, head, named)
     if found is not None:
         return found
     if named in IN_CONTENT and head.strip():
         # A name that promises another format: what is text after all is read as such.
-        return "html" if named == "html" else _as_text(head, named)
+        return "html" if named == "html" else _text_kind(head, named)
     return named
 
 
-def _as_text(head: bytes, named: str | None) -> str | None:
+def _text_kind(head: bytes, named: str | None) -> str | None:
     if mark_of(head)[1] is None and b"\0" in head:
         return named  # its reader says what is wrong with it
     text = not any(byte < 9 or 13 < byte < 27 for byte in head)
     return "text" if text else named
 
 
-def _in_content(file: SourceFile, head: bytes, named: str | None) -> str | None:
+def _content_kind(file: SourceFile, head: bytes, named: str | None) -> str | None:
     if (b"%PDF-" in head[:1024] and named not in _PLAIN) or head.startswith(b"%PDF"):
         return "pdf"
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):

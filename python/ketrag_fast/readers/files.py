@@ -17,7 +17,7 @@ _CITATIONS = "citations.tsv"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SourceFiles:
     """The files of a source in the order of their ids' bytes, and what is in the way."""
 
     files: tuple[tuple[str, Path], ...]
@@ -38,7 +38,7 @@ def is_glob(spec: str) -> bool:
     return glob.has_magic(spec) and not os.path.lexists(spec)
 
 
-def find(spec: str, *, follow: bool = False) -> Found:
+def find(spec: str, *, follow: bool = False) -> SourceFiles:
     """All files of a source. Hidden ones and the folders of indexes are passed over.
 
     A folder in the layout of a data set (corpus.jsonl beside queries.jsonl) is its corpus alone. Links are
@@ -52,8 +52,8 @@ def find(spec: str, *, follow: bool = False) -> Found:
         if all((path / name).is_file() for name in _DATA_SET):
             corpus = path / _DATA_SET[0]
             if not follow and not is_inside(corpus, path):
-                return Found((), (_outside(corpus.name),))
-            return Found(((_DATA_SET[0], corpus),))
+                return SourceFiles((), (_outside(corpus.name),))
+            return SourceFiles(((_DATA_SET[0], corpus),))
         walk = _Walk()
         _folder(path, "", walk, None if follow else path)
         while walk.links:  # real folders first, so that a file has its real path where it has one
@@ -63,13 +63,13 @@ def find(spec: str, *, follow: bool = False) -> Found:
                     _folder(target, prefix, walk, None if follow else path)
                 else:
                     walk.failures.append(_outside(prefix.rstrip("/")))
-        return _sorted(walk)
+        return _sort_files(walk)
     if not os.path.lexists(spec):
-        return Found((), missing=True)
+        return SourceFiles((), missing=True)
     name = _name(path.name)
     if not path.is_file():
-        return Found((), (Failure(name, "document", "neither a file nor a folder"),))
-    return Found(((name, path),))
+        return SourceFiles((), (Failure(name, "document", "neither a file nor a folder"),))
+    return SourceFiles(((name, path),))
 
 
 def _folder(folder: Path, prefix: str, walk: _Walk, root: Path | None) -> None:
@@ -115,7 +115,7 @@ def _outside(name: str) -> Failure:
     return Failure(name, "document", "a link that leads out of the source; --follow-links follows it")
 
 
-def _glob(pattern: str, follow: bool) -> Found:
+def _glob(pattern: str, follow: bool) -> SourceFiles:
     base = Path(pattern)
     while glob.has_magic(str(base)):
         base = base.parent
@@ -137,7 +137,7 @@ def _glob(pattern: str, follow: bool) -> Found:
             walk.files.append((relative, path))
         else:
             walk.failures.append(Failure(relative, "document", "neither a file nor a folder"))
-    return _sorted(walk)
+    return _sort_files(walk)
 
 
 def place_of(spec: str, name: str) -> Path | None:
@@ -164,10 +164,10 @@ def _relative(path: Path, base: Path) -> str:
         return "/".join(map(_name, path.parts))
 
 
-def _sorted(walk: _Walk) -> Found:
+def _sort_files(walk: _Walk) -> SourceFiles:
     files = sorted(set(walk.files), key=lambda item: os.fsencode(item[0]))
     failures = sorted(walk.failures, key=lambda failure: failure.document)
-    return Found(tuple(files), tuple(failures))
+    return SourceFiles(tuple(files), tuple(failures))
 
 
 def _name(name: str) -> str:

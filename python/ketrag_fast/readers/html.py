@@ -15,7 +15,7 @@ from typing import Any, Final
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.decode import mark_of
 from ketrag_fast.readers.headings import Heading, sections
-from ketrag_fast.readers.optional_imports import need
+from ketrag_fast.readers.optional_imports import import_optional
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import BLOCK
 from ketrag_fast.types import Document
@@ -85,7 +85,7 @@ class Page:
 
 def page_of(data: bytes | str, fallback: str = "cp1252", *, whole: bool = False) -> Page:
     """A page as text; `whole` takes all of it, not its main text alone."""
-    tree_of = need("resiliparse.parse.html", "a web page").HTMLTree.parse
+    tree_of = import_optional("resiliparse.parse.html", "a web page").HTMLTree.parse
     markup = decode_html(data, fallback) if isinstance(data, bytes) else data
     try:
         tree = tree_of(markup)
@@ -122,10 +122,10 @@ def decode_html(data: bytes, fallback: str) -> str:
         known = codecs.lookup(name).name if name else ""
         known = {"iso8859-1": "cp1252", "ascii": "cp1252"}.get(known, known)
         if known and not known.startswith(("utf-16", "utf-32")):  # those could not be read in the text itself
-            return _decoded(data, known)
+            return _decode(data, known)
     except (LookupError, UnicodeError, ValueError):
         pass
-    guess = need("resiliparse.parse.encoding", "a web page").detect_encoding(data[: 1 << 16])
+    guess = import_optional("resiliparse.parse.encoding", "a web page").detect_encoding(data[: 1 << 16])
     for name in (guess, fallback, "cp1252"):
         try:
             return data.decode(name or fallback, "replace")
@@ -134,7 +134,7 @@ def decode_html(data: bytes, fallback: str) -> str:
     return data.decode("latin-1")
 
 
-def _decoded(data: bytes, encoding: str) -> str:
+def _decode(data: bytes, encoding: str) -> str:
     """Text of a declared encoding: single wrong bytes are replaced, but a wrong name is not believed."""
     try:
         return data.decode(encoding)
@@ -162,7 +162,7 @@ def _keep_lists(tree: Any) -> None:
 
 
 def _minimal(tree: Any, *, main: bool) -> str:
-    extract = need("resiliparse.extract.html2text", "a web page").extract_plain_text
+    extract = import_optional("resiliparse.extract.html2text", "a web page").extract_plain_text
     made: str = extract(
         tree,
         preserve_formatting="minimal_html",

@@ -49,7 +49,7 @@ def read_mbox(file: SourceFile) -> Iterator[Item]:
     with file.open() as stream:
         for line in stream:
             if blank and line.startswith(b"From ") and number + bool(lines):
-                yield from _numbered(file, number, lines, size)
+                yield from _message_items(file, number, lines, size)
                 lines, size = [], 0
             if blank and line.startswith(b"From "):
                 number += 1
@@ -59,12 +59,12 @@ def read_mbox(file: SourceFile) -> Iterator[Item]:
                     lines.append(line[1:] if line.startswith((b">From ", b">>From ")) else line)
             blank = not line.strip()
     if lines:
-        yield from _numbered(file, max(number, 1), lines, size)
+        yield from _message_items(file, max(number, 1), lines, size)
     else:
         yield file.failure("its last message is empty" if number else "the file is empty")
 
 
-def _numbered(file: SourceFile, number: int, lines: list[bytes], size: int) -> Iterator[Item]:
+def _message_items(file: SourceFile, number: int, lines: list[bytes], size: int) -> Iterator[Item]:
     own = replace(file, id=f"{file.id}:{max(number, 1)}")
     if size > LARGEST:
         yield own.failure(f"the message is larger than {LARGEST:,} bytes")
@@ -157,12 +157,12 @@ def _part(
         except BackendMissing as error:
             raise DocumentError(f"{error} ({error.hint})") from None
     else:
-        for paragraph in re.split(r"\n[ \t]*\n", folded(_text(part, data, file))):
+        for paragraph in re.split(r"\n[ \t]*\n", fold_quotations(_text(part, data, file))):
             writer.paragraph(paragraph)
     writer.located(mark, "part", "body" if number == 0 else f"part {number}")
 
 
-def folded(text: str) -> str:
+def fold_quotations(text: str) -> str:
     """A text with its long quotations folded to a line."""
     out: list[str] = []
     quoted: list[str] = []

@@ -8,7 +8,7 @@ from types import ModuleType
 from ketrag_fast.errors import BackendMissing
 
 
-def need(module: str, what: str, extra: str = "documents") -> ModuleType:
+def import_optional(module: str, what: str, extra: str = "documents") -> ModuleType:
     """A module of an optional package. BackendMissing names the extra that brings it."""
     try:
         return import_module(module)

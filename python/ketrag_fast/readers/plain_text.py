@@ -27,20 +27,20 @@ About = tuple[str, dict[str, Any], list[Locator]]
 
 def read_plain(file: SourceFile) -> Iterator[Item]:
     """A .txt file: no title."""
-    return _read(file, lambda _: ("", {}, []))
+    return _read_text(file, lambda _: ("", {}, []))
 
 
 def read_markdown(file: SourceFile) -> Iterator[Item]:
     """A .md file: the title of its front matter, else its first heading; the rest of that is metadata."""
-    return _read(file, about_markdown)
+    return _read_text(file, about_markdown)
 
 
 def read_rst(file: SourceFile) -> Iterator[Item]:
     """A .rst file: its first heading; a list of fields below that is metadata."""
-    return _read(file, about_rst)
+    return _read_text(file, about_rst)
 
 
-def _read(file: SourceFile, about: Callable[[str], About]) -> Iterator[Item]:
+def _read_text(file: SourceFile, about: Callable[[str], About]) -> Iterator[Item]:
     data = file.read_bytes()
     if not data:
         yield file.failure("the file is empty")

@@ -114,7 +114,7 @@ class Apart:
             if queue is None:
                 yield file, items_of(file, kind, self._largest, self._read_text)
             else:
-                items = _drained(queue, waiting)
+                items = _drain(queue, waiting)
                 yield file, items
                 for _ in items:  # who took only some is done with this file
                     pass
@@ -180,7 +180,7 @@ class Apart:
                 process.end_if_late()
 
 
-def _drained(queue: Items, waiting: Callable[[], None]) -> Iterator[Item]:
+def _drain(queue: Items, waiting: Callable[[], None]) -> Iterator[Item]:
     while True:
         try:
             item = queue.get(timeout=_POLL)

@@ -21,7 +21,7 @@ _MOST: Final = 2_000_000
 
 def read_json(file: SourceFile) -> Iterator[Item]:
     """A list of {text, ...} is a document each, as in JSON lines; else one document of all values."""
-    _bounded(file)
+    _check_size(file)
     text = decode(file.read_bytes(), file.fallback_encoding)
     try:
         data = json.loads(text)
@@ -44,7 +44,7 @@ def read_json(file: SourceFile) -> Iterator[Item]:
     yield writer.document(file, title if isinstance(title, str) else "", {})
 
 
-def _bounded(file: SourceFile) -> None:
+def _check_size(file: SourceFile) -> None:
     if file.size() > LARGEST:
         raise DocumentError(f"the file is larger than {LARGEST:,} bytes")
 
@@ -86,7 +86,7 @@ def _plain(value: Any) -> str:
 
 def read_xml(file: SourceFile) -> Iterator[Item]:
     """One document: a line for each text, `name: text` where an element holds nothing else."""
-    _bounded(file)
+    _check_size(file)
     handler = _Tree()
     with file.open() as stream:
         parse(iter(lambda: stream.read(_PIECE), b""), handler, "it")

@@ -86,7 +86,7 @@ class Package:
 
 
 @contextmanager
-def opened(file: SourceFile) -> Iterator[Package]:
+def open_package(file: SourceFile) -> Iterator[Package]:
     """The archive in a file."""
     with _sound("it"), file.open() as stream, zipfile.ZipFile(stream) as archive:
         yield Package(archive)

@@ -26,7 +26,7 @@ from ketrag_fast.storage import block_hashes as blocks
 from ketrag_fast.storage.checksum import file_digest, file_hashes
 from ketrag_fast.storage.file_records import RAW, REPAIR, FileRecord, path_of
 from ketrag_fast.storage.io_errors import unreadable
-from ketrag_fast.storage.threads import together
+from ketrag_fast.storage.threads import map_threads
 
 Array = NDArray[Any]
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -86,7 +86,7 @@ def write_arrays(folder: Path, arrays: Mapping[str, Array | RawFile]) -> dict[st
         return FileRecord(size, digest, dtype, shape), hashes
 
     # Writing, syncing and hashing wait for the disk or run without the interpreter: they overlap.
-    made = dict(zip(names, together(write, names, _WRITERS), strict=True))
+    made = dict(zip(names, map_threads(write, names, _WRITERS), strict=True))
     blocks.write(folder, {name: hashes for name, (_, hashes) in made.items()})
     return {name: record for name, (record, _) in made.items()}
 
@@ -118,7 +118,7 @@ def map_array(path: Path, record: FileRecord) -> Array:
         raise unreadable(error, path) from error
     except Exception as error:
         raise _unclear(error, path) from error
-    return _as_recorded(array, path, record)
+    return _check_recorded(array, path, record)
 
 
 def view_array(path: Path, record: FileRecord, file: MappedFile) -> Array:
@@ -136,7 +136,7 @@ def view_array(path: Path, record: FileRecord, file: MappedFile) -> Array:
         array: Array = np.frombuffer(data[head.tell() :], dtype).reshape(shape)
     except Exception as error:
         raise _unclear(error, path) from error
-    return _as_recorded(array, path, record)
+    return _check_recorded(array, path, record)
 
 
 def _unclear(error: Exception, path: Path) -> Exception:
@@ -146,7 +146,7 @@ def _unclear(error: Exception, path: Path) -> Exception:
     return IndexDamaged(f"cannot read {path}: {str(error)[:300]}", hint=REPAIR)
 
 
-def _as_recorded(array: Array, path: Path, record: FileRecord) -> Array:
+def _check_recorded(array: Array, path: Path, record: FileRecord) -> Array:
     if array.dtype.str != record.dtype or array.shape != record.shape:
         raise IndexDamaged(
             f"{path} holds {array.dtype.str}{array.shape} where {record.dtype}{record.shape} was written",

@@ -42,7 +42,7 @@ from ketrag_fast.storage.generation import current_number, open_generation
 from ketrag_fast.storage.io_errors import unreadable, writing
 from ketrag_fast.storage.layout import FORMAT, Layout
 from ketrag_fast.storage.lock import builder_lock
-from ketrag_fast.storage.plain_tar import Entry, NotPlain, entries
+from ketrag_fast.storage.plain_tar import TarEntry, NotPlain, entries
 from ketrag_fast.storage.tables import Tables
 
 LIST: Final = "bundle.json"
@@ -76,7 +76,7 @@ class CarriedModel:
 
 
 @dataclass(frozen=True, slots=True)
-class _Listed:
+class _BundleListing:
     current: str
     members: list[_Member]
     model: Mapping[str, str] | None
@@ -199,7 +199,7 @@ def unbundle(
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _unpack(file: Path, place: Path, step: Step | None) -> _Listed:
+def _unpack(file: Path, place: Path, step: Step | None) -> _BundleListing:
     try:
         raw = file.open("rb")
     except OSError as error:
@@ -213,18 +213,18 @@ def _unpack(file: Path, place: Path, step: Step | None) -> _Listed:
             for member in listed.members:
                 entry = next(members, None)
                 if entry is None or (entry.name, entry.size) != (member.name, member.size):
-                    raise _damaged(file, f"{member.name!r:.200} is not where the list has it")
+                    raise _bundle_damaged(file, f"{member.name!r:.200} is not where the list has it")
                 _copy(entry, place / member.name, member, file)
                 done += member.size
                 if step is not None:
                     step(done, total)
             if next(members, None) is not None:
-                raise _damaged(file, "it holds more than its list")
+                raise _bundle_damaged(file, "it holds more than its list")
             return listed
         except OSError as error:
             raise unreadable(error, file) from error
         except (NotPlain, ValueError) as error:
-            raise _damaged(file, error) from error
+            raise _bundle_damaged(file, error) from error
 
 
 def _require_generation(file: Path, folder: Path) -> None:
@@ -232,14 +232,14 @@ def _require_generation(file: Path, folder: Path) -> None:
     try:
         open_generation(folder, "sizes")
     except IndexDamaged as error:
-        raise _damaged(file, error.message.replace(f"{folder.parent}{os.sep}", "")) from error
+        raise _bundle_damaged(file, error.message.replace(f"{folder.parent}{os.sep}", "")) from error
 
 
 def _require_room(file: Path, raw: IO[bytes], place: Path, total: int) -> None:
     """IndexDamaged for a list of more bytes than the file has, StorageFull where the disk has no room."""
     about = os.fstat(raw.fileno())
     if stat.S_ISREG(about.st_mode) and total > about.st_size:
-        raise _damaged(file, f"its list declares {total:,} bytes, and it has {about.st_size:,}")
+        raise _bundle_damaged(file, f"its list declares {total:,} bytes, and it has {about.st_size:,}")
     with writing(place):
         free = shutil.disk_usage(place).free
     if total > free:
@@ -249,14 +249,14 @@ def _require_room(file: Path, raw: IO[bytes], place: Path, total: int) -> None:
         )
 
 
-def _list(file: Path, entry: Entry | None) -> _Listed:
+def _list(file: Path, entry: TarEntry | None) -> _BundleListing:
     if entry is None or entry.name != LIST or entry.size > _LONGEST_LIST:
-        raise _damaged(file, f"it does not begin with {LIST}")
+        raise _bundle_damaged(file, f"it does not begin with {LIST}")
     data = b"".join(iter(partial(entry.stream.read, _PIECE), b""))
     try:
         about = json.loads(data, parse_constant=_no_number)
         if not isinstance(about, dict) or about.get("kind") != KIND:
-            raise _damaged(file, "it is of another kind")
+            raise _bundle_damaged(file, "it is of another kind")
         found = count(about["format"])
         if found > FORMAT:
             raise IndexIncompatible(
@@ -271,11 +271,11 @@ def _list(file: Path, entry: Entry | None) -> _Listed:
         if not re.fullmatch(r"gen-[0-9]{6,18}", current):
             raise ValueError("`current` names no generation")
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise _damaged(file, f"its list makes no sense: {error!s:.200}") from error
+        raise _bundle_damaged(file, f"its list makes no sense: {error!s:.200}") from error
     if Layout(Path()).generation(int(current.removeprefix("gen-"))).name != current:
-        raise _damaged(file, "its list names no generation")
+        raise _bundle_damaged(file, "its list names no generation")
     _require_names(file, members, {"index.sqlite", current, *([_MODEL] if model is not None else [])})
-    return _Listed(current, members, model)
+    return _BundleListing(current, members, model)
 
 
 def _require_names(file: Path, members: Sequence[_Member], allowed: Collection[str]) -> None:
@@ -286,17 +286,17 @@ def _require_names(file: Path, members: Sequence[_Member], allowed: Collection[s
         inside = len(parts) > 1 or name == "index.sqlite"
         plain = all(part not in ("", ".", "..") for part in parts) and not {"\\", "\0"} & {*name}
         if not plain or parts[0] not in allowed or not inside:
-            raise _damaged(file, f"its list names a file outside of the index: {name!r:.100}")
+            raise _bundle_damaged(file, f"its list names a file outside of the index: {name!r:.100}")
     # Some systems take names that differ in case, or in how an accent is written, for the same.
     folded = [unicodedata.normalize("NFC", name).casefold() for name in names]
     folders = {str(folder) for name in folded for folder in PurePosixPath(name).parents}
     if len({*folded}) < len(names) or folders & {*folded}:
-        raise _damaged(file, "its list has two files of one name, or a file in the place of a folder")
+        raise _bundle_damaged(file, "its list has two files of one name, or a file in the place of a folder")
     if "index.sqlite" not in names:
-        raise _damaged(file, "its list is not one of an index")
+        raise _bundle_damaged(file, "its list is not one of an index")
 
 
-def _copy(entry: Entry, to: Path, member: _Member, file: Path) -> None:
+def _copy(entry: TarEntry, to: Path, member: _Member, file: Path) -> None:
     found = hashlib.blake2b(digest_size=32)
     with writing(to):
         to.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -307,7 +307,7 @@ def _copy(entry: Entry, to: Path, member: _Member, file: Path) -> None:
             out.flush()
             os.fsync(out.fileno())
     if found.hexdigest() != member.digest:
-        raise _damaged(file, f"{member.name} is altered")
+        raise _bundle_damaged(file, f"{member.name} is altered")
 
 
 def _no_number(name: str) -> Any:
@@ -327,5 +327,5 @@ def _header(name: str, size: int) -> tarfile.TarInfo:
     return info
 
 
-def _damaged(file: Path, what: object) -> IndexDamaged:
+def _bundle_damaged(file: Path, what: object) -> IndexDamaged:
     return IndexDamaged(f"{file} is no bundle, or damaged: {what}", hint="copy it again, or make it anew")

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from ketrag_fast.storage.io_errors import damaged, typed, writing
+from ketrag_fast.storage.io_errors import convert_os_error, tables_damaged, writing
 
 
 @contextmanager
@@ -19,10 +19,10 @@ def _meeting(path: Path) -> Iterator[None]:
         try:
             yield
         except UnicodeDecodeError as error:
-            raise damaged(path, error) from error
+            raise tables_damaged(path, error) from error
 
 
-class Cursor(sqlite3.Cursor):
+class CheckedCursor(sqlite3.Cursor):
     """Its errors are the package's: a file that was altered may fail at any row."""
 
     connection: Connection
@@ -51,9 +51,9 @@ class Cursor(sqlite3.Cursor):
         try:
             return super().__next__()
         except sqlite3.Error as error:
-            raise typed(error, self.connection.path) or error from error
+            raise convert_os_error(error, self.connection.path) or error from error
         except UnicodeDecodeError as error:
-            raise damaged(self.connection.path, error) from error
+            raise tables_damaged(self.connection.path, error) from error
 
 
 class Connection(sqlite3.Connection):
@@ -61,13 +61,13 @@ class Connection(sqlite3.Connection):
 
     path: Path
 
-    def execute(self, sql: str, parameters: Any = (), /) -> Cursor:
+    def execute(self, sql: str, parameters: Any = (), /) -> CheckedCursor:
         """As sqlite3's."""
-        return self.cursor(Cursor).execute(sql, parameters)
+        return self.cursor(CheckedCursor).execute(sql, parameters)
 
-    def executemany(self, sql: str, rows: Iterable[Any], /) -> Cursor:
+    def executemany(self, sql: str, rows: Iterable[Any], /) -> CheckedCursor:
         """As sqlite3's."""
-        return self.cursor(Cursor).executemany(sql, rows)
+        return self.cursor(CheckedCursor).executemany(sql, rows)
 
 
 def require_own_file(path: Path) -> None:
@@ -75,7 +75,7 @@ def require_own_file(path: Path) -> None:
     write the file that it leads to, wherever that is.
     """
     if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise damaged(path, "not a regular file")
+        raise tables_damaged(path, "not a regular file")
 
 
 def connect(path: Path, synchronous: Literal["NORMAL", "FULL"] | None) -> sqlite3.Connection:

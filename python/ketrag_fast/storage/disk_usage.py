@@ -85,7 +85,7 @@ def footprint(layout: Layout, vectors: Collection[str]) -> Footprint:
     work = sum(size for inode, size, _ in _files(layout.work) if inode not in here and inode not in older)
     model = sum(size for _, size, _ in _files(layout.model))
     tables = sum(_size(path) for path in layout.root.glob(f"{layout.tables.name}*"))
-    kept = _kept(layout.tables)
+    kept = _table_sizes(layout.tables)
     every = {inode: size for inode, size, _ in _files(layout.root)}
     total = sum(every.values())
     known = sum(parts.values()) + sum(older.values()) + work + model + tables
@@ -121,7 +121,7 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _kept(tables: Path) -> dict[str, int]:
+def _table_sizes(tables: Path) -> dict[str, int]:
     """About what the tables keep of models' work; nothing where they cannot be read."""
     found = dict.fromkeys(_KEPT, 0)
     if not tables.is_file():

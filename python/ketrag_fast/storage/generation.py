@@ -36,7 +36,7 @@ from ketrag_fast.storage.file_records import REPAIR, path_of
 from ketrag_fast.storage.io_errors import unreadable, writing
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import Manifest, StageRecord, content_digest, read_manifest
-from ketrag_fast.storage.threads import together
+from ketrag_fast.storage.threads import map_threads
 
 Verify = Literal["full", "blocks", "sizes"]
 """What is verified besides sizes: all on opening, what is read when it is first read, or nothing."""
@@ -116,7 +116,7 @@ def check_stage(folder: Path, record: StageRecord, *, full: bool) -> None:
         for name in names:
             check(name)
         return
-    together(check, names, os.cpu_count() or 1)  # hashing runs without the interpreter
+    map_threads(check, names, os.cpu_count() or 1)  # hashing runs without the interpreter
 
 
 def current_number(layout: Layout) -> int | None:

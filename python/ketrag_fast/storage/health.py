@@ -51,7 +51,7 @@ def examine(root: Path) -> Iterator[Finding]:
     if not numbers and not layout.tables.exists():
         raise IndexMissing(f"there is no index in {root}", hint=f"make one: ketrag index SOURCES -i {root}")
     yield Finding("tables", layout.tables, _lasting(layout, partial(_tables, layout)))
-    yield Finding("published", layout.current, _lasting(layout, partial(_published, layout)))
+    yield Finding("published", layout.current, _lasting(layout, partial(_check_published, layout)))
     if layout.model_record.exists():
         yield Finding("model", layout.model, _error(partial(_model, layout)))
     for number in numbers:
@@ -69,18 +69,18 @@ def _lasting(layout: Layout, look: Callable[[], None]) -> KetragError | None:
     quiet = 0
     error: KetragError | None = None
     for _ in range(_MOST_LOOKS):
-        before = _written(layout)
+        before = _file_stamps(layout)
         error = _error(look)
         if error is None:
             return None
-        quiet += _written(layout) == before
+        quiet += _file_stamps(layout) == before
         if quiet == _LOOKS:
             break
         time.sleep(_PAUSE)
     return error
 
 
-def _written(layout: Layout) -> list[tuple[int, int] | None]:
+def _file_stamps(layout: Layout) -> list[tuple[int, int] | None]:
     """Sizes and times of what a builder writes in place."""
     found: list[tuple[int, int] | None] = []
     for path in (layout.tables, layout.tables.with_name(f"{layout.tables.name}-wal"), layout.current):
@@ -120,7 +120,7 @@ def _tables(layout: Layout) -> None:
             VectorTable(db).check(layout.tables)
 
 
-def _published(layout: Layout) -> None:
+def _check_published(layout: Layout) -> None:
     if layout.generations() and current_number(layout) is None:
         raise IndexDamaged(
             f"{layout.current} names no generation; the newest whole one is read instead",

@@ -35,10 +35,10 @@ _ELSEWHERE = frozenset({errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOO
 _PRIMARY = 0xFF  # SQLite's extended codes carry the primary one in their low byte
 
 
-def typed(error: OSError | sqlite3.Error, path: Path) -> KetragError | None:
+def convert_os_error(error: OSError | sqlite3.Error, path: Path) -> KetragError | None:
     """The package's error for a failure while writing to `path`, or None if it is another matter."""
     if isinstance(error, sqlite3.Error):
-        return _typed_sqlite(error, path)
+        return _convert_sqlite_error(error, path)
     place = error.filename or path
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return too_many_files(place)
@@ -52,7 +52,7 @@ def typed(error: OSError | sqlite3.Error, path: Path) -> KetragError | None:
             f"cannot write {place}: {error.strerror}", hint="choose another folder with -i/--index"
         )
     if error.errno in _FAILED:
-        return _failed(place, error.strerror)
+        return _storage_failed(place, error.strerror)
     if error.errno == errno.ENOMEM:
         return OutOfMemory(f"no memory is left to write {place}", hint=HINT)
     if error.errno in _ELSEWHERE:
@@ -62,7 +62,7 @@ def typed(error: OSError | sqlite3.Error, path: Path) -> KetragError | None:
     return None
 
 
-def _typed_sqlite(error: sqlite3.Error, path: Path) -> KetragError | None:
+def _convert_sqlite_error(error: sqlite3.Error, path: Path) -> KetragError | None:
     code = getattr(error, "sqlite_errorcode", None)
     primary = code & _PRIMARY if isinstance(code, int) else None
     if primary == sqlite3.SQLITE_FULL:
@@ -84,12 +84,12 @@ def _typed_sqlite(error: sqlite3.Error, path: Path) -> KetragError | None:
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return IndexLocked(f"another process is writing {path}", hint="wait for it to end")
     if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return damaged(path, error)
+        return tables_damaged(path, error)
     if isinstance(error, sqlite3.ProgrammingError):
         return None  # a defect of the caller's
     # What is left (a constraint that does not hold, a text that is none, a table that is gone) is what our
     # own statements meet only in a file that was altered.
-    return damaged(path, error)
+    return tables_damaged(path, error)
 
 
 def unreadable(error: OSError, path: Path) -> KetragError:
@@ -99,18 +99,18 @@ def unreadable(error: OSError, path: Path) -> KetragError:
     if error.errno == errno.ENOMEM:
         return OutOfMemory(f"no memory is left to read {path}", hint=HINT)
     if error.errno in _FAILED:
-        return _failed(path, error.strerror)
+        return _storage_failed(path, error.strerror)
     return IndexDamaged(f"cannot read {path}: {error.strerror}", hint=REPAIR)
 
 
-def _failed(place: object, reason: str | None) -> StorageFailed:
+def _storage_failed(place: object, reason: str | None) -> StorageFailed:
     return StorageFailed(
         f"the disk fails at {place}: {reason}",
         hint="what is published stays whole: run the same command again, or on another disk",
     )
 
 
-def damaged(path: Path, what: object) -> IndexDamaged:
+def tables_damaged(path: Path, what: object) -> IndexDamaged:
     """The tables of an index cannot be used as they are."""
     return IndexDamaged(
         f"{path} is damaged: {what}",
@@ -124,7 +124,7 @@ def json_of(text: Any, path: Path, what: str) -> Any:
     try:
         return json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
-        raise damaged(path, f"{what} is no JSON: {str(error)[:200]}") from error
+        raise tables_damaged(path, f"{what} is no JSON: {str(error)[:200]}") from error
 
 
 def too_many_files(place: object) -> TooManyFiles:
@@ -147,7 +147,7 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, sqlite3.Error) as error:
-        known = typed(error, path)
+        known = convert_os_error(error, path)
         if known is None:
             raise
         raise known from error

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, NamedTuple, NoReturn, Protocol
 
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.database import Database
-from ketrag_fast.storage.io_errors import damaged, json_of, writing
+from ketrag_fast.storage.io_errors import json_of, tables_damaged, writing
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS readers (
@@ -134,7 +134,7 @@ def _prepare(db: sqlite3.Connection) -> None:
         db.execute("ALTER TABLE replies ADD COLUMN seal BLOB")
 
 
-def _as_it_is(db: sqlite3.Connection) -> None:
+def _require_readable(db: sqlite3.Connection) -> None:
     """For those who only read."""
 
 
@@ -146,7 +146,7 @@ class Journal(Database):
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         # A reply may have cost money and minutes: it survives a power cut too.
-        super().__init__(path, None if read_only else "FULL", _as_it_is if read_only else _prepare)
+        super().__init__(path, None if read_only else "FULL", _require_readable if read_only else _prepare)
 
     def reader(self, key: str, spec: str, identity: Mapping[str, Any]) -> StoredReader:
         """The reader of that key, from now on the one that was used last."""
@@ -159,7 +159,7 @@ class Journal(Database):
             )
         found = self._reader("WHERE key = ?", (key,))
         if found is None:  # it was put there above
-            raise damaged(self.path, "the table of readers and its index disagree")
+            raise tables_damaged(self.path, "the table of readers and its index disagree")
         return found
 
     def known(self, key: str) -> StoredReader | None:
@@ -183,7 +183,7 @@ class Journal(Database):
             return None
         identity = json_of(row[3], self.path, f"the identity of the reader {row[2]!r}")
         if not (isinstance(identity, dict) and isinstance(row[1], str) and isinstance(row[2], str)):
-            raise damaged(self.path, f"the row of the reader {row[2]!r} makes no sense")
+            raise tables_damaged(self.path, f"the row of the reader {row[2]!r} makes no sense")
         return StoredReader(row[0], row[1], row[2], identity, row[4])
 
     def add_hits(self, reader: int, count: int) -> None:

@@ -56,7 +56,7 @@ def notes(layout: Layout) -> Iterator[Note]:
         )
     if current is not None and layout.tables.is_file() and not merging.exists():
         with suppress(KetragError):  # said elsewhere
-            yield from _unpublished(layout, current)
+            yield from _find_unpublished(layout, current)
     for path in _entries(layout.root):
         if not layout.is_own(path.name):
             yield Note("stranger", path, "this is no part of the index; no command looks at it")
@@ -70,7 +70,7 @@ def notes(layout: Layout) -> Iterator[Note]:
             )
 
 
-def _unpublished(layout: Layout, current: int) -> Iterator[Note]:
+def _find_unpublished(layout: Layout, current: int) -> Iterator[Note]:
     manifest = read_manifest(layout.generation(current) / MANIFEST)
     with Tables(layout.tables, read_only=True) as tables:
         found = tables.fingerprint()

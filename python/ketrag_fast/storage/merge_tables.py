@@ -18,7 +18,7 @@ from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.database import Connection
 from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.journal import SEALED, Journal, is_right, seal_of
-from ketrag_fast.storage.tables import SourceRow, Tables, hashed, seal_sources
+from ketrag_fast.storage.tables import SourceRow, Tables, hash_purged_id, seal_sources
 from ketrag_fast.storage.vector_cache import VectorTable
 
 _CACHE: Final = 256 << 10
@@ -78,7 +78,7 @@ class Merged:
         """Who read chunks in any part. The order of their last use is kept as far as the parts agree."""
         readers: dict[str, list[Any]] = {}
         for path in parts:
-            with _attached(self._db, path) as there:
+            with _attach(self._db, path) as there:
                 if "readers" not in there:
                     continue
                 query = "SELECT key, spec, identity, used, hits FROM part.readers"
@@ -97,7 +97,7 @@ class Merged:
 
     def copy(self, path: Path, places: Iterable[Place]) -> None:
         """Some documents of the part at `path`, and all vectors and replies that it keeps."""
-        with _attached(self._db, path) as there:
+        with _attach(self._db, path) as there:
             self._documents(places, located="locators" in there)
             if "vectors" in there:
                 self._vectors()
@@ -153,7 +153,7 @@ class Merged:
             )
             for chunk, group in groupby(db.execute(query, (reader,)), key=lambda row: row[0]):
                 rows = [tuple(row) for row in group]
-                if not all(is_right(reader, (*_sealed(row), row[-1])) for row in rows):
+                if not all(is_right(reader, (*_seal_row(row), row[-1])) for row in rows):
                     raise IndexDamaged(
                         f"{path} is damaged: kept replies are altered",
                         hint="`ketrag index` there forgets them and says so; the one after it asks again",
@@ -171,26 +171,26 @@ class Merged:
             db.execute(f"DELETE FROM main.replies {which}", (reader, chunk))  # noqa: S608
         db.executemany(
             f"INSERT INTO main.replies (reader, {_COLUMNS}, seal) VALUES ({', '.join('?' * 16)})",  # noqa: S608
-            ((reader, *row[:14], seal_of(reader, _sealed(row))) for row in rows),
+            ((reader, *row[:14], seal_of(reader, _seal_row(row))) for row in rows),
         )
 
     def add_removed(self, parts: Sequence[Path]) -> None:
         """The ids that stay away although their sources have them, but for those that another part holds."""
         gone: set[str] = set()
         for path in parts:
-            with _attached(self._db, path) as there:
+            with _attach(self._db, path) as there:
                 if "removed" in there:
                     gone |= {name for (name,) in self._db.execute("SELECT id FROM part.removed")}
         if gone:
             ids = [name for (name,) in self._db.execute("SELECT id FROM main.documents")]
-            gone -= {*ids, *map(hashed, ids)}
+            gone -= {*ids, *map(hash_purged_id, ids)}
             self._db.executemany("INSERT INTO main.removed VALUES (?)", ((name,) for name in sorted(gone)))
 
     def add_failures(self, parts: Sequence[Path]) -> None:
         """The documents that no part could read. What was not read of chunks, the build finds itself."""
         found: set[tuple[str, str, str]] = set()
         for path in parts:
-            with _attached(self._db, path):
+            with _attach(self._db, path):
                 query = "SELECT document, code, message FROM part.failures WHERE code != 'chunk'"
                 found |= set(self._db.execute(query))
         ids = {name for (name,) in self._db.execute("SELECT id FROM main.documents")} if found else set()
@@ -198,18 +198,18 @@ class Merged:
         self._db.executemany("INSERT INTO main.failures VALUES (?, ?, ?)", rows)
 
 
-def _sealed(row: Sequence[Any]) -> tuple[Any, ...]:
+def _seal_row(row: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(row[place] for place in _PLACES)
 
 
 def _rank(rows: Sequence[Sequence[Any]]) -> tuple[bool, str]:
     """Replies that can be used before those that cannot; else any order that is always the same."""
     usable = any(row[_USABLE] != "unusable" for row in rows)
-    return not usable, repr([_sealed(row) for row in rows])
+    return not usable, repr([_seal_row(row) for row in rows])
 
 
 @contextmanager
-def _attached(db: Connection, path: Path) -> Iterator[set[str]]:
+def _attach(db: Connection, path: Path) -> Iterator[set[str]]:
     """The file of a part under the name `part`, and the names of its tables."""
     log = path.with_name(f"{path.name}-wal")
     still = "" if log.exists() and log.stat().st_size else "&immutable=1"

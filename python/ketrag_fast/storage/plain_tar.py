@@ -40,7 +40,7 @@ class NotPlain(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TarEntry:
     """A member: its name, its size, and its bytes, which must be read before the next member is."""
 
     name: str
@@ -48,7 +48,7 @@ class Entry:
     stream: _Bytes
 
 
-def entries(raw: IO[bytes]) -> Iterator[Entry]:
+def entries(raw: IO[bytes]) -> Iterator[TarEntry]:
     """Yields the members of an archive, to its end. Raises NotPlain, also where the archive is cut short."""
     while (header := _read(raw, _BLOCK)) != _EMPTY:
         kind = _kind(header)
@@ -61,7 +61,7 @@ def entries(raw: IO[bytes]) -> Iterator[Entry]:
         name = extra.get("path") or _name(header)
         size = _decimal(extra["size"]) if "size" in extra else _number(header[124:136])
         stream = _Bytes(raw, size)
-        yield Entry(name, size, stream)
+        yield TarEntry(name, size, stream)
         stream.skip()
         _read(raw, -size % _BLOCK)
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ketrag_fast.errors import IndexDamaged, IndexIncompatible
 from ketrag_fast.storage.checksum import bytes_digest, text_digest
 from ketrag_fast.storage.database import Database
-from ketrag_fast.storage.io_errors import damaged, json_of
+from ketrag_fast.storage.io_errors import json_of, tables_damaged
 from ketrag_fast.storage.layout import FORMAT
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.locations import Locator, from_rows, to_text
@@ -113,7 +113,7 @@ def _prepare(path: Path, read_only: bool, db: sqlite3.Connection) -> None:
             hint="use a newer ketrag-fast, or build the index anew in another folder",
         )
     if found == 0 and read_only:
-        raise damaged(path, "it holds no tables of an index")
+        raise tables_damaged(path, "it holds no tables of an index")
     db.execute("PRAGMA foreign_keys = ON")
     if found == 0:
         db.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA user_version = {FORMAT};COMMIT;")
@@ -194,7 +194,7 @@ class Tables(Database):
     def _texts(self, row: tuple[Any, ...], what: str) -> tuple[Any, ...]:
         """A row that ends with three texts; SQLite itself does not look whether an altered one does."""
         if not all(isinstance(value, str) for value in row[-3:]):
-            raise damaged(self.path, f"the row of {what} makes no sense: {row!r:.200}")
+            raise tables_damaged(self.path, f"the row of {what} makes no sense: {row!r:.200}")
         return row
 
     def add_source(self, kind: str, label: str, spec: str) -> None:
@@ -226,7 +226,7 @@ class Tables(Database):
                 or not isinstance(known.content, str)
                 or set(map(type, numbers)) != {int}
             ):
-                raise damaged(self.path, f"the row of document {name!r} makes no sense")
+                raise tables_damaged(self.path, f"the row of document {name!r} makes no sense")
         return found
 
     def altered(self) -> dict[int, str]:
@@ -256,7 +256,7 @@ class Tables(Database):
         """
         found = [str(row[0]) for row in self._db.execute(f"PRAGMA integrity_check({which})")]
         if found != ["ok"]:
-            raise damaged(self.path, "; ".join(found)[:300])
+            raise tables_damaged(self.path, "; ".join(found)[:300])
 
     def sense(self) -> None:
         """IndexDamaged where a row cannot be what was written: of sources, failures, settings, runs."""
@@ -380,7 +380,7 @@ class Tables(Database):
             content, *parts = self._db.execute(query, (keys[number],)).fetchone()
             if bytes_digest(part for part in parts if part is not None).encode() != content:
                 self.verify()
-                raise damaged(self.path, f"what is stored of document {number} is altered")
+                raise tables_damaged(self.path, f"what is stored of document {number} is altered")
             rows = from_rows(json_of(parts[4], self.path, "the locators of a document")) if parts[4] else ()
             yield StoredDocument(dict(zip(("id", "title", "text", "metadata"), parts, strict=False)), rows)
 
@@ -435,7 +435,7 @@ class Tables(Database):
             self._db.execute("DELETE FROM source_seals WHERE number NOT IN (SELECT number FROM sources)")
             plain = [name for name in self.removed() if not name.startswith(_HASHED)]
             self.set_removed(plain, removed=False)
-            self.set_removed(map(hashed, plain), removed=True)
+            self.set_removed(map(hash_purged_id, plain), removed=True)
         self._db.execute("VACUUM")
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
@@ -468,7 +468,7 @@ class Tables(Database):
             try:
                 yield place, from_rows(json_of(data, self.path, "the locators of a document"))
             except (TypeError, ValueError) as error:
-                raise damaged(self.path, f"the locators of document {place} make no sense") from error
+                raise tables_damaged(self.path, f"the locators of document {place} make no sense") from error
 
 
 def hashes_of(contents: Iterable[str], path: Path) -> NDArray[np.uint8]:
@@ -476,7 +476,7 @@ def hashes_of(contents: Iterable[str], path: Path) -> NDArray[np.uint8]:
     try:
         return np.frombuffer(bytes.fromhex("".join(contents)), np.uint8).reshape(-1, 32)
     except (TypeError, ValueError):
-        raise damaged(path, "the hash of a document makes no sense") from None
+        raise tables_damaged(path, "the hash of a document makes no sense") from None
 
 
 def fingerprint_of(hashes: NDArray[np.uint8]) -> str:
@@ -484,7 +484,7 @@ def fingerprint_of(hashes: NDArray[np.uint8]) -> str:
     return bytes_digest([hashes.tobytes()])
 
 
-def hashed(name: str) -> str:
+def hash_purged_id(name: str) -> str:
     """What is kept of the id of a document that was purged."""
     return _HASHED + text_digest([name])
 

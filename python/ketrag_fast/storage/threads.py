@@ -17,7 +17,7 @@ _LOOK: Final = 0.05
 """Seconds between two looks, where no thread says that it is done."""
 
 
-def together(work: Callable[[T], R], items: Sequence[T], threads: int) -> list[R]:
+def map_threads(work: Callable[[T], R], items: Sequence[T], threads: int) -> list[R]:
     """What `work` gives for each item, in their order. The first error by place is raised at the end."""
     # All that a thread needs is made before it: one that finds no memory left can still say so.
     places = iter(list(range(len(items))))

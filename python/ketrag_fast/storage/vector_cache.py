@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.storage.database import connect
-from ketrag_fast.storage.io_errors import damaged, json_of, writing
+from ketrag_fast.storage.io_errors import json_of, tables_damaged, writing
 
 Vectors = NDArray[np.float32]
 
@@ -162,7 +162,9 @@ class VectorTable:
             for role, key, blob in self._db.execute(query, (number,)):
                 wrong += not self._is_right(role, key, blob, 4 * dimension)
         if wrong:
-            raise damaged(path, f"{wrong:,} kept vectors are altered; a build embeds these texts again")
+            raise tables_damaged(
+                path, f"{wrong:,} kept vectors are altered; a build embeds these texts again"
+            )
 
     def put(self, model: int, role: str, keys: Sequence[bytes], vectors: Vectors) -> None:
         """Keeps vectors, all or none; a text that is already there gets the new one."""

@@ -9,8 +9,8 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ExtensionError, KetragError
 from ketrag_fast.storage.manifest import Manifest, StageRecord
 from ketrag_fast.systems.registry import Registry, registry
-from ketrag_fast.systems.spec.arrays import Sizes, measured
-from ketrag_fast.systems.spec.stage import Stage, ordered
+from ketrag_fast.systems.spec.arrays import Sizes, measure_sizes
+from ketrag_fast.systems.spec.stage import Stage, order_stages
 from ketrag_fast.systems.spec.system import Channel
 
 Planner = Callable[[Settings, bool], Sequence[Stage]]
@@ -22,8 +22,10 @@ AUTO, ALL = "auto", "all"
 def stages_for(settings: Settings, reads: bool, extra: Sequence[str] = ()) -> tuple[Stage, ...]:
     """The stages of a build with these settings, and `extra` ones that no mode asks for."""
     found = registry()
-    wanted = [need for mode in wanted_modes(settings, reads) for need in needed(found, mode, settings)]
-    return ordered(found.stages, list(dict.fromkeys([*wanted, *extra, "units"])), settings)
+    wanted = [
+        need for mode in wanted_modes(settings, reads) for need in required_stages(found, mode, settings)
+    ]
+    return order_stages(found.stages, list(dict.fromkeys([*wanted, *extra, "units"])), settings)
 
 
 def embedding_stages() -> frozenset[str]:
@@ -50,13 +52,13 @@ def wanted_modes(settings: Settings, reads: bool) -> tuple[str, ...]:
     )
 
 
-def needed(found: Registry, mode: str, settings: Settings) -> tuple[str, ...]:
+def required_stages(found: Registry, mode: str, settings: Settings) -> tuple[str, ...]:
     """The stages that the channels of a mode read."""
     channels = (found.channels[name] for name in found.recipes[mode].channels)
-    return tuple(dict.fromkeys(need for channel in channels for need in _of_channel(channel, settings)))
+    return tuple(dict.fromkeys(need for channel in channels for need in _channel_stages(channel, settings)))
 
 
-def _of_channel(channel: Channel, settings: Settings) -> tuple[str, ...]:
+def _channel_stages(channel: Channel, settings: Settings) -> tuple[str, ...]:
     try:
         return channel.needed(settings)
     except KetragError:
@@ -69,7 +71,7 @@ def _of_channel(channel: Channel, settings: Settings) -> tuple[str, ...]:
 
 def chain(found: Registry, mode: str, settings: Settings) -> tuple[Stage, ...]:
     """All stages that a mode needs, and what these need."""
-    return ordered(found.stages, needed(found, mode, settings), settings)
+    return order_stages(found.stages, required_stages(found, mode, settings), settings)
 
 
 def needs_reader(found: Registry, mode: str, settings: Settings) -> bool:
@@ -84,7 +86,7 @@ def sizes_of(stages: Mapping[str, StageRecord]) -> Sizes:
     for name, record in stages.items():
         if name in known and known[name].arrays is not None:
             shapes = {array: file.shape for array, file in record.files.items()}
-            measured(known[name].arrays or {}, shapes, found, name)
+            measure_sizes(known[name].arrays or {}, shapes, found, name)
     return found
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.base.config.catalogue import about_broken
-from ketrag_fast.base.config.fields import Setting, declared
+from ketrag_fast.base.config.fields import Setting, declared_settings
 from ketrag_fast.base.config.shared import SharedSettings
 from ketrag_fast.errors import ConfigError, ExtensionError, KetragError
 from ketrag_fast.systems.spec.stage import Stage
@@ -84,10 +84,10 @@ class Registry:
     @cached_property
     def specs(self) -> Mapping[str, Setting]:
         """Every setting by name, the shared ones first."""
-        found = {spec.name: spec for spec in declared(SharedSettings)}
+        found = {spec.name: spec for spec in declared_settings(SharedSettings)}
         for system in self.systems:
             if system.settings is not None:
-                found |= {spec.name: spec for spec in declared(system.settings, system.name)}
+                found |= {spec.name: spec for spec in declared_settings(system.settings, system.name)}
         return {name: spec.extended(self.choices.get(name, ())) for name, spec in found.items()}
 
     @cached_property
@@ -132,7 +132,9 @@ class Registry:
                 hint = f"the modes are {known}{about_broken(self.broken)}"
                 raise ConfigError(f"modes: there is no mode {mode.strip()!r}", hint=hint)
         for system in self.systems:
-            if system.check is None or not (self.origins.get(system.name) == OWN or _used(system, settings)):
+            if system.check is None or not (
+                self.origins.get(system.name) == OWN or _uses_system(system, settings)
+            ):
                 continue
             try:
                 system.check(settings)
@@ -153,7 +155,7 @@ class Registry:
         return found
 
 
-def _used(system: System, settings: Settings) -> bool:
+def _uses_system(system: System, settings: Settings) -> bool:
     """Whether these settings have anything to do with a system: its check may then refuse them."""
     modes = {settings.mode, *(mode.strip() for mode in settings.modes.split(","))}
     if settings.system in system.presets or modes & system.recipes.keys():
@@ -171,7 +173,7 @@ def registry() -> Registry:
     own = [import_module(f"ketrag_fast.systems.{name}").SYSTEM for name in BUILT_IN]
     found = Registry(tuple(own), origins=dict.fromkeys((s.name for s in own), OWN))
     for origin, point in _entry_points():
-        found = _with(found, origin, point)
+        found = _add_system(found, origin, point)
     return found
 
 
@@ -179,7 +181,7 @@ def _entry_points() -> Iterable[tuple[str, metadata.EntryPoint]]:
     """(package, entry point), in the order of their names: the same everywhere."""
     if os.environ.get("KETRAG_EXTENSIONS", "").lower() in ("0", "none", "false"):
         return []
-    if not _any_declared():
+    if not _has_entry_points():
         return []
     from importlib import metadata  # reading all packages' metadata takes as long as a question
 
@@ -190,7 +192,7 @@ def _entry_points() -> Iterable[tuple[str, metadata.EntryPoint]]:
     )
 
 
-def _any_declared() -> bool:
+def _has_entry_points() -> bool:
     """Whether some installed package may bring a system: a look at the files, for a tenth of the time."""
     mark = f"[{GROUP}]".encode()
     for place in dict.fromkeys(sys.path):
@@ -212,12 +214,12 @@ def _any_declared() -> bool:
     return False
 
 
-def _with(found: Registry, origin: str, point: metadata.EntryPoint) -> Registry:
+def _add_system(found: Registry, origin: str, point: metadata.EntryPoint) -> Registry:
     """The registry with one more system, or with one more that cannot be used."""
     try:
         system = point.load()
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever another package raises when imported
-        return _broken(found, point.name, f"{origin} cannot be loaded: {type(error).__name__}: {error}")
+        return _add_broken(found, point.name, f"{origin} cannot be loaded: {type(error).__name__}: {error}")
     try:
         if not isinstance(system, System):
             raise ExtensionError(f"{point.value} is no System")
@@ -226,9 +228,9 @@ def _with(found: Registry, origin: str, point: metadata.EntryPoint) -> Registry:
         check_system(found, system, outside=True)
         return Registry((*found.systems, system), found.broken, {**found.origins, system.name: origin})
     except KetragError as error:
-        return _broken(found, _name_of(system, point), f"{origin}: {error.message}")
+        return _add_broken(found, _name_of(system, point), f"{origin}: {error.message}")
     except Exception as error:  # noqa: BLE001 - what it declares may be of any kind
-        return _broken(found, _name_of(system, point), f"{origin}: {type(error).__name__}: {error}")
+        return _add_broken(found, _name_of(system, point), f"{origin}: {type(error).__name__}: {error}")
 
 
 def _name_of(system: Any, point: metadata.EntryPoint) -> str:
@@ -236,5 +238,5 @@ def _name_of(system: Any, point: metadata.EntryPoint) -> str:
     return name if isinstance(name, str) else point.name
 
 
-def _broken(found: Registry, name: str, reason: str) -> Registry:
+def _add_broken(found: Registry, name: str, reason: str) -> Registry:
     return Registry(found.systems, {**found.broken, name: reason}, found.origins)

@@ -47,17 +47,17 @@ class Entity:
         for relation in self.relations[:_SHOWN]:
             yield f"- {relation.source} -- {relation.target}  (strength {relation.weight:g})"
             yield from (f"    {line}" for line in relation.description.splitlines())
-            yield from _quoted(relation.sources, "    ", _SENTENCES)
+            yield from _quote_spans(relation.sources, "    ", _SENTENCES)
         if len(self.relations) > _SHOWN:
             yield f"  ... and {len(self.relations) - _SHOWN:,} more (--json lists them all)"
         yield f"named in {len(self.sources):,} sentences:"
-        yield from _quoted(self.sources, "  ", _SHOWN)
+        yield from _quote_spans(self.sources, "  ", _SHOWN)
 
 
 _SHOWN, _SENTENCES = 20, 3
 
 
-def _quoted(spans: Sequence[Span], indent: str, shown: int) -> Iterator[str]:
+def _quote_spans(spans: Sequence[Span], indent: str, shown: int) -> Iterator[str]:
     for span in spans[:shown]:
         yield f"{indent}{span.document}[{span.start}:{span.end}] {' '.join(span.text.split())}"
     if len(spans) > shown:

@@ -34,7 +34,7 @@ class Locator:
     value: Any
 
 
-def ordered(locators: Iterable[Locator]) -> tuple[Locator, ...]:
+def sort_locators(locators: Iterable[Locator]) -> tuple[Locator, ...]:
     """In the one order in which they are stored: by beginning, the wider first, then by kind."""
     return tuple(sorted(locators, key=lambda one: (one.start, -one.end, _rank(one.kind), one.kind)))
 
@@ -54,7 +54,7 @@ def to_text(locators: Sequence[Locator]) -> str:
     """As they are stored; "" for none. Raises ValueError, TypeError where a value is no JSON."""
     if not locators:
         return ""
-    rows = [[one.start, one.end, one.kind, one.value] for one in ordered(locators)]
+    rows = [[one.start, one.end, one.kind, one.value] for one in sort_locators(locators)]
     return json.dumps(rows, ensure_ascii=False, separators=(",", ":"), sort_keys=True, allow_nan=False)
 
 
@@ -80,7 +80,7 @@ def location_of(locators: Iterable[Locator], start: int, end: int) -> dict[str, 
         around = [one for one in own if one.start <= start]
         inner = min(around or own[:1], key=lambda one: (one.end - one.start, -one.start))
         if kind == "box":
-            found[kind] = _around([one.value for one in own if _same_page(one, inner, by_kind)])
+            found[kind] = _bounding_box([one.value for one in own if _same_page(one, inner, by_kind)])
             continue
         found[kind] = inner.value
         if kind in _COUNTED:
@@ -96,7 +96,7 @@ def _same_page(one: Locator, first: Locator, by_kind: Mapping[str, Sequence[Loca
     return not ends or one.start < max(ends)
 
 
-def _around(boxes: Sequence[Sequence[float]]) -> list[float]:
+def _bounding_box(boxes: Sequence[Sequence[float]]) -> list[float]:
     left, top, right, bottom = zip(*boxes, strict=True)
     return [min(left), min(top), max(right), max(bottom)]
 
@@ -105,7 +105,7 @@ def _rank(kind: str) -> int:
     return KINDS.index(kind) if kind in KINDS else len(KINDS)
 
 
-def described(location: Location) -> str:
+def describe_location(location: Location) -> str:
     """`p. 12, § 3 Results › 3.2 Risks`: a location in words; a box is for programs."""
     parts = []
     for kind, value in location.items():

@@ -14,7 +14,7 @@ from ketrag_fast.storage.file_records import FileRecord
 from ketrag_fast.storage.manifest import StageRecord
 from ketrag_fast.systems.planning import chain, seconds_to_add, stages_for
 from ketrag_fast.systems.registry import registry
-from ketrag_fast.systems.spec.stage import DOCUMENTS, Stage, check_order, ordered
+from ketrag_fast.systems.spec.stage import DOCUMENTS, Stage, check_order, order_stages
 
 
 def stage(name: str, *needs: str, provides: str = "", chosen_by: tuple[str, str] | None = None) -> Stage:
@@ -30,7 +30,7 @@ A, B, C, D = stage("a", DOCUMENTS), stage("b", "a"), stage("c", "a"), stage("d",
 
 @pytest.mark.parametrize("stages", list(permutations((A, B, C, D))))
 def test_needs_come_before(stages: tuple[Stage, ...]) -> None:
-    found = ordered(stages, ["d"], Settings())
+    found = order_stages(stages, ["d"], Settings())
     check_order(found, Settings())
     assert sorted(names(found)) == ["a", "b", "c", "d"]
     # Where needs leave it open, the order is that of the declarations.
@@ -38,10 +38,10 @@ def test_needs_come_before(stages: tuple[Stage, ...]) -> None:
 
 
 def test_only_what_is_wanted() -> None:
-    assert names(ordered((A, B, C, D), ["c"], Settings())) == ["a", "c"]
-    assert ordered((A, B, C, D), [], Settings()) == ()
-    assert ordered((A, B, C, D), [DOCUMENTS], Settings()) == ()
-    assert names(ordered((D, C, B, A), ["b", "b", "a"], Settings())) == ["a", "b"]
+    assert names(order_stages((A, B, C, D), ["c"], Settings())) == ["a", "c"]
+    assert order_stages((A, B, C, D), [], Settings()) == ()
+    assert order_stages((A, B, C, D), [DOCUMENTS], Settings()) == ()
+    assert names(order_stages((D, C, B, A), ["b", "b", "a"], Settings())) == ["a", "b"]
 
 
 @given(st.data())
@@ -51,7 +51,7 @@ def test_any_needs_without_a_circle_have_an_order(data: st.DataObject) -> None:
     stages = [stage(f"s{n}", *(f"s{m}" for m in sorted(needs[n]))) for n in range(count)]
     shuffled = data.draw(st.permutations(stages))
     wanted = data.draw(st.lists(st.sampled_from([s.name for s in stages]), unique=True))
-    found = ordered(shuffled, wanted, Settings())
+    found = order_stages(shuffled, wanted, Settings())
     check_order(found, Settings())
     reached, pending = set(), list(wanted)
     while pending:
@@ -78,7 +78,7 @@ def test_any_needs_without_a_circle_have_an_order(data: st.DataObject) -> None:
 )
 def test_needs_that_cannot_be_met(stages: tuple[Stage, ...], said: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        ordered(stages, ["a"], Settings())
+        order_stages(stages, ["a"], Settings())
     assert said in str(caught.value)
 
 
@@ -86,14 +86,14 @@ def test_the_settings_choose_between_stages_for_one_place() -> None:
     whole = stage("whole", DOCUMENTS, provides="cutting", chosen_by=("cut", "sentences"))
     plain = stage("plain", "a", provides="cutting", chosen_by=("cut", "windows"))
     both = (A, whole, plain, stage("end", "cutting"))
-    assert names(ordered(both, ["end"], Settings())) == ["whole", "end"]
-    assert names(ordered(both, ["end"], Settings(cut="windows"))) == ["a", "plain", "end"]
+    assert names(order_stages(both, ["end"], Settings())) == ["whole", "end"]
+    assert names(order_stages(both, ["end"], Settings(cut="windows"))) == ["a", "plain", "end"]
 
 
 def test_needs_may_depend_on_settings() -> None:
     either = Stage("x", 1, lambda s: ("a",) if s.overlap else ("b",), (), "nowhere:run")
-    assert names(ordered((A, B, either), ["x"], Settings())) == ["a", "b", "x"]
-    assert names(ordered((A, B, either), ["x"], Settings(overlap=1))) == ["a", "x"]
+    assert names(order_stages((A, B, either), ["x"], Settings())) == ["a", "b", "x"]
+    assert names(order_stages((A, B, either), ["x"], Settings(overlap=1))) == ["a", "x"]
 
 
 @pytest.mark.parametrize("reads", [False, True])

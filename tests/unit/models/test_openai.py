@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ketrag_fast.errors import BackendError, Cancelled, ConfigError, NetworkForbidden
-from ketrag_fast.models.embedders.openai import OpenAIEmbedder, cut, vectors_of
+from ketrag_fast.models.embedders.openai import OpenAIEmbedder, split_text, vectors_of
 from ketrag_fast.models.http.addresses import is_loopback
 from ketrag_fast.models.http.openai_endpoint import parts_of, weight
 from ketrag_fast.models.http.retry import Patience
@@ -176,7 +176,7 @@ def test_a_long_text_is_read_to_its_end_whether_the_server_cuts_or_refuses(silen
 
 def test_cut_keeps_every_character_and_keeps_to_the_weight() -> None:
     text = "Ünïcode 東京の人口 and 1234567 plain-words " * 40 + "x" * 1000
-    parts = cut(text, 50)
+    parts = split_text(text, 50)
     assert "".join(parts) == text
     assert max(map(weight, parts)) <= 50
     assert weight("Internationalisation of 12 things") == 4 + 1 + 2 + 1

@@ -14,7 +14,7 @@ from ketrag_fast.models.embedders import discovery as find
 from ketrag_fast.models.embedders import quiet_imports as quiet
 from ketrag_fast.models.embedders import registry
 from ketrag_fast.models.embedders.model_folder import look
-from ketrag_fast.models.embedders.registry import Options, load, parse
+from ketrag_fast.models.embedders.registry import EmbedderOptions, load, parse
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +54,11 @@ def test_specs() -> None:
 
 
 def test_a_name_that_is_not_here_is_never_downloaded_unasked() -> None:
-    for options in (Options(), Options(offline=True), Options(offline=True, allow_download=True)):
+    for options in (
+        EmbedderOptions(),
+        EmbedderOptions(offline=True),
+        EmbedderOptions(offline=True, allow_download=True),
+    ):
         with pytest.raises(NetworkForbidden, match="not on this machine") as caught:
             load("sentence-transformers:acme/nothing", options)
         assert "--allow-download" in str(caught.value.hint)
@@ -75,7 +79,7 @@ def test_models_of_the_cache_are_found_by_name(tmp_path: Path, empty_cache: Path
     (repository / "refs").mkdir()
     (repository / "refs" / "main").write_text("abc")
     (empty_cache / "models--acme--broken").mkdir()
-    listed = [entry for entry in find.found() if entry.source == "hub cache"]
+    listed = [entry for entry in find.find_models() if entry.source == "hub cache"]
     assert [(e.spec, e.dimension, e.longest, e.problem) for e in listed] == [
         ("sentence-transformers:acme/tiny", 8, 32, None)
     ]
@@ -86,7 +90,7 @@ def test_models_of_the_cache_are_found_by_name(tmp_path: Path, empty_cache: Path
 def test_folders_are_found_with_what_is_wrong_with_them(tmp_path: Path) -> None:
     model(tmp_path / "models" / "good")
     bad = model(tmp_path / "models" / "bad", auto_map={"AutoModel": "evil.Model"})
-    listed = {e.path: e for e in find.found([tmp_path / "models"]) if e.source == "folder"}
+    listed = {e.path: e for e in find.find_models([tmp_path / "models"]) if e.source == "folder"}
     assert len(listed) == 2
     assert "run code of its own" in str(listed[str(bad)].problem)
 

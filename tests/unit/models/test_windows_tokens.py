@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ketrag_fast.errors import BackendError, Cancelled
-from ketrag_fast.models.embedders.batching import Piece, batches, padded
-from ketrag_fast.models.embedders.protocol import Engine, Role, Streamed, windows_of
+from ketrag_fast.models.embedders.batching import Piece, batches, pad_rows
+from ketrag_fast.models.embedders.protocol import Engine, Role, StreamingEmbedder, windows_of
 from ketrag_fast.models.embedders.windows import average, spans
 
 
-class Plain(Streamed):
+class Plain(StreamingEmbedder):
     """Vectors from the letters; `raw` changes what the model gives."""
 
     def __init__(self, raw: Callable[[np.ndarray], np.ndarray] = lambda x: x) -> None:
@@ -67,9 +67,9 @@ def test_batches_take_each_piece_once_and_keep_to_the_padded_size(lengths: list[
 
 
 def test_padding_on_either_side() -> None:
-    ids, mask = padded([[5, 6, 7], [8]], 9, left=False)
+    ids, mask = pad_rows([[5, 6, 7], [8]], 9, left=False)
     assert ids.tolist() == [[5, 6, 7], [8, 9, 9]] and mask.tolist() == [[1, 1, 1], [1, 0, 0]]
-    ids, mask = padded([[5, 6, 7], [8]], 9, left=True)
+    ids, mask = pad_rows([[5, 6, 7], [8]], 9, left=True)
     assert ids.tolist() == [[5, 6, 7], [9, 9, 8]] and mask.tolist() == [[1, 1, 1], [0, 0, 1]]
 
 

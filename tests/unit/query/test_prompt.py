@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ketrag_fast.query.answer.citations import CitationReader
-from ketrag_fast.query.answer.prompt import INSTRUCTIONS, NOTHING, build_prompt, fence_in, unmarked
+from ketrag_fast.query.answer.prompt import (
+    INSTRUCTIONS,
+    NOTHING,
+    build_prompt,
+    fence_in,
+    strip_citation_marks,
+)
 from ketrag_fast.types import Context, Passage, Section
 
 TABLES = (
@@ -81,7 +87,7 @@ def test_who_knows_a_fence_makes_another() -> None:
 @pytest.mark.parametrize("mark", ["[2]", "[1, 2]", "[1-2]", "[passage 2]", "[ source. 2 ]", "[٢]"])
 def test_a_mark_that_a_model_copies_from_a_text_is_no_citation(mark: str) -> None:
     reader = CitationReader(2)
-    shown = reader.feed(f"Nansen {unmarked(f'sailed{mark}')}") + reader.finish()
+    shown = reader.feed(f"Nansen {strip_citation_marks(f'sailed{mark}')}") + reader.finish()
     assert (reader.cited, reader.removed) == ([], 0)
     assert "[#" in shown
 
@@ -93,6 +99,6 @@ def test_any_texts_stay_behind_their_own_numbers(texts: list[str]) -> None:
     assert opened(prompt.text) == [str(number) for number in range(1, len(texts) + 1)]
     reader = CitationReader(len(texts))
     for text in texts:
-        reader.feed(unmarked(text))
+        reader.feed(f"{strip_citation_marks(text)}\n")
     reader.finish()
     assert reader.cited == []

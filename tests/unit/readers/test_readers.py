@@ -11,7 +11,7 @@ import pytest
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.progress import Meter
-from ketrag_fast.build.ingest import Change, Ingested, Sources, applied
+from ketrag_fast.build.ingest import Change, Ingested, Sources, apply_change
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers import SourceFile, find, reader_for
 from ketrag_fast.readers.decode import decode
@@ -31,7 +31,9 @@ def read(tmp_path: Path) -> Read:
         path = tmp_path / name
         path.write_bytes(data.encode() if isinstance(data, str) else data)
         with Tables(tmp_path / "t.sqlite") as tables:
-            done = applied(tables, Change(str(path), replace=True), Settings(**settings), Meter("read", None))
+            done = apply_change(
+                tables, Change(str(path), replace=True), Settings(**settings), Meter("read", None)
+            )
             return list(tables.documents()), done.failures
 
     return run
@@ -317,7 +319,7 @@ def test_file_names_that_are_not_utf8(tmp_path: Path) -> None:
 
 def load(tmp_path: Path, sources: Sources, **settings: bool) -> tuple[Ingested, list[Document]]:
     with Tables(tmp_path / "t.sqlite") as tables:
-        done = applied(tables, Change(sources), Settings(**settings), Meter("read", None))
+        done = apply_change(tables, Change(sources), Settings(**settings), Meter("read", None))
         return done, list(tables.documents())
 
 

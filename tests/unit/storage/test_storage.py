@@ -27,7 +27,7 @@ from ketrag_fast.storage import durable
 from ketrag_fast.storage.arrays import Arrays, write_arrays
 from ketrag_fast.storage.checksum import file_digest, text_digest
 from ketrag_fast.storage.generation import current_number, open_current, prune, publish
-from ketrag_fast.storage.io_errors import typed, writing
+from ketrag_fast.storage.io_errors import convert_os_error, writing
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.manifest import Manifest, StageRecord, content_digest
@@ -335,7 +335,7 @@ def test_unwritable_folder(tmp_path: Path) -> None:
     ],
 )
 def test_system_errors(code: int, error: type[KetragError] | None) -> None:
-    found = typed(OSError(code, "reason", "file.npy"), Path("x"))
+    found = convert_os_error(OSError(code, "reason", "file.npy"), Path("x"))
     assert found is None if error is None else type(found) is error
     assert found is None or found.hint
 

@@ -86,18 +86,23 @@ def _kind(kinds: Any, shared: argparse.ArgumentParser, name: str, text: str) -> 
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
     from ketrag_fast.lab.comparison import sweep as sweeps
-    from ketrag_fast.lab.comparison.configurations import checked, from_file, from_flag, from_systems
-    from ketrag_fast.lab.comparison.reporting import systems_named
+    from ketrag_fast.lab.comparison.configurations import (
+        check_configurations,
+        from_file,
+        from_flag,
+        from_systems,
+    )
+    from ketrag_fast.lab.comparison.reporting import parse_systems
 
     common = options.build_settings_of(args)
     if args.kind == "sweep":
         configurations = sweeps.points([sweeps.parse_vary(text) for text in args.vary], grid=args.grid)
     elif args.kind == "systems":
-        configurations = from_systems(systems_named(args.systems))
+        configurations = from_systems(parse_systems(args.systems))
     else:
         listed = from_file(args.builds) if args.builds is not None else []
-        configurations = checked([*listed, *(from_flag(text) for text in args.build)])
-    report = _measured(args, common, configurations)
+        configurations = check_configurations([*listed, *(from_flag(text) for text in args.build)])
+    report = _measure(args, common, configurations)
     if args.html is not None:
         from ketrag_fast.lab.comparison.page import page
 
@@ -114,7 +119,7 @@ def run(args: argparse.Namespace) -> int:
     return output.PARTIAL if lost else 0
 
 
-def _measured(args: argparse.Namespace, common: Settings, configurations: Sequence[Configuration]) -> Report:
+def _measure(args: argparse.Namespace, common: Settings, configurations: Sequence[Configuration]) -> Report:
     from ketrag_fast.lab.comparison.reporting import report_of
     from ketrag_fast.lab.comparison.running import Bench
     from ketrag_fast.lab.cost.prices import read_prices
@@ -158,9 +163,9 @@ def _answers(spec: str | None) -> Answers | None:
     """The same model answers for all configurations, from the context that each of them gives."""
     if spec is None:
         return None
-    from ketrag_fast.lab.comparison.answering import answered_by
+    from ketrag_fast.lab.comparison.answering import answers_by
 
-    return answered_by(spec)
+    return answers_by(spec)
 
 
 def _list(name: str, text: str) -> list[Any]:

@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     from ketrag_fast.systems.registry import registry
 
     path, origin = options.index_path(args)
-    flag, environment, file = options.asked(args)
+    flag, environment, file = options.parse_settings(args)
     resolved = resolve(
         flags=flag, environment=environment, file=file, index=stored_settings(path), presets=registry().table
     )
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
         output.write_json({"schema": "ketrag/config/1", "index": about, "settings": settings})
         return 0
     rows = [("index", inline(path), origin)]
-    rows += [(name, _shown(value), resolved.origins[name]) for name, value in values.items()]
+    rows += [(name, _format_value(value), resolved.origins[name]) for name, value in values.items()]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     output.write("\n".join(f"{n:<{widths[0]}}  {v:<{widths[1]}}  {o}" for n, v, o in rows))
     return 0
@@ -51,7 +51,7 @@ def _flags() -> tuple[str, ...]:
     return tuple(name for name, spec in catalogue().items() if spec.topic != "common")
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return "none" if value is None else inline(value)

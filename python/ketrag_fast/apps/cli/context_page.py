@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from ketrag_fast.lab.comparison.style import STYLE
-from ketrag_fast.types.locations import described
+from ketrag_fast.types.locations import describe_location
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +60,7 @@ def page(context: Context, files: Mapping[str, Path] | None = None, answer: Answ
 def _body(context: Context, files: Mapping[str, Path], answer: Answer | None) -> Iterator[str]:
     yield f"<h1>{escape(context.question)}</h1>"
     if answer is not None and answer.text:
-        yield f'<p class="answer">{cited(answer)}</p>'
+        yield f'<p class="answer">{link_citations(answer)}</p>'
     about = f"mode {context.mode} · {context.tokens:,} of {context.budget:,} tokens"
     yield f'<p class="about">{escape(about)}</p>'
     for warning in context.warnings:
@@ -71,7 +71,7 @@ def _body(context: Context, files: Mapping[str, Path], answer: Answer | None) ->
         yield from _passage(passage, files.get(passage.document))
 
 
-def cited(answer: Answer) -> str:
+def link_citations(answer: Answer) -> str:
     """An answer with its numbers as links to the passages."""
     known = {citation.number for citation in answer.citations}
 
@@ -102,7 +102,7 @@ def _passage(passage: Passage, path: Path | None) -> Iterator[str]:
     where = escape(f"{passage.document}:{passage.start}-{passage.end}")
     if path is not None:
         where = f'<a href="{escape(address(path, passage), quote=True)}">{where}</a>'
-    place = described(passage.location)
+    place = describe_location(passage.location)
     told = " · ".join([*([place] if place else []), f"score {passage.score:.3f}"])
     yield f'<p class="about">{where} · {escape(told)}</p>'
     steps = chain_of(passage, reasons)
@@ -128,12 +128,12 @@ def chain_of(passage: Passage, reasons: Sequence[Mapping[str, Any]]) -> list[Dra
     chain = next((reason for reason in reasons if "chain" in reason), None)
     if chain is not None:
         far, near = chain["chain"]
-        return [_drawn(far, chain["between"]), _drawn(near, chain["bridges"]), own]
+        return [_drawing(far, chain["between"]), _drawing(near, chain["bridges"]), own]
     partner = next((reason for reason in reasons if "partner" in reason), None)
-    return [own] if partner is None else [_drawn(partner["partner"], partner["bridges"]), own]
+    return [own] if partner is None else [_drawing(partner["partner"], partner["bridges"]), own]
 
 
-def _drawn(place: Mapping[str, Any], bridges: Sequence[Mapping[str, Any]]) -> Drawn:
+def _drawing(place: Mapping[str, Any], bridges: Sequence[Mapping[str, Any]]) -> Drawn:
     return str(place["title"] or place["document"]), place["rank"], bridges
 
 

@@ -15,7 +15,7 @@ from ketrag_fast.errors import ConfigError, DocumentError
 
 if TYPE_CHECKING:
     from ketrag_fast.index import Index
-    from ketrag_fast.lab.eval import Collected, DataSet, Run, Side
+    from ketrag_fast.lab.eval import Collected, ComparedRun, DataSet, Run
     from ketrag_fast.lab.eval.judge import Judge
     from ketrag_fast.lab.eval.model_answers import ModelAnswers
     from ketrag_fast.lab.eval.run import Answerer
@@ -100,11 +100,11 @@ def run(args: argparse.Namespace) -> int:
     budgets = _budgets(args.budget or _BUDGETS)
     seed = None if args.concatenate is None else Settings(seed=parse("seed", args.concatenate)).seed
     settings = options.build_settings_of(args)
-    from ketrag_fast.lab.eval import collect, concatenated, describe, load_dataset, render, save
+    from ketrag_fast.lab.eval import collect, concatenate, describe, load_dataset, render, save
 
     dataset = load_dataset(args.dataset)
     if seed is not None:
-        dataset = concatenated(dataset, seed)
+        dataset = concatenate(dataset, seed)
     answers, warnings = _answers(args, dataset)
     asked: ModelAnswers | None = None
     if not args.quiet:
@@ -138,7 +138,7 @@ def run(args: argparse.Namespace) -> int:
     if asked is not None and asked.failed and not args.quiet:
         output.warn(f"the model gave no answer to {asked.failed:,} questions: EM and F1 leave them out")
     if args.compare is not None:
-        _print_comparisons(args, _of_modes(args, dataset, found))
+        _print_comparisons(args, _evaluate_modes(args, dataset, found))
         return 0
     rows = found.rows()
     absent = _absent(args, dataset)
@@ -238,25 +238,25 @@ def _absent(args: argparse.Namespace, dataset: DataSet) -> dict[str, str]:
 # ---------------------------------------------------------------- two side by side
 
 
-def _of_modes(
+def _evaluate_modes(
     args: argparse.Namespace, dataset: DataSet, found: Collected
-) -> Iterator[tuple[int, Side, Side]]:
-    from ketrag_fast.lab.eval import Side
+) -> Iterator[tuple[int, ComparedRun, ComparedRun]]:
+    from ketrag_fast.lab.eval import ComparedRun
 
     for mode in args.compare:
         if mode in found.skipped:
             raise ConfigError(f"--compare {mode}: not run: {found.skipped[mode]}")
     for budget in found.budgets:
-        one, other = (Side(mode, dataset.questions, found.of(mode, budget)) for mode in args.compare)
+        one, other = (ComparedRun(mode, dataset.questions, found.of(mode, budget)) for mode in args.compare)
         yield budget, one, other
 
 
 def _compare_saved(args: argparse.Namespace) -> int:
     if args.compare is None:
         raise ConfigError("eval needs a DATASET, or two saved runs: --compare A B")
-    from ketrag_fast.lab.eval import Side
+    from ketrag_fast.lab.eval import ComparedRun
 
-    (a, only_a), (b, only_b) = (_saved(name) for name in args.compare)
+    (a, only_a), (b, only_b) = (_load_saved_run(name) for name in args.compare)
     if only_a is None and only_b is None:
         pairs = [(pair, pair) for pair in a.pairs if pair in b.pairs]
     else:
@@ -279,21 +279,21 @@ def _compare_saved(args: argparse.Namespace) -> int:
             hint="name a mode of each: FOLDER:MODE",
         )
 
-    def sides() -> Iterator[tuple[int, Side, Side]]:
+    def sides() -> Iterator[tuple[int, ComparedRun, ComparedRun]]:
         for (mode_a, budget), (mode_b, _) in pairs:
             results_a = [r for r in a.results if (r.mode, r.budget) == (mode_a, budget)]
             results_b = [r for r in b.results if (r.mode, r.budget) == (mode_b, budget)]
             yield (
                 budget,
-                Side(f"{a.folder}:{mode_a}", a.questions, results_a),
-                Side(f"{b.folder}:{mode_b}", b.questions, results_b),
+                ComparedRun(f"{a.folder}:{mode_a}", a.questions, results_a),
+                ComparedRun(f"{b.folder}:{mode_b}", b.questions, results_b),
             )
 
     _print_comparisons(args, sides())
     return 0
 
 
-def _saved(name: str) -> tuple[Run, str | None]:
+def _load_saved_run(name: str) -> tuple[Run, str | None]:
     """A run and the mode that is named with it, if one is."""
     from ketrag_fast.lab.eval import load
 
@@ -307,7 +307,9 @@ def _saved(name: str) -> tuple[Run, str | None]:
     return run, mode
 
 
-def _print_comparisons(args: argparse.Namespace, sides: Iterator[tuple[int, Side, Side]]) -> None:
+def _print_comparisons(
+    args: argparse.Namespace, sides: Iterator[tuple[int, ComparedRun, ComparedRun]]
+) -> None:
     from ketrag_fast.lab.eval import compare, render_comparison
 
     rows: list[dict[str, Any]] = []

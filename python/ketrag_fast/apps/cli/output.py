@@ -11,7 +11,7 @@ from typing import Any
 
 from ketrag_fast.apps.cli.terminal_text import in_json, inline, visible
 from ketrag_fast.errors import ConfigError, KetragError, ReadOnly
-from ketrag_fast.secrets import covered, hidden
+from ketrag_fast.secrets import redact, redact_all
 
 _CODES = {
     "config": 2,
@@ -49,7 +49,7 @@ def write_json(data: Mapping[str, Any]) -> None:
 
 def write(text: str) -> None:
     """A line (or lines) of the result."""
-    sys.stdout.write(visible(covered(text)) + "\n")
+    sys.stdout.write(visible(redact(text)) + "\n")
     sys.stdout.flush()
 
 
@@ -71,12 +71,12 @@ def write_page(path: Path, text: str) -> None:
 
 def say(text: str) -> None:
     """A line for people, on stderr."""
-    _tell(visible(hidden(text)))
+    _tell(visible(redact_all(text)))
 
 
 def warn(text: str) -> None:
     """A warning for people."""
-    _tell(f"{_painted('ketrag: warning:', 33)} {inline(hidden(text))}")
+    _tell(f"{_paint('ketrag: warning:', 33)} {inline(redact_all(text))}")
 
 
 def error_json(error: KetragError) -> dict[str, Any]:
@@ -89,13 +89,13 @@ def fail(error: KetragError, *, as_json: bool) -> int:
     if as_json:
         say(_json(error_json(error)))
     else:
-        _tell(f"{_painted('ketrag: error:', 31)} {inline(error.message)}")
+        _tell(f"{_paint('ketrag: error:', 31)} {inline(error.message)}")
         if error.hint:
-            _tell(f"{_painted('hint:', 36)} {inline(hidden(error.hint))}")
+            _tell(f"{_paint('hint:', 36)} {inline(redact_all(error.hint))}")
     return exit_code(error)
 
 
-def interrupted(hint: str, *, as_json: bool) -> int:
+def report_interrupt(hint: str, *, as_json: bool) -> int:
     """After Ctrl-C."""
     if as_json:
         say(
@@ -104,7 +104,7 @@ def interrupted(hint: str, *, as_json: bool) -> int:
             )
         )
     else:
-        _tell(f"\nketrag: interrupted\n{_painted('hint:', 36)} {hint}")
+        _tell(f"\nketrag: interrupted\n{_paint('hint:', 36)} {hint}")
     return INTERRUPTED
 
 
@@ -135,7 +135,7 @@ def _tell(text: str) -> None:
     sys.stderr.flush()
 
 
-def _painted(text: str, colour: int) -> str:
+def _paint(text: str, colour: int) -> str:
     if sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
         return f"\033[1;{colour}m{text}\033[0m"
     return text

@@ -11,7 +11,7 @@ from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.terminal_text import inline
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.types import Document, Failure
-from ketrag_fast.types.locations import described, location_of, ordered
+from ketrag_fast.types.locations import describe_location, location_of, sort_locators
 
 _DIVIDING: Final = ("part", "sheet", "slide", "page", "heading", "symbol")
 """Locators that divide the text as it is shown; boxes, lines and paths are in the JSON."""
@@ -46,9 +46,9 @@ def run(args: argparse.Namespace) -> int:
             continue
         count += 1
         if args.json:
-            documents.append(_as_json(item, args.characters))
+            documents.append(_document_json(item, args.characters))
         else:
-            output.write("\n".join(_for_people(item, args.characters)) + "\n")
+            output.write("\n".join(_document_lines(item, args.characters)) + "\n")
     if args.json:
         told = [failure.to_json() for failure in failures]
         output.write_json({"schema": "ketrag/read/1", "documents": documents, "failures": told})
@@ -62,10 +62,10 @@ def run(args: argparse.Namespace) -> int:
     return output.PARTIAL if failures else 0
 
 
-def _as_json(document: Document, most: int | None) -> dict[str, Any]:
+def _document_json(document: Document, most: int | None) -> dict[str, Any]:
     rows = [
         {"start": one.start, "end": one.end, "kind": one.kind, "value": one.value}
-        for one in ordered(document.locators)
+        for one in sort_locators(document.locators)
     ]
     return {
         "id": document.id,
@@ -77,14 +77,14 @@ def _as_json(document: Document, most: int | None) -> dict[str, Any]:
     }
 
 
-def _for_people(document: Document, most: int | None) -> Iterator[str]:
+def _document_lines(document: Document, most: int | None) -> Iterator[str]:
     yield f"== {inline(document.id)}  ({len(document.text):,} characters)"
     if document.title:
         yield f"title: {inline(document.title)}"
     for name, value in document.metadata.items():
         shown = ", ".join(map(str, value)) if isinstance(value, list) else value
         yield f"{inline(name)}: {inline(shown)}"
-    marks = [one for one in ordered(document.locators) if one.kind in _DIVIDING]
+    marks = [one for one in sort_locators(document.locators) if one.kind in _DIVIDING]
     places = sorted({0, *(one.start for one in marks), len(document.text)})
     end = len(document.text) if most is None else min(most, len(document.text))
     before = None
@@ -93,7 +93,7 @@ def _for_people(document: Document, most: int | None) -> Iterator[str]:
             yield f"... and {len(document.text) - end:,} characters more"
             return
         near = [one for one in marks if one.start <= start < one.end]
-        where = described(location_of(near, start, start + 1))
+        where = describe_location(location_of(near, start, start + 1))
         if where != before and (where or before is not None):
             yield f"-- {inline(where) or '(no heading)'}"
         before = where

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ketrag_fast.apps.cli import options, output
-from ketrag_fast.apps.cli.terminal_text import inline, quoted
+from ketrag_fast.apps.cli.terminal_text import inline, quote_source_lines
 from ketrag_fast.errors import ConfigError, DocumentError, EmptyQuery, KetragError
-from ketrag_fast.types.locations import described
+from ketrag_fast.types.locations import describe_location
 
 if TYPE_CHECKING:
     from ketrag_fast.index import Index
@@ -92,7 +92,7 @@ def for_people(context: Context, explain: bool = False) -> str:
     """The context, and where its passages come from."""
     counted = f"{context.tokens:,} of {context.budget:,} tokens"
     lines = [
-        quoted(context.text.rstrip("\n")),
+        quote_source_lines(context.text.rstrip("\n")),
         "",
         f"Sources ({context.mode}, {counted}):",
     ]
@@ -110,7 +110,7 @@ def place_of(passage: Passage) -> str:
         path = location.get(kind)
         if isinstance(path, list) and path and passage.title.startswith(str(path[-1])):
             del location[kind]  # its title says so
-    parts = [f"{passage.document}:{passage.start}-{passage.end}", described(location), passage.title]
+    parts = [f"{passage.document}:{passage.start}-{passage.end}", describe_location(location), passage.title]
     return "  ".join(inline(part) for part in parts if part)
 
 

@@ -45,6 +45,6 @@ def in_json(text: str) -> str:
     return text.translate(_JSON)
 
 
-def quoted(text: str) -> str:
+def quote_source_lines(text: str) -> str:
     """A text above a list of sources: its lines that could be taken for such a list begin with a mark."""
     return _SOURCES.sub("> ", text)

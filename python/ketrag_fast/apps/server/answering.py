@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from ketrag_fast.apps.server.bodies import Field, Shape, read
+from ketrag_fast.apps.server.bodies import Field, Shape, read_body
 from ketrag_fast.apps.server.problems import Problem, busy, error_json, log
 from ketrag_fast.apps.server.replies import event, json_reply
 from ketrag_fast.apps.server.retrieving import query_of, question, topics
@@ -132,9 +132,9 @@ class Answering:
         return not self._gone.is_set() and self._queue.qsize() < _PIECES
 
 
-async def while_listened(request: Request, answering: Answering) -> Answer:
+async def answer_while_connected(request: Request, answering: Answering) -> Answer:
     """The whole answer. Stops the model where the client goes."""
-    watch = asyncio.create_task(_gone(request, answering))
+    watch = asyncio.create_task(_watch_disconnect(request, answering))
     try:
         async for piece in answering.pieces():
             if isinstance(piece, Answer):
@@ -145,7 +145,7 @@ async def while_listened(request: Request, answering: Answering) -> Answer:
     raise Problem(499, "gone", "the client has gone")
 
 
-async def _gone(request: Request, answering: Answering) -> None:
+async def _watch_disconnect(request: Request, answering: Answering) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
     answering.stop()
@@ -154,7 +154,7 @@ async def _gone(request: Request, answering: Answering) -> None:
 async def ask(request: Request) -> Response:
     """`POST /v1/ask`."""
     service: Service = request.app.state.service
-    body = await read(request, request.app.state.shapes["ask"])
+    body = await read_body(request, request.app.state.shapes["ask"])
     query = query_of(service, body)
     if not body["question"].strip():
         raise Problem(400, "empty_query", "the question is empty")
@@ -166,8 +166,8 @@ async def ask(request: Request) -> Response:
         options["deadline"] = body["deadline"]
     answering = Answering(service, query, body["question"], options)
     if body.get("stream"):
-        return Streamed(service, seconds, answering, _event)
-    return json_reply((await while_listened(request, answering)).to_json())
+        return AnswerStream(service, seconds, answering, _event)
+    return json_reply((await answer_while_connected(request, answering)).to_json())
 
 
 def _event(piece: Context | str | Answer | KetragError) -> bytes:
@@ -180,7 +180,7 @@ def _event(piece: Context | str | Answer | KetragError) -> bytes:
     return event({"text": piece}, "text")
 
 
-class Streamed(StreamingResponse):
+class AnswerStream(StreamingResponse):
     """An answer as a stream of events. What is wrong before the first is a reply with its own status."""
 
     def __init__(

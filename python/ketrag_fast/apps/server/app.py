@@ -47,7 +47,7 @@ def create_app(options: ServerOptions, token: str | None = None) -> Starlette:
 
     app = Starlette(
         routes=_routes(options),
-        middleware=[Middleware(_guarded, service=service)],
+        middleware=[Middleware(_wrap_guard, service=service)],
         exception_handlers={HTTPException: _http},
         lifespan=life,
     )
@@ -64,7 +64,7 @@ def create_app(options: ServerOptions, token: str | None = None) -> Starlette:
     return app
 
 
-def _guarded(app: ASGIApp, service: Service) -> Guard:
+def _wrap_guard(app: ASGIApp, service: Service) -> Guard:
     return Guard(app, service)
 
 
@@ -85,7 +85,7 @@ def _routes(options: ServerOptions) -> list[Route]:
         Route("/v1/graph", looking.graph),
         Route("/v1/graph/{name:path}", looking.node),
         Route("/v1/passages/{unit}", looking.passage),
-        Route("/v1/documents", documents.listed_or_changed, methods=["GET", "POST"]),
+        Route("/v1/documents", documents.documents_endpoint, methods=["GET", "POST"]),
         Route("/v1/models", openai_protocol.models),
         Route("/v1/models/{name}", openai_protocol.model),
         Route("/v1/embeddings", openai_protocol.embeddings, methods=["POST"]),

@@ -41,7 +41,7 @@ Prepare = Callable[[Sequence[str], float], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BatchPlan:
     """How the questions of a key are put together: so many at most. Those with the same `model` are prepared
     by one thread at a time; what comes meanwhile waits for the next turn, and goes together.
     """
@@ -59,7 +59,7 @@ class Batcher(Generic[Key]):
         answer: Answer[Key],
         *,
         threads: int,
-        plan: Callable[[Key], Plan],
+        plan: Callable[[Key], BatchPlan],
         queue: int,
         on_batch: Callable[[int], object] = lambda _: None,
     ) -> None:
@@ -106,7 +106,7 @@ class Batcher(Generic[Key]):
                 self._free -= 1
             self._pool.submit(self._run, loop, *batch)
 
-    def _next_batch(self, threads: int) -> tuple[Key, Plan, list[PendingQuestion]] | None:
+    def _next_batch(self, threads: int) -> tuple[Key, BatchPlan, list[PendingQuestion]] | None:
         """The next batch, where so many threads share what waits; the lock is held."""
         for key in list(self._waiting):
             plan = self._plan(key)
@@ -129,7 +129,7 @@ class Batcher(Generic[Key]):
         return None
 
     def _run(
-        self, loop: asyncio.AbstractEventLoop, key: Key, plan: Plan, items: list[PendingQuestion]
+        self, loop: asyncio.AbstractEventLoop, key: Key, plan: BatchPlan, items: list[PendingQuestion]
     ) -> None:
         """On a thread, until nothing waits."""
         while True:
@@ -148,7 +148,9 @@ class Batcher(Generic[Key]):
                     return
             key, plan, items = batch
 
-    def _prepare(self, loop: asyncio.AbstractEventLoop, plan: Plan, items: list[PendingQuestion]) -> None:
+    def _prepare(
+        self, loop: asyncio.AbstractEventLoop, plan: BatchPlan, items: list[PendingQuestion]
+    ) -> None:
         left = min(item.until for item in items) - time.monotonic()
         try:
             if plan.prepare is not None and left > 0:

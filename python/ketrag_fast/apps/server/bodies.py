@@ -100,7 +100,7 @@ def _too_large(most: int) -> Problem:
     return Problem(413, "too_large", f"the body has more than {most:,} bytes")
 
 
-async def read(request: Request, shape: Shape, *, strict: bool = True) -> dict[str, Any]:
+async def read_body(request: Request, shape: Shape, *, strict: bool = True) -> dict[str, Any]:
     """The fields of a body that are there and not null. Problem 400 for what is no JSON, 422 for a field
     that is unknown (where `strict`), lacking, of another type or out of bounds.
     """
@@ -124,7 +124,7 @@ def parse_body(body: bytes, shape: Shape, *, strict: bool = True) -> dict[str, A
 
 
 def check_fields(data: Mapping[str, Any], shape: Shape, where: str, *, strict: bool = True) -> dict[str, Any]:
-    """As `read`, for an object inside a body."""
+    """As `read_body`, for an object inside a body."""
     if strict:
         unknown = [name for name in data if name not in shape]
         if unknown:

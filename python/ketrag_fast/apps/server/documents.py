@@ -7,7 +7,7 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ketrag_fast.apps.server.bodies import Field, Shape, read
+from ketrag_fast.apps.server.bodies import Field, Shape, read_body
 from ketrag_fast.apps.server.indexes import OpenIndex
 from ketrag_fast.apps.server.inspect import clean
 from ketrag_fast.apps.server.inspect import documents as listed
@@ -47,7 +47,7 @@ SHAPE: Final[Shape] = {
 }
 
 
-async def listed_or_changed(request: Request) -> Response:
+async def documents_endpoint(request: Request) -> Response:
     """One path with two methods."""
     return await (change(request) if request.method == "POST" else listed(request))
 
@@ -59,7 +59,7 @@ async def change(request: Request) -> Response:
         raise Problem(
             403, "read_only", "this service only reads", hint="start it with --allow-write", param="documents"
         )
-    body = await read(request, SHAPE)
+    body = await read_body(request, SHAPE)
     entry = service.indexes.find(body.get("index"))
     if not body.get("documents") and not body.get("remove"):
         raise Problem(422, "bad_request", "give documents, remove, or both", param="documents")
@@ -76,12 +76,14 @@ async def change(request: Request) -> Response:
             headers={"Retry-After": "1"},
         )
     async with entry.writing:
-        report = await service.aside(_changed, service, entry, documents, body.get("remove") or [])
+        report = await service.aside(_apply_change, service, entry, documents, body.get("remove") or [])
     data: dict[str, Any] = clean(report.to_json(), service.indexes.folders)
     return json_reply(data)
 
 
-def _changed(service: Service, entry: OpenIndex, documents: list[Document], remove: list[str]) -> BuildReport:
+def _apply_change(
+    service: Service, entry: OpenIndex, documents: list[Document], remove: list[str]
+) -> BuildReport:
     """On a thread. How the index is made is its own affair; a build stops when the service does."""
     given = {n: v for n, v in service.options.settings.items() if n in names("run")}
     with Index.open(entry.index.path, settings=Settings(**given)) as index:

@@ -17,7 +17,7 @@ _NEIGHBOURS: Final = 20
 _NAME: Final = 500
 
 
-def chosen(request: Request) -> OpenIndex:
+def requested_index(request: Request) -> OpenIndex:
     """The index that `?index=` names."""
     service: Service = request.app.state.service
     return service.indexes.find(request.query_params.get("index"))
@@ -36,7 +36,7 @@ def number(request: Request, name: str, default: int, most: int) -> int:
 async def stats(request: Request) -> Response:
     """`GET /v1/stats`: what an index holds."""
     service: Service = request.app.state.service
-    entry = chosen(request)
+    entry = requested_index(request)
     data = await service.aside(entry.index.stats)
     data = {"schema": "ketrag/stats/1", **data, "path": entry.name}
     return json_reply(clean(data, service.indexes.folders))
@@ -45,7 +45,7 @@ async def stats(request: Request) -> Response:
 async def graph(request: Request) -> Response:
     """`GET /v1/graph`: of what kinds an index's graphs have names."""
     service: Service = request.app.state.service
-    entry = chosen(request)
+    entry = requested_index(request)
     kinds = await service.aside(lambda: entry.index.kinds)
     return json_reply({"schema": "ketrag/graph/1", "index": entry.name, "kinds": list(kinds)})
 
@@ -53,7 +53,7 @@ async def graph(request: Request) -> Response:
 async def node(request: Request) -> Response:
     """`GET /v1/graph/NAME`: an entity, a concept, ... with what it is joined to."""
     service: Service = request.app.state.service
-    entry = chosen(request)
+    entry = requested_index(request)
     name, kind = request.path_params["name"], request.query_params.get("kind")
     if len(name) > _NAME or len(kind or "") > _NAME:
         raise Problem(422, "bad_request", f"a name has {_NAME} characters at most")
@@ -69,7 +69,7 @@ async def node(request: Request) -> Response:
 async def passage(request: Request) -> Response:
     """`GET /v1/passages/UNIT`: a passage and its neighbours in its document."""
     service: Service = request.app.state.service
-    entry = chosen(request)
+    entry = requested_index(request)
     text = request.path_params["unit"]
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise Problem(422, "bad_request", "a passage has a number")
@@ -85,7 +85,7 @@ async def passage(request: Request) -> Response:
 async def documents(request: Request) -> Response:
     """`GET /v1/documents`: ids and titles, in pages."""
     service: Service = request.app.state.service
-    entry = chosen(request)
+    entry = requested_index(request)
     first, count = number(request, "first", 0, 10**12), number(request, "count", 100, _MOST)
     text = request.query_params.get("containing", "")[:_NAME]
     found = await service.aside(entry.index.documents, first, count, text)

@@ -24,7 +24,7 @@ from ketrag_fast.apps.server.problems import error_json
 from ketrag_fast.apps.server.service import Service
 from ketrag_fast.errors import KetragError
 from ketrag_fast.types import Passage
-from ketrag_fast.types.locations import described
+from ketrag_fast.types.locations import describe_location
 
 _READS: Final = ToolAnnotations(read_only_hint=True, destructive_hint=False, open_world_hint=False)
 _LONGEST: Final = 20_000
@@ -173,7 +173,7 @@ def _passage(passage: Passage) -> dict[str, Any]:
         "unit": passage.unit,
         "document": passage.document,
         "title": passage.title,
-        "place": described(passage.location),
+        "place": describe_location(passage.location),
         "start": passage.start,
         "end": passage.end,
         "score": passage.score,

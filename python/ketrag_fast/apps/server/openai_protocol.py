@@ -12,8 +12,8 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ketrag_fast.apps.server.answering import Answering, Streamed, finish_of, now, while_listened
-from ketrag_fast.apps.server.bodies import Field, Shape, read
+from ketrag_fast.apps.server.answering import Answering, AnswerStream, answer_while_connected, finish_of, now
+from ketrag_fast.apps.server.bodies import Field, Shape, read_body
 from ketrag_fast.apps.server.guard import openai_error
 from ketrag_fast.apps.server.indexes import OpenIndex
 from ketrag_fast.apps.server.problems import Problem
@@ -73,7 +73,7 @@ def _model(entry: OpenIndex) -> dict[str, Any]:
 async def embeddings(request: Request) -> Response:
     """`POST /v1/embeddings`: vectors by the index's own encoder."""
     service: Service = request.app.state.service
-    body = await read(request, EMBEDDINGS, strict=False)
+    body = await read_body(request, EMBEDDINGS, strict=False)
     entry, _ = _index_of(service, body["model"])
     texts = _texts(body["input"])
     role = body.get("input_type", "document")
@@ -122,7 +122,7 @@ def _index_of(service: Service, name: str) -> tuple[OpenIndex, str | None]:
 async def chat(request: Request) -> Response:
     """`POST /v1/chat/completions`."""
     service: Service = request.app.state.service
-    body = await read(request, CHAT, strict=False)
+    body = await read_body(request, CHAT, strict=False)
     entry, mode = _index_of(service, body["model"])
     if service.options.settings.get("writer") in (None, "none"):
         raise Problem(
@@ -143,8 +143,8 @@ async def chat(request: Request) -> Response:
     if body.get("stream"):
         usage = bool(body.get("stream_options", {}).get("include_usage"))
         render = _chunks(head, entry.name, usage=usage)
-        return Streamed(service, seconds, answering, render, b"data: [DONE]\n\n")
-    answer = await while_listened(request, answering)
+        return AnswerStream(service, seconds, answering, render, b"data: [DONE]\n\n")
+    answer = await answer_while_connected(request, answering)
     message = {
         "role": "assistant",
         "content": answer.text,

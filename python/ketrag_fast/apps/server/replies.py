@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 from starlette.responses import Response
 
-from ketrag_fast.secrets import hidden
+from ketrag_fast.secrets import redact_all
 
 _UNSEEN: Final = tuple(
     (pattern[:1], re.compile(pattern))
@@ -33,11 +33,11 @@ def json_bytes(data: Any) -> bytes:
     made = orjson.dumps(data, _other, orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)
     for first, pattern in _UNSEEN:
         if first in made:
-            made = pattern.sub(_escaped, made)
+            made = pattern.sub(_escape, made)
     return made
 
 
-def _escaped(found: re.Match[bytes]) -> bytes:
+def _escape(found: re.Match[bytes]) -> bytes:
     units = found[0].decode().encode("utf-16-be")
     return b"".join(b"\\u" + units[at : at + 2].hex().encode() for at in range(0, len(units), 2))
 
@@ -61,4 +61,4 @@ def event(data: Any, name: str | None = None) -> bytes:
 
 def log_text(text: str) -> str:
     """One line for the log: of a stranger's text nothing moves the cursor, and no key stands in it."""
-    return hidden(text.encode("unicode_escape").decode())
+    return redact_all(text.encode("unicode_escape").decode())

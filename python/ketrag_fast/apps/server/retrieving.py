@@ -8,11 +8,11 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ketrag_fast.apps.server.bodies import Field, Shape, read
+from ketrag_fast.apps.server.bodies import Field, Shape, read_body
 from ketrag_fast.apps.server.problems import Problem
 from ketrag_fast.apps.server.replies import JSON
 from ketrag_fast.apps.server.service import QueryOptions, Service
-from ketrag_fast.base.filters import condition_of, parsed
+from ketrag_fast.base.filters import condition_of, parse_filter
 
 LONGEST: Final = 20_000
 """Characters of a question, at most."""
@@ -72,7 +72,7 @@ def _filter(given: Any) -> str | None:
     if given is None:
         return None
     if isinstance(given, str):
-        parsed(given)  # a bad one is refused before it waits with others
+        parse_filter(given)  # a bad one is refused before it waits with others
         return given
     condition_of(given)
     return json.dumps(given, sort_keys=True)
@@ -81,7 +81,7 @@ def _filter(given: Any) -> str | None:
 async def retrieve(request: Request) -> Response:
     """The endpoint."""
     service: Service = request.app.state.service
-    body = await read(request, request.app.state.shapes["retrieve"])
+    body = await read_body(request, request.app.state.shapes["retrieve"])
     if ("question" in body) == ("questions" in body):
         raise Problem(422, "bad_request", "give either question or questions")
     query = query_of(service, body)

@@ -115,7 +115,7 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def _interrupted(*_: object) -> NoReturn:
+def _raise_interrupt(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
@@ -147,7 +147,7 @@ def serve(
     server = _Server(config, on_start)
     if threading.current_thread() is threading.main_thread():
         # Once all is finished uvicorn sends itself the signal again: that is to end this function, no more.
-        signal.signal(signal.SIGTERM, _interrupted)
+        signal.signal(signal.SIGTERM, _raise_interrupt)
     if watched is not None:
         watched(server)
     try:

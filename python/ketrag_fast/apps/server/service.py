@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
-from ketrag_fast.apps.server.batching import Batcher, Plan
+from ketrag_fast.apps.server.batching import Batcher, BatchPlan
 from ketrag_fast.apps.server.indexes import Indexes, OpenIndex
 from ketrag_fast.apps.server.metrics import Metrics
 from ketrag_fast.apps.server.options import ServerOptions
@@ -72,16 +72,16 @@ class Service:
         self.answers = 0
         """Answers that are made or wait."""
 
-    def _plan(self, group: Group) -> Plan:
+    def _plan(self, group: Group) -> BatchPlan:
         query, _ = group
         index, most = query.entry.index, self.options.batch
         if not index.embeds(query.mode):
-            return Plan(_PLAIN if most is None else most)
+            return BatchPlan(_PLAIN if most is None else most)
 
         def embed(questions: Sequence[str], seconds: float) -> None:
             index.vectors(questions, seconds=seconds)  # which remembers them for those who answer
 
-        return Plan(_EMBEDDED if most is None else most, query.entry, embed)
+        return BatchPlan(_EMBEDDED if most is None else most, query.entry, embed)
 
     async def contexts(self, query: QueryOptions, questions: Sequence[str], seconds: float) -> list[bytes]:
         """The reply to each question; what is at hand is not made again."""

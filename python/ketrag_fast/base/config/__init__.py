@@ -1,6 +1,6 @@
 """Settings: small frozen values, each with one default and a known origin."""
 
-from ketrag_fast.base.config.catalogue import catalogue, known, names, of_topic, parse
+from ketrag_fast.base.config.catalogue import catalogue, find_setting, names, of_topic, parse
 from ketrag_fast.base.config.fields import Setting, setting
 from ketrag_fast.base.config.settings import Settings
 from ketrag_fast.base.config.sources import Resolved, build_settings, from_environment, from_file, resolve
@@ -13,7 +13,7 @@ __all__ = [
     "catalogue",
     "from_environment",
     "from_file",
-    "known",
+    "find_setting",
     "names",
     "of_topic",
     "parse",

@@ -7,7 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Protocol
 
-from ketrag_fast.base.config.fields import Concern, Setting, Topic, declared
+from ketrag_fast.base.config.fields import Concern, Setting, Topic, declared_settings
 from ketrag_fast.base.config.shared import SharedSettings
 from ketrag_fast.errors import ConfigError
 
@@ -51,9 +51,9 @@ def systems() -> Declares:
 def catalogue() -> Catalogue:
     """Every setting by name, the shared ones first."""
     registry = systems()
-    found = {spec.name: spec for spec in declared(SharedSettings)}
+    found = {spec.name: spec for spec in declared_settings(SharedSettings)}
     for owner, cls in registry.settings:
-        found |= {spec.name: spec for spec in declared(cls, owner)}
+        found |= {spec.name: spec for spec in declared_settings(cls, owner)}
     for name, more in registry.choices.items():
         found[name] = found[name].extended(more)
     return found
@@ -69,7 +69,7 @@ def of_topic(*topics: Topic) -> tuple[str, ...]:
     return tuple(n for n, spec in catalogue().items() if spec.topic in topics)
 
 
-def known(name: str, where: str = "") -> str:
+def find_setting(name: str, where: str = "") -> str:
     """The setting of that name (`-` and `_` alike), or a ConfigError with the nearest one."""
     plain = name.strip().lower().replace("-", "_")
     if plain in catalogue():

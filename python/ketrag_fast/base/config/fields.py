@@ -98,7 +98,7 @@ class Setting:
         if value == "" and isinstance(value, str):
             raise ConfigError(f"{self.name} is empty", hint=f"give {self.expected()}")
         if not (self._fits(value) and self._in_range(value)):
-            raise ConfigError(f"{self.name}: {shown(value)} is not {self.expected()}")
+            raise ConfigError(f"{self.name}: {short_repr(value)} is not {self.expected()}")
 
     def parse(self, text: str) -> Any:
         """The value that it gets from text (a flag, an environment variable)."""
@@ -116,7 +116,7 @@ class Setting:
             if wanted in (int, float):
                 return wanted(plain)
         except (KeyError, ValueError):
-            raise ConfigError(f"{self.name}: {shown(text)} is not {self.expected()}") from None
+            raise ConfigError(f"{self.name}: {short_repr(text)} is not {self.expected()}") from None
         return plain
 
     def require_restriction(self, text: str) -> None:
@@ -154,7 +154,7 @@ class Setting:
         return replace(self, choices=tuple(dict.fromkeys((*self.choices, *more))))
 
 
-def shown(value: Any) -> str:
+def short_repr(value: Any) -> str:
     """A value as an error shows it: of any length and depth, a bounded text."""
     short = reprlib.Repr()
     short.maxstring = short.maxother = 80
@@ -164,15 +164,15 @@ def shown(value: Any) -> str:
         return f"a {type(value).__name__}"
 
 
-def declared(cls: type, owner: str = "") -> tuple[Setting, ...]:
+def declared_settings(cls: type, owner: str = "") -> tuple[Setting, ...]:
     """The settings of a class, in its order. ConfigError where a field is not made by `setting`."""
     hints = get_type_hints(cls)
     return tuple(
-        _read(spec.name, spec.default, spec.metadata, hints[spec.name], owner) for spec in fields(cls)
+        _read_field(spec.name, spec.default, spec.metadata, hints[spec.name], owner) for spec in fields(cls)
     )
 
 
-def _read(name: str, default: Any, meta: Any, hint: Any, owner: str) -> Setting:
+def _read_field(name: str, default: Any, meta: Any, hint: Any, owner: str) -> Setting:
     if "concerns" not in meta:
         raise ConfigError(f"{owner}: the field {name} is not declared with setting(...)")
     literal = get_origin(hint) is Literal

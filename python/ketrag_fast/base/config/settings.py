@@ -31,7 +31,7 @@ class Settings(SharedSettings):
             values["modes"] = ",".join(mode.strip() for mode in values["modes"].split(","))
         unknown = next((name for name in values if name not in known), None)
         if unknown is not None:
-            from ketrag_fast.base.config.catalogue import known as nearest
+            from ketrag_fast.base.config.catalogue import find_setting as nearest
 
             nearest(unknown)  # raises, with the nearest name
         object.__setattr__(self, "_given", {name: values[name] for name in known if name in values})

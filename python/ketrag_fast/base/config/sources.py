@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ketrag_fast.base.config.catalogue import catalogue, known, names, parse
+from ketrag_fast.base.config.catalogue import catalogue, find_setting, names, parse
 from ketrag_fast.base.config.settings import Settings
 from ketrag_fast.errors import ConfigError
 
@@ -53,7 +53,7 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     for variable in sorted(environ):
         if not variable.startswith(PREFIX) or variable in OTHER_VARIABLES:
             continue
-        name = known(variable[len(PREFIX) :], f" (environment variable {variable})")
+        name = find_setting(variable[len(PREFIX) :], f" (environment variable {variable})")
         try:
             found[name] = parse(name, environ[variable])
         except ConfigError as error:
@@ -76,7 +76,7 @@ def from_file(path: Path | None) -> dict[str, Any]:
         raise ConfigError(f"there is no file {path}") from None
     found: dict[str, Any] = {}
     for key, value in table.items():
-        name = known(key, f" (in {wanted})")
+        name = find_setting(key, f" (in {wanted})")
         spec = catalogue()[name]
         if spec.protects and isinstance(value, str):
             try:

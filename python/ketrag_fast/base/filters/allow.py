@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from typing import Any, Final
 
-from ketrag_fast.base.filters.condition import Comparison, Condition, condition_of
-from ketrag_fast.base.filters.parser import parsed
+from ketrag_fast.base.filters.condition import Condition, FieldComparison, condition_of
+from ketrag_fast.base.filters.parser import parse_filter
 from ketrag_fast.errors import InputError
 
 MOST_ATOMS: Final = 10
@@ -31,7 +31,7 @@ def allow_condition(given: str | Mapping[str, Any]) -> Condition:
     Raises InputError if it cannot be read, or if every document passes it whatever its metadata.
     """
     try:
-        condition = parsed(given) if isinstance(given, str) else condition_of(given)
+        condition = parse_filter(given) if isinstance(given, str) else condition_of(given)
     except InputError as error:
         raise as_allow(error) from None
     if holds_always(condition):
@@ -79,14 +79,14 @@ def _possible(outcomes: Mapping[Atom, bool]) -> bool:
 
 
 def _atoms(condition: Condition) -> Iterator[Atom]:
-    if isinstance(condition, Comparison):
+    if isinstance(condition, FieldComparison):
         yield from _tested(condition)
         return
     for part in condition.parts:
         yield from _atoms(part)
 
 
-def _tested(one: Comparison) -> list[Atom]:
+def _tested(one: FieldComparison) -> list[Atom]:
     """Return what a comparison tests. Equality with any of several values is one test for each value."""
     if one.name == "$exists":
         return [(one.field, "$exists")]
@@ -96,7 +96,7 @@ def _tested(one: Comparison) -> list[Atom]:
 
 def _outcome(condition: Condition, outcomes: Mapping[Atom, bool]) -> bool | None:
     """Return whether a condition holds; None if that depends on tests without an outcome."""
-    if isinstance(condition, Comparison):
+    if isinstance(condition, FieldComparison):
         found = _any(outcomes.get(atom) for atom in _tested(condition))
         negated = condition.name in _NEGATED or (condition.name == "$exists" and condition.values == (False,))
         return _not(found) if negated else found

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ketrag_fast.base.filters.condition import Comparison, Condition, Value, wrong
+from ketrag_fast.base.filters.condition import Condition, FieldComparison, Value, wrong
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -149,7 +149,7 @@ class Columns:
         whatever `check` raises, which is called at every node.
         """
         check()
-        if isinstance(condition, Comparison):
+        if isinstance(condition, FieldComparison):
             return self._compared(condition, names)
         if condition.name == "$not":
             return ~self.fitting(condition.parts[0], names=names, check=check)
@@ -163,7 +163,7 @@ class Columns:
                 whole |= fits
         return whole
 
-    def _compared(self, one: Comparison, names: bool) -> Bools:
+    def _compared(self, one: FieldComparison, names: bool) -> Bools:
         kinds = self._columns.get(one.field)
         if kinds is None:
             if not self.count:

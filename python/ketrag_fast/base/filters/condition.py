@@ -27,7 +27,7 @@ _HINT: Final = 'such as \'year>=1990 and lang=en\', or {"year": {"$gte": 1990}, 
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class FieldComparison:
     """A field against values; `name` is one of `COMPARISONS`."""
 
     field: str
@@ -43,7 +43,7 @@ class Joined:
     parts: tuple[Condition, ...]
 
 
-Condition = Comparison | Joined
+Condition = FieldComparison | Joined
 
 
 class Allowance:
@@ -99,23 +99,23 @@ def _mapping(given: Any, depth: int, left: Allowance) -> Condition:
 def _field(field: str, value: Any, left: Allowance) -> list[Condition]:
     if not isinstance(value, Mapping):
         many = isinstance(value, (list, tuple))
-        return [compared(field, "$in" if many else "$eq", value if many else [value], left)]
+        return [make_comparison(field, "$in" if many else "$eq", value if many else [value], left)]
     if not value:
         raise wrong(f"nothing is said of {field!r:.80}")
     return [
-        compared(field, str(name), one if name in ("$in", "$nin") else [one], left)
+        make_comparison(field, str(name), one if name in ("$in", "$nin") else [one], left)
         for name, one in value.items()
     ]
 
 
-def compared(field: str, name: str, values: Sequence[Any], left: Allowance) -> Comparison:
+def make_comparison(field: str, name: str, values: Sequence[Any], left: Allowance) -> FieldComparison:
     """One comparison, checked; it counts against what is `left`."""
     if name not in COMPARISONS:
         raise wrong(f"there is no {name:.80} of a field; there are {', '.join(COMPARISONS)}")
     if not isinstance(values, (list, tuple)):
         raise wrong(f"{name} of {field!r:.80} takes a list")
     left.take(1 + len(values))
-    return Comparison(field, name, tuple(_value(field, name, one) for one in values))
+    return FieldComparison(field, name, tuple(_value(field, name, one) for one in values))
 
 
 def _value(field: str, name: str, value: Any) -> Value:

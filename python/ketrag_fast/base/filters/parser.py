@@ -15,12 +15,12 @@ from typing import Final
 from ketrag_fast.base.filters.condition import (
     DEEPEST,
     Allowance,
-    Comparison,
     Condition,
+    FieldComparison,
     Joined,
     Value,
-    compared,
     condition_of,
+    make_comparison,
     wrong,
 )
 
@@ -33,13 +33,13 @@ _NUMBER: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _JOINS: Final = ("and", "or", "not", "in", "exists")
 
 
-def parsed(text: str) -> Condition:
+def parse_filter(text: str) -> Condition:
     """Return the tree of a filter, in words or as JSON. Raises InputError that says what is wrong where."""
     if text.lstrip().startswith("{"):
         return _from_json(text)
     if len(text) > LONGEST:
         raise wrong(f"it has {len(text):,} characters, more than {LONGEST:,}")
-    reader = _Reader(text)
+    reader = _FilterParser(text)
     if reader.kind is None:
         raise wrong("it is empty")
     found = reader.either(0)
@@ -58,7 +58,7 @@ def _from_json(text: str) -> Condition:
     return condition_of(given)
 
 
-class _Reader:
+class _FilterParser:
     """One word after the other."""
 
     def __init__(self, text: str) -> None:
@@ -123,14 +123,14 @@ class _Reader:
             return found
         return self._comparison()
 
-    def _comparison(self) -> Comparison:
+    def _comparison(self) -> FieldComparison:
         if self.kind not in ("word", "quoted") or (self.kind == "word" and self.value.lower() in _JOINS):
             raise self.unexpected("the name of a field")
         field = _plain(self.value) if self.kind == "quoted" else self.value
         self._next()
         if self._is("exists"):
             self._next()
-            return compared(field, "$exists", [True], self._left)
+            return make_comparison(field, "$exists", [True], self._left)
         if self._is("in"):
             self._next()
             if not self._takes("("):
@@ -140,12 +140,12 @@ class _Reader:
                 values.append(self._value())
             if not self._takes(")"):
                 raise self.unexpected("a comma or a closing bracket")
-            return compared(field, "$in", values, self._left)
+            return make_comparison(field, "$in", values, self._left)
         if self.kind != "sign" or self.value not in _NAMES:
             raise self.unexpected("=, !=, <, <=, >, >=, in or exists")
         name = _NAMES[self.value]
         self._next()
-        return compared(field, name, [self._value()], self._left)
+        return make_comparison(field, name, [self._value()], self._left)
 
     def _value(self) -> Value:
         if self.kind not in ("word", "quoted"):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _CITED: Final = re.compile(r"\s*\[\d+\]")
 
 
-def answered_by(spec: str) -> Answers:
+def answers_by(spec: str) -> Answers:
     """The model of that spec answers. Its citations are left out of what EM and F1 judge.
 
     Raises ConfigError for a spec that names no model; what the model cannot do costs one configuration.

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ketrag_fast.base.config import Settings, catalogue, known, names, parse, resolve
+from ketrag_fast.base.config import Settings, catalogue, find_setting, names, parse, resolve
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.systems.registry import registry
 
@@ -80,7 +80,7 @@ def from_file(path: str | Path) -> list[Configuration]:
         if not isinstance(name, str):
             raise ConfigError(f"{path}: build {number} has no name")
         found.append(Configuration(name, {**common, **_settings(row, f"{path}: build {name!r}")}))
-    return checked(found)
+    return check_configurations(found)
 
 
 def from_flag(text: str) -> Configuration:
@@ -93,7 +93,7 @@ def from_flag(text: str) -> Configuration:
         key, equals, value = part.partition("=")
         if not equals:
             raise ConfigError(f"--build {name}: {part!r} is no setting=value")
-        setting = known(key, f" (in --build {name})")
+        setting = find_setting(key, f" (in --build {name})")
         values[setting] = parse(setting, value)
     return Configuration(name.strip(), _settings(values, f"--build {name}"))
 
@@ -104,10 +104,10 @@ def from_systems(systems: Iterable[str]) -> list[Configuration]:
     for system in systems:
         _ = registry().table[system]  # raises where there is none
         found.append(Configuration(system, {"system": system}))
-    return checked(found)
+    return check_configurations(found)
 
 
-def checked(found: Sequence[Configuration]) -> list[Configuration]:
+def check_configurations(found: Sequence[Configuration]) -> list[Configuration]:
     """The same, if names are there, differ, and are not too many."""
     if not found:
         raise ConfigError("there is nothing to compare", hint="name builds with --build or --builds FILE")
@@ -125,7 +125,7 @@ def checked(found: Sequence[Configuration]) -> list[Configuration]:
 
 
 def _settings(values: Mapping[str, Any], where: str) -> dict[str, Any]:
-    found = {known(name, f" (in {where})"): value for name, value in values.items()}
+    found = {find_setting(name, f" (in {where})"): value for name, value in values.items()}
     for name in found:
         if catalogue()[name].concerns == "run":
             raise ConfigError(

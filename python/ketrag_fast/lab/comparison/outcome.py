@@ -10,14 +10,14 @@ from ketrag_fast.lab.comparison.overlap import Graph, Overlap
 from ketrag_fast.lab.cost.bill import Bill
 from ketrag_fast.lab.eval.question import Question
 from ketrag_fast.lab.eval.results import Result
-from ketrag_fast.lab.eval.rows import Row
+from ketrag_fast.lab.eval.rows import ResultRow
 
 COUNTED = ("documents", "chunks", "subchunks", "keywords", "core_chunks", "entities", "relations")
 """Of the statistics of an index, those that a report prints."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class BuildCost:
     """What a build takes. `measured` is False where vectors were shared with an earlier build of the
     report: seconds and embedding tokens are then what it would take alone, at the rate measured there.
     """
@@ -61,12 +61,12 @@ class Outcome:
     varied: Mapping[str, Any] = field(default_factory=dict)
     error: str | None = None
     hint: str | None = None
-    cost: Cost | None = None
+    cost: BuildCost | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
     digest: str | None = None
     failures: int = 0
     warnings: tuple[str, ...] = ()
-    rows: tuple[Row, ...] = ()
+    rows: tuple[ResultRow, ...] = ()
     results: tuple[Result, ...] = ()
     graph: Graph | None = None
 
@@ -172,7 +172,7 @@ class Report:
         }
 
 
-def divided(questions: Sequence[Question], outcomes: Sequence[Outcome]) -> list[Divided]:
+def split_questions(questions: Sequence[Question], outcomes: Sequence[Outcome]) -> list[Divided]:
     """The questions that some configuration covers and another does not, at the largest common budget.
 
     Each configuration speaks by its first mode; without answers the gold passages decide.

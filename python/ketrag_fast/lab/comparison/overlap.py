@@ -77,13 +77,13 @@ def graph_of(stages: Mapping[str, Arrays]) -> Graph | None:
 def overlaps(graphs: Sequence[tuple[str, Graph]]) -> list[Overlap]:
     """Every pair once, in the order given."""
     return [
-        Overlap(a, b, _shared(one.entities, two.entities), _shared(one.relations, two.relations))
+        Overlap(a, b, _overlap(one.entities, two.entities), _overlap(one.relations, two.relations))
         for place, (a, one) in enumerate(graphs)
         for b, two in graphs[place + 1 :]
     ]
 
 
-def _shared(a: Set[Any], b: Set[Any]) -> Shared:
+def _overlap(a: Set[Any], b: Set[Any]) -> Shared:
     both = len(a & b)
     return Shared(len(a) - both, both, len(b) - both)
 

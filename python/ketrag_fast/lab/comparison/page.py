@@ -11,7 +11,7 @@ from ketrag_fast.lab.comparison import plots
 from ketrag_fast.lab.comparison.outcome import Divided, Outcome, Report
 from ketrag_fast.lab.comparison.style import STYLE
 from ketrag_fast.lab.comparison.table import Table, build_table, overlap_table, score_table
-from ketrag_fast.lab.eval.rows import Row
+from ketrag_fast.lab.eval.rows import ResultRow
 from ketrag_fast.systems.registry import registry
 
 _TITLES = {"builds": "Builds compared", "systems": "Systems compared", "sweep": "Sweep"}
@@ -47,7 +47,7 @@ def _body(report: Report, title: str) -> Iterator[str]:
     scored = [o for o in report.good if any(_metric(row) for row in o.rows)]
     metric = _metric_name(scored)
     if scored and report.kind == "sweep":
-        yield from _varied(scored, metric)
+        yield from _setting_plots(scored, metric)
     elif scored:
         yield _figure(f"{metric}, with 95 % intervals", plots.intervals(_intervals(scored)))
     if scored:
@@ -66,7 +66,7 @@ def _body(report: Report, title: str) -> Iterator[str]:
     if report.overlaps:
         yield from _overlaps(report)
     if report.divided:
-        yield from _divided(report)
+        yield from _split_questions_rows(report)
     yield "<h2>Settings</h2>" + _table(_settings(report.outcomes))
 
 
@@ -86,7 +86,7 @@ def _about(report: Report) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _metric(row: Row) -> float | None:
+def _metric(row: ResultRow) -> float | None:
     return row.coverage if row.coverage is not None else row.all_gold
 
 
@@ -95,7 +95,7 @@ def _metric_name(outcomes: Sequence[Outcome]) -> str:
     return "Coverage" if any(row.coverage is not None for row in rows) else "Questions with all gold passages"
 
 
-def _value(row: Row) -> tuple[float, float | None, float | None] | None:
+def _value(row: ResultRow) -> tuple[float, float | None, float | None] | None:
     value = _metric(row)
     if value is None:
         return None
@@ -113,13 +113,13 @@ def _intervals(
     return found
 
 
-def _series(row: Row, outcomes: Sequence[Outcome]) -> str:
+def _series(row: ResultRow, outcomes: Sequence[Outcome]) -> str:
     """Budget alone, unless a configuration was asked in several modes."""
     several = any(len({r.mode for r in outcome.rows}) > 1 for outcome in outcomes)
     return f"{row.mode} at {row.budget:,}" if several else f"{row.budget:,} tokens"
 
 
-def _varied(outcomes: Sequence[Outcome], metric: str) -> Iterator[str]:
+def _setting_plots(outcomes: Sequence[Outcome], metric: str) -> Iterator[str]:
     """One plot for each varied setting with numbers; a setting of words is a plot of rows."""
     for name in dict.fromkeys(key for outcome in outcomes for key in outcome.varied):
         own = [outcome for outcome in outcomes if name in outcome.varied]
@@ -192,10 +192,10 @@ def _stages(outcome: Outcome) -> plots.StackedBar:
     cost = outcome.cost
     rest = max(cost.seconds - sum(cost.stages.values()), 0.0)
     parts = [*cost.stages.items(), ("reading, writing", rest)]
-    return plots.StackedBar(outcome.name, _merged(parts), f"{cost.seconds:,.2f} s")
+    return plots.StackedBar(outcome.name, _merge_small_parts(parts), f"{cost.seconds:,.2f} s")
 
 
-def _merged(parts: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
+def _merge_small_parts(parts: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
     """What takes little time everywhere is one colour: there are only so many that differ."""
     groups = {"units": "words", "links": "words", "knn": "graph", "core": "graph"}
     searches = (stage.name for stage in registry().stages if stage.proposes is not None)
@@ -221,7 +221,7 @@ def _overlaps(report: Report) -> Iterator[str]:
     yield _table(overlap_table(report))
 
 
-def _divided(report: Report) -> Iterator[str]:
+def _split_questions_rows(report: Report) -> Iterator[str]:
     yield "<h2>Questions on which they differ</h2>"
     yield f"<p>{len(report.divided):,} of {len(report.questions):,}.</p>"
     for entry in report.divided[:_MANY]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ketrag_fast.lab.comparison.configurations import Configuration
-from ketrag_fast.lab.comparison.outcome import Outcome, Report, divided
+from ketrag_fast.lab.comparison.outcome import Outcome, Report, split_questions
 from ketrag_fast.lab.comparison.overlap import overlaps
 from ketrag_fast.lab.comparison.running import Bench
 from ketrag_fast.lab.comparison.sweep import order
@@ -17,7 +17,7 @@ _PAIRS = 12
 """Configurations whose graphs are compared, each with each."""
 
 
-def systems_named(text: str) -> list[str]:
+def parse_systems(text: str) -> list[str]:
     """`all`, or a list with commas."""
     if text.strip() == "all":
         return list(registry().presets)
@@ -41,7 +41,7 @@ def report_of(kind: str, bench: Bench, configurations: Sequence[Configuration]) 
         bench.dataset.questions,
         tuple(outcomes),
         tuple(overlaps(shown)),
-        tuple(divided(bench.dataset.questions, outcomes)),
+        tuple(split_questions(bench.dataset.questions, outcomes)),
         tuple(_notes(bench, outcomes)),
     )
 
@@ -53,7 +53,7 @@ def _documents(outcome: Outcome) -> int:
 def _notes(bench: Bench, outcomes: Sequence[Outcome]) -> list[str]:
     """What a reader should know before trusting the table."""
     notes: list[str] = []
-    unknown = sorted({_paid(o) for o in outcomes if o.cost is not None and o.cost.bill.total is None})
+    unknown = sorted({_spending(o) for o in outcomes if o.cost is not None and o.cost.bill.total is None})
     if unknown:
         where = bench.prices.path or "no price table was given"
         notes.append(f"USD unknown: no price of {', '.join(unknown)} ({where})")
@@ -75,7 +75,7 @@ def _notes(bench: Bench, outcomes: Sequence[Outcome]) -> list[str]:
     return notes
 
 
-def _paid(outcome: Outcome) -> str:
+def _spending(outcome: Outcome) -> str:
     settings: dict[str, Any] = dict(outcome.settings)
     cost = outcome.cost
     named = str(settings.get("llm", "none")) if cost is not None and cost.bill.llm is None else ""

@@ -24,7 +24,7 @@ from ketrag_fast.errors import (
 )
 from ketrag_fast.index import Index
 from ketrag_fast.lab.comparison.configurations import Configuration, units_of
-from ketrag_fast.lab.comparison.outcome import COUNTED, Cost, Outcome
+from ketrag_fast.lab.comparison.outcome import COUNTED, BuildCost, Outcome
 from ketrag_fast.lab.comparison.overlap import graph_of
 from ketrag_fast.lab.cost.bill import bill
 from ketrag_fast.lab.cost.embedded import Rate, embedded_bytes, rate_of
@@ -110,7 +110,7 @@ class Bench:
             cost = self._cost(report, stats, settings, stages)
             return Outcome(
                 configuration.name,
-                _told(settings),
+                _public_settings(settings),
                 configuration.varied,
                 cost=cost,
                 counts={name: int(stats["counts"].get(name, 0)) for name in COUNTED},
@@ -144,7 +144,7 @@ class Bench:
         stats: Mapping[str, Any],
         settings: Settings,
         stages: Mapping[str, Mapping[str, Any]],
-    ) -> Cost:
+    ) -> BuildCost:
         usage = usage_alone(report)
         seconds = {stage.name: stage.seconds for stage in report.stages}
         # Reading, checking and publishing happen in every build; the stages may have run in an earlier one.
@@ -163,7 +163,7 @@ class Bench:
                 tokens = max(usage.embedding_tokens, rate.tokens(size))
                 seconds["vectors"] += max(tokens * rate.seconds_per_token - took, 0.0)
                 usage = replace(usage, embedding_tokens=tokens)
-        return Cost(
+        return BuildCost(
             seconds=sum(seconds.values()) + around + self._reading,
             stages=seconds,
             calls=usage.calls,
@@ -193,6 +193,6 @@ def _folder_name(name: str) -> str:
     return f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
-def _told(settings: Settings) -> dict[str, Any]:
+def _public_settings(settings: Settings) -> dict[str, Any]:
     """The settings that were given, without those that say where keys or files of others lie."""
     return dict(settings.given)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
 
-from ketrag_fast.base.config import Settings, catalogue, known, parse
+from ketrag_fast.base.config import Settings, catalogue, find_setting, parse
 from ketrag_fast.errors import ConfigError
-from ketrag_fast.lab.comparison.configurations import MOST, Configuration, checked, units_of
+from ketrag_fast.lab.comparison.configurations import MOST, Configuration, check_configurations, units_of
 
 
 def parse_vary(text: str) -> tuple[str, list[Any]]:
@@ -16,7 +16,7 @@ def parse_vary(text: str) -> tuple[str, list[Any]]:
     key, equals, rest = text.partition("=")
     if not equals:
         raise ConfigError(f"--vary {text!r} is no SETTING=VALUE,VALUE", hint="as in core_ratio=0.2,0.4,0.8")
-    name = known(key, " (in --vary)")
+    name = find_setting(key, " (in --vary)")
     if catalogue()[name].concerns in ("run", "read"):
         raise ConfigError(f"--vary {name}: it changes no result that is scored")
     if name == "mode":
@@ -48,7 +48,7 @@ def points(vary: Sequence[tuple[str, Sequence[Any]]], *, grid: bool = False) -> 
         found.append(Configuration(", ".join(f"{n}={_text(v)}" for n, v in row.items()), row, row))
         if len(found) > MOST:
             raise ConfigError(f"a sweep has at most {MOST} points", hint="vary less, or leave --grid out")
-    return checked(found)
+    return check_configurations(found)
 
 
 def order(configurations: Sequence[Configuration], common: Settings) -> list[int]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ketrag_fast.lab.comparison.outcome import Outcome, Report
 from ketrag_fast.lab.cost.bill import usd_text
-from ketrag_fast.lab.eval.rows import Row
+from ketrag_fast.lab.eval.rows import ResultRow
 
 _ABSENT = "-"
 _SHOWN = 10
@@ -102,17 +102,17 @@ def render(report: Report) -> str:
 
 
 def _lines(report: Report) -> Iterator[str]:
-    yield from aligned(*build_table(report.outcomes))
+    yield from align_columns(*build_table(report.outcomes))
     if any(outcome.cost is not None and not outcome.cost.measured for outcome in report.outcomes):
         yield ""
         yield "≈ what the build takes alone; here its vectors were shared with the builds before it"
     scores = score_table(report.outcomes)
     if scores[1]:
         yield ""
-        yield from aligned(*scores)
+        yield from align_columns(*scores)
     if report.overlaps:
         yield ""
-        yield from aligned(*overlap_table(report))
+        yield from align_columns(*overlap_table(report))
     failed = [outcome for outcome in report.outcomes if outcome.error is not None]
     for outcome in failed:
         yield ""
@@ -134,7 +134,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield note
 
 
-def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def align_columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Columns by width, the first to the left."""
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
     for number, row in enumerate((head, *rows)):
@@ -148,7 +148,7 @@ def _graph(outcome: Outcome, name: str) -> str:
     return f"{outcome.counts.get(name, 0):,}" if outcome.has_skeleton else _ABSENT
 
 
-def _mode(row: Row) -> str:
+def _mode(row: ResultRow) -> str:
     return row.mode if row.ran is None else f"{row.mode} ({row.ran})"
 
 

@@ -56,8 +56,8 @@ def reckon(
     remote = not settings.llm.startswith("llama-cpp:")
     if remote and not spend:
         note = f"{settings.llm} was not asked, as that may cost money: with --spend {timed} calls are timed"
-        said = fmean(_by_rules(title, text, options) for title, text in chunks[::step])
-        return Calls(_sent(prompts), said, None, f"{SAMPLED}, in cl100k tokens", RULES, note=note)
+        said = fmean(_reply_tokens_by_rules(title, text, options) for title, text in chunks[::step])
+        return Calls(_prompt_tokens(prompts), said, None, f"{SAMPLED}, in cl100k tokens", RULES, note=note)
     model = open_model(
         settings.llm,
         ModelOptions(
@@ -68,12 +68,12 @@ def reckon(
         ),
     )
     try:
-        return _timed(model, prompts, settings, options, timed)
+        return _time_calls(model, prompts, settings, options, timed)
     finally:
         model.close()
 
 
-def _timed(
+def _time_calls(
     model: LanguageModel, prompts: Sequence[Prompt], settings: Settings, options: PromptOptions, most: int
 ) -> Calls:
     """A few calls, spread over the chunks; the first one also loads the model and is not counted."""
@@ -96,12 +96,12 @@ def _timed(
     )
 
 
-def _sent(prompts: Sequence[Prompt]) -> float:
+def _prompt_tokens(prompts: Sequence[Prompt]) -> float:
     head = _count([prompts[0].instructions])[0]
     return head + fmean(_count([prompt.text for prompt in prompts])) + _FRAME
 
 
-def _by_rules(title: str, text: str, options: PromptOptions) -> float:
+def _reply_tokens_by_rules(title: str, text: str, options: PromptOptions) -> float:
     """Tokens of the reply that the rules would give in the model's place."""
     from ketrag_fast.models.extraction.heuristic import extract
 

@@ -11,7 +11,7 @@ from ketrag_fast.base.config import Settings, build_settings, resolve
 from ketrag_fast.build.preview import Preview
 from ketrag_fast.lab.cost.bill import Bill, bill
 from ketrag_fast.lab.cost.history import past
-from ketrag_fast.lab.cost.predicting import asked_of_models
+from ketrag_fast.lab.cost.predicting import llm_stages
 from ketrag_fast.lab.cost.prices import Prices
 from ketrag_fast.models.embedders.registry import BUILTIN
 from ketrag_fast.models.llms.registry import is_model
@@ -71,7 +71,7 @@ def cost_of(path: Path, change: Preview, settings: Settings, prices: Prices) -> 
     models = embedding_stages() if whole.embedder != BUILTIN else frozenset()
     embedding = fresh * math.fsum(took for name, took in before.stages.items() if name in models)
     others = math.fsum(
-        took for name, took in before.stages.items() if name not in models and name not in asked_of_models()
+        took for name, took in before.stages.items() if name not in models and name not in llm_stages()
     )
     stages = all_of_it * (others + max(before.seconds - math.fsum(before.stages.values()), 0.0))
     core = math.ceil(usage.core_chunks * fresh)

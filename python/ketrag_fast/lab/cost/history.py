@@ -40,8 +40,8 @@ def past(path: Path, settings: Mapping[str, Any]) -> Past | None:
     A build that found its vectors kept says little of one that makes them, so it does not count.
     """
     found = _whole_builds(path, settings)
-    most = max((_embedded(build) for build in found), default=0.0)
-    return next((build for build in found if _embedded(build) >= 0.9 * most), None)
+    most = max((_embedded_tokens(build) for build in found), default=0.0)
+    return next((build for build in found if _embedded_tokens(build) >= 0.9 * most), None)
 
 
 def contents(path: Path) -> frozenset[str]:
@@ -53,7 +53,7 @@ _UNCLEAR = (KeyError, TypeError, ValueError, AttributeError, OverflowError, Recu
 """How JSON of another version, or that was altered, says that it is not what it should be."""
 
 
-def _embedded(build: Past) -> float:
+def _embedded_tokens(build: Past) -> float:
     return build.usage.embedding_tokens / max(build.usage.characters, 1)
 
 
@@ -131,7 +131,7 @@ def against(estimate: Mapping[str, Any], usage: Usage, seconds: float, size: int
     return found
 
 
-def held_against(path: Path, report: BuildReport) -> list[dict[str, Any]]:
+def compare_estimate(path: Path, report: BuildReport) -> list[dict[str, Any]]:
     """The estimate that the index keeps, beside a build that did all of what was estimated; else nothing."""
     if not report.changed or any(stage.how != "ran" for stage in report.stages):
         return []

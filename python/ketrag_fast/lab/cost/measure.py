@@ -65,10 +65,10 @@ def measure(
     embeds other texts than the built-in vectors need, and something may read the core chunks.
     """
     parts = [documents[::_SMALL], documents] if len(documents) >= 2 * _SMALL else [documents]
-    return [_built(part, settings, progress, whole or settings) for part in parts]
+    return [_build_sample(part, settings, progress, whole or settings) for part in parts]
 
 
-def _built(
+def _build_sample(
     documents: Sequence[Document], settings: Settings, progress: Callback | None, whole: Settings
 ) -> Sample:
     reads = whole.llm != "none"

@@ -50,7 +50,7 @@ class Wish:
 
 def predict(sources: Sources, settings: Settings, wish: Wish) -> Estimate:
     """The estimate for a build of `sources` with `settings`. Writes nothing but a temporary folder."""
-    asked = _asked(settings, wish.index)
+    asked = _settings_for(settings, wish.index)
     whole = resolve(flags=asked.given, presets=registry().table).settings
     parse_spec(whole.llm)
     local = parse(whole.embedder)[0] != "openai"
@@ -93,7 +93,7 @@ def predict(sources: Sources, settings: Settings, wish: Wish) -> Estimate:
         notes.append(f"{whole.embedder} was not asked, as that may cost money: --spend times it on a sample")
         seconds = None
     number = asked_now * (1 + whole.gleanings) if calls is not NO_CALLS else 0
-    sent, said = _with_gleanings(calls, whole.gleanings)
+    sent, said = _add_gleanings(calls, whole.gleanings)
     usage = Usage(
         calls=number,
         tokens_in=round(asked_now * sent),
@@ -170,7 +170,7 @@ class _Work:
             grown = self._grown(took)
             if self.settings.embedder != BUILTIN:
                 grown |= dict.fromkeys(embedding_stages(), self._share * self.found.fresh)
-            own = ((name, s) for name, s in self.before.stages.items() if name not in asked_of_models())
+            own = ((name, s) for name, s in self.before.stages.items() if name not in llm_stages())
             return {name: seconds * grown.get(name, self._share) for name, seconds in own}
         found = seconds_at(self.found.characters, self._sizes, took, _powers())
         if self.settings.embedder != BUILTIN:
@@ -241,12 +241,12 @@ def _powers() -> dict[str, float]:
     return {stage.name: stage.growth for stage in registry().stages}
 
 
-def asked_of_models() -> frozenset[str]:
+def llm_stages() -> frozenset[str]:
     """The stages whose time is that of a language model: they look at what is kept, and have it read."""
     return frozenset(stage.name for stage in registry().stages if stage.reads and stage.look is not None)
 
 
-def _asked(settings: Settings, index: Path | None) -> Settings:
+def _settings_for(settings: Settings, index: Path | None) -> Settings:
     """What the index that is to be built has already counts where nothing else was said."""
     from ketrag_fast.systems.index_settings import stored_settings
 
@@ -283,7 +283,7 @@ def _core_chunks(last: Sample, settings: Settings) -> Sequence[tuple[str, str]]:
     return last.chunks[: max(math.ceil(settings.core_ratio * len(last.chunks) - 1e-9), 0)]
 
 
-def _with_gleanings(calls: Calls, gleanings: int) -> tuple[float, float]:
+def _add_gleanings(calls: Calls, gleanings: int) -> tuple[float, float]:
     """Tokens in and out of a chunk: each gleaning sends again what was said before, and what was sent."""
     if calls.basis_in == PAST:
         return calls.tokens_in * (1 + gleanings), calls.tokens_out * (1 + gleanings)

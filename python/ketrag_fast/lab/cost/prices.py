@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ketrag_fast.base.config.fields import shown
+from ketrag_fast.base.config.fields import short_repr
 from ketrag_fast.errors import ConfigError
 
 DEFAULT_FILE: Final = "prices.toml"
@@ -131,5 +131,7 @@ def _price(name: str, entry: object, path: Path) -> Price:
             )
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not (number and 0 <= value <= _MOST):
-            raise ConfigError(f"{path}: models.{name}.{kind} must be a number from 0 up, not {shown(value)}")
+            raise ConfigError(
+                f"{path}: models.{name}.{kind} must be a number from 0 up, not {short_repr(value)}"
+            )
     return Price(**{kind: float(value) for kind, value in entry.items()})

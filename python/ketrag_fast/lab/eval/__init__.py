@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ketrag_fast.lab.eval.answers import Answers, read_answers
-from ketrag_fast.lab.eval.compare import Comparison, Side, compare, render_comparison
-from ketrag_fast.lab.eval.concatenate import concatenated
+from ketrag_fast.lab.eval.compare import ComparedRun, Comparison, compare, render_comparison
+from ketrag_fast.lab.eval.concatenate import concatenate
 from ketrag_fast.lab.eval.datasets import DataSet, Question, load_dataset
-from ketrag_fast.lab.eval.paired import Difference, holm, paired
+from ketrag_fast.lab.eval.paired import PairedDifference, compare_paired, holm
 from ketrag_fast.lab.eval.provenance import describe
 from ketrag_fast.lab.eval.results import METRICS, Result
-from ketrag_fast.lab.eval.rows import Row
+from ketrag_fast.lab.eval.rows import ResultRow
 from ketrag_fast.lab.eval.run import Collected, collect, evaluate
 from ketrag_fast.lab.eval.saved import Run, load, save
 from ketrag_fast.lab.eval.table import render
@@ -20,21 +20,21 @@ __all__ = [
     "Collected",
     "Comparison",
     "DataSet",
-    "Difference",
+    "PairedDifference",
     "Question",
     "Result",
-    "Row",
+    "ResultRow",
     "Run",
-    "Side",
+    "ComparedRun",
     "collect",
     "compare",
-    "concatenated",
+    "concatenate",
     "describe",
     "evaluate",
     "holm",
     "load",
     "load_dataset",
-    "paired",
+    "compare_paired",
     "read_answers",
     "render",
     "render_comparison",

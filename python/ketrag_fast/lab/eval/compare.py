@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ketrag_fast.errors import InputError
-from ketrag_fast.lab.eval.paired import Difference, paired
+from ketrag_fast.lab.eval.paired import PairedDifference, compare_paired
 from ketrag_fast.lab.eval.question import Question
 from ketrag_fast.lab.eval.results import METRICS, SHARES, Result
 
@@ -17,7 +17,7 @@ _SHOWN = 160
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ComparedRun:
     """One of the two: its name, the questions that were asked, and the results of one mode and budget."""
 
     name: str
@@ -26,7 +26,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class MetricChange:
     """A question that one side has and the other has not, by `metric`.
 
     `got` and `lost` are the gold documents that only B, or only A, has in its context.
@@ -61,8 +61,8 @@ class Comparison:
 
     a: str
     b: str
-    differences: Mapping[str, Difference]
-    changes: tuple[Change, ...]
+    differences: Mapping[str, PairedDifference]
+    changes: tuple[MetricChange, ...]
 
     def to_json(self) -> dict[str, Any]:
         """As the command prints it."""
@@ -74,7 +74,7 @@ class Comparison:
         }
 
 
-def compare(a: Side, b: Side) -> Comparison:
+def compare(a: ComparedRun, b: ComparedRun) -> Comparison:
     """Pairs the two sides by question. A metric counts the questions that have a value on both.
 
     Raises InputError where the sides were asked different questions: their scores would not be comparable.
@@ -91,7 +91,7 @@ def compare(a: Side, b: Side) -> Comparison:
         both = [
             (x, y) for one, other, _ in pairs if (x := of(one)) is not None and (y := of(other)) is not None
         ]
-        found = paired([x for x, _ in both], [y for _, y in both])
+        found = compare_paired([x for x, _ in both], [y for _, y in both])
         if found is not None:
             differences[name] = found
     changes = [
@@ -103,9 +103,9 @@ def compare(a: Side, b: Side) -> Comparison:
     return Comparison(a.name, b.name, differences, tuple(changes))
 
 
-def _change(metric: str, one: Result, other: Result, question: Question) -> Change:
+def _change(metric: str, one: Result, other: Result, question: Question) -> MetricChange:
     before, after = (set(r.found) & question.gold for r in (one, other))
-    return Change(
+    return MetricChange(
         question,
         metric,
         (METRICS[metric](other) or 0.0) > (METRICS[metric](one) or 0.0),
@@ -116,7 +116,7 @@ def _change(metric: str, one: Result, other: Result, question: Question) -> Chan
     )
 
 
-def _same_questions(a: Side, b: Side) -> None:
+def _same_questions(a: ComparedRun, b: ComparedRun) -> None:
     first, second = ({q.id: (q.text, q.answers, q.gold) for q in side.questions} for side in (a, b))
     only_a, only_b = len(first.keys() - second.keys()), len(second.keys() - first.keys())
     differing = sum(first[name] != second[name] for name in first.keys() & second.keys())
@@ -150,7 +150,7 @@ def render_comparison(comparison: Comparison) -> str:
     return "\n".join(lines)
 
 
-def _row(name: str, d: Difference) -> tuple[str, ...]:
+def _row(name: str, d: PairedDifference) -> tuple[str, ...]:
     scale = 100.0 if name in SHARES else 1.0
     low, high = (f"{scale * x:+.1f}" for x in d.ci95)
     return (
@@ -166,7 +166,7 @@ def _row(name: str, d: Difference) -> tuple[str, ...]:
     )
 
 
-def _lines(change: Change) -> list[str]:
+def _lines(change: MetricChange) -> list[str]:
     answers = " / ".join(change.question.answers)
     told = [f"  {change.question.id}: {_short(change.question.text)}"]
     if answers:

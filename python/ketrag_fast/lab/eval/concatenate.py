@@ -18,12 +18,12 @@ from ketrag_fast.types import Document
 NAME = "concatenated"
 
 
-def concatenated(dataset: DataSet, seed: int, *, titles: bool = True) -> DataSet:
+def concatenate(dataset: DataSet, seed: int, *, titles: bool = True) -> DataSet:
     """The same questions over one document. Passages lose their ids, so the gold passages are absent.
 
     Without `titles` the passages are their texts alone.
     """
-    passages = _shuffled(dataset, seed, titles)
+    passages = _shuffle_passages(dataset, seed, titles)
     told = "the passages are concatenated: recall, all gold, Hit@k and MRR are absent"
     return replace(
         dataset,
@@ -35,15 +35,15 @@ def concatenated(dataset: DataSet, seed: int, *, titles: bool = True) -> DataSet
 
 
 def places(dataset: DataSet, seed: int, *, titles: bool = True) -> dict[str, tuple[int, int]]:
-    """Where each passage of `dataset` lies in the one document of `concatenated`: code points, by its id."""
+    """Where each passage of `dataset` lies in the one document of `concatenate`: code points, by its id."""
     found, at = {}, 0
-    for name, text in _shuffled(dataset, seed, titles):
+    for name, text in _shuffle_passages(dataset, seed, titles):
         found[name] = (at, at + len(text))
         at += len(text) + 1
     return found
 
 
-def _shuffled(dataset: DataSet, seed: int, titles: bool) -> list[tuple[str, str]]:
+def _shuffle_passages(dataset: DataSet, seed: int, titles: bool) -> list[tuple[str, str]]:
     passages = _passages(dataset, titles)
     if not passages:
         raise DocumentError(f"{dataset.folder} has no passages to concatenate")
@@ -54,15 +54,15 @@ def _shuffled(dataset: DataSet, seed: int, titles: bool) -> list[tuple[str, str]
 def _passages(dataset: DataSet, titles: bool) -> list[tuple[str, str]]:
     """Each passage's id and its whole text."""
     if dataset.corpus is None:
-        return [(d.id, _joined(d.title if titles else "", d.text)) for d in dataset.documents]
+        return [(d.id, _join_title(d.title if titles else "", d.text)) for d in dataset.documents]
     found = []
     for entry, where in objects(dataset.corpus):
         title, text = entry.get("title") or "", entry.get("text")
         if not isinstance(title, str) or not isinstance(text, str):
             raise DocumentError(f"{where}: a passage needs a text, and its title is a text")
-        found.append((identity(entry, where), _joined(title if titles else "", text)))
+        found.append((identity(entry, where), _join_title(title if titles else "", text)))
     return found
 
 
-def _joined(title: str, text: str) -> str:
+def _join_title(title: str, text: str) -> str:
     return f"{title}\n{text}" if title else text

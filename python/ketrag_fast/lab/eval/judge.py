@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ConfigError
-from ketrag_fast.lab.eval.compare import Side
+from ketrag_fast.lab.eval.compare import ComparedRun
 from ketrag_fast.lab.eval.metrics import bootstrap_interval
 from ketrag_fast.models.tasks.driver import Driver
 from ketrag_fast.models.tasks.task import ParsedReply, Task
@@ -103,7 +103,7 @@ class Judge:
     ) -> None:
         self._model.close()
 
-    def win_rate(self, a: Side, b: Side) -> WinRate | None:
+    def win_rate(self, a: ComparedRun, b: ComparedRun) -> WinRate | None:
         """B against A, on the questions that both sides answered; None where there is none."""
         texts = {question.id: question.text for question in a.questions}
         left = {r.question: r.answer for r in a.results}
@@ -168,7 +168,7 @@ class Sides(NamedTuple):
     @property
     def text(self) -> str:
         """As the judge reads it."""
-        shown = [_shown(text) for text in (self.question, self.first, self.second)]
+        shown = [_one_paragraph(text) for text in (self.question, self.first, self.second)]
         return f"Question: {shown[0]}\nAnswer 1: {shown[1]}\nAnswer 2: {shown[2]}"
 
 
@@ -180,7 +180,7 @@ def _sides(pairs: list[tuple[str, str, str]]) -> Iterator[Sides]:
             yield Sides(2 * n + 1, question, b, a)
 
 
-def _rated(sides: Sides, text: str, finish: str) -> ParsedReply[int] | None:
+def _parse_rating(sides: Sides, text: str, finish: str) -> ParsedReply[int] | None:
     found = rating_of(text)
     return None if found is None else ParsedReply(found)
 
@@ -190,7 +190,7 @@ TASK: Final[Task[Sides, int]] = Task(
     version=1,
     instructions=INSTRUCTIONS,
     text=lambda sides: sides.text,
-    parse=_rated,
+    parse=_parse_rating,
     schema=SCHEMA,
     parts=lambda sides: (str(sides.number), sides.text),
     tokens=TOKENS,
@@ -212,6 +212,6 @@ def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
-def _shown(text: str) -> str:
+def _one_paragraph(text: str) -> str:
     """One paragraph of bounded length: an answer cannot pretend to be the other one by its layout."""
     return _plain(text)[:4000].encode("utf-8", "replace").decode("utf-8") or "(no answer)"

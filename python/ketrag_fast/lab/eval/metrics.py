@@ -89,7 +89,7 @@ def is_yes_no(answers: Collection[str]) -> bool:
     return any(normalise(answer) in _YES_NO for answer in answers)
 
 
-def covered(
+def is_covered(
     normalised_context: str, normalised_answers: Collection[str], *, substring: bool = False
 ) -> bool | None:
     """Whether one of the answers is in the context; both already went through `normalise`.
@@ -108,8 +108,8 @@ def covered(
 
 
 def coverage(context: str, answers: Collection[str], *, substring: bool = False) -> bool | None:
-    """`covered` of texts that are not normalised yet."""
-    return covered(normalise(context), [normalise(answer) for answer in answers], substring=substring)
+    """`is_covered` of texts that are not normalised yet."""
+    return is_covered(normalise(context), [normalise(answer) for answer in answers], substring=substring)
 
 
 def recall(found: Collection[str], gold: Set[str]) -> float | None:

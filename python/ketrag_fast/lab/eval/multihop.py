@@ -105,7 +105,7 @@ def _hotpot(entry: Mapping[str, object], where: str, pool: _Pool, aliases: Mappi
         title, sentences = value
         if not isinstance(title, str):
             raise DocumentError(f"{where}, passage {number}: the title is not a string")
-        text = _joined(texts(sentences, "a passage", f"{where}, passage {number}"))
+        text = _join_sentences(texts(sentences, "a passage", f"{where}, passage {number}"))
         if text.strip():
             held.setdefault(title, []).append(pool.add(title, text))
     gold: set[str] = set()
@@ -153,7 +153,7 @@ def _pairs(entry: Mapping[str, object], name: str, second: str, where: str) -> l
     return [(pair[0], pair[1]) for pair in pairs if isinstance(pair, list)]
 
 
-def _joined(sentences: list[str]) -> str:
+def _join_sentences(sentences: list[str]) -> str:
     """HotpotQA's sentences bring the space before them, 2WikiMultihopQA's do not."""
     text = ""
     for sentence in sentences:

@@ -18,7 +18,7 @@ _BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class PairedDifference:
     """B minus A over `n` questions: means, the difference with its 95 % interval, and a two-sided p.
 
     `better` counts the questions where B is above A, `worse` those below. `test` names the test: "exact
@@ -50,7 +50,7 @@ class Difference:
         }
 
 
-def paired(a: Sequence[float], b: Sequence[float], *, seed: int = SEED) -> Difference | None:
+def compare_paired(a: Sequence[float], b: Sequence[float], *, seed: int = SEED) -> PairedDifference | None:
     """Compares values of the same questions in the same order; None without questions.
 
     The interval draws questions with replacement (the pair of a question stays together). Equal for equal
@@ -66,7 +66,7 @@ def paired(a: Sequence[float], b: Sequence[float], *, seed: int = SEED) -> Diffe
     binary = bool(np.isin(np.concatenate([first, second]), (0.0, 1.0)).all())
     interval = bootstrap_interval(gaps, resamples=RESAMPLES, seed=seed)
     assert interval is not None  # noqa: S101 - there are values
-    return Difference(
+    return PairedDifference(
         n=len(a),
         a=float(first.mean()),
         b=float(second.mean()),

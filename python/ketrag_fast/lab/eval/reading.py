@@ -28,7 +28,7 @@ def lines(path: Path) -> Iterator[tuple[str, str]]:
 def objects(path: Path) -> Iterator[tuple[dict[str, object], str]]:
     """JSON objects, one a line."""
     for line, where in lines(path):
-        yield an_object(parsed(line, where), where), where
+        yield an_object(parse_json(line, where), where), where
 
 
 def entries(path: Path) -> Iterator[tuple[dict[str, object], str]]:
@@ -43,13 +43,13 @@ def entries(path: Path) -> Iterator[tuple[dict[str, object], str]]:
         raise DocumentError(f"{path}: not UTF-8 ({error.reason})") from error
     except OSError as error:
         raise DocumentError(f"{path}: {error.strerror or error}") from error
-    array = parsed(whole, str(path))
+    array = parse_json(whole, str(path))
     for number, entry in enumerate(array if isinstance(array, list) else [array], 1):
         where = f"{path}: entry {number}"
         yield an_object(entry, where), where
 
 
-def parsed(text: str, where: str) -> object:
+def parse_json(text: str, where: str) -> object:
     """The JSON value, or the typed error."""
     try:
         value: object = json.loads(text)

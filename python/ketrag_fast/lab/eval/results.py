@@ -94,7 +94,7 @@ class Result:
         return result
 
 
-def _of(name: str) -> Callable[[Result], float | None]:
+def _getter(name: str) -> Callable[[Result], float | None]:
     def value(result: Result) -> float | None:
         found = getattr(result, name)
         return None if found is None else float(found)
@@ -110,7 +110,7 @@ def _hit(k: int) -> Callable[[Result], float | None]:
     return lambda result: result.hit(k)
 
 
-def _of_option(k: int) -> Callable[[Result], float | None]:
+def _option_getter(k: int) -> Callable[[Result], float | None]:
     return lambda r: None if r.option_rank is None else float(0 < r.option_rank <= k)
 
 
@@ -120,21 +120,21 @@ def _option_mrr(result: Result) -> float | None:
 
 METRICS: Mapping[str, Callable[[Result], float | None]] = {
     "coverage": lambda result: None if result.yes_no or result.covered is None else float(result.covered),
-    "recall": _of("recall"),
-    "all_gold": _of("all_gold"),
-    "mrr": _of("reciprocal_rank"),
+    "recall": _getter("recall"),
+    "all_gold": _getter("all_gold"),
+    "mrr": _getter("reciprocal_rank"),
     **{f"hit@{k}": _hit(k) for k in HITS},
-    f"ndcg@{CUT}": _of("ndcg"),
-    f"p@{CUT}": _of("precision"),
-    "map": _of("average_precision"),
-    "em": _of("em"),
-    "f1": _of("f1"),
-    "f1_plain": _of("f1_plain"),
-    "bertscore": _of("bertscore"),
+    f"ndcg@{CUT}": _getter("ndcg"),
+    f"p@{CUT}": _getter("precision"),
+    "map": _getter("average_precision"),
+    "em": _getter("em"),
+    "f1": _getter("f1"),
+    "f1_plain": _getter("f1_plain"),
+    "bertscore": _getter("bertscore"),
     "accuracy": _right,
     "option_mrr": _option_mrr,
-    **{f"option_hit@{k}": _of_option(k) for k in OPTION_HITS},
-    "tokens": _of("tokens"),
+    **{f"option_hit@{k}": _option_getter(k) for k in OPTION_HITS},
+    "tokens": _getter("tokens"),
 }
 """Each metric as a value of one question; None where it does not apply to the question."""
 

@@ -13,7 +13,7 @@ from ketrag_fast.lab.eval.results import CUT, HITS, METRICS, OF_ANSWERS, OPTION_
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ResultRow:
     """Scores of one mode at one budget; shares are between 0 and 1, a metric that does not apply is None.
 
     `counted` holds the number of questions behind each mean: coverage leaves out questions without an answer
@@ -93,7 +93,7 @@ class Row:
 _ALWAYS = ("coverage", "recall", "all_gold")
 
 
-def summarise(mode: str, budget: int, results: Sequence[Result]) -> Row:
+def summarise(mode: str, budget: int, results: Sequence[Result]) -> ResultRow:
     """The row of these results, which are of one mode and budget."""
     values = {
         name: [value for result in results if (value := of(result)) is not None]
@@ -105,7 +105,7 @@ def summarise(mode: str, budget: int, results: Sequence[Result]) -> Row:
     times = [result.ms for result in results if result.ms is not None]
     verdicts = [float(r.covered) for r in results if r.yes_no and r.covered is not None]
     ran = "+".join(sorted({result.ran for result in results}))
-    return Row(
+    return ResultRow(
         mode,
         budget,
         len(results),

@@ -12,7 +12,7 @@ from ketrag_fast.errors import BackendMissing, ModeUnavailable
 from ketrag_fast.lab.eval import metrics
 from ketrag_fast.lab.eval.question import DataSet, Question
 from ketrag_fast.lab.eval.results import CUT, Result
-from ketrag_fast.lab.eval.rows import Row, summarise
+from ketrag_fast.lab.eval.rows import ResultRow, summarise
 from ketrag_fast.query.answer.forms import LETTERS, ranking
 
 _KEPT_LINES = 8192  # with lines of up to _KEPT_LENGTH characters: at most some 64 MB
@@ -75,13 +75,13 @@ class Collected:
         """The results of one row, in the order of the questions."""
         return [r for r in self.results if r.mode == mode and r.budget == budget]
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ResultRow]:
         """A row for each mode and budget, in order."""
         groups: dict[tuple[str, int], list[Result]] = {}
         for result in self.results:
             groups.setdefault((result.mode, result.budget), []).append(result)
         return [
-            Row(mode, budget, 0, reason=self.skipped[mode])
+            ResultRow(mode, budget, 0, reason=self.skipped[mode])
             if mode in self.skipped
             else summarise(mode, budget, groups.get((mode, budget), []))
             for mode in self.modes
@@ -143,7 +143,7 @@ def evaluate(
     top: int | None = None,
     substring: bool = False,
     answer: Answerer | None = None,
-) -> list[Row]:
+) -> list[ResultRow]:
     """The rows of `collect`: one for each mode and budget, in order."""
     found = collect(index, dataset, modes, budgets, top=top, substring=substring, answer=answer)
     return found.rows()
@@ -178,7 +178,7 @@ def _result(
         ndcg=metrics.ndcg_at(found, question.graded, CUT),
         precision=metrics.precision_at(found, question.gold, CUT),
         average_precision=metrics.average_precision(found, question.gold),
-        decided=_decided(question, reply),
+        decided=_decision(question, reply),
         option_rank=_option_rank(question, reply),
         found=found,
         answer=reply,
@@ -190,7 +190,7 @@ def _result(
     )
 
 
-def _decided(question: Question, reply: str | None) -> tuple[str, str | None] | None:
+def _decision(question: Question, reply: str | None) -> tuple[str, str | None] | None:
     """(gold, said) of a question whose only answer is yes, no or maybe, where it was answered."""
     forms = {metrics.normalise(answer) for answer in question.answers}
     if reply is None or len(forms) != 1 or not forms <= set(metrics.CLASSES):
@@ -250,7 +250,7 @@ class _Answers:
     def in_context(self, text: str, normalise: Callable[[str], str], substring: bool) -> bool | None:
         if not any(self.forms):  # then there is no need to normalise the context
             return None
-        return metrics.covered(normalise(text), self.forms, substring=substring)
+        return metrics.is_covered(normalise(text), self.forms, substring=substring)
 
 
 def _milliseconds(timings: Mapping[str, float]) -> float:

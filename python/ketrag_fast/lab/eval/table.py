@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ketrag_fast.lab.eval.rows import Row
+from ketrag_fast.lab.eval.rows import ResultRow
 
 _ABSENT = "-"
 _COVERED = ("coverage", "95% interval")
@@ -22,7 +22,7 @@ _ANSWERS = {
 }
 
 
-def render(rows: Sequence[Row], absent: Mapping[str, str] | None = None) -> str:
+def render(rows: Sequence[ResultRow], absent: Mapping[str, str] | None = None) -> str:
     """An aligned table, shares in percent, without a line break at the end.
 
     Notes follow on lines of their own: they say which rows were not run and why, how many questions
@@ -52,7 +52,7 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join((first, *rest)).rstrip()
 
 
-def _cells(row: Row, judged: Sequence[str], width: int, *, ranked: bool) -> tuple[str, ...]:
+def _cells(row: ResultRow, judged: Sequence[str], width: int, *, ranked: bool) -> tuple[str, ...]:
     if row.status != "ok":
         return (row.mode, str(row.budget), row.status, *[_ABSENT] * (width - 3))
     interval = row.ci95.get("coverage")
@@ -73,7 +73,7 @@ def _cells(row: Row, judged: Sequence[str], width: int, *, ranked: bool) -> tupl
     )
 
 
-def _value(row: Row, name: str) -> float | None:
+def _value(row: ResultRow, name: str) -> float | None:
     value = row.option_hit.get(1) if name == "option_hit" else getattr(row, name)
     return None if value is None else float(value)
 
@@ -82,7 +82,7 @@ def _percent(share: float | None) -> str:
     return _ABSENT if share is None else f"{100 * share:.1f}"
 
 
-def _notes(row: Row) -> list[str]:
+def _notes(row: ResultRow) -> list[str]:
     if row.reason is not None:
         return [f"{row.mode}: not run: {row.reason}"]
     notes = []

@@ -16,7 +16,7 @@ def choose(count: int, choice: Choice, least: int, installed: bool) -> Literal["
     return "hnsw" if installed and count >= least else "exact"
 
 
-def installed() -> bool:
+def is_hnswlib_installed() -> bool:
     """Whether hnswlib is here; it is not loaded."""
     return importlib.util.find_spec("hnswlib") is not None
 
@@ -24,7 +24,7 @@ def installed() -> bool:
 def advice(counts: Mapping[str, int], choice: Choice, least: int) -> str | None:
     """A word where `auto` did without hnswlib because it is not here."""
     many = [f"{count:,} {name}" for name, count in counts.items() if count >= least]
-    if choice != "auto" or not many or installed():
+    if choice != "auto" or not many or is_hnswlib_installed():
         return None
     return (
         f"hnswlib is not installed, so {' and '.join(many)} are searched by an exact scan "

@@ -11,12 +11,12 @@ from ketrag_fast.models.ann.protocol import (
     Floats,
     Ids,
     Mask,
-    checked_k,
-    checked_mask,
-    checked_queries,
-    checked_vectors,
+    check_k,
+    check_mask,
+    check_queries,
+    check_vectors,
     exact_scores,
-    ordered,
+    sort_by_score,
 )
 
 _BLOCK_FLOATS: Final = 16_000_000
@@ -31,16 +31,16 @@ class ExactScan:
     recall = 1.0
 
     def __init__(self, vectors: Floats) -> None:
-        self._vectors = checked_vectors(vectors)
+        self._vectors = check_vectors(vectors)
         self.count, self.dimension = (int(size) for size in vectors.shape)
 
     def search(
         self, queries: Floats, k: int, allowed: Mask | None = None, threads: int = 0
     ) -> tuple[Ids, Floats]:
         """See `Nearest.search`."""
-        asked = checked_queries(queries, self.dimension)
-        mask = checked_mask(allowed, self.count)
-        width = checked_k(k, self.count)
+        asked = check_queries(queries, self.dimension)
+        mask = check_mask(allowed, self.count)
+        width = check_k(k, self.count)
         ids = np.full((len(asked), width), NOBODY, np.uint32)
         scores = np.full((len(asked), width), -np.inf, np.float32)
         if not width:
@@ -55,7 +55,7 @@ class ExactScan:
             for place, row in enumerate(rough, start):
                 chosen = _candidates(row, width)
                 real = chosen if rows is None else rows[chosen]
-                found, exact = ordered(real, exact_scores(self._vectors, real, asked[place]), width)
+                found, exact = sort_by_score(real, exact_scores(self._vectors, real, asked[place]), width)
                 ids[place, : len(found)] = found
                 scores[place, : len(found)] = exact
         return ids, scores

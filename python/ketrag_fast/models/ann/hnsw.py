@@ -34,12 +34,12 @@ from ketrag_fast.models.ann.protocol import (
     Floats,
     Ids,
     Mask,
-    checked_k,
-    checked_mask,
-    checked_queries,
-    checked_vectors,
+    check_k,
+    check_mask,
+    check_queries,
+    check_vectors,
     exact_scores,
-    ordered,
+    sort_by_score,
 )
 
 EXTRA: Final = "ann"
@@ -122,7 +122,7 @@ class HnswIndex:
         `least_width`, at which recall@10 of a sample of the vectors, turned by 45 degrees, reaches
         `recall`. `report(done, all)` counts vectors; False raises Cancelled.
         """
-        stored = checked_vectors(vectors)
+        stored = check_vectors(vectors)
         if not (2 <= links <= 256 and build_width >= 1 and 0 < recall <= 1):
             raise ConfigError("hnswlib: links must be 2 to 256, build_width at least 1, recall in (0, 1]")
         library = _library()
@@ -170,7 +170,7 @@ class HnswIndex:
     @classmethod
     def open(cls, path: Path, meta: HnswMeta, vectors: Floats) -> HnswIndex:
         """Opens a file that is, byte for byte, the one that was written."""
-        stored = checked_vectors(vectors)
+        stored = check_vectors(vectors)
         if stored.shape != (meta.count, meta.dimension):
             raise IndexDamaged(
                 f"{path} was built over ({meta.count}, {meta.dimension}) vectors; {stored.shape} are there"
@@ -200,7 +200,7 @@ class HnswIndex:
         None where this index cannot tell: `count` is above the stored search width or the number of
         vectors, or a part of the graph cannot be reached.
         """
-        asked = checked_queries(queries, self.dimension)
+        asked = check_queries(queries, self.dimension)
         if not 0 < count <= min(self.count, self.meta.search_width):
             return None
         try:
@@ -213,9 +213,9 @@ class HnswIndex:
         self, queries: Floats, k: int, allowed: Mask | None = None, threads: int = 0
     ) -> tuple[Ids, Floats]:
         """See `Nearest.search`. A `k` above the stored search width is answered by the exact scan."""
-        asked = checked_queries(queries, self.dimension)
-        mask = checked_mask(allowed, self.count)
-        width = checked_k(k, self.count)
+        asked = check_queries(queries, self.dimension)
+        mask = check_mask(allowed, self.count)
+        width = check_k(k, self.count)
         if mask is not None or not width or not len(asked) or width > self.meta.search_width:
             return self._exact.search(asked, width, mask, threads)
         wanted = min(self.count, self.meta.search_width)
@@ -226,7 +226,9 @@ class HnswIndex:
         ids = np.empty((len(asked), width), np.uint32)
         scores = np.empty((len(asked), width), np.float32)
         for place, row in enumerate(rough.astype(np.int64)):
-            ids[place], scores[place] = ordered(row, exact_scores(self._vectors, row, asked[place]), width)
+            ids[place], scores[place] = sort_by_score(
+                row, exact_scores(self._vectors, row, asked[place]), width
+            )
         return ids, scores
 
     def facts(self) -> dict[str, Any]:

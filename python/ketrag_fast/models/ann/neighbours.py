@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast.kernels.vectors import top_k
 from ketrag_fast.models.ann.hnsw import Report
-from ketrag_fast.models.ann.protocol import NOBODY, Floats, exact_scores, ordered
+from ketrag_fast.models.ann.protocol import NOBODY, Floats, exact_scores, sort_by_score
 from ketrag_fast.models.ann.stored import build
 
 _MARGIN = 32
@@ -60,7 +60,7 @@ def nearest_rows(
                     best, sums = top_k(vectors, query[None], wanted, ids=pool, threads=threads)
                     chosen, exact = best[0], sums[0]
                 else:
-                    chosen, exact = ordered(pool, exact_scores(vectors, pool, query), wanted)
+                    chosen, exact = sort_by_score(pool, exact_scores(vectors, pool, query), wanted)
                 ids[row, : len(chosen)] = chosen
                 scores[row, : len(exact)] = exact
     return ids, scores

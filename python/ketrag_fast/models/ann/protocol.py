@@ -40,7 +40,7 @@ class Nearest(Protocol):
         """For `stats`."""
 
 
-def checked_queries(queries: Floats, dimension: int) -> Floats:
+def check_queries(queries: Floats, dimension: int) -> Floats:
     """f32[q, d], contiguous and finite, or an InputError."""
     if queries.ndim != 2 or queries.shape[1] != dimension:
         raise InputError(f"queries have the shape {queries.shape}; [q, {dimension}] is due")
@@ -49,7 +49,7 @@ def checked_queries(queries: Floats, dimension: int) -> Floats:
     return np.ascontiguousarray(queries, np.float32)
 
 
-def checked_vectors(vectors: Floats) -> Floats:
+def check_vectors(vectors: Floats) -> Floats:
     """f32[n, d], finite, or an InputError; a map of a file stays one."""
     if vectors.ndim != 2 or vectors.dtype != np.float32 or not vectors.shape[1]:
         raise InputError(f"vectors are {vectors.dtype} {vectors.shape}; float32 [n, d] is due")
@@ -59,14 +59,14 @@ def checked_vectors(vectors: Floats) -> Floats:
     return vectors
 
 
-def checked_mask(allowed: Mask | None, count: int) -> Mask | None:
+def check_mask(allowed: Mask | None, count: int) -> Mask | None:
     """bool[count] or None, or an InputError."""
     if allowed is not None and (allowed.dtype != np.bool_ or allowed.shape != (count,)):
         raise InputError(f"allowed is {allowed.dtype} {allowed.shape}; bool [{count}] is due")
     return allowed
 
 
-def checked_k(k: int, count: int) -> int:
+def check_k(k: int, count: int) -> int:
     """How many can be found."""
     if k < 0:
         raise InputError(f"k must be at least 0, not {k}")
@@ -79,7 +79,7 @@ def exact_scores(vectors: Floats, ids: NDArray[Any], query: Floats) -> NDArray[n
     return np.cumsum(products, axis=1)[:, -1] if len(ids) else np.zeros(0)
 
 
-def ordered(
+def sort_by_score(
     ids: NDArray[Any], scores: NDArray[np.float64], k: int
 ) -> tuple[NDArray[Any], NDArray[np.float64]]:
     """The first k by (score descending, id ascending)."""

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.errors import BackendMissing, IndexDamaged
-from ketrag_fast.models.ann.choose import Choice, choose, installed
+from ketrag_fast.models.ann.choose import Choice, choose, is_hnswlib_installed
 from ketrag_fast.models.ann.hnsw import HnswIndex, HnswMeta, Report
 from ketrag_fast.models.ann.protocol import Floats, Ids
 
@@ -34,7 +34,7 @@ def write(
     vectors: Floats, choice: Choice, least: int, scratch: Path | None, seed: int, report: Report | None
 ) -> tuple[Path, NDArray[np.uint8]] | None:
     """A stage's `GRAPH` (a file in `scratch`) and its `RECORD`, or None where the exact scan is chosen."""
-    if not len(vectors) or choose(len(vectors), choice, least, installed()) == "exact":
+    if not len(vectors) or choose(len(vectors), choice, least, is_hnswlib_installed()) == "exact":
         return None
     with tempfile.NamedTemporaryFile(dir=scratch, suffix=".hnsw", delete=False) as file:
         path = Path(file.name)

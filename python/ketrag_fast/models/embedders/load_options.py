@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from ketrag_fast.base.config import Settings
-from ketrag_fast.models.embedders.registry import Options
+from ketrag_fast.models.embedders.registry import EmbedderOptions
 from ketrag_fast.models.spending import SpendingLimit
 
 
-def options_of(settings: Settings, limit: SpendingLimit | None = None) -> Options:
+def options_of(settings: Settings, limit: SpendingLimit | None = None) -> EmbedderOptions:
     """The options that settings name. `limit` is shared with other models of a build or of an opened index;
     without it the settings' limit is for this model alone.
     """
-    return Options(
+    return EmbedderOptions(
         precision=settings.precision,
         device=settings.device,
         threads=settings.threads,

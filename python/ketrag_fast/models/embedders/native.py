@@ -21,7 +21,7 @@ from ketrag_fast.models.embedders.batching import whole
 from ketrag_fast.models.embedders.fingerprint import of_folder
 from ketrag_fast.models.embedders.kernel_cache import PrecisionChoice, Verified
 from ketrag_fast.models.embedders.model_folder import ModelFolder
-from ketrag_fast.models.embedders.protocol import CLOSE, Engine, Precision, Role, Streamed
+from ketrag_fast.models.embedders.protocol import CLOSE, Engine, Precision, Role, StreamingEmbedder
 
 SHORT: Final = 2000
 """Characters up to which texts are encoded in one go, without a thread that reports: a question."""
@@ -39,7 +39,7 @@ _LACKS: Final = {
 _DAMAGED: Final = "`ketrag models check` says more; copy the model again if it is damaged"
 
 
-class NativeEmbedder(Streamed):
+class NativeEmbedder(StreamingEmbedder):
     """See the module. `threads=0` means all cores; `precision` auto takes what is fastest here."""
 
     def __init__(

@@ -21,7 +21,14 @@ from numpy.typing import NDArray
 
 from ketrag_fast.errors import BackendError, Cancelled, ConfigError
 from ketrag_fast.models.embedders.fingerprint import of_endpoint
-from ketrag_fast.models.embedders.protocol import Cancel, Engine, Role, Streamed, checked, excerpt
+from ketrag_fast.models.embedders.protocol import (
+    Cancel,
+    Engine,
+    Role,
+    StreamingEmbedder,
+    check_vectors,
+    excerpt,
+)
 from ketrag_fast.models.embedders.windows import average
 from ketrag_fast.models.http.addresses import endpoint
 from ketrag_fast.models.http.client import Client
@@ -45,7 +52,7 @@ _UNKNOWN_FORMAT: Final = (400, 422, 501)
 ignore the wish send numbers, which are taken as well."""
 
 
-class OpenAIEmbedder(Streamed):
+class OpenAIEmbedder(StreamingEmbedder):
     """See the module. `longest` (tokens) skips the trial of the endpoint's limit; `cancel` is looked at while
     it is opened, which asks for one vector (Cancelled where it says so).
     """
@@ -103,7 +110,7 @@ class OpenAIEmbedder(Streamed):
         pieces: list[str] = []
         owners: list[int] = []
         for owner, (text, size) in enumerate(zip(texts, heavy, strict=True)):
-            parts = [text] if limit is None or size <= limit else cut(text, limit)
+            parts = [text] if limit is None or size <= limit else split_text(text, limit)
             self.tally.windowed += len(parts) - 1
             pieces += parts
             owners += [owner] * len(parts)
@@ -198,7 +205,7 @@ class OpenAIEmbedder(Streamed):
         return bool(np.abs(vectors[0] - vectors[1]).max() > 1e-4 * np.abs(vectors[0]).max())
 
 
-def cut(text: str, limit: int) -> list[str]:
+def split_text(text: str, limit: int) -> list[str]:
     """Consecutive parts of a text, none heavier than `limit`, of about equal weight, cut between tokens."""
     total = weight(text)
     count = -(-total // limit)
@@ -233,7 +240,7 @@ def vectors_of(reply: Any, texts: Sequence[str], dimension: int, spec: str) -> N
             found = "none" if row is None else f"{len(row)} dimensions"
             raise BackendError(f"{spec} sent {found} where {wanted} are due, for {excerpt(text)}")
     out = np.stack([row for row in rows if row is not None])
-    checked(out, texts, wanted, spec)
+    check_vectors(out, texts, wanted, spec)
     return out
 
 

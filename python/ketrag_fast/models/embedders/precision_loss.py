@@ -22,7 +22,7 @@ NEAREST: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class PrecisionLoss:
     """`lowest` and `mean` cosine to fp32, and the share of each text's ten nearest that stay the same."""
 
     texts: int
@@ -36,7 +36,7 @@ class Cost:
         return asdict(self)
 
 
-def cost(embedder: Embedder, exact: Embedder, texts: Sequence[str]) -> Cost:
+def cost(embedder: Embedder, exact: Embedder, texts: Sequence[str]) -> PrecisionLoss:
     """Compares the vectors of `embedder` with those of `exact`, the same model in fp32.
 
     Raises InputError where there are fewer than two texts.
@@ -47,7 +47,7 @@ def cost(embedder: Embedder, exact: Embedder, texts: Sequence[str]) -> Cost:
     cosines = (got.astype(np.float64) * want.astype(np.float64)).sum(1)
     ours, theirs = _nearest(got), _nearest(want)
     same = [len(set(a) & set(b)) / len(a) for a, b in zip(ours, theirs, strict=True)]
-    return Cost(
+    return PrecisionLoss(
         len(texts),
         embedder.engine.precision,
         round(closeness(got, want), 6),

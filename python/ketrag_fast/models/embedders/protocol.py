@@ -1,6 +1,6 @@
 """What an embedder is: texts in, vectors of length 1 out, whatever makes them.
 
-Everything that must never go wrong silently is done once, in `Streamed`: empty texts, vectors of a
+Everything that must never go wrong silently is done once, in `StreamingEmbedder`: empty texts, vectors of a
 wrong shape, NaN, zero vectors, normalising, stopping. A backend only turns a window of texts into raw
 vectors.
 """
@@ -124,7 +124,7 @@ class Embedder(Protocol):
         """Gives back memory and connections."""
 
 
-class Streamed(ABC):
+class StreamingEmbedder(ABC):
     """The shared half of an embedder. A subclass sets the attributes of `Embedder` and gives `_encode`."""
 
     spec: str
@@ -192,7 +192,7 @@ class Streamed(ABC):
         if full:
             chosen = [texts[row] for row in full]
             raw = self._encode(chosen, role, self._ticker(meter))
-            out[full] = checked(raw, chosen, self.dimension, self.spec, [start + row for row in full])
+            out[full] = check_vectors(raw, chosen, self.dimension, self.spec, [start + row for row in full])
         meter.settle()
         return out
 
@@ -256,7 +256,7 @@ def windows_of(
         yield window
 
 
-def checked(
+def check_vectors(
     raw: NDArray[Any], texts: Sequence[str], dimension: int, spec: str, rows: Sequence[int] | None = None
 ) -> Vectors:
     """The vectors with rows of length 1; BackendError naming the text of the first that is no vector."""

@@ -30,7 +30,7 @@ from ketrag_fast.models.spending import SpendingLimit
 REMEMBERED: Final = 1024
 
 
-class Questions:
+class QueryEmbedder:
     """Safe for many threads. The model must be the one that built the index.
 
     Its fingerprint is compared when the index is opened, its vectors of the sample when it is loaded.

@@ -22,7 +22,7 @@ _OFFLINE: Final = {
 }
 
 
-def need(module: str, extra: str) -> ModuleType:
+def import_quietly(module: str, extra: str) -> ModuleType:
     """Imports an optional package, or says which extra brings it."""
     try:
         return importlib.import_module(module)

@@ -17,7 +17,7 @@ from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, Networ
 from ketrag_fast.models.embedders.discovery import is_name, resolve
 from ketrag_fast.models.embedders.fingerprint import of_endpoint, of_folder
 from ketrag_fast.models.embedders.model_folder import ModelFolder, look
-from ketrag_fast.models.embedders.protocol import Cancel, Embedder, Precision, Streamed
+from ketrag_fast.models.embedders.protocol import Cancel, Embedder, Precision, StreamingEmbedder
 from ketrag_fast.models.spending import Account, SpendingLimit
 
 BUILTIN: Final = "builtin"
@@ -29,7 +29,7 @@ FOLDERS: Final = frozenset(("sentence-transformers", "native", "local"))
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class EmbedderOptions:
     """How a model is loaded. None of these is part of its fingerprint.
 
     `limit` is what the endpoint may cost, together with whatever shares that limit. `cancel` is looked at
@@ -57,19 +57,19 @@ def parse(spec: str) -> tuple[str, str]:
     return kind, rest
 
 
-def load(spec: str, options: Options | None = None) -> Embedder:
+def load(spec: str, options: EmbedderOptions | None = None) -> Embedder:
     """A loaded model; every way to fail is a typed error."""
     kind, rest = parse(spec)
     if kind == BUILTIN:
         raise ConfigError("the builtin vectors are made by the build and need no model to be loaded")
-    return _LOADERS[kind](spec, rest, options or Options())
+    return _LOADERS[kind](spec, rest, options or EmbedderOptions())
 
 
-def fingerprint(spec: str, options: Options | None = None) -> str:
+def fingerprint(spec: str, options: EmbedderOptions | None = None) -> str:
     """A model's fingerprint without loading it: a moved model has the same, another one has not."""
     kind, rest = parse(spec)
     if kind in FOLDERS:
-        return of_folder(_folder(rest, options or Options()))
+        return of_folder(_folder(rest, options or EmbedderOptions()))
     if kind == "openai":
         from ketrag_fast.models.http.openai_endpoint import parts_of
 
@@ -81,12 +81,12 @@ def fingerprint(spec: str, options: Options | None = None) -> str:
     raise ConfigError("the builtin vectors have no model")
 
 
-def _folder(name: str, options: Options) -> ModelFolder:
+def _folder(name: str, options: EmbedderOptions) -> ModelFolder:
     path = resolve(name)
     return look(_fetch(name, options) if path is None else path)
 
 
-def _sentence_transformers(spec: str, name: str, options: Options) -> Streamed:
+def _sentence_transformers(spec: str, name: str, options: EmbedderOptions) -> StreamingEmbedder:
     folder = _folder(name, options)
     from ketrag_fast.models.embedders.sentence_transformers import SentenceTransformersEmbedder
 
@@ -95,7 +95,7 @@ def _sentence_transformers(spec: str, name: str, options: Options) -> Streamed:
     )
 
 
-def _native(spec: str, name: str, options: Options) -> Embedder:
+def _native(spec: str, name: str, options: EmbedderOptions) -> Embedder:
     folder = _folder(name, options)
     from ketrag_fast.models.embedders.native import NativeEmbedder
 
@@ -104,7 +104,7 @@ def _native(spec: str, name: str, options: Options) -> Embedder:
     )
 
 
-def _local(spec: str, name: str, options: Options) -> Embedder:
+def _local(spec: str, name: str, options: EmbedderOptions) -> Embedder:
     """The package's own encoder where it knows the model and the device, else sentence-transformers."""
     from ketrag_fast.models.embedders.native import refusal
 
@@ -121,7 +121,7 @@ def _local(spec: str, name: str, options: Options) -> Embedder:
     return loaded
 
 
-def _fetch(name: str, options: Options) -> Path:
+def _fetch(name: str, options: EmbedderOptions) -> Path:
     """Downloads a model, if that was allowed in so many words."""
     if not is_name(name):
         raise BackendError(f"there is no folder {name}", hint="`ketrag models` lists what is found locally")
@@ -131,9 +131,9 @@ def _fetch(name: str, options: Options) -> Path:
             hint="`ketrag models` lists what is found locally and how to bring a model; "
             "--allow-download fetches it from the hub",
         )
-    from ketrag_fast.models.embedders.quiet_imports import need
+    from ketrag_fast.models.embedders.quiet_imports import import_quietly
 
-    hub = need("huggingface_hub", "embed")
+    hub = import_quietly("huggingface_hub", "embed")
     wanted = ["*.json", "*.txt", "*.safetensors", "*.model", "*.spm"]
     unwanted = ["onnx/*", "openvino/*"]
     full = name if "/" in name else f"sentence-transformers/{name}"
@@ -143,7 +143,7 @@ def _fetch(name: str, options: Options) -> Path:
         raise BackendError(f"{full} could not be downloaded: {type(error).__name__}: {error}") from error
 
 
-def _openai(spec: str, _: str, options: Options) -> Embedder:
+def _openai(spec: str, _: str, options: EmbedderOptions) -> Embedder:
     from ketrag_fast.models.embedders.openai import OpenAIEmbedder
 
     account = Account(options.usd_per_million, options.limit)
@@ -156,13 +156,13 @@ def _openai(spec: str, _: str, options: Options) -> Embedder:
     )
 
 
-def _vectors(spec: str, folder: str, _: Options) -> Embedder:
+def _vectors(spec: str, folder: str, _: EmbedderOptions) -> Embedder:
     from ketrag_fast.models.embedders.precomputed import BroughtVectors
 
     return BroughtVectors(spec, Path(folder).expanduser())
 
 
-_LOADERS: Final[dict[str, Callable[[str, str, Options], Embedder]]] = {
+_LOADERS: Final[dict[str, Callable[[str, str, EmbedderOptions], Embedder]]] = {
     "local": _local,
     "native": _native,
     "sentence-transformers": _sentence_transformers,

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.errors import BackendError, BackendMissing, ConfigError
-from ketrag_fast.models.embedders.batching import Cutter, Piece, batches, padded
+from ketrag_fast.models.embedders.batching import Cutter, Piece, batches, pad_rows
 from ketrag_fast.models.embedders.fingerprint import closeness, of_folder
 from ketrag_fast.models.embedders.model_folder import ModelFolder
 from ketrag_fast.models.embedders.probe_texts import SAMPLE
@@ -28,12 +28,12 @@ from ketrag_fast.models.embedders.protocol import (
     Engine,
     Precision,
     Role,
-    Streamed,
+    StreamingEmbedder,
     Vectors,
-    checked,
+    check_vectors,
     excerpt,
 )
-from ketrag_fast.models.embedders.quiet_imports import need, no_bars, no_hub
+from ketrag_fast.models.embedders.quiet_imports import import_quietly, no_bars, no_hub
 from ketrag_fast.models.embedders.windows import average
 
 EXTRA: Final = "embed"
@@ -46,7 +46,7 @@ _ROLE_PROMPTS: Final[dict[Role, tuple[str, ...]]] = {
 }
 
 
-class SentenceTransformersEmbedder(Streamed):
+class SentenceTransformersEmbedder(StreamingEmbedder):
     """See the module. `threads=0` means all cores; `precision` as in issue 4: auto, fp32 or bf16."""
 
     def __init__(
@@ -62,7 +62,7 @@ class SentenceTransformersEmbedder(Streamed):
         super().__init__()
         self.spec = spec
         self._folder = folder
-        self._torch: Any = need("torch", EXTRA)
+        self._torch: Any = import_quietly("torch", EXTRA)
         self._device = _device(self._torch, device)
         self._cores = threads or _cores()
         self._lock = threading.Lock()
@@ -95,7 +95,7 @@ class SentenceTransformersEmbedder(Streamed):
 
     def _load(self) -> Any:
         with no_hub():
-            library = need("sentence_transformers", EXTRA)
+            library = import_quietly("sentence_transformers", EXTRA)
             try:
                 with no_bars():
                     model = library.SentenceTransformer(
@@ -150,12 +150,12 @@ class SentenceTransformersEmbedder(Streamed):
 
     def _engine(self, precision: str, lowest: float, notes: tuple[str, ...]) -> Engine:
         with no_hub():
-            version = f"{need('sentence_transformers', EXTRA).__version__}, torch {self._torch.__version__}"
+            version = f"{import_quietly('sentence_transformers', EXTRA).__version__}, torch {self._torch.__version__}"
         return Engine("sentence-transformers", version, self._device, precision, round(lowest, 6), notes)
 
     def _sample(self) -> Vectors:
         raw = self._encode(SAMPLE, "document", lambda _: None)
-        return checked(raw, SAMPLE, self.dimension, self.spec)
+        return check_vectors(raw, SAMPLE, self.dimension, self.spec)
 
     # -- encoding --------------------------------------------------------------------------------
 
@@ -230,7 +230,7 @@ class SentenceTransformersEmbedder(Streamed):
         torch, tokenizer = self._torch, self._model.tokenizer
         fill = tokenizer.pad_token_id
         left = tokenizer.padding_side == "left"
-        ids, mask = padded([piece.ids for piece in pieces], 0 if fill is None else fill, left)
+        ids, mask = pad_rows([piece.ids for piece in pieces], 0 if fill is None else fill, left)
         features: dict[str, Any] = {
             "input_ids": torch.from_numpy(ids).to(self._device),
             "attention_mask": torch.from_numpy(mask).to(self._device),

@@ -19,7 +19,7 @@ from ketrag_fast.models.embedders.discovery import is_name, resolve
 from ketrag_fast.models.embedders.fingerprint import of_folder
 from ketrag_fast.models.embedders.model_folder import ModelFolder, look
 from ketrag_fast.models.embedders.protocol import Role
-from ketrag_fast.models.embedders.quiet_imports import need, no_bars, no_hub
+from ketrag_fast.models.embedders.quiet_imports import import_quietly, no_bars, no_hub
 
 EXTRA: Final = "embed"
 BATCH: Final = 32
@@ -52,7 +52,7 @@ class SparseModel:
         folder = folder_of(spec)
         self.spec, self.fingerprint = spec, of_folder(folder)
         self._lock = threading.Lock()
-        library = need("sentence_transformers", EXTRA)
+        library = import_quietly("sentence_transformers", EXTRA)
         kind = getattr(library, "SparseEncoder", None)
         if kind is None:
             raise BackendMissing(

@@ -14,7 +14,7 @@ from math import isfinite
 from typing import Any, Final, NamedTuple
 
 from ketrag_fast.models.extraction.options import PromptOptions
-from ketrag_fast.models.extraction.parse import PARSER, joined, parse_reply
+from ketrag_fast.models.extraction.parse import PARSER, join_extractions, parse_reply
 from ketrag_fast.models.extraction.prompt import build_prompt, follow_up, instructions
 from ketrag_fast.models.extraction.records import EntityRecord, Extraction, RelationRecord
 from ketrag_fast.models.llms.protocol import LanguageModel, Limits, Prompt
@@ -132,7 +132,7 @@ class ChunkReader:
                 parts[reply.turn] = found
         if 0 not in parts:
             return None
-        return joined(parts[turn] for turn in sorted(parts))
+        return join_extractions(parts[turn] for turn in sorted(parts))
 
     def close(self) -> None:
         """Gives back the model's memory."""

@@ -8,7 +8,7 @@ import re
 from typing import Any, Final
 
 from ketrag_fast.models.extraction.records import EntityRecord, RelationRecord
-from ketrag_fast.secrets import covered
+from ketrag_fast.secrets import redact
 
 MAX_NAME: Final = 256
 """Characters. A longer name is no name: its record is dropped."""
@@ -39,7 +39,7 @@ def clean(value: Any, *, escaped: bool = True) -> str:
     text = _SPACE.sub(" ", value.strip())
     text = _unescaped(text) if escaped else text
     # What was dropped or read as an entity may have stood between the letters of an endpoint's key.
-    return covered(_SPACE.sub(" ", _CONTROL.sub("", _SPACE.sub(" ", text))).strip())
+    return redact(_SPACE.sub(" ", _CONTROL.sub("", _SPACE.sub(" ", text))).strip())
 
 
 def _unescaped(text: str) -> str:

@@ -26,7 +26,7 @@ class Record(NamedTuple):
     fields: tuple[str, ...] = ()
 
 
-def is_delimited(text: str) -> bool:
+def is_delimited_reply(text: str) -> bool:
     """Whether a reply is of this form."""
     return FIELD in text
 
@@ -49,7 +49,7 @@ def records(text: str) -> Iterator[Record]:
             if not begun.endswith(")"):
                 yield Record("malformed")
                 continue
-        fields = [_unquoted(field) for field in _EDGE.sub("", begun).split(FIELD)]
+        fields = [_unquote(field) for field in _EDGE.sub("", begun).split(FIELD)]
         kind = fields[0].lower()
         if len(fields) < _KINDS.get(kind, len(fields) + 1):
             yield Record("malformed")
@@ -57,6 +57,6 @@ def records(text: str) -> Iterator[Record]:
             yield Record("entity" if kind == "entity" else "relation", tuple(fields[1:]))
 
 
-def _unquoted(field: str) -> str:
+def _unquote(field: str) -> str:
     text = field.strip()
     return text[1:-1].strip() if len(text) > 1 and text[0] == text[-1] == '"' else text

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.errors import BackendError
-from ketrag_fast.models.embedders.quiet_imports import need
+from ketrag_fast.models.embedders.quiet_imports import import_quietly
 from ketrag_fast.models.extraction import cleaning as clean
 from ketrag_fast.models.extraction import delimiter
-from ketrag_fast.models.extraction.parse import joined, parse_reply
+from ketrag_fast.models.extraction.parse import join_extractions, parse_reply
 from ketrag_fast.models.extraction.recording import RecordingWriter
 from ketrag_fast.models.extraction.records import EntityRecord, Extraction, RelationRecord
 
@@ -161,7 +161,7 @@ def _tables_below(folder: Path) -> dict[str, Path] | None:
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
-    arrow, parquet = need("pyarrow", "graphrag"), need("pyarrow.parquet", "graphrag")
+    arrow, parquet = import_quietly("pyarrow", "graphrag"), import_quietly("pyarrow.parquet", "graphrag")
     wanted = {"id", "title", "name", "type", "description", "source", "target", "weight", "text", "chunk"}
     try:
         with parquet.ParquetFile(path) as file:
@@ -185,7 +185,7 @@ def of_cache(folder: Path) -> tuple[dict[str, Extraction], int]:
         entry = _entry(path)
         if entry is None:
             continue
-        reply = "\n".join(text for text in _strings(entry["result"]) if delimiter.is_delimited(text))
+        reply = "\n".join(text for text in _strings(entry["result"]) if delimiter.is_delimited_reply(text))
         if not reply:
             continue
         passage = next((text for text in map(passage_of, _strings(entry["input"])) if text), None)
@@ -193,7 +193,7 @@ def of_cache(folder: Path) -> tuple[dict[str, Extraction], int]:
             skipped += 1
         else:
             parts.setdefault(passage, []).append(parse_reply(reply, "", grounded=False).extraction)
-    return {passage: joined(found) for passage, found in parts.items()}, skipped
+    return {passage: join_extractions(found) for passage, found in parts.items()}, skipped
 
 
 def passage_of(prompt: str) -> str | None:

@@ -82,7 +82,7 @@ _OPENERS: Final = _set(
 _Word = tuple[str, int, int]
 
 
-class Found(NamedTuple):
+class NameMention(NamedTuple):
     """An entity where it stands in the text."""
 
     start: int
@@ -95,7 +95,7 @@ def extract(title: str, text: str) -> Extraction:
     """The entities and relations of one chunk. Any text gives a result, the same each time."""
     text = text.encode("utf-8", "replace").decode("utf-8")
     subject = subject_of(title, text)
-    passage = Passage(text, subject)
+    passage = TitledPassage(text, subject)
     entities: dict[str, EntityRecord] = {}
     relations: dict[tuple[str, str], RelationRecord] = {}
     head = subject.casefold()
@@ -103,11 +103,13 @@ def extract(title: str, text: str) -> Extraction:
         sentence = text[start:end]
         whole = clean(sentence, escaped=False) if len(sentence) <= SENTENCE else ""
         if subject and not entities:  # what the first sentence says, it says of the title
-            entities[head] = EntityRecord(subject, "", whole or around(sentence, 0))
+            entities[head] = EntityRecord(subject, "", whole or excerpt_around(sentence, 0))
         found = distinct(passage.entities(sentence))
         for key, each in found.items():
             if key not in entities and len(entities) < MAX_ENTITIES:
-                entities[key] = EntityRecord(each.name, each.kind, whole or around(sentence, each.start))
+                entities[key] = EntityRecord(
+                    each.name, each.kind, whole or excerpt_around(sentence, each.start)
+                )
         own = own_subject(sentence, found)
         for key, each in found.items():
             # Each is joined to whom the sentence is about, and that one to the title.
@@ -117,13 +119,13 @@ def extract(title: str, text: str) -> Extraction:
                 continue
             if pair in relations or pair[::-1] in relations or len(relations) >= MAX_RELATIONS:
                 continue
-            told = whole or around(sentence, each.start)
+            told = whole or excerpt_around(sentence, each.start)
             relations[pair] = RelationRecord(entities[first].name, entities[key].name, told)
         head = head or own
     return Extraction(tuple(entities.values()), tuple(relations.values()))
 
 
-def own_subject(sentence: str, found: Mapping[str, Found]) -> str:
+def own_subject(sentence: str, found: Mapping[str, NameMention]) -> str:
     """The entity that a sentence begins with, but for an article; "" where "it" or "he" stands there."""
     for key, first in found.items():
         if first.kind != "date":
@@ -132,15 +134,15 @@ def own_subject(sentence: str, found: Mapping[str, Found]) -> str:
     return ""
 
 
-def distinct(found: list[Found]) -> dict[str, Found]:
+def distinct(found: list[NameMention]) -> dict[str, NameMention]:
     """The first of each name, in the order of the text."""
-    first: dict[str, Found] = {}
+    first: dict[str, NameMention] = {}
     for each in sorted(found):
         first.setdefault(each.name.casefold(), each)
     return first
 
 
-def around(sentence: str, start: int) -> str:
+def excerpt_around(sentence: str, start: int) -> str:
     """As much of a long sentence around a place as a description holds."""
     begin = max(0, min(start - SENTENCE // 2, len(sentence) - SENTENCE))
     cut = sentence[begin : begin + SENTENCE]
@@ -154,24 +156,24 @@ def around(sentence: str, start: int) -> str:
 # ---------------------------------------------------------------- entities
 
 
-class Passage:
+class TitledPassage:
     """What a whole passage tells about its words."""
 
     def __init__(self, text: str, subject: str) -> None:
-        self._repeated = _repeated_runs(text)
+        self._repeated = _find_repeated_runs(text)
         self._small = frozenset(_SMALL.findall(text))
         self._subject = subject if len(subject) > 1 else ""
 
-    def entities(self, sentence: str) -> list[Found]:
+    def entities(self, sentence: str) -> list[NameMention]:
         """All entities of a sentence where they stand."""
         taken = bytearray(len(sentence))
-        found = [Found(at, end, self._subject, "") for at, end in _places(sentence, self._subject)]
+        found = [NameMention(at, end, self._subject, "") for at, end in _places(sentence, self._subject)]
         for start, end, _, _ in found:
             taken[start:end] = b"\1" * (end - start)
         for date in _DATE.finditer(sentence):
             start, end = date.span()
             if not any(taken[start:end]):
-                found.append(Found(start, end, date.group(), "date"))
+                found.append(NameMention(start, end, date.group(), "date"))
                 taken[start:end] = b"\1" * (end - start)
         words = [(m.group(), m.start(), m.end()) for m in _TOKEN.finditer(sentence)]
         k, count = 0, len(words)
@@ -191,15 +193,15 @@ class Passage:
                 if run is not None:
                     found.append(run)
             elif self._repeated:
-                size = _repeated_at(words, k, self._repeated)
+                size = _repeated_run_length(words, k, self._repeated)
                 if size:
                     begin, end = words[k][1], words[k + size - 1][2]
-                    found.append(Found(begin, end, sentence[begin:end], ""))
+                    found.append(NameMention(begin, end, sentence[begin:end], ""))
                     step = size
             k += step
         return found
 
-    def _named(self, sentence: str, words: list[_Word], first: int, last: int) -> Found | None:
+    def _named(self, sentence: str, words: list[_Word], first: int, last: int) -> NameMention | None:
         """The name without the words before it that belong to the sentence; None where nothing is left."""
         begin = first
         while begin <= last and words[begin][0].lower() in _stop_words():
@@ -213,7 +215,7 @@ class Passage:
         if len(name) < 2 or len(name) > MAX_NAME:
             return None
         if name.isdigit():
-            return Found(start, end, name, "date")
+            return NameMention(start, end, name, "date")
         opens = first == 0 or not _OPENS.isdisjoint(sentence[words[first - 1][2] : words[first][1]])
         if begin == last and (name.lower() in _OPENERS or (opens and self._common(name))):
             return None
@@ -222,7 +224,7 @@ class Passage:
         if sentence[end : end + 1] == "." and (_abbreviation(ending) or ending in _AFTER_COMMA):
             end += 1
             name = sentence[start:end]
-        return Found(start, end, name, "")
+        return NameMention(start, end, name, "")
 
     def _common(self, word: str) -> bool:
         """Whether a word that opens a sentence is likely no name: an adverb, or small elsewhere here."""
@@ -286,7 +288,7 @@ def _abbreviation(word: str) -> bool:
     return "." in word
 
 
-def _noun_run(sentence: str, words: list[_Word], k: int) -> Found | None:
+def _noun_run(sentence: str, words: list[_Word], k: int) -> NameMention | None:
     """What a sentence says that its subject is, after "is a": lower-case words up to a small one."""
     if k >= len(words) or words[k][0] not in _ARTICLES:
         return None
@@ -304,10 +306,10 @@ def _noun_run(sentence: str, words: list[_Word], k: int) -> Found | None:
     if len(kept) < 2 or any(words[j][0][0].isupper() for j in kept):
         return None
     start, end = words[kept[0]][1], words[kept[-1]][2]
-    return Found(start, end, sentence[start:end], "")
+    return NameMention(start, end, sentence[start:end], "")
 
 
-def _repeated_runs(text: str) -> frozenset[tuple[str, ...]]:
+def _find_repeated_runs(text: str) -> frozenset[tuple[str, ...]]:
     """Runs of two or three ordinary words that a passage has twice or more: "nuclear weapons"."""
     seen: set[tuple[str, ...]] = set()
     twice: set[tuple[str, ...]] = set()
@@ -327,7 +329,7 @@ def _repeated_runs(text: str) -> frozenset[tuple[str, ...]]:
     return frozenset(twice)
 
 
-def _repeated_at(words: list[_Word], k: int, repeated: frozenset[tuple[str, ...]]) -> int:
+def _repeated_run_length(words: list[_Word], k: int, repeated: frozenset[tuple[str, ...]]) -> int:
     """Words of the longest repeated run that begins at word `k`, or 0."""
     if repeated:
         for size in range(min(_RUN, len(words) - k), 1, -1):

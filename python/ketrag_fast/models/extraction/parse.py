@@ -46,8 +46,8 @@ def parse_reply(text: str, source: str, *, grounded: bool = True) -> Parsed:
     place = Source(source) if grounded else None
     if not text.strip():
         return Parsed(Extraction(), "unusable", "an empty reply")
-    if delimiter.is_delimited(text):
-        found = _delimited(text[:MAX_REPLY], place)
+    if delimiter.is_delimited_reply(text):
+        found = _parse_delimited(text[:MAX_REPLY], place)
         if found is not None:
             whole = delimiter.is_whole(text) and len(text) <= MAX_REPLY
             return Parsed(found, "clean" if whole else "repaired", None if whole else "cut off")
@@ -68,7 +68,7 @@ def parse_reply(text: str, source: str, *, grounded: bool = True) -> Parsed:
     return Parsed(kept.extraction(), "clean" if whole else "repaired", why)
 
 
-def joined(parts: Iterable[Extraction]) -> Extraction:
+def join_extractions(parts: Iterable[Extraction]) -> Extraction:
     """One chunk's extraction out of the reply and its gleanings; the fold merges what they share."""
     every = list(parts)
     return Extraction(
@@ -109,7 +109,7 @@ class _Kept:
         return Extraction(tuple(self._entities), tuple(self._relations), self.dropped)
 
 
-def _delimited(text: str, source: Source | None) -> Extraction | None:
+def _parse_delimited(text: str, source: Source | None) -> Extraction | None:
     """None where not one record has this form: the marks may be part of a JSON text."""
     kept, found = _Kept(source), False
     for row in delimiter.records(text):

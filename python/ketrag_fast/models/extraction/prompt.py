@@ -16,7 +16,14 @@ from ketrag_fast.models.extraction.options import PromptOptions
 from ketrag_fast.models.extraction.schema import reply_schema
 from ketrag_fast.models.llms.protocol import Prompt
 
-__all__ = ["PromptOptions", "build_prompt", "fenced", "follow_up", "instructions", "prompt_fingerprint"]
+__all__ = [
+    "PromptOptions",
+    "build_prompt",
+    "fence_passage",
+    "follow_up",
+    "instructions",
+    "prompt_fingerprint",
+]
 
 _TASK: Final = """\
 You read one passage and list what it says as a small knowledge graph. Reply with one JSON object and \
@@ -81,10 +88,10 @@ def instructions(options: PromptOptions) -> str:
 
 def build_prompt(number: int, title: str, text: str, options: PromptOptions) -> Prompt:
     """The prompt of one chunk."""
-    return Prompt(number, instructions(options), fenced(title, text))
+    return Prompt(number, instructions(options), fence_passage(title, text))
 
 
-def fenced(title: str, text: str) -> str:
+def fence_passage(title: str, text: str) -> str:
     """A passage with its title between fences that nothing in it can close, and what to do with it."""
     body = f"Title: {' '.join(title.split())}\n{text}" if title.strip() else text
     longest = max((len(found) for found in _FENCE.findall(body)), default=4)

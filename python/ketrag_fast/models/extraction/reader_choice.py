@@ -72,7 +72,7 @@ def open_reader(settings: Settings, limit: SpendingLimit | None = None) -> Chunk
     return ChunkReader(settings.llm, key, about, options, limits, grounded=True, model=model)
 
 
-def kept_reader(settings: Settings, row: StoredReader) -> ChunkReader:
+def replay_only_reader(settings: Settings, row: StoredReader) -> ChunkReader:
     """A reader that asks nobody: what it read before is all it has."""
     kind = parse_spec(row.spec)[0]
     options = prompt_options(settings)
@@ -87,7 +87,7 @@ def kept_reader(settings: Settings, row: StoredReader) -> ChunkReader:
     )
 
 
-def stored_key(journal: Journal, key: str | None, spec: str | None) -> StoredReader | None:
+def find_stored_reader(journal: Journal, key: str | None, spec: str | None) -> StoredReader | None:
     """The reader that an index was read by; without its key, the last one of that name, or of any."""
     if key is not None:
         return journal.known(key)

@@ -51,7 +51,7 @@ class ReadingOutcome(Spent):
 
 
 @dataclass(frozen=True)
-class Work(Generic[V]):
+class ExtractionWork(Generic[V]):
     """What is made of each chunk: asked of a model, or made by `local` where no model reads. `count` is the
     number of entities in it.
     """
@@ -93,7 +93,9 @@ class Reading:
             name=self.reader.spec,
         )
 
-    def read(self, chunks: Sequence[Chunk], report: Meter, work: Work[Any] | None = None) -> ReadingOutcome:
+    def read(
+        self, chunks: Sequence[Chunk], report: Meter, work: ExtractionWork[Any] | None = None
+    ) -> ReadingOutcome:
         """Reads what is not kept, in the order of `chunks`; afterwards `outcome` says how all of them stand.
         Without `work` the chunks' entities and relations are read.
 
@@ -153,10 +155,10 @@ class Reading:
         return f"the reply could not be used: {why}{ended}"
 
 
-def entities_and_relations(reader: ChunkReader) -> Work[Extraction]:
+def entities_and_relations(reader: ChunkReader) -> ExtractionWork[Extraction]:
     """What KET-RAG's skeleton is made of."""
     local = None if reader.local is None else reader.local.extract
-    return Work(reader.task, local, lambda found: len(found.entities))
+    return ExtractionWork(reader.task, local, lambda found: len(found.entities))
 
 
 def _sum(outcomes: Sequence[ReadingOutcome]) -> ReadingOutcome:

@@ -70,7 +70,7 @@ class Described:
 Summary = Item[Described, str]
 
 
-def described(items: Sequence[tuple[tuple[str, ...], Sequence[str]]]) -> list[Described]:
+def summarise_descriptions(items: Sequence[tuple[tuple[str, ...], Sequence[str]]]) -> list[Described]:
     """(about, lines) of each. The tokens of all lines are counted in one go: there may be a million."""
     ordered = [sorted(lines, key=str.encode) for _, lines in items]
     sizes = iter(count_tokens([line for lines in ordered for line in lines]).tolist())
@@ -97,7 +97,7 @@ def summary_task(options: PromptOptions, seconds: float | None) -> Task[Describe
         version=0,
         instructions=words,
         text=lambda one: text(one, ()),
-        parse=_said,
+        parse=_parse_description,
         schema=_SCHEMA,
         parts=lambda one: (*one.about, "", *one.lines),
         tokens=OUTPUT + OUTPUT // 4,
@@ -143,7 +143,7 @@ def _texts(replies: Sequence[KeptReply]) -> list[str]:
     return [reply.records for reply in replies]
 
 
-def _said(one: Described, text: str, finish: str) -> ParsedReply[str] | None:
+def _parse_description(one: Described, text: str, finish: str) -> ParsedReply[str] | None:
     """The description in a reply. A stranger wrote it: cleaned and bounded."""
     value = read_json(text).value
     found = clean(value.get("summary"))[:MAX_DESCRIPTION] if value is not None else ""

@@ -26,7 +26,7 @@ from ketrag_fast.models.http.http_errors import (
     wait_of,
 )
 from ketrag_fast.models.http.retry import Patience
-from ketrag_fast.secrets import Key, covered_bytes, hidden, without_keys
+from ketrag_fast.secrets import Key, redact_all, redact_bytes, without_keys
 
 _PASSING: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _LONGEST_WAIT: Final = 300.0
@@ -39,7 +39,7 @@ class _PassingError(Exception):
     """A fault that may be gone at the next attempt. `nobody`: no one listens."""
 
     def __init__(self, message: str, wait: float | None = None, *, nobody: bool = False) -> None:
-        super().__init__(hidden(message))
+        super().__init__(redact_all(message))
         self.wait = wait
         self.nobody = nobody
 
@@ -88,7 +88,7 @@ class Client:
 
     def post(self, body: Mapping[str, Any], limit: int, stopped: Stopped) -> Any:
         """The reply's JSON. `limit` is the most bytes of it; `stopped` raises when the work is to end."""
-        return self._patiently(lambda: self._once("POST", _packed(body), limit, stopped), stopped)
+        return self._patiently(lambda: self._once("POST", _encode_body(body), limit, stopped), stopped)
 
     def get(self, limit: int, stopped: Stopped) -> Any:
         """The JSON at the address."""
@@ -171,7 +171,7 @@ class Client:
     def _opened_stream(self, body: Mapping[str, Any], limit: int, stopped: Stopped) -> Iterator[Any]:
         """The events of a reply whose head is read; of one that is not streamed, its content too."""
         look = self._clock(stopped)
-        head = self._head("POST", _packed(body), limit, look)
+        head = self._head("POST", _encode_body(body), limit, look)
         if head.kind != _STREAM:
             return iter([self._json(head, limit, look)])
         return self._streamed(limit, look)
@@ -192,7 +192,7 @@ class Client:
         try:
             return work()
         except FAULTS as error:
-            fault = f"{type(error).__name__}: {hidden(str(error))}"[:SHOWN]
+            fault = f"{type(error).__name__}: {redact_all(str(error))}"[:SHOWN]
             ended: BaseException = _PassingError(fault, nobody=isinstance(error, ConnectionRefusedError))
         except BaseException as error:  # noqa: BLE001 - raised again, from here
             ended = error
@@ -236,7 +236,7 @@ class Client:
             size += len(part)
             if size > limit:
                 return None
-        return covered_bytes(b"".join(parts))
+        return redact_bytes(b"".join(parts))
 
     def _json(self, head: Head, limit: int, look: Stopped) -> Any:
         content = self._on_wire(lambda: self._content(limit, look))
@@ -249,7 +249,7 @@ class Client:
                 "is due",
                 hint="check the address: it should end in /v1",
             )
-        return _parsed(content, "a reply")
+        return _decode_body(content, "a reply")
 
     def _streamed(self, limit: int, look: Stopped) -> Iterator[Any]:
         """Events of `text/event-stream`: lines that begin with "data:", up to "[DONE]" or the end."""
@@ -263,7 +263,7 @@ class Client:
                 continue
             if value.strip() == b"[DONE]":
                 return  # what may still follow is not waited for: see `Wire.ready`
-            yield _parsed(covered_bytes(value), "an event")
+            yield _decode_body(redact_bytes(value), "an event")
 
     def _lines(self, limit: int, look: Stopped) -> Iterator[bytes]:
         assert self._wire is not None  # noqa: S101 - its head was read
@@ -301,11 +301,11 @@ class Client:
         return f"{self._place.scheme}://{self._place.netloc}{self._path}"
 
 
-def _packed(body: Mapping[str, Any]) -> bytes:
+def _encode_body(body: Mapping[str, Any]) -> bytes:
     return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def _parsed(content: bytes, what: str) -> Any:
+def _decode_body(content: bytes, what: str) -> Any:
     fault = ""
     try:
         found = json.loads(content)

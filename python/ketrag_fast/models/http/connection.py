@@ -25,7 +25,7 @@ from typing import Final
 import h11
 
 from ketrag_fast.models.http.addresses import Address, is_local_name
-from ketrag_fast.secrets import Key, hidden
+from ketrag_fast.secrets import Key, redact_all
 
 Look = Callable[[], None]
 """Raises when the work is to end; called between slices of waiting and between pieces of a reply."""
@@ -58,11 +58,11 @@ class Wire:
 
     def __init__(self, place: Address, look: Look) -> None:
         self._place = place
-        self._sock = _connected(place.host, place.port, look)
+        self._sock = _connect(place.host, place.port, look)
         try:
             self._sock.settimeout(SLICE)
             if place.scheme == "https":
-                self._sock = _secured(self._sock, place.host, look)
+                self._sock = _wrap_tls(self._sock, place.host, look)
         except BaseException:
             self.close()
             raise
@@ -171,10 +171,10 @@ class Wire:
         named = {bytes(name): bytes(value).decode("latin-1") for name, value in event.headers}
         return Head(
             event.status_code,
-            hidden(bytes(event.reason).decode("latin-1")),
-            hidden(named.get(b"content-type", "").split(";")[0].strip().lower()),
-            hidden(named.get(b"content-encoding", "identity").strip().lower()),
-            hidden(named.get(b"retry-after", "")),
+            redact_all(bytes(event.reason).decode("latin-1")),
+            redact_all(named.get(b"content-type", "").split(";")[0].strip().lower()),
+            redact_all(named.get(b"content-encoding", "identity").strip().lower()),
+            redact_all(named.get(b"retry-after", "")),
         )
 
     def _event(self, look: Look) -> object:
@@ -222,7 +222,7 @@ class Wire:
             data = data[sent:]
 
 
-def _secured(sock: socket.socket, host: str, look: Look) -> ssl.SSLSocket:
+def _wrap_tls(sock: socket.socket, host: str, look: Look) -> ssl.SSLSocket:
     made = _tls().wrap_socket(sock, server_hostname=host, do_handshake_on_connect=False)
     try:
         while True:
@@ -243,7 +243,7 @@ def _tls() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def _connected(host: str, port: int, look: Look) -> socket.socket:
+def _connect(host: str, port: int, look: Look) -> socket.socket:
     attempt = _Attempt(host, port)
     threading.Thread(target=attempt.run, name="ketrag-connect", daemon=True).start()
     try:

@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 from typing import Final
 
 from ketrag_fast.errors import BackendError
-from ketrag_fast.secrets import hidden, without_keys
+from ketrag_fast.secrets import redact_all, without_keys
 
 SHOWN: Final = 300
 """Characters of what a stranger says, in an error."""
@@ -49,7 +49,7 @@ def reason_of(content: bytes) -> str:
         text = str(error.get("message", error) if isinstance(error, dict) else error)
     except (ValueError, RecursionError):
         pass
-    return hidden(" ".join(text.split()))[:SHOWN] or "no reason given"
+    return redact_all(" ".join(text.split()))[:SHOWN] or "no reason given"
 
 
 def about_length(text: str) -> bool:

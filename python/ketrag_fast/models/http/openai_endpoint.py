@@ -59,13 +59,13 @@ def key_for(host: str, scheme: str) -> Key | None:
     around a key (of a file with Windows' line ends, say) are no part of it. ConfigError where no header can
     hold it, which does not show it, and where it would go unencrypted.
     """
-    key = _read(KEY_VARIABLES[0]) or (_read(KEY_VARIABLES[1]) if host == "api.openai.com" else None)
+    key = _read_key(KEY_VARIABLES[0]) or (_read_key(KEY_VARIABLES[1]) if host == "api.openai.com" else None)
     if key is not None and scheme != "https" and not is_loopback(host):
         raise ConfigError(f"a key would go to {host} unencrypted", hint="use an https address")
     return key
 
 
-def _read(variable: str) -> Key | None:
+def _read_key(variable: str) -> Key | None:
     text = os.environ.get(variable, "").strip()
     bad = next((place for place, sign in enumerate(text, 1) if not "!" <= sign <= "~"), None)
     if bad is not None:

@@ -29,7 +29,7 @@ from ketrag_fast.models.llms.openai_messages import (
     context_of,
     fingerprint,
     less,
-    listed,
+    list_names,
     piece,
     request_body,
     whole,
@@ -333,13 +333,13 @@ class OpenAIModel:
         if served and mine is None:
             raise BackendError(
                 f"{self.connections.place.netloc} does not serve the model {self._model}",
-                hint=f"it serves {listed(served)}",
+                hint=f"it serves {list_names(served)}",
             )
         return served, context_of(named[mine]) if mine is not None else None
 
     def _explained(self, error: RefusedError) -> BackendError:
         if error.status == 404 and self._served:
-            return RefusedError(str(error), 404, hint=f"the endpoint serves {listed(self._served)}")
+            return RefusedError(str(error), 404, hint=f"the endpoint serves {list_names(self._served)}")
         return error
 
     def _stopper(self, client: Client, limits: Limits, stop: threading.Event) -> Callable[[], None]:

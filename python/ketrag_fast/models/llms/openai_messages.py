@@ -124,7 +124,7 @@ def context_of(entry: Mapping[str, Any]) -> int | None:
     return next((size for size in map(_natural, sizes) if size), None)
 
 
-def listed(names: Iterable[str]) -> str:
+def list_names(names: Iterable[str]) -> str:
     """The first names of models, for a message."""
     every = list(names)
     text = ", ".join(name[:80] for name in every[:_SHOWN])

@@ -170,7 +170,7 @@ class Driver:
                         item.kept.append(kept)
                         self.spent.asked += 1
                 if report(min(start + _BATCH, len(todo)), len(todo)) is False:
-                    raise Cancelled(_stopped(item.task), hint=item.task.go_on)
+                    raise Cancelled(_stop_message(item.task), hint=item.task.go_on)
         finally:
             self.spent.seconds += time.monotonic() - started
 
@@ -243,7 +243,7 @@ class _Run:
         finally:
             spent.seconds += time.monotonic() - started
         if self._report.stopped:
-            raise Cancelled(_stopped(self._task), hint=self._task.go_on)
+            raise Cancelled(_stop_message(self._task), hint=self._task.go_on)
 
     def stop(self) -> bool:
         """Whether to ask nothing more; also keeps the progress line alive while a model computes.
@@ -323,5 +323,5 @@ class _Run:
             )
 
 
-def _stopped(task: Task[Any, Any]) -> str:
+def _stop_message(task: Task[Any, Any]) -> str:
     return f"stopped while {task.activity}; what was done is kept"

@@ -50,7 +50,7 @@ def answer_by(
     return made if before is None or after is None else replace(made, usd=after - before)
 
 
-def unasked(context: Context, reason: str | None = None) -> Answer:
+def answer_without_model(context: Context, reason: str | None = None) -> Answer:
     """The answer where no model is asked: there is none, or there are no passages."""
     why = reason or context.reason or "no_match"
     return Answer(

@@ -47,7 +47,7 @@ _CODE: Final = 8
 def build_prompt(context: Context, passages: Sequence[Passage], form: Form = FREE) -> Prompt:
     """The prompt with the first `passages` of a context, numbered from 1 as they are ranked."""
     sections = [section.text.strip("\n") for section in context.sections if not section.passages]
-    tables = [unmarked(table) for table in sections if table]
+    tables = [strip_citation_marks(table) for table in sections if table]
     rows = [row(passage) for passage in passages]
     question = form.question(" ".join(context.question.split()))
     fence = fence_of([*tables, *rows, question])
@@ -60,10 +60,10 @@ def build_prompt(context: Context, passages: Sequence[Passage], form: Form = FRE
 def row(passage: Passage) -> str:
     """A passage as the model reads it."""
     title = f"{' '.join(passage.title.split())}\n" if passage.title else ""
-    return unmarked(f"{title}{passage.said}")
+    return strip_citation_marks(f"{title}{passage.said}")
 
 
-def unmarked(text: str) -> str:
+def strip_citation_marks(text: str) -> str:
     """A text in which nothing is a citation any more."""
     return MARK.sub(lambda found: f"{found[1]}[#{found[0][len(found[1]) + 1 :]}", text)
 

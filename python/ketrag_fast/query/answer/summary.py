@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ketrag_fast.models.tasks.task import ParsedReply, Task
-from ketrag_fast.query.answer.prompt import fence_of, unmarked
+from ketrag_fast.query.answer.prompt import fence_of, strip_citation_marks
 
 TOKENS: Final = 300
 SECONDS: Final = 120.0
@@ -34,7 +34,7 @@ class Surroundings:
 
 
 def _prompt(about: Surroundings) -> str:
-    texts = [unmarked(text) for text in (about.text, *about.others)]
+    texts = [strip_citation_marks(text) for text in (about.text, *about.others)]
     question = " ".join(about.question.split())
     fence = fence_of([*texts, question])
     names = ["the text", *(f"tied to it, {number}" for number in range(1, len(texts)))]
@@ -42,9 +42,9 @@ def _prompt(about: Surroundings) -> str:
     return "\n".join([*parts, fence, f"Question: {question}"])
 
 
-def _parsed(_: Surroundings, text: str, finish: str) -> ParsedReply[str] | None:
+def _parse_summary(_: Surroundings, text: str, finish: str) -> ParsedReply[str] | None:
     """Empty where nothing helps; a cap on tokens or seconds leaves a summary, too."""
-    words = " ".join(unmarked(text).encode("utf-8", "replace").decode("utf-8").split())
+    words = " ".join(strip_citation_marks(text).encode("utf-8", "replace").decode("utf-8").split())
     if finish in ("cancelled", "repetition") or not words:
         return None
     return ParsedReply("" if _NOTHING.fullmatch(words) else words)
@@ -55,7 +55,7 @@ TASK: Final = Task[Surroundings, str](
     version=1,
     instructions=INSTRUCTIONS,
     text=_prompt,
-    parse=_parsed,
+    parse=_parse_summary,
     parts=lambda about: (about.question, about.text, *about.others),
     tokens=TOKENS,
     seconds=SECONDS,

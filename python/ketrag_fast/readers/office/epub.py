@@ -10,7 +10,7 @@ from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.headings import Heading, sections
 from ketrag_fast.readers.html import page_of
 from ketrag_fast.readers.protocol import Item, SourceFile
-from ketrag_fast.readers.zip_xml import Handler, Package, core_properties, opened
+from ketrag_fast.readers.zip_xml import Handler, Package, core_properties, open_package
 from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator
 
@@ -24,7 +24,7 @@ def read_epub(file: SourceFile) -> Iterator[Item]:
     headings: list[Heading] = []
     broken: list[str] = []
     length = 0
-    with opened(file) as package:
+    with open_package(file) as package:
         main = _main(package)
         metadata, title = core_properties(package, main)
         for path in _spine(package, main):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import TextWriter
-from ketrag_fast.readers.zip_xml import Handler, core_properties, opened
+from ketrag_fast.readers.zip_xml import Handler, core_properties, open_package
 
 _PASSED = ("tracked-changes", "annotation", "note-citation", "forms", "sequence-decls", "table-of-content")
 _MOST = 10_000
@@ -15,7 +15,7 @@ _MOST = 10_000
 
 def read_odt(file: SourceFile) -> Iterator[Item]:
     """One document."""
-    with opened(file) as package:
+    with open_package(file) as package:
         if "META-INF/manifest.xml" in package and b"encryption-data" in package.bytes(
             "META-INF/manifest.xml"
         ):

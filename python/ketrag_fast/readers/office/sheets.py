@@ -12,7 +12,7 @@ from typing import Final
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.table import header_of, row_document
-from ketrag_fast.readers.zip_xml import Handler, Package, opened, relations, steps
+from ketrag_fast.readers.zip_xml import Handler, Package, open_package, relations, steps
 from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator
 
@@ -29,7 +29,7 @@ _EPOCH: Final = dt.datetime(1899, 12, 30)
 def read_xlsx(file: SourceFile) -> Iterator[Item]:
     """The rows of all sheets; the first row of a sheet that is not empty names its columns."""
     found = False
-    with opened(file) as package:
+    with open_package(file) as package:
         book = _Book()
         main = next(
             (path for kind, path in relations(package, "").values() if kind == "officeDocument"),
@@ -45,7 +45,7 @@ def read_xlsx(file: SourceFile) -> Iterator[Item]:
                 continue
             sheet = replace(file, id=f"{file.id}/{name}")
             try:
-                for item in _sheet(sheet, name, _Rows(strings, dates, book.since_1904), package, path):
+                for item in _sheet(sheet, name, _SheetRows(strings, dates, book.since_1904), package, path):
                     found = True
                     yield item
             except DocumentError as error:
@@ -55,7 +55,7 @@ def read_xlsx(file: SourceFile) -> Iterator[Item]:
         yield file.failure("no sheet has any rows below its first one")
 
 
-def _sheet(file: SourceFile, name: str, handler: _Rows, package: Package, path: str) -> Iterator[Item]:
+def _sheet(file: SourceFile, name: str, handler: _SheetRows, package: Package, path: str) -> Iterator[Item]:
     header: list[str] | None = None
     for _ in steps(package.pieces(path), handler, path):
         rows, handler.rows = handler.rows, []
@@ -133,7 +133,7 @@ def _strings(package: Package, parts: Mapping[str, tuple[str, str]]) -> _Strings
     return found
 
 
-class _Styles(Handler):
+class _CellStyles(Handler):
     """Which cell formats show a number as a date."""
 
     def __init__(self) -> None:
@@ -158,7 +158,7 @@ class _Styles(Handler):
 
 
 def _styles(package: Package, parts: Mapping[str, tuple[str, str]]) -> Sequence[bool]:
-    found = _Styles()
+    found = _CellStyles()
     for kind, path in parts.values():
         if kind == "styles" and path in package:
             try:
@@ -168,7 +168,7 @@ def _styles(package: Package, parts: Mapping[str, tuple[str, str]]) -> Sequence[
     return found.dates
 
 
-class _Rows(Handler):
+class _SheetRows(Handler):
     """The rows of one sheet, as they come: (number, text by column)."""
 
     def __init__(self, strings: _Strings, dates: Sequence[bool], since_1904: bool) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import TextWriter
-from ketrag_fast.readers.zip_xml import Handler, Package, core_properties, opened, relations
+from ketrag_fast.readers.zip_xml import Handler, Package, core_properties, open_package, relations
 
 _TITLES = ("title", "ctrTitle")
 _UNSAID = ("sldNum", "dt", "ftr", "hdr", "sldImg")
@@ -16,7 +16,7 @@ _UNSAID = ("sldNum", "dt", "ftr", "hdr", "sldImg")
 
 def read_pptx(file: SourceFile) -> Iterator[Item]:
     """One document with a locator for each slide; a slide that cannot be read is named."""
-    with opened(file) as package:
+    with open_package(file) as package:
         metadata, title = core_properties(package, "docProps/core.xml")
         writer = TextWriter()
         slides = _slides(package)

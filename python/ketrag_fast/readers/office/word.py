@@ -8,7 +8,7 @@ from typing import Final
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import TextWriter
-from ketrag_fast.readers.zip_xml import Handler, Package, core_properties, opened, relations
+from ketrag_fast.readers.zip_xml import Handler, Package, core_properties, open_package, relations
 
 _MAIN: Final = "word/document.xml"
 _BODY: Final = 9
@@ -17,7 +17,7 @@ _BODY: Final = 9
 
 def read_docx(file: SourceFile) -> Iterator[Item]:
     """One document; its pages are those that Word last saw."""
-    with opened(file) as package:
+    with open_package(file) as package:
         main = next(
             (path for kind, path in relations(package, "").values() if kind == "officeDocument"), _MAIN
         )
@@ -41,7 +41,7 @@ def read_docx(file: SourceFile) -> Iterator[Item]:
     yield writer.document(file, title, metadata)
 
 
-class _Styles(Handler):
+class _WordStyles(Handler):
     """The outline level of each style, 1 for the highest; 0 is the title's."""
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class _Styles(Handler):
 def _levels(package: Package) -> dict[str, int]:
     if "word/styles.xml" not in package:
         return {}
-    styles = _Styles()
+    styles = _WordStyles()
     try:
         package.xml("word/styles.xml", styles)
     except DocumentError:

@@ -29,7 +29,7 @@ _CELLS: Final = 2.0
 
 
 @dataclass(slots=True)
-class Row:
+class TextRow:
     """What stands on one height of a column, its cells divided by tabs."""
 
     left: float
@@ -43,10 +43,10 @@ class Row:
     column: int = 0
 
 
-def rows_of(lines: list[Line]) -> list[Row]:
+def rows_of(lines: list[Line]) -> list[TextRow]:
     """The rows of a page as they are read. What is not upright comes last."""
-    found: list[Row] = []
-    _read([line for line in lines if line.upright], found, _Counter(), 0)
+    found: list[TextRow] = []
+    _read_column([line for line in lines if line.upright], found, _Counter(), 0)
     for row in found:
         if ". . . ." in row.text or "....." in row.text:  # a table of contents
             row.text = _LEADERS.sub("\t", row.text).strip("\t")
@@ -55,7 +55,7 @@ def rows_of(lines: list[Line]) -> list[Row]:
     number = found[-1].column + 1 if found else 0
     for line in turned:
         found.append(
-            Row(line.left, line.top, line.right, line.bottom, line.size, line.text, line.soft, 1, number)
+            TextRow(line.left, line.top, line.right, line.bottom, line.size, line.text, line.soft, 1, number)
         )
         number += 1
     return found
@@ -66,7 +66,7 @@ class _Counter:
         self.value = 0
 
 
-def _read(lines: list[Line], out: list[Row], column: _Counter, depth: int) -> None:
+def _read_column(lines: list[Line], out: list[TextRow], column: _Counter, depth: int) -> None:
     gutter = _gutter(lines) if len(lines) >= 2 * _LEAST and depth < 4 else None
     if gutter is None:
         if lines:
@@ -84,15 +84,15 @@ def _read(lines: list[Line], out: list[Row], column: _Counter, depth: int) -> No
     for number, band in enumerate(bands):
         if band:
             if pending:
-                _read(pending, out, column, 4)
+                _read_column(pending, out, column, 4)
                 pending = []
             for side in (True, False):
                 part = [one for one in band if (one.right <= gutter) == side]
-                _read(part, out, column, depth + 1)
+                _read_column(part, out, column, depth + 1)
         if number < len(across):
             pending.append(across[number])
     if pending:
-        _read(pending, out, column, 4)
+        _read_column(pending, out, column, 4)
 
 
 def _place(edges: list[float], value: float) -> int:
@@ -168,7 +168,7 @@ def _columns(lines: list[Line], gutter: float, first: float, last: float) -> boo
     return True
 
 
-def _rows(lines: list[Line], column: int) -> list[Row]:
+def _rows(lines: list[Line], column: int) -> list[TextRow]:
     """From top to bottom; what stands on one height from left to right."""
     ordered = sorted([(line.top + line.bottom, line.left, at) for at, line in enumerate(lines)])
     groups: list[list[Line]] = []
@@ -186,7 +186,7 @@ def _rows(lines: list[Line], column: int) -> list[Row]:
         if len(group) == 1:
             one = group[0]
             found.append(
-                Row(one.left, one.top, one.right, one.bottom, one.size, one.text, one.soft, 1, column)
+                TextRow(one.left, one.top, one.right, one.bottom, one.size, one.text, one.soft, 1, column)
             )
             continue
         group.sort(key=lambda line: line.left)
@@ -196,7 +196,7 @@ def _rows(lines: list[Line], column: int) -> list[Row]:
             cells += wide
             text += ("\t" if wide else " ") + line.text
         found.append(
-            Row(
+            TextRow(
                 min(line.left for line in group),
                 min(line.top for line in group),
                 max(line.right for line in group),

@@ -79,12 +79,12 @@ def lines_of(raw: Any, page: Any) -> PageLines:
             return PageLines(width, height, [], scanned=_has_image(raw, page))
         units = _text(raw, text_page, count)
         found = PageLines(width, height, [])
-        if _unmapped(raw, text_page, units):
+        if _is_unmapped(raw, text_page, units):
             found.unmapped = True
             return found
-        reader = _Reader(raw, text_page, units)
+        reader = _LineReader(raw, text_page, units)
         lines = reader.lines(_ranges(units))
-        found.lines = [_within(_turned(line, rotation, *own)) for line in lines]
+        found.lines = [_within(_rotate_line(line, rotation, *own)) for line in lines]
         if not found.lines:
             found.scanned = _has_image(raw, page)
         return found
@@ -102,12 +102,12 @@ def _text(raw: Any, text_page: Any, count: int) -> str:
     return text if len(text) == count else "".join(map(chr, buffer[:count]))
 
 
-def _joined(units: str) -> str:
+def _join_surrogates(units: str) -> str:
     """Halves of characters put together; single halves are dropped."""
     return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
 
 
-def _unmapped(raw: Any, text_page: Any, units: str) -> bool:
+def _is_unmapped(raw: Any, text_page: Any, units: str) -> bool:
     """By the letters themselves, and by what PDFium says of some of them."""
     if _BAD.search(units) is not None:
         seen = sum(map(len, units.split()))
@@ -140,7 +140,7 @@ def _ranges(units: str) -> list[tuple[int, int, bool]]:
     return found
 
 
-class _Reader:
+class _LineReader:
     """The rectangles of ranges of characters on one page."""
 
     def __init__(self, raw: Any, text_page: Any, units: str) -> None:
@@ -159,7 +159,7 @@ class _Reader:
         while at < len(ranges):
             group = ranges[at : at + _TOGETHER] if together else ranges[at : at + 1]
             boxes = self._boxes(group[0][0], group[-1][1] - group[0][0]) if together else []
-            if len(boxes) == len(group) and _apart(boxes):
+            if len(boxes) == len(group) and _have_distinct_heights(boxes):
                 for (start, end, soft), box in zip(group, boxes, strict=True):
                     found += self._of_boxes(start, end, soft, [box])
                 at += len(group)
@@ -180,7 +180,7 @@ class _Reader:
     ) -> list[Line]:
         _, top, _, bottom = boxes[0]
         size = self._size_of(start, round(top - bottom, 1))
-        tall = boxes[0] if len(boxes) == 1 else _around(boxes)
+        tall = boxes[0] if len(boxes) == 1 else _bounding_box(boxes)
         if tall[1] - tall[3] > 2 * (tall[2] - tall[0]) and end - start > 2:
             text = self._clean(start, end)
             upright = self._raw.FPDFText_GetCharAngle(self._page, start) < 0.1
@@ -195,14 +195,14 @@ class _Reader:
                 cuts.append(number)
         if not cuts:
             text = self._clean(start, end)
-            return [Line(*_around(boxes), size, text, soft)] if text else []
+            return [Line(*_bounding_box(boxes), size, text, soft)] if text else []
         found = []
         edges = [0, *cuts, len(boxes)]
         places = [start, *(self._start_of(start, end, cut) for cut in cuts), end]
         for number, (first, last) in enumerate(pairwise(edges)):
             text = self._clean(places[number], places[number + 1])
             if text:
-                found.append(Line(*_around(boxes[first:last]), size, text, soft and last == len(boxes)))
+                found.append(Line(*_bounding_box(boxes[first:last]), size, text, soft and last == len(boxes)))
         return found
 
     def _size_of(self, start: int, height: float) -> float:
@@ -235,13 +235,13 @@ class _Reader:
     def _clean(self, start: int, end: int) -> str:
         text = self._units[start:end]
         if self._halves:
-            text = _joined(text)
+            text = _join_surrogates(text)
         if self._special:
             text = text.translate(_LIGATURES)
         return " ".join(text.split())
 
 
-def _apart(boxes: list[tuple[float, float, float, float]]) -> bool:
+def _have_distinct_heights(boxes: list[tuple[float, float, float, float]]) -> bool:
     """Whether no two that follow each other stand on one height."""
     return all(
         min(one[1], other[1]) - max(one[3], other[3]) < 0.5 * min(one[1] - one[3], other[1] - other[3])
@@ -249,7 +249,7 @@ def _apart(boxes: list[tuple[float, float, float, float]]) -> bool:
     )
 
 
-def _around(boxes: list[tuple[float, float, float, float]]) -> tuple[float, float, float, float]:
+def _bounding_box(boxes: list[tuple[float, float, float, float]]) -> tuple[float, float, float, float]:
     if len(boxes) == 1:
         return boxes[0]
     return (
@@ -272,7 +272,7 @@ def _finite(value: float) -> float:
     return min(max(value, -_FARTHEST), _FARTHEST) if value == value else 0.0
 
 
-def _turned(line: Line, rotation: int, width: float, height: float) -> Line:
+def _rotate_line(line: Line, rotation: int, width: float, height: float) -> Line:
     """From PDF's axes (y upwards, the page as it lies) to those of the page as it is shown, y downwards."""
     left, top, right, bottom = line.left, line.top, line.right, line.bottom
     if rotation == 0:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
-from ketrag_fast.readers.pdf.columns import Row
+from ketrag_fast.readers.pdf.columns import TextRow
 
 _HYPHENS = ("-", "\u2010", "\u00ad")
 _COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]{2,}[-\u2010][^\W\d_]{2,}")
@@ -30,10 +30,10 @@ class Paragraph:
     rows: int = 1
     open: bool = False
     soft: bool = False
-    last: Row | None = field(default=None, repr=False)
+    last: TextRow | None = field(default=None, repr=False)
 
 
-def compounds(rows: Iterable[Row]) -> set[str]:
+def compounds(rows: Iterable[TextRow]) -> set[str]:
     """Words with a hyphen of their own that stand within a line: such a hyphen stays at a line's end too."""
     found: set[str] = set()
     for row in rows:
@@ -42,11 +42,11 @@ def compounds(rows: Iterable[Row]) -> set[str]:
     return found
 
 
-def paragraphs_of(rows: list[Row], known: set[str]) -> list[Paragraph]:
+def paragraphs_of(rows: list[TextRow], known: set[str]) -> list[Paragraph]:
     """The paragraphs of one page."""
     found: list[Paragraph] = []
     edges: dict[int, tuple[float, float, float]] = {}
-    by_column: dict[int, list[Row]] = {}
+    by_column: dict[int, list[TextRow]] = {}
     for row in rows:
         by_column.setdefault(row.column, []).append(row)
     for column, own in by_column.items():
@@ -64,7 +64,7 @@ def paragraphs_of(rows: list[Row], known: set[str]) -> list[Paragraph]:
             continue
         table = row.cells > 1 or before.last.cells > 1
         before.text = (
-            f"{before.text}\n{row.text}" if table else joined(before.text, row.text, before.soft, known)
+            f"{before.text}\n{row.text}" if table else join_lines(before.text, row.text, before.soft, known)
         )
         box = before.box
         before.box = [
@@ -77,7 +77,7 @@ def paragraphs_of(rows: list[Row], known: set[str]) -> list[Paragraph]:
     return found
 
 
-def _new(before: Paragraph, last: Row, row: Row, left: float, right: float, step: float) -> bool:
+def _new(before: Paragraph, last: TextRow, row: TextRow, left: float, right: float, step: float) -> bool:
     if row.column != before.column or abs(row.size - last.size) > 0.15 * max(row.size, last.size):
         return True
     down = row.top - last.top
@@ -94,7 +94,7 @@ def _new(before: Paragraph, last: Row, row: Row, left: float, right: float, step
     return last.right < left + 0.5 * (right - left) and row.text[:1].isupper() and not last.soft
 
 
-def joined(text: str, more: str, soft: bool, known: set[str]) -> str:
+def join_lines(text: str, more: str, soft: bool, known: set[str]) -> str:
     """Two lines as one. A hyphen at the first one's end goes, unless the word has one wherever it stands."""
     if not more:
         return text

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.headings import Heading, sections
-from ketrag_fast.readers.optional_imports import need
+from ketrag_fast.readers.optional_imports import import_optional
 from ketrag_fast.readers.pdf.columns import rows_of
 from ketrag_fast.readers.pdf.lines import PageLines, lines_of
-from ketrag_fast.readers.pdf.paragraphs import Paragraph, compounds, joined, paragraphs_of
-from ketrag_fast.readers.pdf.repeated import without_repeated
+from ketrag_fast.readers.pdf.paragraphs import Paragraph, compounds, join_lines, paragraphs_of
+from ketrag_fast.readers.pdf.repeated import remove_repeated_lines
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator
@@ -32,8 +32,8 @@ _DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?")
 
 def read_pdf(file: SourceFile) -> Iterator[Item]:
     """One document, and a Failure that names the pages that gave no text."""
-    pdfium = need("pypdfium2", "a PDF")
-    raw = need("pypdfium2.raw", "a PDF")
+    pdfium = import_optional("pypdfium2", "a PDF")
+    raw = import_optional("pypdfium2.raw", "a PDF")
     try:
         document = pdfium.PdfDocument(file.path if file.data is None else file.data)
     except pdfium.PdfiumError as error:
@@ -57,7 +57,7 @@ def read_pdf(file: SourceFile) -> Iterator[Item]:
         (unmapped, "letters without a meaning, because their fonts have no Unicode map"),
         (scanned, "a picture and no text; scanned pages need OCR, which is not done here"),
     ]
-    said = [f"{_listed(numbers, count)}: {why}" for numbers, why in reasons if numbers]
+    said = [f"{_list_pages(numbers, count)}: {why}" for numbers, why in reasons if numbers]
     if made.text:
         yield made
         if said:
@@ -74,7 +74,7 @@ def _why(message: str, code: Any, raw: Any) -> str:
     return f"not a usable PDF, or a damaged one: {message}"
 
 
-def _listed(numbers: Sequence[int], count: int) -> str:
+def _list_pages(numbers: Sequence[int], count: int) -> str:
     if len(numbers) == count:
         return f"all {count:,} pages" if count > 1 else "its page"
     parts: list[str] = []
@@ -155,7 +155,7 @@ def _document(
     title: str,
     outline: Sequence[tuple[int, int, float | None, str]],
 ) -> Document:
-    without_repeated(pages)
+    remove_repeated_lines(pages)
     rows = [rows_of(page.lines) for page in pages]
     known = compounds(row for own in rows for row in own)
     parts: list[str] = []
@@ -171,14 +171,14 @@ def _document(
             if before is not None:
                 between = _between(before, paragraph, turned=begin is None)
                 if between is None:  # a word that a page or column cuts
-                    whole = joined(parts[-1], text, before.soft, known)
+                    whole = join_lines(parts[-1], text, before.soft, known)
                     cut = parts[-1]
                     if not whole.startswith(cut):  # its hyphen went
                         parts[-1] = cut[:-1]
                         length -= 1
                         text = whole[len(cut) - 1 :]
                         for place in range(max(len(locators) - 3, 0), len(locators)):
-                            locators[place] = _shortened(locators[place], length)
+                            locators[place] = _shorten_locator(locators[place], length)
                     else:
                         text = whole[len(cut) :]
                 else:
@@ -196,13 +196,15 @@ def _document(
             locators.append(Locator(begin, length, "page", number))
         placed.append(on_page)
     whole = "".join(parts)
-    headings = list(_from_outline(outline, placed, pages)) or list(_from_sizes(placed, rows))
+    headings = list(_headings_from_outline(outline, placed, pages)) or list(
+        _headings_from_sizes(placed, rows)
+    )
     named = title or _largest(placed)
     locators += sections(headings, len(whole), named)
     return Document(file.id, whole, named, metadata, tuple(locators))
 
 
-def _shortened(one: Locator, length: int) -> Locator:
+def _shorten_locator(one: Locator, length: int) -> Locator:
     return one if one.end <= length else Locator(min(one.start, length), length, one.kind, one.value)
 
 
@@ -222,7 +224,7 @@ def _tall(own: Paragraph) -> bool:
     return own.rows == 1 and own.box[3] - own.box[1] > 2 * (own.box[2] - own.box[0])
 
 
-def _from_outline(
+def _headings_from_outline(
     outline: Sequence[tuple[int, int, float | None, str]],
     placed: Sequence[Sequence[tuple[int, Paragraph]]],
     pages: Sequence[PageLines],
@@ -257,7 +259,7 @@ def _letters(text: str) -> str:
     return "".join(char for char in text.lower() if char.isalnum())
 
 
-def _from_sizes(
+def _headings_from_sizes(
     placed: Sequence[Sequence[tuple[int, Paragraph]]], rows: Sequence[Sequence[Any]]
 ) -> Iterator[Heading]:
     """Where there is no outline: short paragraphs in larger letters, else those with numbers of sections."""

@@ -22,7 +22,7 @@ _SLACK: Final = 4.0
 _LEAST: Final = 3
 
 
-def without_repeated(pages: list[PageLines]) -> None:
+def remove_repeated_lines(pages: list[PageLines]) -> None:
     """Takes them out of the pages."""
     for _ in range(_DEEP):
         if not any([_peel(pages, top=True), _peel(pages, top=False)]):

@@ -124,7 +124,7 @@ CHANNELS = (
     ),
 )
 
-_AROUND = Around(f"{_HERE}.subgraphs:around", count="subgraphs", tokens="summary_input_tokens")
+_AROUND = Around(f"{_HERE}.subgraphs:strongest_senders", count="subgraphs", tokens="summary_input_tokens")
 
 RECIPES = {
     "cg-rag": Recipe(

@@ -21,7 +21,7 @@ _BRACES: Final = re.compile(r"[{}]")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class BibliographyEntry:
     """One entry: its key, and the names that the document may have."""
 
     key: str
@@ -55,12 +55,12 @@ def digest(spec: str | None) -> str:
     return text_digest(part for path in files_of(spec) for part in (path.suffix, _text(path)))
 
 
-def entries(spec: str | None) -> list[Entry]:
+def entries(spec: str | None) -> list[BibliographyEntry]:
     """The entries of all files, in their order. DocumentError where a file is no bibliography at all."""
-    return [entry for path in files_of(spec) for entry in _read(path)]
+    return [entry for path in files_of(spec) for entry in _read_entries(path)]
 
 
-def fill(library: Library, listed: Sequence[Entry]) -> None:
+def fill(library: Library, listed: Sequence[BibliographyEntry]) -> None:
     """Makes the keys known that lead to documents: by DOI and the like, by the file, by the title."""
     for entry in listed:
         found = next((hit for key in entry.keys if (hit := library.find_outer(key)) is not None), None)
@@ -72,10 +72,10 @@ def fill(library: Library, listed: Sequence[Entry]) -> None:
             library.know(entry.key, found)
 
 
-def _read(path: Path) -> Iterator[Entry]:
+def _read_entries(path: Path) -> Iterator[BibliographyEntry]:
     text = _text(path)
     if path.suffix.lower() != ".json":
-        yield from (_of_bibtex(key, fields) for key, fields in parse(text))
+        yield from (_bibtex_entry(key, fields) for key, fields in parse(text))
         return
     try:
         data = json.loads(text)
@@ -87,10 +87,10 @@ def _read(path: Path) -> Iterator[Entry]:
         raise DocumentError(f"{path}: no list of entries", hint="CSL-JSON is a list of objects with an id")
     for item in data:
         if isinstance(item, dict) and isinstance(item.get("id"), (str, int)):
-            yield _of_csl(str(item["id"]), item)
+            yield _csl_entry(str(item["id"]), item)
 
 
-def _of_bibtex(key: str, fields: Mapping[str, str]) -> Entry:
+def _bibtex_entry(key: str, fields: Mapping[str, str]) -> BibliographyEntry:
     plain = {name.lower(): _BRACES.sub("", value).strip() for name, value in fields.items()}
     keys = [
         _key(kind, plain.get(name)) for name, kind in (("doi", "doi"), ("pmid", "pubmed"), ("pmcid", "pmc"))
@@ -99,12 +99,12 @@ def _of_bibtex(key: str, fields: Mapping[str, str]) -> Entry:
         keys.append(_key("arxiv", plain.get("eprint")))
     keys.append(outer_key(plain.get("url", "")))
     files = [part for part in re.split(r"[;:]", plain.get("file", "")) if "." in part]
-    return Entry(
+    return BibliographyEntry(
         key, tuple(k for k in keys if k) + _url(plain.get("url")), plain.get("title", ""), tuple(files)
     )
 
 
-def _of_csl(key: str, item: Mapping[str, Any]) -> Entry:
+def _csl_entry(key: str, item: Mapping[str, Any]) -> BibliographyEntry:
     def text(name: str) -> str | None:
         value = item.get(name)
         return str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else None
@@ -112,7 +112,7 @@ def _of_csl(key: str, item: Mapping[str, Any]) -> Entry:
     fields = (("DOI", "doi"), ("PMID", "pubmed"), ("PMCID", "pmc"))
     keys = [_key(kind, text(name)) for name, kind in fields]
     keys.append(outer_key(text("URL") or ""))
-    return Entry(key, tuple(k for k in keys if k) + _url(text("URL")), text("title") or "")
+    return BibliographyEntry(key, tuple(k for k in keys if k) + _url(text("URL")), text("title") or "")
 
 
 def _url(url: str | None) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.text import pack
 from ketrag_fast.systems.cg_rag.bibliography import digest, entries, fill
 from ketrag_fast.systems.cg_rag.crossrefs import references, rst_labels, starts_of
-from ketrag_fast.systems.cg_rag.library import Library, cited_in
+from ketrag_fast.systems.cg_rag.library import Library, cited_documents
 from ketrag_fast.systems.cg_rag.settings import CgRagSettings
 from ketrag_fast.systems.cg_rag.textlinks import Link, counts_unresolved, is_document, links, paths
 from ketrag_fast.systems.shared.rows import csr_out, offsets_of, strings_out, unit_owners
@@ -25,7 +25,7 @@ OUT_OF_SOURCE: Final = " (leads out of the source)"
 
 
 @dataclass(slots=True)
-class Found:
+class CitationsRead:
     """What was read, by number of document."""
 
     pairs: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -68,7 +68,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     library = Library(ids, titles, about)
     listed = entries(own.bibliography)
     fill(library, listed)
-    found = Found()
+    found = CitationsRead()
     first = offsets_of(unit_owners(units), len(ids)).tolist()
     spans = units["unit_span"].tolist()
     labels: dict[str, int] = {}
@@ -80,13 +80,13 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         if number % _STEP == 0:
             context.report(number, len(ids))
             context.check()
-        for written, target in cited_in(about[number], library):
+        for written, target in cited_documents(about[number], library):
             if target is None:
                 found.lose(number, written)
             else:
                 found.cite(number, target, GIVEN)
         if text:
-            inner = _linked(number, name, text, library, labels, found, keys=bool(listed))
+            inner = _link_citations(number, name, text, library, labels, found, keys=bool(listed))
             _inside(first[number], spans[first[number] : first[number + 1]], text, inner, found)
     for later, earlier in library.same.items():  # one document under two ids: the first has all citations
         for (citing, target), kind in list(found.pairs.items()):
@@ -95,13 +95,13 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     return _arrays(found, library, len(ids), len(spans))
 
 
-def _linked(
+def _link_citations(
     number: int,
     name: str,
     text: str,
     library: Library,
     labels: dict[str, int],
-    found: Found,
+    found: CitationsRead,
     *,
     keys: bool,
 ) -> list[tuple[str, int]]:
@@ -109,7 +109,7 @@ def _linked(
     inner: list[tuple[str, int]] = []
     counts = counts_unresolved(name)
     for link in links(name, text, keys=keys):
-        target, lost = _resolved(name, link, library, labels)
+        target, lost = _resolve_link(name, link, library, labels)
         if target == number:
             if link.fragment or link.kind == "ref":
                 inner.append((link.fragment or link.target, link.at))
@@ -124,7 +124,7 @@ def _linked(
     return inner
 
 
-def _resolved(
+def _resolve_link(
     name: str, link: Link, library: Library, labels: dict[str, int]
 ) -> tuple[int | None, str | None]:
     """(the document, or what is worth telling of a link that leads to none)."""
@@ -156,7 +156,7 @@ def _resolved(
 
 
 def _inside(
-    first: int, spans: list[list[int]], text: str, inner: list[tuple[str, int]], found: Found
+    first: int, spans: list[list[int]], text: str, inner: list[tuple[str, int]], found: CitationsRead
 ) -> None:
     """References between the units of one document."""
     if len(spans) < 2:
@@ -167,7 +167,7 @@ def _inside(
     found.repeated_labels += own.repeated
 
 
-def _arrays(found: Found, library: Library, documents: int, units: int) -> Outputs:
+def _arrays(found: CitationsRead, library: Library, documents: int, units: int) -> Outputs:
     pairs = sorted(found.pairs)
     owners = np.array([pair[0] for pair in pairs], np.uint32)
     lost = sorted(found.unresolved)

@@ -69,7 +69,7 @@ class Labels:
         self.at: dict[str, int] = {}
         self.repeated = 0
         self._slugs: dict[str, int] = {}
-        for kind, name, at in _defined(self.text):
+        for kind, name, at in _find_labels(self.text):
             key = f"{kind}:{name}"
             if key in self.at:
                 self.repeated += kind in ("label", "rst")
@@ -121,7 +121,7 @@ def references(text: str, starts: list[int], links: list[tuple[str, int]]) -> Re
     return found
 
 
-def _defined(text: str) -> Iterator[tuple[str, str, int]]:
+def _find_labels(text: str) -> Iterator[tuple[str, str, int]]:
     """(kind, name, place) of labels, in the order of each kind."""
     if "\\label" in text:
         yield from (("label", m[1].strip(), m.start()) for m in _LABEL.finditer(text))

@@ -31,7 +31,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     cites = csr(inputs["citations"], "cites")
     first = offsets_of(unit_owners(units), len(cites[0]) - 1)
     parts = [
-        _near(*own_edges, vectors, context)
+        _nearest_edges(*own_edges, vectors, context)
         for own_edges in (_adjacent(units), _references(inputs["citations"]))
     ]
     if own.sparse_model is None:
@@ -57,7 +57,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         )
         receivers = np.repeat(np.arange(count), lengths(edges[0]))
         parts.append((receivers, edges[1].astype(np.int64), kind, relevance, near))
-    receiver, sender, kinds, relevance, alphas = _merged(parts, count)
+    receiver, sender, kinds, relevance, alphas = _merge_edges(parts, count)
     if own.max_in_degree is not None:
         kept = _strongest(receiver, sender, kinds, alphas, own.max_in_degree)
         receiver, sender, kinds = receiver[kept], sender[kept], kinds[kept]
@@ -92,7 +92,7 @@ def _references(citations: Arrays) -> tuple[Ids, Ids, int]:
     return receivers, indices.astype(np.int64), REFERENCE
 
 
-def _near(
+def _nearest_edges(
     receivers: Ids, senders: Ids, kind: int, vectors: NDArray[np.float32], context: StageContext
 ) -> Edges:
     """Edges whose relevance nobody asks for: it is 1. The receivers ascend."""
@@ -112,7 +112,7 @@ def _words(links: Arrays) -> tuple[tuple[U64, Any], NDArray[np.float64], int]:
     return (indptr, indices), scaled, len(links["keyword_idf"])
 
 
-def _merged(
+def _merge_edges(
     parts: list[Edges], count: int
 ) -> tuple[Ids, Ids, NDArray[np.uint8], Values, NDArray[np.float32]]:
     """By receiver, then sender; no text sends to itself. Alphas are cosines from 0 to 1."""

@@ -24,7 +24,7 @@ EDGES: Final = {CITED: "cites", CITING: "is cited by", REFERENCE: "refers to", A
 
 
 @dataclass(frozen=True, slots=True)
-class Citation:
+class CitationEdge:
     """Another document, and where the citation stands: metadata, a link, a bibliography's key."""
 
     document: str
@@ -51,8 +51,8 @@ class CitedDocument:
 
     document: str
     title: str
-    cites: tuple[Citation, ...]
-    cited_by: tuple[Citation, ...]
+    cites: tuple[CitationEdge, ...]
+    cited_by: tuple[CitationEdge, ...]
     unresolved: tuple[str, ...]
     units: int
     ties: tuple[Tie, ...]
@@ -144,9 +144,9 @@ class CitationGraph:
     def _rows(self) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         return documents_of(self._units)
 
-    def _citation(self, other: int, at: int) -> Citation:
+    def _citation(self, other: int, at: int) -> CitationEdge:
         bits = int(self._citations["cite_source"][at])
-        return Citation(self._id(other), self._title(other), _named(bits, SOURCES))
+        return CitationEdge(self._id(other), self._title(other), _kind_names(bits, SOURCES))
 
     def _ties(self, unit: int) -> Iterator[Tie]:
         first = int(self._graph["edges_indptr"][unit])
@@ -156,13 +156,13 @@ class CitationGraph:
                 start=int(self._units["unit_span"][unit, 0]),
                 sender=sender,
                 document=self._id(int(self._rows[0][self._units["unit_document"][sender]])),
-                kinds=_named(int(self._graph["edge_kind"][at]), EDGES),
+                kinds=_kind_names(int(self._graph["edge_kind"][at]), EDGES),
                 alpha=float(self._graph["edge_alpha"][at]),
                 relevance=float(self._graph["edge_relevance"][at]),
             )
 
 
-def _named(bits: int, names: Mapping[int, str]) -> tuple[str, ...]:
+def _kind_names(bits: int, names: Mapping[int, str]) -> tuple[str, ...]:
     return tuple(name for bit, name in names.items() if bits & bit)
 
 

@@ -60,7 +60,7 @@ def key_of_kind(kind: str, text: str) -> str | None:
     return f"{kind}:{plain.lower()}" if plain else None
 
 
-def folded(text: str) -> str:
+def fold_title(text: str) -> str:
     """For a comparison of titles and names: small letters, letters and digits alone."""
     return " ".join(re.findall(r"\w+", text.casefold()))
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.systems.cg_rag.candidates import Candidates
-from ketrag_fast.systems.cg_rag.weights import LINEAR, PARTS, expected
+from ketrag_fast.systems.cg_rag.weights import LINEAR, PARTS, expected_shapes
 from ketrag_fast.systems.shared.rows import F32, Arrays, lengths
 
 TEMPERATURE: Final = 0.05
@@ -133,7 +133,7 @@ class Model:
         self._torch, self.heads = torch, heads
         generator = torch.Generator().manual_seed(seed)
         self.tensors: dict[str, Any] = {}
-        for name, shape in expected(dimension, hidden, width).items():
+        for name, shape in expected_shapes(dimension, hidden, width).items():
             silent = name.startswith(("layer2.own", "layer2.value")) or name.endswith("bias")
             limit = 0.0 if silent else 1 / math.sqrt(shape[0])
             drawn = (2 * torch.rand(shape, generator=generator) - 1) * limit

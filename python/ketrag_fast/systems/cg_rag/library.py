@@ -8,7 +8,7 @@ from functools import cached_property
 from posixpath import basename, splitext
 from typing import Any, Final
 
-from ketrag_fast.systems.cg_rag.keys import folded, key_of_kind, outer_key
+from ketrag_fast.systems.cg_rag.keys import fold_title, key_of_kind, outer_key
 
 _FIELDS: Final = {
     "doi": "doi",
@@ -67,7 +67,7 @@ class Library:
 
     def find_title(self, title: str) -> int | None:
         """The first document of that title, whatever its case and marks."""
-        return self._by_title.get(folded(title))
+        return self._by_title.get(fold_title(title))
 
     def find_path(self, path: str) -> int | None:
         """The document of that path inside its source, in any letters."""
@@ -77,7 +77,7 @@ class Library:
     def find_name(self, name: str) -> int | None:
         """As a wiki names pages: by the file's name without its end, or by the title."""
         found = self.find_path(name)
-        plain = folded(name.replace("_", " ").replace("-", " "))
+        plain = fold_title(name.replace("_", " ").replace("-", " "))
         found = self._by_stem.get(plain) if found is None else found
         return self._by_title.get(plain) if found is None else found
 
@@ -96,7 +96,7 @@ class Library:
     def _by_title(self) -> dict[str, int]:
         found: dict[str, int] = {}
         for number, title in enumerate(self._titles):
-            if plain := folded(title):
+            if plain := fold_title(title):
                 found.setdefault(plain, number)
         return found
 
@@ -105,12 +105,12 @@ class Library:
         found: dict[str, int] = {}
         for number, name in enumerate(self._ids):
             stem = splitext(basename(name))[0].replace("_", " ").replace("-", " ")
-            if plain := folded(stem):
+            if plain := fold_title(stem):
                 found.setdefault(plain, number)
         return found
 
 
-def cited_in(metadata: Mapping[str, Any], library: Library) -> Iterator[tuple[str, int | None]]:
+def cited_documents(metadata: Mapping[str, Any], library: Library) -> Iterator[tuple[str, int | None]]:
     """(as it is written, the document that it means or None) of each citation in the field `cites`.
 
     A list of ids, DOIs, arXiv or PubMed ids and keys, or one text with `;`, `|`, commas or spaces between.

@@ -14,7 +14,7 @@ from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.systems.cg_rag.candidates import Candidates, candidates, free_scores, owners_of
 from ketrag_fast.systems.cg_rag.settings import CgRagSettings
-from ketrag_fast.systems.cg_rag.weights import Weights, check, read
+from ketrag_fast.systems.cg_rag.weights import GraphWeights, check, read_weights
 from ketrag_fast.systems.shared.rows import F32, Arrays
 from ketrag_fast.systems.spec.system import Query
 
@@ -31,7 +31,7 @@ class Network:
     among its candidates, and kept. Threads that do so at once write the same numbers.
     """
 
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: GraphWeights) -> None:
         self.weights = weights
         layers = [weights.layer(number) for number in range(1, LAYERS + 1)]
         self._packed = _core.GraphNetwork(weights.network, layers, heads=int(weights.about["heads"]))
@@ -89,7 +89,7 @@ def rank(query: Query, arrays: Mapping[str, Arrays]) -> tuple[NDArray[np.int64],
     assert query.vector is not None  # noqa: S101 - the channel asks for it
     if not query.vector.any():
         return np.zeros(0, np.int64), np.zeros(0)
-    network = prepared(query.settings, arrays)
+    network = load_network(query.settings, arrays)
     about, threads = network.weights.about, query.settings.threads
     found = candidates(
         query.question,
@@ -107,7 +107,7 @@ def rank(query: Query, arrays: Mapping[str, Arrays]) -> tuple[NDArray[np.int64],
     return units[order], scores[order]
 
 
-def prepared(settings: Settings, arrays: Mapping[str, Arrays]) -> Network:
+def load_network(settings: Settings, arrays: Mapping[str, Arrays]) -> Network:
     """The network that the settings name, checked; read once."""
     path = Path(settings.of(CgRagSettings).lesegr_weights or "").expanduser()
     try:
@@ -120,7 +120,7 @@ def prepared(settings: Settings, arrays: Mapping[str, Arrays]) -> Network:
         if network is not None:
             check(network.weights, path, arrays)
             return network
-        weights = read(path)
+        weights = read_weights(path)
         check(weights, path, arrays)
         network = _loaded[key] = Network(weights)
         while len(_loaded) > _KEPT:

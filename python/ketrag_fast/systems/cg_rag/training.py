@@ -19,7 +19,7 @@ from ketrag_fast.errors import BackendMissing, Cancelled, ConfigError, InputErro
 from ketrag_fast.systems.cg_rag.candidates import candidates, free_scores
 from ketrag_fast.systems.cg_rag.learning import Batch, Case, Model, case_of
 from ketrag_fast.systems.cg_rag.trained import LAYERS
-from ketrag_fast.systems.cg_rag.weights import embedder_of, read, write
+from ketrag_fast.systems.cg_rag.weights import embedder_of, read_weights, write
 from ketrag_fast.systems.shared.rows import Arrays
 from ketrag_fast.systems.spec.system import Judged, OnEpoch, Trained
 
@@ -28,7 +28,7 @@ _LEAST: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class TrainingOptions:
     """The paper's values where it gives any; `hidden` and `width` are smaller than its 1,024 and 2,048."""
 
     epochs: int = 20
@@ -71,7 +71,7 @@ def train_on(
     Cancelled where `on_epoch` returned False, BackendMissing without torch.
     """
     try:
-        options = Options(**given)
+        options = TrainingOptions(**given)
     except TypeError as error:
         raise ConfigError(f"training: {error}") from None
     torch = _torch()
@@ -98,12 +98,12 @@ def train_on(
         model.parameters, lr=options.rate, weight_decay=options.decay, betas=(0.9, 0.999)
     )
     about = {**asdict(options), "dimension": dimension, "embedder": embedder_of(arrays)}
-    state = _State(torch, model, optimizer, out, about, [one.text for one in questions])
+    state = _TrainingState(torch, model, optimizer, out, about, [one.text for one in questions])
     state.resume()
     while state.epoch < options.epochs and state.stopped is None:
         shuffled = np.random.default_rng([options.seed, state.epoch]).permutation(len(rest))
         loss = _epoch(torch, model, optimizer, arrays, [rest[i] for i in shuffled], options)
-        hit, outside = _judged(torch, model, arrays, slice_, options)
+        hit, outside = _evaluate(torch, model, arrays, slice_, options)
         state.take(loss, hit, outside, options.patience)
         if on_epoch is not None and on_epoch(state.epoch, options.epochs, loss, hit) is False:
             raise Cancelled("stopped while training; the same command goes on from there")
@@ -122,7 +122,7 @@ def _torch() -> Any:
     return torch
 
 
-def case(arrays: Mapping[str, Arrays], one: Judged, options: Options) -> Case | None:
+def case(arrays: Mapping[str, Arrays], one: Judged, options: TrainingOptions) -> Case | None:
     """None where none of the candidates is gold."""
     if not one.vector.any():
         return None
@@ -149,7 +149,7 @@ def _epoch(
     optimizer: Any,
     arrays: Mapping[str, Arrays],
     cases: Sequence[Case],
-    options: Options,
+    options: TrainingOptions,
 ) -> float:
     """The mean loss; NaN as soon as one is, before anything is changed by it."""
     total = 0.0
@@ -166,8 +166,8 @@ def _epoch(
     return total / max(len(cases), 1)
 
 
-def _judged(
-    torch: Any, model: Model, arrays: Mapping[str, Arrays], cases: Sequence[Case], options: Options
+def _evaluate(
+    torch: Any, model: Model, arrays: Mapping[str, Arrays], cases: Sequence[Case], options: TrainingOptions
 ) -> tuple[float, float]:
     """(Hit@1, mean loss)."""
     hits, total = 0, 0.0
@@ -178,7 +178,7 @@ def _judged(
     return hits / len(cases), total / len(cases)
 
 
-class _State:
+class _TrainingState:
     """Where a training is: kept after each epoch, so that it can go on; no pickle."""
 
     def __init__(
@@ -240,7 +240,7 @@ class _State:
         """Goes on from what is kept; InputError where that is of another training."""
         if not self._partial.is_file():
             return
-        kept = read(self._partial)
+        kept = read_weights(self._partial)
         about = kept.about
         if about.get("of") != self._about or about.get("texts") != self._texts:
             raise InputError(

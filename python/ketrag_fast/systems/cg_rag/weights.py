@@ -25,7 +25,7 @@ Matrix = tuple[NDArray[np.float32], NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
-class Weights:
+class GraphWeights:
     """Tensors by name (`weigh.first.weight`, `layer1.own.bias`, ...), matrices as inputs x outputs."""
 
     about: Mapping[str, Any]
@@ -47,7 +47,7 @@ class Weights:
         return own, value, query, key
 
 
-def expected(dimension: int, hidden: int, width: int) -> dict[str, tuple[int, ...]]:
+def expected_shapes(dimension: int, hidden: int, width: int) -> dict[str, tuple[int, ...]]:
     """The shape of each tensor."""
     shapes: dict[str, tuple[int, ...]] = {}
     network = zip(LINEAR, ((dimension, width), (width, width), (width, 1)), strict=True)
@@ -91,7 +91,7 @@ def write(path: Path, about: Mapping[str, Any], tensors: Mapping[str, NDArray[np
         raise ReadOnly(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
-def read(path: Path) -> Weights:
+def read_weights(path: Path) -> GraphWeights:
     """The weights in a file. ConfigError where it is not there, ModelMismatch where it holds none."""
     try:
         data = path.read_bytes()
@@ -101,14 +101,14 @@ def read(path: Path) -> Weights:
             hint="name a file that `ketrag train cgrag` made",
         ) from None
     try:
-        return _parsed(data)
+        return _parse_weights(data)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ModelMismatch(
             f"{path} holds no weights of LeSeGR, or is damaged: {error}", hint=_REPAIR
         ) from None
 
 
-def _parsed(data: bytes) -> Weights:
+def _parse_weights(data: bytes) -> GraphWeights:
     size = int.from_bytes(data[:8], "little")
     if not 2 <= size <= min(_MOST_HEADER, len(data) - 8):
         raise ValueError("its header does not fit the file")
@@ -125,15 +125,15 @@ def _parsed(data: bytes) -> Weights:
         if entry["dtype"] != "F32" or last - first != 4 * prod(shape) or not 0 <= first <= last <= len(blob):
             raise ValueError(f"the tensor {name!r:.40} does not fit")
         tensors[name] = np.frombuffer(blob, "<f4", prod(shape), first).reshape(shape).astype(np.float32)
-    return Weights(about, tensors)
+    return GraphWeights(about, tensors)
 
 
-def check(weights: Weights, path: Path, arrays: Mapping[str, Arrays]) -> None:
+def check(weights: GraphWeights, path: Path, arrays: Mapping[str, Arrays]) -> None:
     """ModelMismatch where the weights are of another embedder, or do not fit together."""
     about = weights.about
     dimension = arrays["vectors"]["unit_vectors"].shape[1]
     try:
-        shapes = expected(int(about["dimension"]), int(about["hidden"]), int(about["width"]))
+        shapes = expected_shapes(int(about["dimension"]), int(about["hidden"]), int(about["width"]))
         fits = {name: tensor.shape for name, tensor in weights.tensors.items()} == shapes
         fits = fits and all(bool(np.isfinite(tensor).all()) for tensor in weights.tensors.values())
         settings = (about["wanted"], about["epsilon"], about["share"], about["heads"], about["kinds"])

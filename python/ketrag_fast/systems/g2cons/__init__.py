@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _HERE = "ketrag_fast.systems.g2cons"
 
 
-def _of_concepts(settings: Settings) -> tuple[str, ...]:
+def _concept_stages(settings: Settings) -> tuple[str, ...]:
     """A model's vectors of sentences are kept; those of the fitted space are made on the way."""
     of_chunks = settings.of(G2ConsSettings).concept_vectors == "chunks"
     more = ("chunk_vectors",) if of_chunks else ("sentence_vectors",) if has_model(settings) else ()
@@ -35,7 +35,7 @@ def _of_concepts(settings: Settings) -> tuple[str, ...]:
 CONCEPTS = Stage(
     "concepts",
     version=1,
-    needs=_of_concepts,
+    needs=_concept_stages,
     settings=(
         "concepts_per_chunk",
         "concept_idf",
@@ -101,7 +101,7 @@ CONCEPT_CORE = Stage(
 )
 
 
-def _of_core_graph(settings: Settings) -> tuple[str, ...]:
+def _core_graph_stages(settings: Settings) -> tuple[str, ...]:
     """Where nothing reads the chunks there is no skeleton, and the concepts answer alone."""
     read = ("skeleton", "entities", "entity_search") if settings.llm != "none" else ()
     return ("units", "vectors", *read)
@@ -117,7 +117,7 @@ CHANNELS = (
     ),
     Channel(
         "core-graph",
-        needs=_of_core_graph,
+        needs=_core_graph_stages,
         help="the skeleton of the core chunks, where these are read",
         vector="yes",
         searches=("entities",),
@@ -176,5 +176,5 @@ SYSTEM = System(
     presets={"g2cons": _PAPER, "g2cons-150": {**_PAPER, "chunk_tokens": 150}},
     choices={"core_selection": ("concept",)},
     check=check,
-    inspect=f"{_HERE}.inspection:ConceptGraph",
+    inspect=f"{_HERE}.inspection:ConceptInspector",
 )

@@ -35,7 +35,9 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     in_chunks = named
     if own.concept_chunks == "contained":
         in_chunks = _core.renumber(*rows, known, concepts)
-    of_units = in_chunks if whole else _in_units(inputs, known, concepts, in_chunks, own.concept_chunks)
+    of_units = (
+        in_chunks if whole else _concepts_in_units(inputs, known, concepts, in_chunks, own.concept_chunks)
+    )
     vectors = _vectors(inputs, settings, concepts, in_chunks, context)
     codes, scale, residual = _core.quantise_vectors(vectors, threads=context.threads)
     return {
@@ -74,7 +76,7 @@ def _words_of_chunks(inputs: StageInputs, whole: bool) -> tuple[tuple[U64, U32],
     return (indptr, indices), counts
 
 
-def _in_units(
+def _concepts_in_units(
     inputs: StageInputs, known: int, concepts: U32, in_chunks: tuple[U64, U32], which: str
 ) -> tuple[U64, U32]:
     """The concepts of each unit of a split chunk; of the paper's other reading those that its chunk named."""

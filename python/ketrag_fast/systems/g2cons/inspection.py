@@ -64,7 +64,7 @@ class Concept:
             yield f"  ... and {len(self.units) - _SHOWN:,} more"
 
 
-class ConceptGraph:
+class ConceptInspector:
     """The concepts of one generation; arrays are mapped when they are looked at."""
 
     STAGE: Final = "concept_graph"

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 _HERE = "ketrag_fast.systems.ket_rag"
 
 
-def _of_keywords(settings: Settings) -> tuple[str, ...]:
+def _keyword_stages(settings: Settings) -> tuple[str, ...]:
     """A model's vectors of sentences are kept; those of the fitted space are made on the way."""
     by_model = ("units", "words", "vectors", "sentence_vectors")  # "units": what a change left as it was
     return by_model if has_model(settings) else ("words", "vectors")
 
 
-def _of_knn(settings: Settings) -> tuple[str, ...]:
+def _knn_stages(settings: Settings) -> tuple[str, ...]:
     """Of a chunk that is a unit the vector is the unit's own; where units are joined there is no chunk."""
     apart = ("chunk_vectors",) if settings.split_level and settings.core_unit == "chunk" else ()
     return ("units", "words", "vectors", *apart)
@@ -41,7 +41,7 @@ def _of_knn(settings: Settings) -> tuple[str, ...]:
 KEYWORDS = Stage(
     "keywords",
     version=1,
-    needs=_of_keywords,
+    needs=_keyword_stages,
     settings=("keyword_norm", "keyword_mean", "words"),
     run=f"{_HERE}.keywords:run",
     unit="keywords",
@@ -52,7 +52,7 @@ KEYWORDS = Stage(
 KNN = Stage(
     "knn",
     version=1,
-    needs=_of_knn,
+    needs=_knn_stages,
     settings=(
         "knn_k",
         "max_df_ratio",
@@ -181,14 +181,14 @@ SKELETON = Stage(
 )
 
 
-def _of_entities(settings: Settings) -> tuple[str, ...]:
+def _entity_stages(settings: Settings) -> tuple[str, ...]:
     return ("vectors", "skeleton") if has_model(settings) else ("words", "vectors", "skeleton")
 
 
 ENTITIES = Stage(
     "entities",
     version=2,
-    needs=_of_entities,
+    needs=_entity_stages,
     settings=("embedder", "language"),
     run=f"{_HERE}.entities:run",
     unit="entities",
@@ -198,8 +198,8 @@ ENTITIES = Stage(
 )
 
 
-def _of_knng(settings: Settings) -> tuple[str, ...]:
-    return ("knn", *_of_knn(settings))
+def _knng_stages(settings: Settings) -> tuple[str, ...]:
+    return ("knn", *_knn_stages(settings))
 
 
 KEYWORD_SEARCH = search_over("keywords", "keywords", "vectors", "keyword_search")
@@ -208,7 +208,7 @@ ENTITY_SEARCH = search_over("entities", "entities", "entity_vectors", "entity_se
 CHANNELS = (
     Channel(
         "knng",
-        needs=_of_knng,
+        needs=_knng_stages,
         help="the nearest chunks, each followed by its neighbours in the KNN graph",
         vector="yes",
     ),

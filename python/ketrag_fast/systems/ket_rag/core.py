@@ -30,7 +30,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         report=context.report,
     )
     core = _core.select_ranked(scores, core_count(len(scores), settings))
-    return {"pagerank": np.asarray(scores), **chosen(core, inputs, settings)}
+    return {"pagerank": np.asarray(scores), **core_chunks(core, inputs, settings)}
 
 
 def uniform(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
@@ -38,7 +38,7 @@ def uniform(inputs: StageInputs, settings: Settings, context: StageContext) -> O
     units = inputs["units"]
     nodes = "unit_chunk" if settings.core_unit == "subchunk" else "chunk_document"
     count = len(units[nodes])
-    return chosen(
+    return core_chunks(
         _core.select_uniform(count, core_count(count, settings), settings.seed, "core"), inputs, settings
     )
 
@@ -50,7 +50,7 @@ def core_count(nodes: int, settings: Settings) -> int:
     return _core.core_count(nodes, settings.core_ratio)
 
 
-def chosen(core: NDArray[np.uint32], inputs: StageInputs, settings: Settings) -> dict[str, NDArray[Any]]:
+def core_chunks(core: NDArray[np.uint32], inputs: StageInputs, settings: Settings) -> dict[str, NDArray[Any]]:
     """The chosen nodes as core chunks."""
     if settings.core_unit != "subchunk":
         return {"core": np.asarray(core)}

@@ -20,13 +20,13 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     if context.model is not None:
         context.report.unit = "tokens"
         found = context.model.embed(iter(texts), len(texts), sum(map(len, texts)), context.report)
-        return _with_codes(np.ascontiguousarray(found, np.float32), context.threads)
+        return _add_codes(np.ascontiguousarray(found, np.float32), context.threads)
     rows = word_rows(pack(texts), strings(inputs["words"], "vocabulary"), settings.language, context.threads)
     basis = vectors["basis"]
-    return _with_codes(_core.embed_rows(basis, *rows, threads=context.threads), context.threads)
+    return _add_codes(_core.embed_rows(basis, *rows, threads=context.threads), context.threads)
 
 
-def _with_codes(vectors: F32, threads: int) -> Outputs:
+def _add_codes(vectors: F32, threads: int) -> Outputs:
     """The eight-bit copy preselects, as it does for units."""
     codes, scale, residual = _core.quantise_vectors(vectors, threads=threads)
     return {

@@ -20,7 +20,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     unit = settings.of(KetRagSettings).keyword_norm == "unit"
     threads, report = context.threads, context.report
     if settings.words == "published":
-        rows, sentences = _published(inputs, settings, context)
+        rows, sentences = _reference_means(inputs, settings, context)
         means = _core.keyword_means(*rows, sentences, unit=unit, threads=threads, report=report)
         del rows, sentences  # the largest of the build: gone before the codes are made
     else:
@@ -31,7 +31,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
                 vectors["basis"], own, turned, unit=unit, threads=threads, report=report
             )
         else:
-            means = _of_model(inputs, turned, unit, context)
+            means = _model_means(inputs, turned, unit, context)
         del turned
     codes, scale, residual = _core.quantise_vectors(means, threads=context.threads)
     return {
@@ -42,13 +42,13 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     }
 
 
-def _of_model(
+def _model_means(
     inputs: StageInputs, turned: tuple[U64, U32], unit: bool, context: StageContext
 ) -> NDArray[np.float32]:
     """Of a keyword none of whose sentences came or went, the mean is the one before."""
-    changed = _changed(inputs, context.earlier) if context.earlier is not None else None
+    changed = _changed_keywords(inputs, context.earlier) if context.earlier is not None else None
     if context.earlier is None or changed is None:
-        sentences = _of_sentences(inputs)
+        sentences = _sentence_vectors(inputs)
         return _core.keyword_means(
             *turned, sentences, unit=unit, threads=context.threads, report=context.report
         )
@@ -64,7 +64,7 @@ def _of_model(
     return dense_of(context.earlier.arrays["vectors"], means, rows)
 
 
-def _changed(inputs: StageInputs, earlier: Earlier) -> tuple[NDArray[np.int64], U32] | None:
+def _changed_keywords(inputs: StageInputs, earlier: Earlier) -> tuple[NDArray[np.int64], U32] | None:
     """The keywords with other sentences than before, and the rows of all: those before, then these.
 
     None where sentences that stay come in another order: sums are taken in it.
@@ -98,7 +98,7 @@ def _changed(inputs: StageInputs, earlier: Earlier) -> tuple[NDArray[np.int64], 
     return np.flatnonzero(mask), out.astype(np.uint32)
 
 
-def _of_sentences(inputs: StageInputs) -> NDArray[np.float32]:
+def _sentence_vectors(inputs: StageInputs) -> NDArray[np.float32]:
     """A model's vectors of the sentences, in the order of `sent_words`."""
     own = inputs["sentence_vectors"]
     sentences = np.concatenate([own["walk_sentence_vectors"], own["title_sentence_vectors"]])
@@ -108,7 +108,7 @@ def _of_sentences(inputs: StageInputs) -> NDArray[np.float32]:
     return sentences
 
 
-def _published(
+def _reference_means(
     inputs: StageInputs, settings: Settings, context: StageContext
 ) -> tuple[tuple[U64, U32], NDArray[np.float32]]:
     """The keywords' sentences and their vectors; one row for each occurrence where these are counted."""

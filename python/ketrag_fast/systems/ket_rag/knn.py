@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
-from ketrag_fast.models.ann.choose import choose, installed
+from ketrag_fast.models.ann.choose import choose, is_hnswlib_installed
 from ketrag_fast.models.ann.neighbours import nearest_rows
 from ketrag_fast.systems.ket_rag.settings import KetRagSettings
 from ketrag_fast.systems.shared.hnsw_proposals import kind
@@ -39,7 +39,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     )
     semantic_k = own.knn_k - lexical_k
     exclude = None if own.knn_repeats else _rows(lexical)
-    if choose(len(nodes), settings.ann, own.knn_ann_from, installed()) == "hnsw":
+    if choose(len(nodes), settings.ann, own.knn_ann_from, is_hnswlib_installed()) == "hnsw":
         semantic, similarity = nearest_rows(
             nodes,
             semantic_k,

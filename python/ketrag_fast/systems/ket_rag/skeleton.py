@@ -15,7 +15,7 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ConfigError, InternalError
 from ketrag_fast.kernels.text import count_tokens, pack, unpack
 from ketrag_fast.models.extraction.run import Reading
-from ketrag_fast.models.extraction.summaries import Summaries, Summary, described, summary_of
+from ketrag_fast.models.extraction.summaries import Summaries, Summary, summarise_descriptions, summary_of
 from ketrag_fast.systems.ket_rag.settings import KetRagSettings
 from ketrag_fast.systems.shared.rows import strings, strings_out
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
@@ -49,7 +49,9 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     made, several = dict(found.folded), dict(zip(found.places, found.items, strict=True))
     by_rule: dict[str, NDArray[Any]] | None = None
     for kind in ("entity", "relation"):
-        texts = joined(unpack(*strings(made, f"{kind}_description")), settings.encoding, context.threads)
+        texts = join_descriptions(
+            unpack(*strings(made, f"{kind}_description")), settings.encoding, context.threads
+        )
         if texts is None:  # only the fold itself knows where it cuts inside a line
             by_rule = by_rule or _fold(inputs, settings, context, JOINED)
             texts = unpack(*strings(by_rule, f"{kind}_description"))
@@ -74,7 +76,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     return made | {"summaries": np.array(counts, np.uint64)}
 
 
-def joined(texts: Sequence[str], encoding: str, threads: int = 0) -> list[str] | None:
+def join_descriptions(texts: Sequence[str], encoding: str, threads: int = 0) -> list[str] | None:
     """Descriptions with all their lines, cut to `JOINED` tokens as the fold cuts them: whole lines, from the
     first on. None where some first line is longer by itself.
     """
@@ -149,7 +151,7 @@ def _lines(inputs: StageInputs, settings: Settings, context: StageContext) -> Li
         if "\n" in text:
             several.append(((names[a], names[b]), text.split("\n")))
             places.append(("relation", place))
-    return Lines(folded, places, Summaries(reading).items(described(several)))
+    return Lines(folded, places, Summaries(reading).items(summarise_descriptions(several)))
 
 
 def _reading(context: StageContext) -> Reading:

@@ -133,7 +133,7 @@ ELEMENTS = Stage(
 )
 
 
-def _of_vectors(settings: Settings) -> tuple[str, ...]:
+def _vector_stages(settings: Settings) -> tuple[str, ...]:
     own = ("vectors", "noderag_graph", "noderag_attributes", "noderag_elements")
     split = ("chunk_vectors",) if settings.split_level else ()
     return (*own, *split) if has_model(settings) else (*own, *split, "words")
@@ -142,7 +142,7 @@ def _of_vectors(settings: Settings) -> tuple[str, ...]:
 NODE_VECTORS = Stage(
     "noderag_vectors",
     version=1,
-    needs=_of_vectors,
+    needs=_vector_stages,
     settings=("embedder", "language"),
     run=f"{_HERE}.vectors:run",
     unit="nodes",
@@ -194,7 +194,7 @@ CHANNELS = (
             *("node_hits", "cross_nodes", "cross_entities", "cross_relations", "cross_titles", "cross_each"),
             *("node_walk", "node_steps", "node_teleport"),
         ),
-        cite=f"{_HERE}.citing:cited",
+        cite=f"{_HERE}.citing:node_sources",
     ),
 )
 

@@ -19,7 +19,7 @@ MOST: Final = 20
 """Sources that are named for one node; an element may stand on hundreds of chunks."""
 
 
-def cited(
+def node_sources(
     stages: Mapping[str, Arrays], nodes: Sequence[int], fits: NDArray[np.bool_] | None = None
 ) -> list[Cited]:
     """For each node its kind and its sources: the sentence itself where a unit is one, else whole units.

@@ -39,7 +39,7 @@ def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
     ordered = sorted(chunks)
     items = reading.driver.items(work.task, ordered)
     read = [(chunk, item.values[0]) for chunk, item in zip(ordered, items, strict=True) if item.usable]
-    mended, lost = _mended(read, reading, context)
+    mended, lost = _repair_relationships(read, reading, context)
     failed = sorted(chunk.number for chunk, _ in reading.outcome.failed)
     pending = sorted(chunk.number for chunk in reading.outcome.pending)
     reading.scratch[_KEPT] = mended, lost, failed, pending
@@ -81,7 +81,7 @@ def _ends(counts: Iterator[int] | Any) -> NDArray[np.uint64]:
     return np.cumsum([0, *counts], dtype=np.uint64)
 
 
-def _mended(read: Read, reading: Reading, context: StageContext) -> tuple[Read, int]:
+def _repair_relationships(read: Read, reading: Reading, context: StageContext) -> tuple[Read, int]:
     """Without malformed relationships: the model puts some right, the others are lost and counted."""
     task = mending(reading.reader.limits.seconds)
     wrong = {

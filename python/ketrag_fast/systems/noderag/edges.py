@@ -55,8 +55,8 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     """Edges of one pair add up. `edge_weight` is what the walk goes by."""
     own = settings.of(NodeRagSettings)
     at = Blocks(inputs)
-    kinds = _told(inputs, at) + _matched(inputs, at, own, settings.seed, context)
-    kinds.append(_near(inputs["noderag_vectors"]["vectors"], own.semantic_neighbours, context))
+    kinds = _text_edges(inputs, at) + _community_edges(inputs, at, own, settings.seed, context)
+    kinds.append(_nearest_edges(inputs["noderag_vectors"]["vectors"], own.semantic_neighbours, context))
     first, second, counts = (np.concatenate([kind[part] for kind in kinds]) for part in range(3))
     rows, weights = symmetric(first, second, counts, at.nodes)
     effective = weights.astype(np.float64)
@@ -76,7 +76,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 _PRINTED = (*TEXTS, ("noderag_graph", "node_relation"))
 
 
-def _told(inputs: StageInputs, at: Blocks) -> Edges:
+def _text_edges(inputs: StageInputs, at: Blocks) -> Edges:
     """Edges that the texts give: with units, between entities and relations, attributes, titles."""
     graph, attributes = inputs["noderag_graph"], inputs["noderag_attributes"]
     units, entities = len(graph["unit_weight"]), len(graph["entity_weight"])
@@ -101,7 +101,7 @@ def _told(inputs: StageInputs, at: Blocks) -> Edges:
     ]
 
 
-def _matched(
+def _community_edges(
     inputs: StageInputs, at: Blocks, own: NodeRagSettings, seed: int, context: StageContext
 ) -> Edges:
     """Elements and the units and attributes of their communities: all, or those of the same cluster (3.7)."""
@@ -132,7 +132,9 @@ def _matched(
     return [_once(owners, found)]
 
 
-def _near(vectors: NDArray[np.float32], neighbours: int, context: StageContext) -> tuple[Ids, Ids, Ids]:
+def _nearest_edges(
+    vectors: NDArray[np.float32], neighbours: int, context: StageContext
+) -> tuple[Ids, Ids, Ids]:
     """The union of every node's nearest ones by vector; what has no vector is near to nothing (3.9)."""
     known = np.flatnonzero(vectors.any(axis=1))
     most = min(neighbours, max(len(known) - 1, 0))

@@ -12,7 +12,13 @@ from typing import Final
 from ketrag_fast.kernels.text import sentence_spans
 from ketrag_fast.models.extraction.cleaning import MAX_DESCRIPTION, clean
 from ketrag_fast.models.extraction.grounding import Source
-from ketrag_fast.models.extraction.heuristic import Found, Passage, distinct, own_subject, subject_of
+from ketrag_fast.models.extraction.heuristic import (
+    NameMention,
+    TitledPassage,
+    distinct,
+    own_subject,
+    subject_of,
+)
 from ketrag_fast.models.extraction.records import Extraction, RelationRecord
 from ketrag_fast.systems.noderag.units import MAX_UNITS, Decomposition, Relationship, SemanticUnit
 
@@ -29,7 +35,7 @@ def by_rules(title: str, text: str) -> Decomposition:
     """The units of one chunk. Any text gives a result, the same each time."""
     text = text.encode("utf-8", "replace").decode("utf-8")
     subject = subject_of(title, text)
-    passage = Passage(text, subject)
+    passage = TitledPassage(text, subject)
     units = []
     head = clean(subject, escaped=False)
     for sentence in _sentences(text)[:MAX_UNITS]:
@@ -44,7 +50,7 @@ def by_rules(title: str, text: str) -> Decomposition:
             for each in found.values()
             if first and each.name.casefold() != first.casefold()
         )
-        units.append(SemanticUnit(_said(sentence), tuple(names), joined))
+        units.append(SemanticUnit(_unit_text(sentence), tuple(names), joined))
         head = head or first
     return Decomposition(tuple(units))
 
@@ -77,7 +83,7 @@ def by_records(title: str, text: str, recorded: Extraction) -> Decomposition:
             said = relation.description or f"{relation.source} {one.relation} {relation.target}"
             alone.append(SemanticUnit(said, (relation.source, relation.target), (one,)))
     units = [
-        SemanticUnit(_said(sentence), tuple(found), tuple(joined))
+        SemanticUnit(_unit_text(sentence), tuple(found), tuple(joined))
         for sentence, found, joined in zip(sentences, held, rows, strict=True)
     ]
     return Decomposition((*units, *alone[: MAX_UNITS - len(units)]), recorded.dropped)
@@ -88,12 +94,12 @@ def _sentences(text: str) -> list[str]:
     return [sentence for sentence in cut if sum(map(str.isalnum, sentence[:64])) >= _LEAST]
 
 
-def _said(sentence: str) -> str:
+def _unit_text(sentence: str) -> str:
     """A unit's text: as it stands, so that it leads to its place, but in one line and bounded."""
     return clean(sentence, escaped=False)[:MAX_DESCRIPTION]
 
 
-def _between(sentence: str, found: Mapping[str, Found], first: str, each: Found) -> str:
+def _between(sentence: str, found: Mapping[str, NameMention], first: str, each: NameMention) -> str:
     """The words between two names, where the first comes first; else that both are named."""
     begin = found.get(first.casefold())
     start = 0 if begin is None else begin.end

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from ketrag_fast.models.extraction.chunk_reader import Chunk, ChunkReader
 from ketrag_fast.models.extraction.options import PromptOptions
-from ketrag_fast.models.extraction.prompt import fenced
+from ketrag_fast.models.extraction.prompt import fence_passage
 from ketrag_fast.models.extraction.repair import read_json
-from ketrag_fast.models.extraction.run import Work
+from ketrag_fast.models.extraction.run import ExtractionWork
 from ketrag_fast.models.tasks.task import ParsedReply, Task
 from ketrag_fast.systems.noderag.unit_rules import VERSION, by_records, by_rules
 from ketrag_fast.systems.noderag.units import (
@@ -89,7 +89,7 @@ _MEND_SCHEMA: Final[Mapping[str, Any]] = {
 }
 
 
-def decomposition(reader: ChunkReader) -> Work[Decomposition]:
+def decomposition(reader: ChunkReader) -> ExtractionWork[Decomposition]:
     """What a reader is to do with each chunk: a model is asked; rules and recordings have their own way."""
     options, limits = reader.options, reader.limits
     grounded = reader.grounded
@@ -108,7 +108,7 @@ def decomposition(reader: ChunkReader) -> Work[Decomposition]:
         name="decomposition",
         version=PARSER,
         instructions=_instructions(options),
-        text=lambda chunk: fenced(chunk.title, chunk.text),
+        text=lambda chunk: fence_passage(chunk.title, chunk.text),
         parse=parse,
         schema=_SCHEMA if grounded else None,
         parts=parts,
@@ -121,7 +121,7 @@ def decomposition(reader: ChunkReader) -> Work[Decomposition]:
         dump=dumps,
         load=loads,
     )
-    return Work(task, _locally(reader), lambda found: found.entities)
+    return ExtractionWork(task, _locally(reader), lambda found: found.entities)
 
 
 def _locally(reader: ChunkReader) -> Any:

@@ -52,7 +52,7 @@ class Element(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Writer:
+class DescriptionWriter:
     """Has texts written by the model that reads; without one, what is kept is all there is."""
 
     reading: Reading
@@ -73,7 +73,11 @@ class Writer:
     def attribute(self) -> Task[Portrait, str]:
         """What is asked about an entity."""
         form = '{"text": "..."}'
-        rules = _ATTRIBUTE.format(words=self.tokens // 2) + _in_language(self.reading.reader.options) + form
+        rules = (
+            _ATTRIBUTE.format(words=self.tokens // 2)
+            + _language_instruction(self.reading.reader.options)
+            + form
+        )
 
         def parse(one: Portrait, text: str, finish: str) -> ParsedReply[str] | None:
             value = read_json(text).value
@@ -113,7 +117,7 @@ class Writer:
         return Task(
             name="elements",
             version=1,
-            instructions=rules + _in_language(self.reading.reader.options) + form,
+            instructions=rules + _language_instruction(self.reading.reader.options) + form,
             text=lambda one: "\n".join(f"- {line}" for line in one.statements),
             parse=parse,
             schema=_object({"high_level_elements": {"type": "array", "items": item}}),
@@ -135,13 +139,13 @@ class Writer:
         return clean(value)[: self.tokens * _CHARACTERS]
 
 
-def writer_of(settings: Settings, context: StageContext) -> Writer | None:
+def writer_of(settings: Settings, context: StageContext) -> DescriptionWriter | None:
     """None where texts are put together by rule: no model reads, or the settings say so."""
     own = settings.of(NodeRagSettings)
     reading = context.reading
     if reading is None or own.generated_texts == "rules" or not reading.reader.grounded:
         return None
-    return Writer(reading, own.generated_tokens)
+    return DescriptionWriter(reading, own.generated_tokens)
 
 
 def _elements(text: str) -> list[Element] | None:
@@ -155,7 +159,7 @@ def _elements(text: str) -> list[Element] | None:
     return [Element(*row) for row in value] if good else None
 
 
-def _in_language(options: PromptOptions) -> str:
+def _language_instruction(options: PromptOptions) -> str:
     return _RULES.format(language="English" if options.english else "the language of the statements")
 
 

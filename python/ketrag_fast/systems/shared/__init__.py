@@ -124,19 +124,19 @@ LINKS = Stage(
 )
 
 
-def _of_vectors(settings: Settings) -> tuple[str, ...]:
+def _vector_stages(settings: Settings) -> tuple[str, ...]:
     """The fitted space is made of the words; a model reads the texts."""
     return (DOCUMENTS, "units") if has_model(settings) else (DOCUMENTS, "units", "words")
 
 
-def _of_more_vectors(settings: Settings) -> tuple[str, ...]:
-    return (*_of_vectors(settings), "vectors")
+def _further_vector_stages(settings: Settings) -> tuple[str, ...]:
+    return (*_vector_stages(settings), "vectors")
 
 
 VECTORS = Stage(
     "vectors",
     version=2,
-    needs=_of_vectors,
+    needs=_vector_stages,
     settings=("embedder", "builtin_dim", "seed", "core_unit"),
     run=f"{_HERE}.vectors:run",
     unit="steps",
@@ -151,7 +151,7 @@ VECTORS = Stage(
 CHUNK_VECTORS = Stage(
     "chunk_vectors",
     version=1,
-    needs=_of_more_vectors,
+    needs=_further_vector_stages,
     settings=("embedder",),
     run=f"{_HERE}.vectors:chunks",
     unit="chunks",
@@ -160,16 +160,16 @@ CHUNK_VECTORS = Stage(
 )
 
 
-def _of_sentence_vectors(settings: Settings) -> tuple[str, ...]:
+def _sentence_vector_stages(settings: Settings) -> tuple[str, ...]:
     # With the published words the sentences are their own; the fitted space embeds them by their words.
     published = ("words",) if settings.words == "published" and has_model(settings) else ()
-    return (*_of_more_vectors(settings), *published)
+    return (*_further_vector_stages(settings), *published)
 
 
 SENTENCE_VECTORS = Stage(
     "sentence_vectors",
     version=1,
-    needs=_of_sentence_vectors,
+    needs=_sentence_vector_stages,
     settings=("embedder", "words"),
     run=f"{_HERE}.vectors:sentences",
     unit="sentences",

@@ -7,7 +7,7 @@ decides about the result too, so it is a part of the fingerprint wherever it mat
 from __future__ import annotations
 
 from ketrag_fast.base.config import Settings
-from ketrag_fast.models.ann.choose import choose, installed
+from ketrag_fast.models.ann.choose import choose, is_hnswlib_installed
 from ketrag_fast.models.ann.stored import GRAPH, RECORD, write
 from ketrag_fast.storage.arrays import RawFile
 from ketrag_fast.systems.spec.stage import Made, StageContext, StageInputs
@@ -18,7 +18,7 @@ def kind(count: int, settings: Settings, least: int) -> str:
 
     Where the settings name one of the two the answer is empty as well: the settings say it all.
     """
-    if settings.ann != "auto" or choose(count, settings.ann, least, installed()) == "exact":
+    if settings.ann != "auto" or choose(count, settings.ann, least, is_hnswlib_installed()) == "exact":
         return ""
     return "hnsw"
 

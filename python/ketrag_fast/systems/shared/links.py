@@ -15,7 +15,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     """Title sentences are left out: the walk adds the title to each sentence by itself."""
     units = inputs["units"]
     if context.earlier is not None:
-        made = _updated(inputs, context.earlier, context)
+        made = _update_links(inputs, context.earlier, context)
         if made is not None:
             return made
     own = np.flatnonzero(units["sent_title"] == 0)
@@ -34,7 +34,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     )
 
 
-def _updated(inputs: StageInputs, earlier: Earlier, context: StageContext) -> Outputs | None:
+def _update_links(inputs: StageInputs, earlier: Earlier, context: StageContext) -> Outputs | None:
     """Of the sentences only those are read that are new, or have what their unit has not; None where those
     are most of them, as they are where units are windows.
     """

@@ -40,7 +40,7 @@ class Changes:
     @classmethod
     def of(cls, earlier: Earlier, now: Arrays) -> Changes:
         """For a stage that needs "units": `now` are the arrays that this has now."""
-        return cls(earlier.needs["units"], _of_new_documents(now, earlier.row), earlier.row)
+        return cls(earlier.needs["units"], _new_document_units(now, earlier.row), earlier.row)
 
     @property
     def fresh(self) -> list[int]:
@@ -86,7 +86,7 @@ class Changes:
         return (np.repeat(first - (ends - count), count) + np.arange(total)).astype(np.uint32)
 
 
-def _of_new_documents(units: Arrays, row: _I64) -> dict[str, NDArray[Any]]:
+def _new_document_units(units: Arrays, row: _I64) -> dict[str, NDArray[Any]]:
     """The arrays that the new documents would have alone, as far as other stages need them."""
     owner = documents_of(units)[0]
     documents = row[owner] < 0
@@ -96,7 +96,7 @@ def _of_new_documents(units: Arrays, row: _I64) -> dict[str, NDArray[Any]]:
     rows, cuts, pieces = (np.cumsum(mask) - 1 for mask in (documents, chunks, texts))
     return {
         "document_count": np.array([(row < 0).sum()], np.uint64),
-        **_masked_strings(units, "document_ids", documents),
+        **_mask_strings(units, "document_ids", documents),
         "chunk_document": rows[units["chunk_document"][chunks]].astype(np.uint32),
         "chunk_bytes": units["chunk_bytes"][chunks],
         "unit_chunk": cuts[units["unit_chunk"][texts]].astype(np.uint32),
@@ -109,7 +109,7 @@ def _of_new_documents(units: Arrays, row: _I64) -> dict[str, NDArray[Any]]:
     }
 
 
-def _masked_strings(units: Arrays, name: str, mask: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
+def _mask_strings(units: Arrays, name: str, mask: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
     blob, offsets = _core.take_strings(strings(units, name), np.flatnonzero(mask).astype(np.uint32))
     return {f"{name}_blob": blob, f"{name}_offsets": offsets}
 
@@ -138,7 +138,7 @@ def dense_of(first: NDArray[Any], second: NDArray[Any], rows: U32) -> NDArray[An
     return out
 
 
-def still_used(arrays: Arrays, name: str, turned: str, rows: U32) -> NDArray[np.uint8]:
+def columns_in_use(arrays: Arrays, name: str, turned: str, rows: U32) -> NDArray[np.uint8]:
     """For each column of the rows `name`, whether a row that stays has it; `turned` has columns as rows."""
     indptr, indices = csr(arrays, name)
     gone = np.ones(len(indptr) - 1, np.bool_)

@@ -13,7 +13,7 @@ from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.text import pack
 from ketrag_fast.systems.shared.rows import offsets_of, strings_out
-from ketrag_fast.systems.shared.units_update import described, updated
+from ketrag_fast.systems.shared.units_update import pack_metadata, update_units
 from ketrag_fast.systems.spec.documents import Documents
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 from ketrag_fast.types.locations import Locator
@@ -24,11 +24,13 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     documents = inputs.documents
     if context.earlier is not None:
         fresh = np.flatnonzero(context.earlier.row < 0).tolist()
-        return updated(_cut(documents.only(fresh), settings, context), context.earlier, documents.hashes())
-    return {**_cut(documents, settings, context), "document_hashes": documents.hashes()}
+        return update_units(
+            _cut_documents(documents.only(fresh), settings, context), context.earlier, documents.hashes()
+        )
+    return {**_cut_documents(documents, settings, context), "document_hashes": documents.hashes()}
 
 
-def _cut(documents: Documents, settings: Settings, context: StageContext) -> Outputs:
+def _cut_documents(documents: Documents, settings: Settings, context: StageContext) -> Outputs:
     titles, texts = documents.packed("title"), documents.packed("text")
     cut = _core.corpus(
         titles,
@@ -44,7 +46,7 @@ def _cut(documents: Documents, settings: Settings, context: StageContext) -> Out
     unit_document = cut["chunk_doc"][cut["unit_chunk"]]
     unit_bytes = cut["unit_span"]
     rows = list(documents.rows())
-    unit_span = _in_documents(cut["unit_chars"], unit_document, rows, len(texts[1]) - 1)
+    unit_span = _spans_in_documents(cut["unit_chars"], unit_document, rows, len(texts[1]) - 1)
     return {
         "document_count": np.array([len(documents)], np.uint64),
         **strings_out("document_ids", documents.packed("id")),
@@ -63,12 +65,12 @@ def _cut(documents: Documents, settings: Settings, context: StageContext) -> Out
         "sent_unit": cut["sent_unit"],
         "sent_bytes": cut["sent_span"],
         "sent_title": cut["sent_title"].astype(np.uint8),
-        **located(((row, marks) for row, _, marks in rows), len(texts[1]) - 1),
-        **described(documents.packed("metadata")),
+        **pack_locators(((row, marks) for row, _, marks in rows), len(texts[1]) - 1),
+        **pack_metadata(documents.packed("metadata")),
     }
 
 
-def _in_documents(
+def _spans_in_documents(
     spans: NDArray[np.uint32],
     owners: NDArray[np.uint32],
     rows: Sequence[tuple[int, int, object]],
@@ -83,7 +85,7 @@ def _in_documents(
     return spans + starts[owners][:, None]
 
 
-def located(rows: Iterable[tuple[int, Sequence[Locator]]], documents: int) -> dict[str, NDArray[Any]]:
+def pack_locators(rows: Iterable[tuple[int, Sequence[Locator]]], documents: int) -> dict[str, NDArray[Any]]:
     """The locators of all documents: for each its stretch and the number of its label, `["page",12]`. None
     where no document has any, so that indexes of plain texts stay as they were.
     """

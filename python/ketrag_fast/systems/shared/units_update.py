@@ -13,7 +13,7 @@ from ketrag_fast.systems.shared.rows import U32, Arrays, offsets_of, strings, st
 from ketrag_fast.systems.spec.stage import Earlier
 
 
-def updated(new: Arrays, earlier: Earlier, hashes: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
+def update_units(new: Arrays, earlier: Earlier, hashes: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
     """The arrays of all documents, from those before and those of the new documents (`new`)."""
     before = earlier.arrays
     changes = Changes(before, new, earlier.row)
@@ -52,12 +52,12 @@ def updated(new: Arrays, earlier: Earlier, hashes: NDArray[np.uint8]) -> dict[st
         "sent_chunk": moved("sent_chunk", sentences, chunks, counts[1]),
         "sent_unit": moved("sent_unit", sentences, units, counts[2]),
         **dense(sentences, "sent_bytes", "sent_title"),
-        **_located_of(before, new, documents),
-        **_described_of(before, new, documents),
+        **_update_locators(before, new, documents),
+        **_update_metadata(before, new, documents),
     }
 
 
-def _described_of(before: Arrays, new: Arrays, rows: U32) -> dict[str, NDArray[Any]]:
+def _update_metadata(before: Arrays, new: Arrays, rows: U32) -> dict[str, NDArray[Any]]:
     if "document_metadata_blob" not in before and "document_metadata_blob" not in new:
         return {}
 
@@ -66,10 +66,10 @@ def _described_of(before: Arrays, new: Arrays, rows: U32) -> dict[str, NDArray[A
             return strings(units, "document_metadata")
         return pack(["{}"] * (len(units["document_ids_offsets"]) - 1))
 
-    return described(strings_of(of(before), of(new), rows))
+    return pack_metadata(strings_of(of(before), of(new), rows))
 
 
-def _located_of(before: Arrays, new: Arrays, rows: U32) -> dict[str, NDArray[Any]]:
+def _update_locators(before: Arrays, new: Arrays, rows: U32) -> dict[str, NDArray[Any]]:
     """As `located` of all rows: labels are numbered in the order in which they come."""
 
     def of(units: Arrays) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint32], list[str]]:
@@ -101,7 +101,7 @@ def _located_of(before: Arrays, new: Arrays, rows: U32) -> dict[str, NDArray[Any
     }
 
 
-def described(metadata: tuple[NDArray[np.uint8], NDArray[np.uint64]]) -> dict[str, NDArray[Any]]:
+def pack_metadata(metadata: tuple[NDArray[np.uint8], NDArray[np.uint64]]) -> dict[str, NDArray[Any]]:
     """The metadata of all documents as JSON, for filters. None where no document has any."""
     empty = len("{}")
     if len(metadata[0]) == empty * (len(metadata[1]) - 1):

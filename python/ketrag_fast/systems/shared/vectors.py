@@ -31,7 +31,7 @@ _WALK, _TITLES = "walk_sentence_vectors", "title_sentence_vectors"
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """Of the units. `basis` makes a question's vector; the codes are an eight-bit copy that preselects."""
     if context.model is not None:
-        return _searchable(_of_units(inputs["units"], context), context)
+        return _searchable(_unit_vectors(inputs["units"], context), context)
     words = inputs["words"]
     indptr, indices = csr(words, "unit_words")
     count = len(words["vocabulary_offsets"]) - 1
@@ -49,7 +49,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     return {"basis": basis, **_searchable(vectors, context)}
 
 
-def _of_units(units: Arrays, context: StageContext) -> NDArray[np.float32]:
+def _unit_vectors(units: Arrays, context: StageContext) -> NDArray[np.float32]:
     """By a model; those of units that were there before are taken over."""
     titles, owner, texts = (
         strings(units, "document_titles"),
@@ -57,12 +57,12 @@ def _of_units(units: Arrays, context: StageContext) -> NDArray[np.float32]:
         strings(units, "unit_texts"),
     )
     if context.earlier is None:
-        return _embedded({"units": (titles, owner, texts)}, context)["units"]
+        return _embed_parts({"units": (titles, owner, texts)}, context)["units"]
     rows = Changes.of(context.earlier, units).units
     before = context.earlier.arrays["unit_vectors"]
     new = np.flatnonzero(rows >= len(before)).astype(np.uint32)
     part: Part = titles, owner[new], _core.take_strings(texts, new)
-    return dense_of(before, _embedded({"units": part}, context)["units"], rows)
+    return dense_of(before, _embed_parts({"units": part}, context)["units"], rows)
 
 
 def chunks(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
@@ -71,18 +71,18 @@ def chunks(inputs: StageInputs, settings: Settings, context: StageContext) -> Ou
     if whole_chunks(units):
         return {}
     if context.model is None:
-        return {"chunk_vectors": _by_words(inputs, "chunk_words", context)}
+        return {"chunk_vectors": _fitted_vectors(inputs, "chunk_words", context)}
     if earlier is None or "chunk_vectors" not in earlier.arrays:
-        return {"chunk_vectors": _of_chunks(inputs.documents, units, context)}
+        return {"chunk_vectors": _chunk_vectors(inputs.documents, units, context)}
     changes = Changes.of(earlier, units)
-    new = _of_chunks(inputs.documents.only(changes.fresh), changes.new, context)
+    new = _chunk_vectors(inputs.documents.only(changes.fresh), changes.new, context)
     return {"chunk_vectors": dense_of(earlier.arrays["chunk_vectors"], new, changes.chunks)}
 
 
-def _of_chunks(documents: Documents, units: Arrays, context: StageContext) -> NDArray[np.float32]:
+def _chunk_vectors(documents: Documents, units: Arrays, context: StageContext) -> NDArray[np.float32]:
     owner = units["chunk_document"]
     texts = _core.slice_strings(documents.packed("text"), owner, units["chunk_bytes"])
-    return _embedded({"chunks": (documents.packed("title"), owner, texts)}, context)["chunks"]
+    return _embed_parts({"chunks": (documents.packed("title"), owner, texts)}, context)["chunks"]
 
 
 def sentences(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
@@ -95,16 +95,16 @@ def sentences(inputs: StageInputs, settings: Settings, context: StageContext) ->
         return {}
     if settings.words == "published":
         own = strings(inputs["words"], "keyword_texts")
-        return _embedded({"keyword_text_vectors": (None, None, own)}, context)
+        return _embed_parts({"keyword_text_vectors": (None, None, own)}, context)
     units, earlier = inputs["units"], context.earlier
     if earlier is None:
-        return _of_sentences(inputs.documents, units, context)
+        return _sentence_vectors(inputs.documents, units, context)
     changes = Changes.of(earlier, units)
-    new = _of_sentences(inputs.documents.only(changes.fresh), changes.new, context)
-    return _joined_sentences(changes, units, earlier.arrays, new)
+    new = _sentence_vectors(inputs.documents.only(changes.fresh), changes.new, context)
+    return _join_sentences(changes, units, earlier.arrays, new)
 
 
-def _of_sentences(documents: Documents, units: Arrays, context: StageContext) -> Outputs:
+def _sentence_vectors(documents: Documents, units: Arrays, context: StageContext) -> Outputs:
     order, own = sentence_order(units)
     owner = units["chunk_document"][units["sent_chunk"][order]]
     spans = units["sent_bytes"][order[:own]]
@@ -112,10 +112,10 @@ def _of_sentences(documents: Documents, units: Arrays, context: StageContext) ->
         _WALK: (None, None, _core.slice_strings(documents.packed("text"), owner[:own], spans)),
         _TITLES: (None, None, _core.take_strings(documents.packed("title"), owner[own:])),
     }
-    return _embedded(parts, context)
+    return _embed_parts(parts, context)
 
 
-def _joined_sentences(changes: Changes, now: Arrays, before: Outputs, new: Outputs) -> Outputs:
+def _join_sentences(changes: Changes, now: Arrays, before: Outputs, new: Outputs) -> Outputs:
     """Rows are numbered through both arrays, and through those before and the new ones."""
     rows = sentence_rows(changes, now).astype(np.int64)
     _, own = sentence_order(now)
@@ -129,7 +129,7 @@ def _joined_sentences(changes: Changes, now: Arrays, before: Outputs, new: Outpu
     }
 
 
-def _by_words(inputs: StageInputs, name: str, context: StageContext) -> NDArray[np.float32]:
+def _fitted_vectors(inputs: StageInputs, name: str, context: StageContext) -> NDArray[np.float32]:
     """In the fitted space, each word once."""
     indptr, indices = csr(inputs["words"], name)
     once = np.ones(len(indices), np.uint32)
@@ -141,7 +141,7 @@ def _searchable(units: NDArray[np.float32], context: StageContext) -> dict[str, 
     return {"unit_vectors": units, "unit_codes": codes, "unit_scale": scale, "unit_residual": residual}
 
 
-def _embedded(parts: Mapping[str, Part], context: StageContext) -> dict[str, NDArray[Any]]:
+def _embed_parts(parts: Mapping[str, Part], context: StageContext) -> dict[str, NDArray[Any]]:
     """The vectors of each part, in one pass of the model, so that progress has one total."""
     counts = [len(packed[1]) - 1 for _, _, packed in parts.values()]
     model = context.model
@@ -156,13 +156,13 @@ def _embedded(parts: Mapping[str, Part], context: StageContext) -> dict[str, NDA
 
 def _texts(titles: Packed | None, owner: U32 | None, packed: Packed) -> Iterator[str]:
     """Each text, after its document's title where there is one; decoded one at a time."""
-    heads = list(_decoded(titles)) if titles is not None else []
-    for number, text in enumerate(_decoded(packed)):
+    heads = list(_decode(titles)) if titles is not None else []
+    for number, text in enumerate(_decode(packed)):
         title = heads[owner[number]] if owner is not None else ""
         yield f"{title}\n{text}" if title else text
 
 
-def _decoded(packed: Packed) -> Iterator[str]:
+def _decode(packed: Packed) -> Iterator[str]:
     blob, offsets = packed
     for start, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
         yield blob[start:end].tobytes().decode("utf-8")

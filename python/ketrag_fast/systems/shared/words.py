@@ -14,7 +14,13 @@ from ketrag_fast.kernels.arrays import Packed
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.systems.shared.nltk_data import digest, load
 from ketrag_fast.systems.shared.reference_words import cooccurrence, keywords
-from ketrag_fast.systems.shared.row_reuse import Changes, rows_of, sentence_order, sentence_rows, still_used
+from ketrag_fast.systems.shared.row_reuse import (
+    Changes,
+    columns_in_use,
+    rows_of,
+    sentence_order,
+    sentence_rows,
+)
 from ketrag_fast.systems.shared.rows import (
     U32,
     U64,
@@ -34,13 +40,13 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     """Sentences are numbered as their vectors are: those of the texts first, then one title a document."""
     units = inputs["units"]
     if context.earlier is not None and settings.words != "published":
-        return _updated(inputs, context.earlier, settings, context)
-    found = _found(inputs.documents, units, settings, context)
+        return _update_words(inputs, context.earlier, settings, context)
+    found = _find_words(inputs.documents, units, settings, context)
     published: dict[str, NDArray[Any]] = {}
     if settings.words == "published":
-        published = _published(inputs, settings, context)
+        published = _reference_words(inputs, settings, context)
         texts = strings(published, "keyword_texts")
-        known = _known_words(found["words"], texts, settings.language, context.threads)
+        known = _word_ids(found["words"], texts, settings.language, context.threads)
         published |= csr_out("keyword_text_words", known)
     words = found["words"]
     count = len(words[1]) - 1
@@ -58,7 +64,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     }
 
 
-def _found(
+def _find_words(
     documents: Documents, units: Arrays, settings: Settings, context: StageContext
 ) -> _core._Vocabulary:
     return _core.vocabulary(
@@ -77,12 +83,14 @@ def _found(
     )
 
 
-def _updated(inputs: StageInputs, earlier: Earlier, settings: Settings, context: StageContext) -> Outputs:
+def _update_words(
+    inputs: StageInputs, earlier: Earlier, settings: Settings, context: StageContext
+) -> Outputs:
     """The words of the new documents are found; those of the others have other numbers."""
     units, before = inputs["units"], earlier.arrays
     changes = Changes.of(earlier, units)
-    found = _found(inputs.documents.only(changes.fresh), changes.new, settings, context)
-    used = still_used(before, "unit_words", "word_units", changes.units)
+    found = _find_words(inputs.documents.only(changes.fresh), changes.new, settings, context)
+    used = columns_in_use(before, "unit_words", "word_units", changes.units)
     words, *numbers = _core.merge_strings(strings(before, "vocabulary"), used, found["words"])
     both = numbers[0], numbers[1]
     unit_words = rows_of(csr(before, "unit_words"), found["unit_words"], changes.units, both)
@@ -119,21 +127,23 @@ def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
     return digest(settings.nltk_data) if settings.words == "published" else "own"
 
 
-def _published(inputs: StageInputs, settings: Settings, context: StageContext) -> dict[str, NDArray[Any]]:
+def _reference_words(
+    inputs: StageInputs, settings: Settings, context: StageContext
+) -> dict[str, NDArray[Any]]:
     """The same anew, as the published code has it; a unit's text has its title before it."""
     units = inputs["units"]
     data = load(settings.nltk_data)
     titles = unpack(*strings(units, "document_titles"))
-    texts = _titled(titles, units["unit_document"], unpack(*strings(units, "unit_texts")))
+    texts = _prepend_titles(titles, units["unit_document"], unpack(*strings(units, "unit_texts")))
     joined = texts
     if settings.core_unit == "chunk" and settings.split_level:
         owner, span = units["chunk_document"], units["chunk_bytes"]
         cut = _core.slice_strings(inputs.documents.packed("text"), owner, span)
-        joined = _titled(titles, owner, unpack(*cut))
+        joined = _prepend_titles(titles, owner, unpack(*cut))
     return {**cooccurrence(data, joined, context), **keywords(data, texts, context)}
 
 
-def _known_words(
+def _word_ids(
     vocabulary: Packed, texts: Packed, language: str, threads: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
     """For each text the ids of its own words, ascending: what the built-in space embeds it by."""
@@ -147,6 +157,6 @@ def _known_words(
     return starts, np.array([x for row in rows for x in row], np.uint32)
 
 
-def _titled(titles: list[str], owner: NDArray[np.uint32], texts: list[str]) -> list[str]:
+def _prepend_titles(titles: list[str], owner: NDArray[np.uint32], texts: list[str]) -> list[str]:
     heads = (titles[document] for document in owner.tolist())
     return [f"{head}\n{text}" if head else text for head, text in zip(heads, texts, strict=True)]

@@ -94,7 +94,7 @@ def codes(name: str, rows: str, *, optional: bool = False) -> dict[str, ArraySpe
     }
 
 
-def measured(specs: Arrays, shapes: Mapping[str, tuple[int, ...]], sizes: Sizes, stage: str) -> None:
+def measure_sizes(specs: Arrays, shapes: Mapping[str, tuple[int, ...]], sizes: Sizes, stage: str) -> None:
     """Adds the sizes that these arrays have to `sizes`. StageError where two arrays disagree about one."""
     for name, spec in specs.items():
         shape = shapes.get(name)
@@ -130,7 +130,7 @@ def check(specs: Arrays, arrays: Mapping[str, Any], sizes: Sizes, stage: str) ->
             raise StageError(f"{stage}.{name} is no array but of type {type(made).__name__}")
         if made.dtype.newbyteorder("<").str != _TYPES[spec.kind]:
             raise StageError(f"{stage}.{name} holds {made.dtype}, and {spec.kind} is declared")
-    measured(specs, {name: made.shape for name, made in arrays.items()}, sizes, stage)
+    measure_sizes(specs, {name: made.shape for name, made in arrays.items()}, sizes, stage)
     for name, spec in specs.items():
         if name in arrays:
             _check_values(f"{stage}.{name}", spec, arrays[name], sizes)

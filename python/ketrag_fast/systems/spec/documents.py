@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ketrag_fast.systems.spec.sections import Part, parts_of
+from ketrag_fast.systems.spec.sections import SectionSpan, parts_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +28,7 @@ class Documents:
         self._cut = cut
         self._numbers = numbers
         self._packed: dict[str, tuple[NDArray[np.uint8], NDArray[np.uint64]]] = {}
-        self._parts: tuple[dict[int, list[Part]], dict[int, tuple[Locator, ...]]] | None = None
+        self._parts: tuple[dict[int, list[SectionSpan]], dict[int, tuple[Locator, ...]]] | None = None
         self._some: list[StoredDocument] | None = None
         self._hashes: NDArray[np.uint8] | None = None
 
@@ -64,11 +64,11 @@ class Documents:
             return dict(self._tables.located())
         return {at: document.locators for at, document in enumerate(self._chosen()) if document.locators}
 
-    def _of_headings(self) -> tuple[dict[int, list[Part]], dict[int, tuple[Locator, ...]]]:
+    def _of_headings(self) -> tuple[dict[int, list[SectionSpan]], dict[int, tuple[Locator, ...]]]:
         """By number, the sections of the documents that have any, and all locators."""
         if self._parts is None:
             located = self._located()
-            parts: dict[int, list[Part]] = {}
+            parts: dict[int, list[SectionSpan]] = {}
             if self._cut and located:
                 titles, texts = self._values("title"), self._values("text")
                 for number, marks in located.items():
@@ -99,7 +99,7 @@ class Documents:
             values = self._values(column)
             sections, _ = self._of_headings()
             if sections:
-                values = list(_expanded(column, values, sections))
+                values = list(_expand_sections(column, values, sections))
             offsets = np.zeros(len(values) + 1, np.uint64)
             np.cumsum([len(value) for value in values], out=offsets[1:])
             offsets.flags.writeable = False
@@ -113,11 +113,13 @@ class Documents:
         self._some = None
 
 
-def _within(marks: Sequence[Locator], part: Part) -> Iterator[Locator]:
+def _within(marks: Sequence[Locator], part: SectionSpan) -> Iterator[Locator]:
     return (one for one in marks if one.start < part.end and one.end > part.start)
 
 
-def _expanded(column: str, values: Sequence[bytes], sections: Mapping[int, list[Part]]) -> Iterator[bytes]:
+def _expand_sections(
+    column: str, values: Sequence[bytes], sections: Mapping[int, list[SectionSpan]]
+) -> Iterator[bytes]:
     """The rows of a column with those of documents that are cut in their places."""
     for number, value in enumerate(values):
         parts = sections.get(number)

@@ -9,7 +9,7 @@ from typing import Any
 Function = Callable[..., Any]
 
 
-def resolved(function: Function | str) -> Function:
+def resolve(function: Function | str) -> Function:
     """The function itself."""
     if not isinstance(function, str):
         return function

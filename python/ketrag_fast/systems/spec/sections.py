@@ -25,7 +25,7 @@ Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SectionSpan:
     """A section of a document, with its own title."""
 
     start: int
@@ -33,13 +33,14 @@ class Part:
     title: str
 
 
-def parts_of(text: str, title: str, locators: Sequence[Locator]) -> list[Part]:
+def parts_of(text: str, title: str, locators: Sequence[Locator]) -> list[SectionSpan]:
     """The sections of a document, in order and without a gap; a short one is whole, as is one without any."""
     marks = [one for one in locators if one.kind in _KINDS and isinstance(one.value, list) and one.value]
     if not marks or len(text) < SHORT:
-        return [Part(0, len(text), title)]
+        return [SectionSpan(0, len(text), title)]
     return [
-        Part(start, end, _title(title, path)) for start, end, path in _merged(list(_stretches(text, marks)))
+        SectionSpan(start, end, _title(title, path))
+        for start, end, path in _merge_short(list(_stretches(text, marks)))
     ]
 
 
@@ -59,7 +60,7 @@ def _stretches(text: str, marks: Sequence[Locator]) -> Iterator[tuple[int, int, 
         yield start, end, tuple(map(str, inner.value)) if inner is not None else ()
 
 
-def _merged(stretches: Sequence[tuple[int, int, Path]]) -> list[tuple[int, int, Path]]:
+def _merge_short(stretches: Sequence[tuple[int, int, Path]]) -> list[tuple[int, int, Path]]:
     """Short stretches go together with the next one. Whichever is much longer names both, else what both have
     above them does.
     """
@@ -69,16 +70,16 @@ def _merged(stretches: Sequence[tuple[int, int, Path]]) -> list[tuple[int, int, 
         if found and above == path:
             found[-1] = before, end, path
         elif found and middle - before < _LEAST:
-            found[-1] = before, end, _named(above, middle - before, path, end - start)
+            found[-1] = before, end, _merged_path(above, middle - before, path, end - start)
         else:
             found.append((start, end, path))
     if len(found) > 1 and found[-1][1] - found[-1][0] < _LEAST:  # the last one has no next one
         (start, middle, above), (_, end, path) = found[-2:]
-        found[-2:] = [(start, end, _named(above, middle - start, path, end - middle))]
+        found[-2:] = [(start, end, _merged_path(above, middle - start, path, end - middle))]
     return found
 
 
-def _named(above: Path, first: int, path: Path, second: int) -> Path:
+def _merged_path(above: Path, first: int, path: Path, second: int) -> Path:
     if path[: len(above)] == above and second > first:
         return path
     if max(first, second) > _MUCH * min(first, second):

@@ -11,7 +11,7 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import Cancelled, ConfigError
 from ketrag_fast.systems.spec.arrays import Arrays, Sizes
 from ketrag_fast.systems.spec.documents import Documents
-from ketrag_fast.systems.spec.function_ref import resolved
+from ketrag_fast.systems.spec.function_ref import resolve
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -154,16 +154,16 @@ class Stage:
 
     def make(self, inputs: StageInputs, settings: Settings, context: StageContext) -> Made:
         """Runs it."""
-        made: Made = resolved(self.run)(inputs, settings, context)
+        made: Made = resolve(self.run)(inputs, settings, context)
         return made
 
     def looked(self, inputs: StageInputs, settings: Settings, context: StageContext) -> str | None:
         """What `look` returns; None where there is no such function."""
-        return None if self.look is None else str(resolved(self.look)(inputs, settings, context))
+        return None if self.look is None else str(resolve(self.look)(inputs, settings, context))
 
     def varied(self, inputs: StageInputs, settings: Settings, context: StageContext) -> str:
         """What `variant` returns."""
-        return "" if self.variant is None else str(resolved(self.variant)(inputs, settings, context))
+        return "" if self.variant is None else str(resolve(self.variant)(inputs, settings, context))
 
 
 def fingerprint_of(
@@ -200,7 +200,7 @@ def check_order(stages: Sequence[Stage], settings: Settings) -> None:
         found.add(stage.slot)
 
 
-def ordered(stages: Sequence[Stage], wanted: Sequence[str], settings: Settings) -> tuple[Stage, ...]:
+def order_stages(stages: Sequence[Stage], wanted: Sequence[str], settings: Settings) -> tuple[Stage, ...]:
     """The stages that make what is `wanted` and all that these need, each after its needs.
 
     Of several that provide one thing the settings choose. Where nothing else decides, the order is that of

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from ketrag_fast.base.config import Setting, Settings
-from ketrag_fast.base.config.fields import declared
+from ketrag_fast.base.config.fields import declared_settings
 from ketrag_fast.base.config.sources import OTHER_VARIABLES, PREFIX
 from ketrag_fast.errors import ConfigError, ExtensionError
 from ketrag_fast.systems.spec.arrays import ArraySpec
@@ -103,7 +103,7 @@ def _own_settings(before: Declared, system: System) -> dict[str, Setting]:
         return {}
     found: dict[str, Setting] = {}
     reserved = OPTIONS | {variable.removeprefix(PREFIX).lower() for variable in OTHER_VARIABLES}
-    for spec in declared(system.settings, system.name):
+    for spec in declared_settings(system.settings, system.name):
         other = before.specs.get(spec.name)
         if other is not None:
             owner = f"a setting of {other.owner}" if other.owner else "a setting of all systems"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Document, Index
-from ketrag_fast.apps.cli.context_page import address, cited, page
+from ketrag_fast.apps.cli.context_page import address, link_citations, page
 from ketrag_fast.types import Answer, Citation, Context, Passage
 from tests.process import command
 from tests.support.office_files import archive, docx, paragraph, pptx, shape
@@ -104,7 +104,7 @@ def test_the_page_of_an_answer(tmp_path: Path) -> None:
     first = passage("He died <here>.", page=3, heading=["Life"])
     context = Context("Where?", "walk", 100, 5, "text", [first])
     answer = Answer("Where?", "At <Rye> [1] and [7].", context, [Citation(1, first)])
-    assert cited(answer) == 'At &lt;Rye&gt; <a href="#p1">[1]</a> and [7].'
+    assert link_citations(answer) == 'At &lt;Rye&gt; <a href="#p1">[1]</a> and [7].'
     made = page(context, {"d": tmp_path / 'x"y.pdf'}, answer)
     assert "x%22y.pdf#page=3" in made
     assert "p. 3, § Life" in made

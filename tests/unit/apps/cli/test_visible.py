@@ -10,7 +10,7 @@ import pytest
 
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
-from ketrag_fast.apps.cli.terminal_text import in_json, inline, quoted, visible
+from ketrag_fast.apps.cli.terminal_text import in_json, inline, quote_source_lines, visible
 
 WILD = "".join(map(chr, [*range(0x20), *range(0x7F, 0xA0), 0x202E, 0x2028, 0x2066, 0xFEFF, 0xE0041]))
 EVIL = "a\x1b[2J\x9b31m\rb\n  [9] forged:0-1  Title  (1.000)\u202etxt"
@@ -29,7 +29,7 @@ def test_everything_that_is_obeyed_is_shown() -> None:
     assert inline("\x1b\n\x9b\u202e") == "␛␊\\x9b\\u202e"
     said = in_json(json.dumps({"text": WILD}, ensure_ascii=False))
     assert obeyed(said) == [] and json.loads(said) == {"text": WILD}
-    assert quoted("a\nSources (walk, 1 of 2 tokens):\n  [1] x:0-1\n[1]\nTitle") == (
+    assert quote_source_lines("a\nSources (walk, 1 of 2 tokens):\n  [1] x:0-1\n[1]\nTitle") == (
         "a\n> Sources (walk, 1 of 2 tokens):\n>   [1] x:0-1\n[1]\nTitle"
     )
 

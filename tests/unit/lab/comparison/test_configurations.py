@@ -11,7 +11,7 @@ from ketrag_fast.errors import ConfigError
 from ketrag_fast.lab.comparison import sweep
 from ketrag_fast.lab.comparison.configurations import (
     Configuration,
-    checked,
+    check_configurations,
     from_file,
     from_flag,
     from_systems,
@@ -83,9 +83,9 @@ def test_systems_and_limits() -> None:
     with pytest.raises(ConfigError, match="no system 'best-rag'"):
         from_systems(["best-rag"])
     with pytest.raises(ConfigError, match="nothing to compare"):
-        checked([])
+        check_configurations([])
     with pytest.raises(ConfigError, match="more than"):
-        checked([Configuration(str(n), {}) for n in range(101)])
+        check_configurations([Configuration(str(n), {}) for n in range(101)])
 
 
 def test_a_sweep_varies_one_at_a_time_or_all_together() -> None:

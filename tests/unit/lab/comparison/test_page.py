@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ketrag_fast.lab.comparison import plots
-from ketrag_fast.lab.comparison.outcome import Cost, Outcome, Report, divided
+from ketrag_fast.lab.comparison.outcome import BuildCost, Outcome, Report, split_questions
 from ketrag_fast.lab.comparison.overlap import Graph, graph_of, overlaps
 from ketrag_fast.lab.comparison.page import page
 from ketrag_fast.lab.comparison.table import render
@@ -59,7 +59,9 @@ def _outcome(name: str, covered: tuple[bool | None, ...], graph: Graph | None = 
         )
         for n, c in enumerate(covered)
     )
-    cost = Cost(1.5, {"units": 0.5, "vectors": 0.9}, 3, 1000, 50, 0, Bill(None, 0.0), 10**6, None, True, 1.5)
+    cost = BuildCost(
+        1.5, {"units": 0.5, "vectors": 0.9}, 3, 1000, 50, 0, Bill(None, 0.0), 10**6, None, True, 1.5
+    )
     rows = (summarise("walk", 100, results),)
     return Outcome(
         name, {"llm": EVIL}, {"core_ratio": 0.5}, cost=cost, rows=rows, results=results, graph=graph
@@ -85,7 +87,7 @@ def _report(kind: str = "builds") -> Report:
         questions,
         outcomes,
         tuple(overlaps(graphs)),
-        tuple(divided(questions, outcomes)),
+        tuple(split_questions(questions, outcomes)),
         (EVIL,),
     )
 

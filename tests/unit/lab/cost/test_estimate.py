@@ -12,7 +12,7 @@ from ketrag_fast import Document, Index, Settings
 from ketrag_fast.errors import DocumentError, IndexLocked
 from ketrag_fast.kernels.text import sentence_spans
 from ketrag_fast.lab.cost.growth import bytes_at, chunks_at, seconds_at
-from ketrag_fast.lab.cost.history import held_against, last_estimate, past, save_estimate
+from ketrag_fast.lab.cost.history import compare_estimate, last_estimate, past, save_estimate
 from ketrag_fast.lab.cost.predicting import Wish, predict
 from ketrag_fast.lab.cost.survey import survey
 from ketrag_fast.models.embedders.precomputed import write_vectors
@@ -170,13 +170,13 @@ def test_an_estimate_is_kept_and_held_against_its_build_alone(tmp_path: Path) ->
     with Index.build(documents, path) as index:
         report = index.report
     assert report is not None
-    rows = {row["name"]: row for row in held_against(path, report)}
+    rows = {row["name"]: row for row in compare_estimate(path, report)}
     assert rows["chunks"]["off_percent"] == 0
     assert rows["seconds"]["actual"] == report.seconds
     with Index.build(documents[:5], path, replace=True) as index:
         other = index.report
     assert other is not None
-    assert held_against(path, other) == []  # of other documents
+    assert compare_estimate(path, other) == []  # of other documents
 
 
 def test_an_estimate_waits_for_no_builder(tmp_path: Path) -> None:

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ketrag_fast.lab.eval import Row, render
+from ketrag_fast.lab.eval import ResultRow, render
 
-FULL = Row(
+FULL = ResultRow(
     "walk",
     12000,
     100,
@@ -25,7 +25,7 @@ def words(line: str) -> str:
 
 
 def test_columns_are_aligned_and_shares_are_percent() -> None:
-    lines = render([FULL, Row("bm25", 300, 100, coverage=0.05, counted={"coverage": 91})]).splitlines()
+    lines = render([FULL, ResultRow("bm25", 300, 100, coverage=0.05, counted={"coverage": 91})]).splitlines()
     assert words(lines[0]) == "mode budget n coverage 95% interval recall all gold MRR tokens ms p50 ms p95"
     assert words(lines[2]) == "walk 12000 100 88.0 81.0 to 94.0 80.5 50.0 - 11873 0.52 1.10"
     assert words(lines[3]) == "bm25 300 100 5.0 - - - - - - -"
@@ -42,15 +42,15 @@ def test_notes_say_what_is_left_out_once() -> None:
     assert text.count("questions answered by yes or no, left out of coverage: 9") == 1
     assert "without a gold answer" not in text
     assert "questions without a gold answer, left out of coverage: 9" in render(
-        [Row("walk", 1, 100, coverage=0.5, counted={"coverage": 91})]
+        [ResultRow("walk", 1, 100, coverage=0.5, counted={"coverage": 91})]
     )
 
 
 def test_a_row_that_was_not_run_says_why_below() -> None:
     text = render(
         [
-            Row("hyde", 4000, 0, reason="needs a language model"),
-            Row("hyde", 2000, 0, reason="needs a language model"),
+            ResultRow("hyde", 4000, 0, reason="needs a language model"),
+            ResultRow("hyde", 2000, 0, reason="needs a language model"),
         ]
     )
     assert "not run" in text.splitlines()[2]
@@ -58,7 +58,9 @@ def test_a_row_that_was_not_run_says_why_below() -> None:
 
 
 def test_auto_shows_what_ran() -> None:
-    assert "auto (walk)" in render([Row("auto", 4000, 1, coverage=1.0, counted={"coverage": 1}, ran="walk")])
+    assert "auto (walk)" in render(
+        [ResultRow("auto", 4000, 1, coverage=1.0, counted={"coverage": 1}, ran="walk")]
+    )
 
 
 def test_scores_of_answers_have_columns_only_where_there_are_answers() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast.errors import ConfigError
-from ketrag_fast.lab.eval.compare import Side
+from ketrag_fast.lab.eval.compare import ComparedRun
 from ketrag_fast.lab.eval.judge import Judge, _sides, _value, rating_of, render_win_rate
 from ketrag_fast.lab.eval.question import Question
 from ketrag_fast.lab.eval.results import Result
@@ -15,9 +15,9 @@ from ketrag_fast.lab.eval.results import Result
 QUESTIONS = [Question(f"q{n}", f"Who built ship {n}?", ("Archer",), frozenset(), {}) for n in range(4)]
 
 
-def side(name: str, *answers: str | None) -> Side:
+def side(name: str, *answers: str | None) -> ComparedRun:
     results = [Result(f"q{n}", "walk", 9, "walk", 1, answer=answer) for n, answer in enumerate(answers)]
-    return Side(name, QUESTIONS, results)
+    return ComparedRun(name, QUESTIONS, results)
 
 
 @pytest.mark.parametrize(

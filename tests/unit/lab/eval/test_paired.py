@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ketrag_fast.errors import InputError
-from ketrag_fast.lab.eval.paired import holm, paired, randomisation, sign_test
+from ketrag_fast.lab.eval.paired import compare_paired, holm, randomisation, sign_test
 
 
 def plain_sign(better: int, worse: int) -> float:
@@ -61,7 +61,7 @@ def test_randomisation_comes_near_the_whole_count(gaps: list[float]) -> None:
 
 
 def test_binary_values_get_the_exact_test() -> None:
-    found = paired([1.0, 0.0, 0.0, 0.0, 1.0], [1.0, 1.0, 1.0, 1.0, 0.0])
+    found = compare_paired([1.0, 0.0, 0.0, 0.0, 1.0], [1.0, 1.0, 1.0, 1.0, 0.0])
     assert found is not None
     assert (found.test, found.better, found.worse, found.n) == ("exact sign", 3, 1, 5)
     assert (found.a, found.b) == (0.4, 0.8)
@@ -73,20 +73,20 @@ def test_binary_values_get_the_exact_test() -> None:
 def test_other_values_get_the_randomisation_test() -> None:
     rng = np.random.default_rng(1)
     a = rng.random(60)
-    found = paired(a.tolist(), (a + rng.normal(0.2, 0.1, 60)).tolist())
+    found = compare_paired(a.tolist(), (a + rng.normal(0.2, 0.1, 60)).tolist())
     assert found is not None
     assert found.test == "randomisation"
     assert found.p < 0.001
     assert found.ci95[0] > 0.1
-    noise = paired(a.tolist(), (a + rng.normal(0.0, 0.3, 60)).tolist())
+    noise = compare_paired(a.tolist(), (a + rng.normal(0.0, 0.3, 60)).tolist())
     assert noise is not None
     assert noise.p > 0.05
 
 
 def test_equal_sides_and_no_questions() -> None:
-    found = paired([0.5, 0.25], [0.5, 0.25])
+    found = compare_paired([0.5, 0.25], [0.5, 0.25])
     assert found is not None
     assert (found.p, found.better, found.worse, found.ci95) == (1.0, 0, 0, (0.0, 0.0))
-    assert paired([], []) is None
+    assert compare_paired([], []) is None
     with pytest.raises(InputError, match="equally many"):
-        paired([1.0], [])
+        compare_paired([1.0], [])

@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast.errors import DocumentError, InputError, ReadOnly
-from ketrag_fast.lab.eval import Side, collect, compare, describe, load, read_answers, render_comparison, save
+from ketrag_fast.lab.eval import (
+    ComparedRun,
+    collect,
+    compare,
+    describe,
+    load,
+    read_answers,
+    render_comparison,
+    save,
+)
 from ketrag_fast.lab.eval.results import Result
 from tests.unit.lab.eval.test_eval_run import ASKED, RANKING, FakeIndex
 
@@ -112,11 +121,11 @@ def test_no_run_and_no_room_for_one(tmp_path: Path) -> None:
         save(tmp_path / "file", {}, ASKED, collect(FakeIndex(RANKING), ASKED, ["walk"], [1]))
 
 
-def sides() -> tuple[Side, Side]:
+def sides() -> tuple[ComparedRun, ComparedRun]:
     found = collect(FakeIndex(RANKING), ASKED, ["walk"], [1, 3])
     return (
-        Side("small", ASKED.questions, found.of("walk", 1)),
-        Side("large", ASKED.questions, found.of("walk", 3)),
+        ComparedRun("small", ASKED.questions, found.of("walk", 1)),
+        ComparedRun("large", ASKED.questions, found.of("walk", 3)),
     )
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ketrag_fast.models.extraction.grounding import Source
-from ketrag_fast.models.extraction.parse import joined, parse_reply
+from ketrag_fast.models.extraction.parse import join_extractions, parse_reply
 from ketrag_fast.models.extraction.records import EntityRecord, Extraction, RelationRecord
 from tests.support.effort import processor_seconds
 
@@ -173,7 +173,9 @@ def test_where_a_name_occurs(name: str, text: str, there: bool) -> None:
 
 
 def test_gleanings_are_joined() -> None:
-    assert joined([WHOLE, Extraction((), (BORN,), 2)]) == Extraction((CURIE, WARSAW), (BORN, BORN), 2)
+    assert join_extractions([WHOLE, Extraction((), (BORN,), 2)]) == Extraction(
+        (CURIE, WARSAW), (BORN, BORN), 2
+    )
 
 
 def test_a_huge_reply_is_read_in_time() -> None:

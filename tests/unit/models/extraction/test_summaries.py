@@ -10,7 +10,13 @@ import pytest
 from ketrag_fast.base.progress import Event, Meter
 from ketrag_fast.errors import BackendError, Cancelled
 from ketrag_fast.models.extraction.run import Reading
-from ketrag_fast.models.extraction.summaries import Described, Summaries, Summary, described, summary_of
+from ketrag_fast.models.extraction.summaries import (
+    Described,
+    Summaries,
+    Summary,
+    summarise_descriptions,
+    summary_of,
+)
 from ketrag_fast.models.llms.protocol import ModelReply, Prompt
 from ketrag_fast.storage.journal import Journal
 from tests.support.scripted_model import Scripted, reader
@@ -23,7 +29,7 @@ def said(prompt: Prompt) -> str:
 
 
 def wanted() -> list[Described]:
-    return described([((f"N{n}",), [f"line b of {n}", f"line a of {n}"]) for n in range(COUNT)])
+    return summarise_descriptions([((f"N{n}",), [f"line b of {n}", f"line a of {n}"]) for n in range(COUNT)])
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ketrag_fast.errors import ConfigError
-from ketrag_fast.models.llms.llama.json_cursor import Cursor, MismatchError
+from ketrag_fast.models.llms.llama.json_cursor import JsonCursor, MismatchError
 from ketrag_fast.models.llms.llama.json_form import compact, form_of, grammar_of
 
 SCHEMA: dict[str, Any] = {
@@ -54,7 +54,7 @@ values = st.builds(
 @settings(max_examples=300, deadline=None)
 def test_what_is_forced_is_what_follows(value: dict[str, Any]) -> None:
     text = compact(value)
-    cursor = Cursor(form_of(SCHEMA))
+    cursor = JsonCursor(form_of(SCHEMA))
     for place, sign in enumerate(text):
         assert not cursor.finished
         assert text[place:].startswith(cursor.forced())
@@ -68,7 +68,7 @@ def test_a_text_is_taken_only_if_it_has_the_form(value: dict[str, Any], data: st
     text = compact(value)
     place = data.draw(st.integers(0, len(text) - 1))
     broken = text[:place] + data.draw(st.sampled_from('"]}{,:x9')) + text[place + 1 :]
-    cursor = Cursor(form_of(SCHEMA))
+    cursor = JsonCursor(form_of(SCHEMA))
     try:
         cursor.feed(broken)
     except MismatchError:
@@ -80,7 +80,7 @@ def test_a_text_is_taken_only_if_it_has_the_form(value: dict[str, Any], data: st
 
 
 def test_what_is_forced_at_the_start_and_at_full_rows() -> None:
-    cursor = Cursor(form_of(SCHEMA))
+    cursor = JsonCursor(form_of(SCHEMA))
     assert cursor.forced() == '{"e":['
     cursor.feed('{"e":[["abcde')
     assert cursor.forced() == '","'  # five characters are all it may have

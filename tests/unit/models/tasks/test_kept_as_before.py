@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ketrag_fast.base.progress import Meter
 from ketrag_fast.models.extraction.run import Reading
-from ketrag_fast.models.extraction.summaries import Summaries, described
+from ketrag_fast.models.extraction.summaries import Summaries, summarise_descriptions
 from ketrag_fast.models.llms.protocol import Prompt
 from ketrag_fast.storage.journal import Journal
 from tests.support.scripted_model import Scripted, chunks, good, reader
@@ -37,7 +37,7 @@ def test_the_same_prompts_and_the_same_rows(tmp_path: Path) -> None:
         reading = Reading(journal, who, number, on_barren="continue")
         reading.read(chunks(6), Meter("replies", None))
         summaries = Summaries(reading)
-        wanted = described([(("A",), ["b", "a"]), (("A", "B"), ["q", "r"]), (("C",), long)])
+        wanted = summarise_descriptions([(("A",), ["b", "a"]), (("A", "B"), ["q", "r"]), (("C",), long)])
         summaries.write(summaries.items(wanted), Meter("skeleton", None))
     with closing(sqlite3.connect(file)) as db:
         rows = db.execute(

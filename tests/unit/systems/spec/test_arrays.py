@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ketrag_fast.errors import StageError
-from ketrag_fast.systems.spec.arrays import ANY, array, check, codes, each, graph, measured, strings
+from ketrag_fast.systems.spec.arrays import ANY, array, check, codes, each, graph, measure_sizes, strings
 
 KINDS = {
     "u8": np.uint8, "i8": np.int8, "u32": np.uint32, "u64": np.uint64,
@@ -38,7 +38,7 @@ def test_what_is_right_passes_and_tells_its_sizes(arrays: dict[str, Any]) -> Non
     assert sizes == {"rows": len(arrays["g_indptr"]) - 1, "columns": len(arrays["c"])}
     check(GRAPH, arrays, sizes, "s")  # and again, with the sizes known
     only: dict[str, int] = {}
-    measured(GRAPH, {name: made.shape for name, made in arrays.items()}, only, "s")
+    measure_sizes(GRAPH, {name: made.shape for name, made in arrays.items()}, only, "s")
     assert only == sizes
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ketrag_fast.errors import BackendError
-from ketrag_fast.models.embedders.quiet_imports import need
+from ketrag_fast.models.embedders.quiet_imports import import_quietly
 from ketrag_fast.models.llms.protocol import Prompt
 
 PLAIN: Final = "plain"
@@ -84,7 +84,7 @@ class ChatTemplate:
         """The template's own parts: before the instructions, between the contents, after the last."""
         if turns not in self._known:
             marks = [_MARK.format(n) for n in range(2 + 2 * turns)]
-            self._known[turns] = _cut(self._render(self._messages(marks)), marks)
+            self._known[turns] = _split_at_marks(self._render(self._messages(marks)), marks)
         return self._known[turns]
 
     def _messages(self, marks: Sequence[str]) -> list[dict[str, str]]:
@@ -114,8 +114,8 @@ class ChatTemplate:
 
 
 def _compile(source: str) -> Any:
-    jinja: Any = need("jinja2", "llm")
-    sandbox: Any = need("jinja2.sandbox", "llm")
+    jinja: Any = import_quietly("jinja2", "llm")
+    sandbox: Any = import_quietly("jinja2.sandbox", "llm")
 
     def refuse(message: str) -> None:
         raise jinja.TemplateError(message)
@@ -123,7 +123,7 @@ def _compile(source: str) -> Any:
     # Marks what a model is trained to write; its content counts, the tag does not.
     generation = type(
         "Generation",
-        (need("jinja2.ext", "llm").Extension,),
+        (import_quietly("jinja2.ext", "llm").Extension,),
         {"tags": {"generation"}, "parse": _content},
     )
     environment = sandbox.ImmutableSandboxedEnvironment(
@@ -151,7 +151,7 @@ def _content(_: Any, parser: Any) -> Any:
     return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
-def _cut(text: str, marks: Sequence[str]) -> list[str]:
+def _split_at_marks(text: str, marks: Sequence[str]) -> list[str]:
     parts: list[str] = []
     for mark in marks:
         before, found, text = text.partition(mark)

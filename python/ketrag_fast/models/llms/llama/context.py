@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from ketrag_fast.errors import BackendError
-from ketrag_fast.models.llms.llama.weights import Weights, complaint
+from ketrag_fast.models.llms.llama.weights import LlamaWeights, complaint
 
 BATCH: Final = 512
 _ABORTED: Final = 2
@@ -27,7 +27,7 @@ class AbortedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class SlotTokens:
     """Tokens of one slot for the next batch. `wants`: whether the token after the last is to be chosen."""
 
     slot: int
@@ -40,7 +40,7 @@ class LlamaContext:
     """`slots` sequences of up to `room` tokens each. Raises BackendError where memory is refused."""
 
     def __init__(
-        self, weights: Weights, slots: int, room: int, threads: int, *, shared: bool, flash: bool
+        self, weights: LlamaWeights, slots: int, room: int, threads: int, *, shared: bool, flash: bool
     ) -> None:
         self._weights, self._api = weights, weights.api
         self.slots, self.room, self.shared = slots, room, shared
@@ -87,7 +87,7 @@ class LlamaContext:
         self._api.llama_memory_clear(self._memory, True)
         for at in range(0, len(tokens), BATCH):
             part = tokens[at : at + BATCH]
-            self.decode([Work(-1, at, part, wants=False)], stop)
+            self.decode([SlotTokens(-1, at, part, wants=False)], stop)
         self.prefix = tuple(tokens)
 
     def begin(self, slot: int) -> None:
@@ -100,7 +100,7 @@ class LlamaContext:
         """The slot is empty."""
         self._api.llama_memory_seq_rm(self._memory, slot + 1, -1, -1)
 
-    def decode(self, works: Sequence[Work], stop: Callable[[], bool] | None) -> list[Any]:
+    def decode(self, works: Sequence[SlotTokens], stop: Callable[[], bool] | None) -> list[Any]:
         """Computes all works in one batch; for each the logits f32[vocabulary], or None where not wanted.
 
         The logits are views that the next call overwrites. Raises AbortedError, BackendError.

@@ -6,9 +6,9 @@ import codecs
 import time
 from typing import Any, Final, Literal
 
-from ketrag_fast.models.llms.llama.json_cursor import Cursor, MismatchError
+from ketrag_fast.models.llms.llama.json_cursor import JsonCursor, MismatchError
 from ketrag_fast.models.llms.llama.json_form import Form
-from ketrag_fast.models.llms.llama.weights import Weights, WeightsChoice, make_grammar
+from ketrag_fast.models.llms.llama.weights import LlamaWeights, WeightsChoice, make_grammar
 from ketrag_fast.models.llms.protocol import Finish, Limits, ModelReply
 
 ForcedTokens = Literal["batch", "single", "off"]
@@ -33,7 +33,7 @@ class Decoding:
         tokens: list[int],
         limits: Limits,
         cap: int,
-        weights: Weights,
+        weights: LlamaWeights,
         choice: WeightsChoice,
         grammar: tuple[Form, str] | None,
         forced: ForcedTokens,
@@ -50,7 +50,7 @@ class Decoding:
         self._cap, self._weights, self._choice, self._forced = cap, weights, choice, forced
         self._began = time.monotonic()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._cursor = Cursor(grammar[0]) if grammar else None
+        self._cursor = JsonCursor(grammar[0]) if grammar else None
         self._queue: list[int] = []
         self._looked = 0
         self._grammar: Any = make_grammar(weights, grammar[1]) if grammar else None

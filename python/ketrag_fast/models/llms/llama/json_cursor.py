@@ -74,7 +74,7 @@ class MismatchError(ValueError):
     """The text does not have the form."""
 
 
-class Cursor:
+class JsonCursor:
     """Feed it the text as it grows; `forced` is what must follow, as far as that is certain."""
 
     def __init__(self, form: Form) -> None:
@@ -85,9 +85,9 @@ class Cursor:
         """Whether the value is complete and nothing can follow."""
         return not self._stack
 
-    def copy(self) -> Cursor:
+    def copy(self) -> JsonCursor:
         """One that goes its own way from here."""
-        twin = Cursor.__new__(Cursor)
+        twin = JsonCursor.__new__(JsonCursor)
         twin._stack = list(self._stack)
         return twin
 

@@ -201,7 +201,7 @@ def grammar_of(form: Form) -> str:
 def _rule(form: Form, rules: dict[str, str]) -> str:
     match form:
         case WordsForm(texts):
-            body = " | ".join(_quoted(text) for text in texts)
+            body = " | ".join(_quote(text) for text in texts)
         case TextForm(least, most):
             body = f'"\\"" {_times("char", least, most)} "\\""'
         case NumberForm(whole):
@@ -210,7 +210,7 @@ def _rule(form: Form, rules: dict[str, str]) -> str:
         case ListForm():
             body = _row_rule(form, rules)
         case ObjectForm(members):
-            parts = [f"{_quoted(compact(key) + ':')} {_rule(value, rules)}" for key, value in members]
+            parts = [f"{_quote(compact(key) + ':')} {_rule(value, rules)}" for key, value in members]
             inside = ' "," '.join(parts)
             body = f'"{{" {inside} "}}"'
         case EitherForm(forms):
@@ -241,7 +241,7 @@ def _times(what: str, least: int, most: int | None) -> str:
     return f"{what}*" if (least, most) == (0, None) else f"{what}{{{least},{'' if most is None else most}}}"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     out = []
     for sign in text:
         if sign in '"\\':

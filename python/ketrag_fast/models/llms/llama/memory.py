@@ -17,7 +17,7 @@ _BASE: Final = 64 << 20
 
 def free_memory() -> int | None:
     """Bytes that can be taken without driving others out; None where the system does not tell."""
-    known = [found for found in (_of_machine(), _of_group()) if found is not None]
+    known = [found for found in (_machine_memory(), _cgroup_memory()) if found is not None]
     return min(known) if known else None
 
 
@@ -31,7 +31,7 @@ def cores() -> int:
         return bound
 
 
-def _of_machine() -> int | None:
+def _machine_memory() -> int | None:
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
@@ -43,7 +43,7 @@ def _of_machine() -> int | None:
         return None
 
 
-def _of_group() -> int | None:
+def _cgroup_memory() -> int | None:
     try:
         most = int((_GROUP / "memory.max").read_text())
         used = int((_GROUP / "memory.current").read_text())
@@ -54,7 +54,7 @@ def _of_group() -> int | None:
         return None
 
 
-def rounded(tokens: int) -> int:
+def round_up_tokens(tokens: int) -> int:
     """Upwards to what llama.cpp takes anyway."""
     return -(-tokens // _STEP) * _STEP
 

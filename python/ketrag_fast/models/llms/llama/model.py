@@ -25,7 +25,7 @@ from ketrag_fast.models.llms.llama.gguf_file import read_gguf
 from ketrag_fast.models.llms.llama.json_form import form_of, grammar_of
 from ketrag_fast.models.llms.llama.memory import cores, free_memory, require_memory
 from ketrag_fast.models.llms.llama.slots import Slots
-from ketrag_fast.models.llms.llama.weights import EXTRA, Weights, WeightsChoice
+from ketrag_fast.models.llms.llama.weights import EXTRA, LlamaWeights, WeightsChoice
 from ketrag_fast.models.llms.protocol import Cancel, Limits, ModelIdentity, ModelReply, Prompt
 from ketrag_fast.models.llms.registry import ModelOptions
 
@@ -99,7 +99,7 @@ class LlamaCppModel:
         self._tuning = tuning or Tuning()
         self._grammars: dict[int, Any] = {}
         self._opened: Slots | None = None
-        self._weights: Weights | None = None
+        self._weights: LlamaWeights | None = None
         self._busy = False
 
     @cached_property
@@ -175,7 +175,7 @@ class LlamaCppModel:
         if self._opened is None:
             free = free_memory()
             require_memory(self._file, free)
-            weights = self._weights = Weights(self._file.path, cancel)
+            weights = self._weights = LlamaWeights(self._file.path, cancel)
             source = None if self._template == PLAIN else self._file.template
             template = ChatTemplate(source, weights.sign(weights.bos), weights.sign(weights.eos))
             self._opened = Slots(

@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 from ketrag_fast.errors import BackendError
 from ketrag_fast.models.llms.llama.chat_template import ChatTemplate, TemplatePiece
-from ketrag_fast.models.llms.llama.context import BATCH, AbortedError, LlamaContext, Work
+from ketrag_fast.models.llms.llama.context import BATCH, AbortedError, LlamaContext, SlotTokens
 from ketrag_fast.models.llms.llama.decoding import Decoding, ForcedTokens
 from ketrag_fast.models.llms.llama.gguf_file import GgufFile
-from ketrag_fast.models.llms.llama.memory import fitting_slots, free_memory, rounded
-from ketrag_fast.models.llms.llama.weights import Weights, WeightsChoice
+from ketrag_fast.models.llms.llama.memory import fitting_slots, free_memory, round_up_tokens
+from ketrag_fast.models.llms.llama.weights import LlamaWeights, WeightsChoice
 from ketrag_fast.models.llms.protocol import Cancel, Limits, ModelReply, Prompt
 
 
@@ -21,7 +21,7 @@ class Slots:
     def __init__(
         self,
         file: GgufFile,
-        weights: Weights,
+        weights: LlamaWeights,
         choice: WeightsChoice,
         template: ChatTemplate,
         *,
@@ -157,7 +157,7 @@ class Slots:
         if self._context is not None:
             self._context.close()
             self._context = None
-        room = min(rounded(taken + taken // 2 + cap), max(rounded(self._limit), 256))
+        room = min(round_up_tokens(taken + taken // 2 + cap), max(round_up_tokens(self._limit), 256))
         free = free_memory()
         known = [bytes_ for bytes_ in (free, self._free) if bytes_ is not None]
         slots = fitting_slots(self._file, wanted, room, BATCH, min(known) if known else None)
@@ -170,12 +170,12 @@ class Slots:
     def _step(self, cancel: Cancel | None) -> None:
         """One batch: replies under way first, then as much of new prompts as there is room for."""
         budget = BATCH
-        works: list[Work] = []
+        works: list[SlotTokens] = []
         # short ones first: prompts take what replies leave
         for slot, decoding in sorted(self._replies.items(), key=lambda item: (len(item[1].pending), item[0])):
             part = decoding.pending[:budget] if decoding.finish is None else []
             if part:
-                works.append(Work(slot, decoding.start, part, wants=len(part) == len(decoding.pending)))
+                works.append(SlotTokens(slot, decoding.start, part, wants=len(part) == len(decoding.pending)))
                 budget -= len(part)
         try:
             chosen = self._context.decode(works, cancel) if self._context is not None else []

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from ketrag_fast.errors import BackendError, Cancelled
-from ketrag_fast.models.embedders.quiet_imports import need
+from ketrag_fast.models.embedders.quiet_imports import import_quietly
 from ketrag_fast.models.llms.protocol import Cancel
 
 EXTRA: Final = "llm"
@@ -23,8 +23,8 @@ _PIECE: Final = 64
 
 def library() -> Any:
     """The low-level module; BackendMissing names the extra. Its messages go nowhere but to `complaint`."""
-    need("llama_cpp", EXTRA)
-    module: Any = need("llama_cpp.llama_cpp", EXTRA)
+    import_quietly("llama_cpp", EXTRA)
+    module: Any = import_quietly("llama_cpp.llama_cpp", EXTRA)
     if not _kept:
 
         def note(level: int, text: bytes | None, _: Any) -> None:
@@ -45,7 +45,7 @@ def complaint() -> str:
     return text[:500] or "it gave no reason"
 
 
-class Weights:
+class LlamaWeights:
     """Loads the file. Raises BackendMissing, BackendError, and Cancelled where `cancel` says so meanwhile.
     Free it with `close`.
     """
@@ -155,7 +155,7 @@ class WeightsChoice:
 
     FIRST: Final = 64
 
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: LlamaWeights) -> None:
         self._api = weights.api
         kind = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)], align=True)
         self._table = np.zeros(weights.tokens, kind)
@@ -200,7 +200,7 @@ class WeightsChoice:
         return int(table["id"][good[0]]) if len(good) else None
 
 
-def make_grammar(weights: Weights, text: str) -> Any:
+def make_grammar(weights: LlamaWeights, text: str) -> Any:
     """A grammar's state, for `llama_sampler_free`. A refused one is an error, never no grammar."""
     grammar = weights.api.llama_sampler_init_grammar(weights.vocab, text.encode("utf-8"), b"root")
     if not grammar:
