@@ -17,7 +17,7 @@ TESTS = Path(__file__).parents[2]
 ORACLES = {
     "betweenness": "centrality.betweenness",
     "bipartite": "bipartite.bipartite",
-    "bm25": "walk.bm25",
+    "bm25": "walk_parts.bm25",
     "citation_links": "cgrag.links",
     "concept_graph": "concepts.concept_graph",
     "concept_search": "concepts.search",
