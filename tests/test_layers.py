@@ -1,4 +1,4 @@
-"""Who may import whom in the Python package, read from the imports themselves. ARCHITECTURE.md explains the layers."""
+"""Who may import whom in the Python package, read from the imports. ARCHITECTURE.md explains the layers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Keys of endpoints, and the one place that keeps them out of everything that is written.
 
-A key is registered when it is read. Whatever leaves this package passes `redact_all`: the messages and hints of
-all typed errors, what an endpoint sends before anything looks at it, lines on the screen.
+A key is registered when it is read. Whatever leaves this package passes `redact_all`: the messages and hints
+of all typed errors, what an endpoint sends, lines on the screen.
 """
 
 from __future__ import annotations

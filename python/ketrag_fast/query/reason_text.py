@@ -55,7 +55,8 @@ def best_pair_text(passage: Passage, reason: Reason, place: Place, units: int) -
     if chain is not None:
         (near, text), (far, _) = place(chain[0][0]), place(chain[1])
         bridges = _bridges(chain[0][2], f"{passage.title}\n{passage.text}")
-        sentence = f"continues {_name_of_place(far)} and {_name_of_place(near)}: to the second, {_describe_bridges(bridges, units)}"
+        named = f"continues {_name_of_place(far)} and {_name_of_place(near)}"
+        sentence = f"{named}: to the second, {_describe_bridges(bridges, units)}"
         between = _bridges(chain[2], text)
         entry = {"chain": [far, near], "between": between[:LISTED], "worth": chain[0][1], **_first(bridges)}
         entries.append({**entry, "sentence": sentence})

@@ -127,10 +127,10 @@ def _stamp(file: SourceFile) -> tuple[int, int]:
 __all__ = [
     "FORMATS",
     "Format",
-    "SourceFiles",
     "Item",
     "Reader",
     "SourceFile",
+    "SourceFiles",
     "find",
     "is_glob",
     "items_of",

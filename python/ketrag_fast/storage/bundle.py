@@ -42,7 +42,7 @@ from ketrag_fast.storage.generation import current_number, open_generation
 from ketrag_fast.storage.io_errors import unreadable, writing
 from ketrag_fast.storage.layout import FORMAT, Layout
 from ketrag_fast.storage.lock import builder_lock
-from ketrag_fast.storage.plain_tar import TarEntry, NotPlain, entries
+from ketrag_fast.storage.plain_tar import NotPlain, TarEntry, entries
 from ketrag_fast.storage.tables import Tables
 
 LIST: Final = "bundle.json"

@@ -150,7 +150,8 @@ class SentenceTransformersEmbedder(StreamingEmbedder):
 
     def _engine(self, precision: str, lowest: float, notes: tuple[str, ...]) -> Engine:
         with no_hub():
-            version = f"{import_quietly('sentence_transformers', EXTRA).__version__}, torch {self._torch.__version__}"
+            library = import_quietly("sentence_transformers", EXTRA)
+        version = f"{library.__version__}, torch {self._torch.__version__}"
         return Engine("sentence-transformers", version, self._device, precision, round(lowest, 6), notes)
 
     def _sample(self) -> Vectors:
