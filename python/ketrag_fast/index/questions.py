@@ -98,7 +98,7 @@ class Questions(Carrying):
         deadline: float | None = None,
         filter: Filter | None = None,  # noqa: A002 - as `retrieve`
     ) -> Context:
-        """Return a context; with `quoted` it has the best sentences around its units if the settings ask for it."""
+        """Return a context; `quoted` adds the best sentences around its units if the settings say so."""
         settings = self._opened.settings
         budgets = [check_budget(settings.budget if budget is None else budget)]
         texts = [question_text(question, None)]
