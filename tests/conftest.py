@@ -1,4 +1,4 @@
-"""What every test shares: sockets stay shut, and real data is used where it lies beside the project."""
+"""What every test shares: sockets stay shut, and real passages come from tests/data."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ import hypothesis
 import pytest
 
 from ketrag_fast.models.http.addresses import is_loopback
-from tests.support.parts import missing, part
+from tests.support.parts import part
 
 ROOT = Path(__file__).resolve().parent.parent
-SHARED = Path(os.environ.get("KETRAG_SHARED") or ROOT.parent / "shared")
-DATA = Path(os.environ.get("KETRAG_DATA") or SHARED / "data")
 
 # A shell without job control starts what runs in its background with Ctrl-C ignored, and children inherit
 # that: the tests that interrupt a build would then send a signal that nobody hears.
@@ -84,26 +82,9 @@ def loopback(no_network: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def data() -> Path:
-    """The folder of real question sets, or a skip that says it is absent, which CI makes a failure."""
-    if not DATA.is_dir():
-        missing(f"the question sets are not in {DATA}; set KETRAG_DATA to their folder")
-    return DATA
-
-
-@pytest.fixture(scope="session")
 def passages() -> Path:
     """The folder of the passages of MuSiQue that are in the repository (tests/data/README.md)."""
     return ROOT / "tests" / "data" / "musique-train100"
-
-
-@pytest.fixture(scope="session")
-def prototype() -> Path:
-    """The folder of the sketches that the walk was specified by, or a skip that says it is absent."""
-    folder = SHARED / "prototype"
-    if not folder.is_dir():
-        missing(f"the prototypes are not in {folder}; set KETRAG_SHARED to the folder above them")
-    return folder
 
 
 @pytest.fixture(scope="session")

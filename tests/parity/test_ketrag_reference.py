@@ -63,8 +63,8 @@ class Reference:
 
 
 @pytest.fixture(scope="module")
-def reference(data: Path) -> Reference:
-    return Reference(data / "musique-train100" / "ketrag-reference")
+def reference(passages: Path) -> Reference:
+    return Reference(passages / "ketrag-reference")
 
 
 @pytest.fixture(scope="module")

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
-import sys
-import types
-import unicodedata
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.golden import make_walk as recorded
 from tests.oracles import walk_parts as oracle
 from tests.support.effort import Report, is_stopped
-from tests.support.parts import part
 
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels import links as kernel
@@ -156,43 +152,17 @@ def test_a_report_can_stop_the_build() -> None:
     is_stopped(build, 20_000)
 
 
-@pytest.fixture(scope="module")
-def sketch(prototype: Path) -> types.ModuleType:
-    part("scipy", "dev")
-    sys.path.insert(0, str(prototype))
-    try:
-        import walk
-    finally:
-        sys.path.remove(str(prototype))
-    return walk
+@pytest.fixture(scope="module", params=recorded.SETS)
+def dataset(request: pytest.FixtureRequest) -> tuple[dict[str, Any], kernel.Links]:
+    texts = recorded.read_texts(request.param)
+    return texts, kernel.build_links(texts["titles"], texts["texts"], texts["sentences"])
 
 
-def plain(sketch: types.ModuleType, text: str) -> str:
-    """Words of scripts that the two cut differently (no spaces, vowel marks) as one made-up word."""
-    told_apart = re.compile(r"[^\W_]*(?=[^\W_])[\u0600-\u1fff\u2e80-\uffff][^\W_]*")
-    made_up = lambda m: ("Zq" if m.group()[0].isupper() else "zq") + m.group().lower().encode().hex() + "x"  # noqa: E731
-    hidden = told_apart.sub(made_up, sketch.fold(text))
-    return "".join(" " if unicodedata.category(c).startswith("M") else c for c in hidden)
-
-
-@pytest.fixture(scope="module", params=["musique-train100", "hotpotqa-train100"])
-def dataset(request: pytest.FixtureRequest, sketch: types.ModuleType, data: Path):
-    passages, queries, _ = sketch.read_folder(str(data / request.param))
-    sentences = [sketch.split_sentences(p["text"]) for p in passages]
-    links = kernel.build_links(
-        [plain(sketch, p["title"]) for p in passages],
-        [plain(sketch, p["text"]) for p in passages],
-        [[plain(sketch, s) for s in group] for group in sentences],
-    )
-    return request.param, passages, queries, links
-
-
-def test_the_local_form_covers_as_much(dataset, sketch: types.ModuleType) -> None:
+def test_the_local_form_covers_as_much(dataset: tuple[dict[str, Any], kernel.Links]) -> None:
     """Answers among the first 20 and 60 passages: within two questions of the exact form."""
-    _, passages, queries, links = dataset
-    normal = [sketch.answer_form(sketch.passage_string(p["title"], p["text"])) for p in passages]
-    texts = [q["text"] for q in queries]
-    answers = [[sketch.answer_form(a) for a in q["metadata"]["answers"]] for q in queries]
+    data, links = dataset
+    normal, queries = data["normal"], data["queries"]
+    texts, answers = [q["text"] for q in queries], [q["answers"] for q in queries]
     count = []
     for exact in (True, False):
         found = kernel.walk(links, texts, 60, exact=exact)

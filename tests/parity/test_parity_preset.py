@@ -29,8 +29,8 @@ Arrays = Any
 
 
 @pytest.fixture(scope="module")
-def reference(data: Path) -> Reference:
-    return Reference(data / "musique-train100" / "ketrag-reference")
+def reference(passages: Path) -> Reference:
+    return Reference(passages / "ketrag-reference")
 
 
 def nltk_folder(folder: Path, stop_words: list[str]) -> Path:
@@ -49,7 +49,7 @@ def nltk_folder(folder: Path, stop_words: list[str]) -> Path:
 
 
 @pytest.fixture(scope="module")
-def index(data: Path, reference: Reference, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+def index(passages: Path, reference: Reference, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
     folder = tmp_path_factory.mktemp("parity")
     # Passages of one text have one vector; the reference embedded each by itself, and differs by rounding.
     rows = {
@@ -64,7 +64,7 @@ def index(data: Path, reference: Reference, tmp_path_factory: pytest.TempPathFac
         embedder=f"vectors:{folder / 'vectors'}",
         nltk_data=str(nltk_folder(folder / "nltk", reference.stop_words)),
     )
-    source = data / "musique-train100" / "ketrag-reference" / "document.txt"
+    source = passages / "ketrag-reference" / "document.txt"
     build(folder / "index", source, partial(stages_for, extra=("core",)), settings)  # nothing reads the core
     with Index.open(folder / "index") as built:
         yield built
@@ -169,7 +169,7 @@ def test_modes_that_need_other_parts_say_which(index: Index) -> None:
     assert missing["knng"] == "the KNN graph (stage knn)"
 
 
-def test_the_same_with_the_built_in_vectors(data: Path, reference: Reference, tmp_path: Path) -> None:
+def test_the_same_with_the_built_in_vectors(passages: Path, reference: Reference, tmp_path: Path) -> None:
     """No model: another ranking, and the same words."""
     folder = str(nltk_folder(tmp_path / "nltk", reference.stop_words))
     lines = [
@@ -189,7 +189,7 @@ def test_the_same_with_the_built_in_vectors(data: Path, reference: Reference, tm
         assert index.retrieve("Which district?", mode="walk", budget=400).passages
 
 
-def test_switches_by_themselves(data: Path, reference: Reference, tmp_path: Path) -> None:
+def test_switches_by_themselves(passages: Path, reference: Reference, tmp_path: Path) -> None:
     """Each switch changes what it says, on the product's own words."""
     joined = ["".join(reference.texts[n : n + 3]) for n in range(0, 60, 3)]
     lines = [json.dumps({"_id": str(n), "text": text}) for n, text in enumerate(joined)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.conftest import DATA
+from tests.conftest import ROOT
 
 from ketrag_fast import Document, Index, Settings, _core
 from ketrag_fast.kernels import local_search, pack, quantise
@@ -18,8 +18,7 @@ from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.registry import registry
 
-FOLDER = DATA / "musique-train100" / "graphrag-local-search"
-pytestmark = pytest.mark.usefixtures("data")
+FOLDER = ROOT / "tests" / "data" / "musique-train100" / "graphrag-local-search"
 
 
 def lines(name: str) -> list[dict[str, Any]]:

@@ -8,7 +8,6 @@ import json
 import math
 import subprocess
 import sys
-import types
 from pathlib import Path
 
 import numpy as np
@@ -18,14 +17,13 @@ from hypothesis import strategies as st
 from tests.golden import make_walk as recorded
 from tests.oracles import walk as oracle
 from tests.oracles.walk_parts import WalkQuestion, vocabulary
-from tests.parity.test_links import WORDS, asked, build, corpus, plain, sentence, sketch, unit_rows
+from tests.parity.test_links import WORDS, asked, build, corpus, sentence, unit_rows
 from tests.process import ROOT, environment
 from tests.support.processors import HIDDEN, hidden, old_libraries
 
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels import links as kernel
 
-__all__ = ["sketch"]  # a fixture
 GOLDEN = Path(recorded.__file__).with_name("walk.json")
 
 
@@ -318,17 +316,11 @@ def test_bad_arguments_are_refused() -> None:
 
 
 @pytest.fixture(scope="module", params=recorded.SETS)
-def dataset(request: pytest.FixtureRequest, sketch: types.ModuleType, data: Path):
-    passages, queries, _ = sketch.read_folder(str(data / request.param))
-    sentences = [sketch.split_sentences(p["text"]) for p in passages]
-    links = kernel.build_links(
-        [plain(sketch, p["title"]) for p in passages],
-        [plain(sketch, p["text"]) for p in passages],
-        [[plain(sketch, s) for s in group] for group in sentences],
-    )
-    strings = [sketch.passage_string(p["title"], p["text"]) for p in passages]
-    lengths = np.log([len(text) + 1.0 for text in strings])
-    return json.loads(GOLDEN.read_text())[request.param], recorded.chosen(queries), links, lengths
+def dataset(request: pytest.FixtureRequest):
+    texts = recorded.read_texts(request.param)
+    links = kernel.build_links(texts["titles"], texts["texts"], texts["sentences"])
+    lengths = np.log([count + 1.0 for count in texts["characters"]])
+    return json.loads(GOLDEN.read_text())[request.param], recorded.chosen(texts["queries"]), links, lengths
 
 
 @pytest.mark.parametrize("variant", ["C", "A"])
