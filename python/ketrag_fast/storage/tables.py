@@ -201,6 +201,11 @@ class Tables(Database):
         """Registers a source, once. What a merge kept of it, when it was not there, is read from it again."""
         if kind == "path":
             self._db.execute(
+                "DELETE FROM source_seals WHERE number IN"
+                " (SELECT number FROM sources WHERE kind = 'documents' AND spec = ?)",
+                (spec,),
+            )
+            self._db.execute(
                 "UPDATE OR IGNORE sources SET kind = 'path', label = ? WHERE kind = 'documents' AND spec = ?",
                 (label, spec),
             )
