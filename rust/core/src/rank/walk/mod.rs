@@ -318,7 +318,8 @@ fn lift(found: &mut [Scored], first: usize) {
 
 /// Places of scores, the greatest first; of those that are equal after rounding the first.
 fn ordered(scores: impl Iterator<Item = f64>) -> Vec<usize> {
-    let mut all: Vec<Scored> = scores.map(round_score).zip(0..).map(|(score, id)| Scored { id, score }).collect();
+    let mut all: Vec<Scored> =
+        scores.map(round_score).zip(0..).map(|(score, id)| Scored { id, score }).collect();
     all.sort_unstable_by(rank_order);
     all.iter().map(|s| s.id as usize).collect()
 }

@@ -136,7 +136,12 @@ pub(crate) fn reach<'s>(
         restart.iter().for_each(|r| arrived.add(r.id, TELEPORT * r.score));
         if step < options.steps {
             mass.clear();
-            mass.extend(arrived.touched().iter().map(|&id| Scored { id, score: options.ordered_mass(arrived.get(id)) }));
+            mass.extend(
+                arrived
+                    .touched()
+                    .iter()
+                    .map(|&id| Scored { id, score: options.ordered_mass(arrived.get(id)) }),
+            );
             if !options.exact && mass.len() > options.keep {
                 keep_best(mass, options.keep);
             }

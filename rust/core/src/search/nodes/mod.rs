@@ -149,8 +149,8 @@ impl NodeIndex<'_> {
 
     /// Return the entities and titles whose whole name is a run of words of the question, in the order of the
     /// question; of names within names only the longest counts. Stop words are kept, because stored names have
-    /// them ("House of Representatives"). A run of stop words alone is not a name: an entity called "It" would
-    /// be an entry point of every other question.
+    /// them ("House of Representatives", "Out Here on My Own"). A single stop word is not a name: an entity called
+    /// "It" would be an entry point of every other question.
     pub fn named(&self, question: &str) -> Vec<u32> {
         let mut words: Vec<String> = Vec::new();
         let mut lexer = Words::new(StopWords::None);
@@ -160,8 +160,12 @@ impl NodeIndex<'_> {
             let most = (words.len() - first).min(LONGEST_NAME);
             let name = |size: &usize| {
                 let run = &words[first..first + size];
-                let significant = run.iter().any(|word| !StopWords::English.contains(word));
-                significant.then(|| self.names.position(&run.join(" "))).flatten()
+                let is_stop_word = *size == 1 && StopWords::English.contains(&run[0]);
+                if is_stop_word {
+                    None
+                } else {
+                    self.names.position(&run.join(" "))
+                }
             };
             let Some((size, row)) = (1..=most).rev().find_map(|size| Some((size, name(&size)?))) else {
                 continue;
@@ -224,7 +228,7 @@ impl NodeIndex<'_> {
         list
     }
 
-    /// Arrays that do not fit each other are damage.
+    /// Return a damage error if the arrays do not fit together.
     pub fn check(&self) -> Result<()> {
         let (n, searched) = (self.blocks.nodes(), self.blocks.searched());
         let fits = self.edges.rows() == n
@@ -246,14 +250,21 @@ mod tests {
     use crate::text::strings::StringsBuf;
 
     fn named(question: &str) -> Vec<&'static str> {
-        const NAMES: [&str; 6] =
-            ["bay of whales", "house of representatives", "it", "south pole", "south pole inn", "the who"];
+        const NAMES: [&str; 7] = [
+            "bay of whales",
+            "house of representatives",
+            "it",
+            "out here on my own",
+            "south pole",
+            "south pole inn",
+            "the who",
+        ];
         let strings: StringsBuf = NAMES.iter().collect();
-        let rows = Csr::from_rows(&[[0u32], [1], [2], [3], [4], [5]], 6).unwrap();
-        let empty = Csr::from_rows(&[[0u32; 0]; 6], 6).unwrap();
+        let rows = Csr::from_rows(&[[0u32], [1], [2], [3], [4], [5], [6]], 7).unwrap();
+        let empty = Csr::from_rows(&[[0u32; 0]; 7], 7).unwrap();
         let titles = Csr::from_rows(&[[0u32; 0]; 0], 0).unwrap();
         let index = NodeIndex {
-            blocks: Blocks::new([0, 0, 0, 0, 6, 0, 0]),
+            blocks: Blocks::new([0, 0, 0, 0, 7, 0, 0]),
             vectors: None,
             codes: None,
             edges: empty.view(),
@@ -275,13 +286,14 @@ mod tests {
             named("From the Bay of Whales to the South Pole Inn"),
             ["bay of whales", "south pole inn"]
         );
-        // Without their stop words these runs would be names.
+        // These runs are names only without their stop words.
         assert_eq!(named("What lies south of the pole?"), [""; 0]);
     }
 
     #[test]
-    fn stop_words_alone_are_not_a_name() {
-        assert_eq!(named("It is said that it was the who"), [""; 0]);
+    fn a_single_stop_word_is_not_a_name_but_several_are() {
+        assert_eq!(named("Who sang Out Here on My Own?"), ["out here on my own"]);
+        assert_eq!(named("It is said that it was the who"), ["the who"]);
         assert_eq!(named("Is it at the South Pole?"), ["south pole"]);
     }
 }
