@@ -1,5 +1,5 @@
-//! A trained LeSeGR (40-cgrag 4.4.2): a network that weighs edges, and layers of a graph transformer that give
-//! texts their scores for a question.
+//! A trained LeSeGR model (CG-RAG): a network that weighs edges, and layers of a graph transformer that score
+//! texts for a query.
 
 use super::graph_layer::{Layer, Messages, Rows};
 use super::graph_matrix::Matrix;
@@ -7,14 +7,14 @@ use crate::error::{Error, Result};
 use crate::memory::filled;
 use crate::progress::Progress;
 
-/// The weights, packed once for all questions.
+/// The weights, packed once for all queries.
 pub struct Network {
     weigh: [Matrix; 3],
     layers: Vec<Layer>,
 }
 
 impl Network {
-    /// Checks that each part takes what the one before gives, and that the last layer gives what the first takes.
+    /// Check that the shapes of successive parts match, and that the last layer outputs what the first takes.
     pub fn new(weigh: [Matrix; 3], layers: Vec<Layer>) -> Result<Self> {
         let [first, second, third] = &weigh;
         let fits =
@@ -32,13 +32,13 @@ impl Network {
         Ok(Self { weigh, layers })
     }
 
-    /// Values of a vector.
+    /// Return the number of values of a vector.
     pub fn dimension(&self) -> usize {
         self.weigh[0].inputs()
     }
 
-    /// `sigmoid(third(relu(second(relu(first(c_i - c_j))))))` for edges from j (`senders`) to i (`texts`), beside
-    /// each other. The first product is made once for each text: it is linear.
+    /// Compute `sigmoid(third(relu(second(relu(first(c_i - c_j))))))` for the edges from j (`senders`) to i
+    /// (`texts`), two parallel lists. The first product is linear, so it is computed once per text.
     pub fn weigh(
         &self,
         vectors: &[f32],
@@ -87,8 +87,8 @@ impl Network {
         Ok(hidden.chunks_exact(second.outputs()).map(score).collect())
     }
 
-    /// The products of a question's vector with what the layers make of `ranked`, of texts whose vectors are
-    /// `h`. Nothing is computed that these do not depend on.
+    /// Return the products of a query's vector with the layers' output for `ranked`, given the vectors `h` of
+    /// the texts. Nothing else is computed.
     pub fn scores(
         &self,
         h: &[f32],
@@ -104,7 +104,7 @@ impl Network {
         let Some((last, before)) = self.layers.split_last() else {
             return Err(Error::Internal("a network without layers".into()));
         };
-        // From the last layer back: whose values each needs.
+        // From the last layer back: the texts whose values each layer needs.
         let mut needed = vec![messages.with_senders(ranked)];
         for _ in 1..before.len() {
             let own = messages.with_senders(&needed[needed.len() - 1]);

@@ -1,4 +1,4 @@
-//! Faces of `rank`, of the keyword graph and of the printed context.
+//! Bindings of rankings, of the keyword graph and of the printed context.
 
 use super::arrays::{csr_out, slice, CsrArrays};
 use super::door::{long, quick, wrong};
@@ -147,7 +147,7 @@ fn policy_of(name: &str) -> PyResult<FillPolicy> {
     }
 }
 
-/// The places of the rows that fit a budget.
+/// Return the indices of the rows that fit a budget.
 #[pyfunction]
 #[pyo3(signature = (costs, budget, *, fill_policy="first_overflow_stops"))]
 fn fill<'py>(
@@ -226,7 +226,7 @@ fn render<'py>(
     Ok((context.text, context.tokens, units.into_pyarray(py), tokens, starts, ends))
 }
 
-/// Strings in one buffer, looked at one by one: checking them all would cost more than printing some.
+/// Strings in one buffer, checked one by one: checking all of them would cost more than printing some.
 struct Packed<'a> {
     blob: &'a [u8],
     offsets: &'a [u64],
@@ -241,7 +241,7 @@ impl<'a> Packed<'a> {
     }
 }
 
-/// The candidates that can come to be printed: row `i` is the `i`-th of them.
+/// The candidates that may be printed: row `i` is the `i`-th of them.
 #[derive(Default)]
 struct Needed {
     texts: StringsBuf,
@@ -251,7 +251,7 @@ struct Needed {
 }
 
 impl Needed {
-    /// Up to the first candidate by which the texts alone exceed `reach` tokens, if it is given.
+    /// Take candidates up to the first at which the texts' tokens exceed `reach`, if given.
     fn take(
         candidates: &[u32],
         texts: &Packed<'_>,

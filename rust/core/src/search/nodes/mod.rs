@@ -1,5 +1,5 @@
-//! NodeRAG's search over a graph of seven types of nodes (specs 30, 3.11): a short walk from the nodes nearest
-//! to a question and from those that it names, and what is taken from where the walk arrives.
+//! NodeRAG's search in a graph of seven node types: a short walk from the nodes nearest to a query and from
+//! those that it names, and the selection of nodes around the places that the walk reaches.
 
 pub mod print;
 
@@ -14,7 +14,7 @@ use crate::vector::quantised::QuantisedView;
 use crate::vector::simd::Level;
 use crate::vector::{self, Filter, Vectors};
 
-/// What a node is, in the order of the ids.
+/// The type of a node, in the order of the ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Chunk,
@@ -26,15 +26,15 @@ pub enum Kind {
     Relation,
 }
 
-/// The words of a name in a question, at most.
+/// Maximum number of words of a name in a query.
 const LONGEST_NAME: usize = 6;
 
-/// Where the nodes of each kind begin, in the order of [`Kind`], and where the last ones end.
+/// The first node of each kind, in the order of [`Kind`], and the end of the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Blocks([usize; 8]);
 
 impl Blocks {
-    /// From the number of nodes of each kind.
+    /// Compute the blocks from the number of nodes of each kind.
     pub fn new(counts: [usize; 7]) -> Self {
         let mut starts = [0usize; 8];
         for (at, count) in counts.into_iter().enumerate() {
@@ -47,7 +47,7 @@ impl Blocks {
         self.0[7]
     }
 
-    /// Nodes that have a vector.
+    /// Return the number of nodes that have a vector.
     pub fn searched(&self) -> usize {
         self.0[Kind::Entity as usize]
     }
@@ -56,7 +56,7 @@ impl Blocks {
         self.0[kind as usize]
     }
 
-    /// What a node is, and its number among those of its kind.
+    /// Return the kind of a node, and its number among the nodes of that kind.
     pub fn place(&self, node: u32) -> (Kind, usize) {
         use Kind::{Attribute, Chunk, Element, Entity, Relation, Title, Unit};
         let node = node as usize;
@@ -66,12 +66,12 @@ impl Blocks {
     }
 }
 
-/// How a question is answered.
+/// Options of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// Nodes nearest to the question that the walk starts from.
+    /// Number of nodes nearest to the query from which the walk starts.
     pub hits: usize,
-    /// Units, attributes, elements and chunks that the walk adds, together or of each kind.
+    /// Number of units, attributes, elements and chunks that the walk adds, in total or of each kind.
     pub nodes: usize,
     pub each: bool,
     pub entities: usize,
@@ -80,15 +80,15 @@ pub struct Options {
     pub walk: Settings,
 }
 
-/// The graph as a question reads it.
+/// The graph in its searchable form.
 #[derive(Debug, Clone, Copy)]
 pub struct NodeIndex<'a> {
     pub blocks: Blocks,
-    /// Of the first nodes, up to the entities.
+    /// Vectors of the first nodes, up to the entities.
     pub vectors: Option<Vectors<'a>>,
     pub codes: Option<&'a QuantisedView<'a>>,
     pub edges: CsrView<'a>,
-    /// Beside the ids of `edges`.
+    /// Parallel to the ids of `edges`.
     pub weights: &'a [f64],
     /// The words of each name, sorted by bytes, and the entities and titles of that name.
     pub names: Strings<'a>,
@@ -98,7 +98,7 @@ pub struct NodeIndex<'a> {
     pub title_elements: CsrView<'a>,
 }
 
-/// Buffers that are kept between questions.
+/// Buffers that are reused between queries.
 #[derive(Debug, Default)]
 pub struct Buffers {
     nearest: vector::Scratch,
@@ -106,10 +106,10 @@ pub struct Buffers {
 }
 
 impl NodeIndex<'_> {
-    /// What is printed, best first: the nearest nodes, those that the walk found, the attributes of its
-    /// entities, the elements of its titles, and its relations. Scores are those of the walk. Nothing at all
-    /// where nothing is near and nothing is named. With a filter over the nodes the nearest are those of it, and
-    /// only these are found; the walk passes over all.
+    /// Return the nodes to print, best first: the nearest nodes, those that the walk found, the attributes of
+    /// its entities, the elements of its titles, and its relations. Scores are those of the walk. The result
+    /// is empty if nothing is near and nothing is named. With a filter over the nodes, the nearest nodes and
+    /// the results are taken from those that pass; the walk uses all.
     pub fn search(
         &self,
         question: &str,
@@ -121,7 +121,7 @@ impl NodeIndex<'_> {
     ) -> Result<Vec<Scored>> {
         let near = self.near(vector, options.hits, mask, &mut buffers.nearest)?;
         let named = self.named(question);
-        // A node that is near and named as well is entered once.
+        // A node that is both near and named is entered once.
         let mut entries: Vec<(u32, f64)> =
             near.iter().map(|s| s.id).chain(named).map(|id| (id, 1.0)).collect();
         entries.sort_unstable_by_key(|entry| entry.0);
