@@ -41,7 +41,7 @@ pub fn collected<T>(items: impl ExactSizeIterator<Item = T>, what: &str) -> Resu
 
 fn lacking<T>(n: usize, what: &str) -> Error {
     let bytes = n.saturating_mul(size_of::<T>());
-    Error::memory(format!("{what} needs {bytes} bytes, which this machine cannot give"))
+    Error::memory(format!("{what} needs {bytes} bytes, more than this machine can allocate"))
 }
 
 #[cfg(test)]

@@ -108,7 +108,7 @@ fn layout(bytes: usize) -> Layout {
 }
 
 fn lacking() -> Error {
-    Error::memory("this machine's memory does not suffice for the call")
+    Error::memory("this machine does not have enough memory for the call")
 }
 
 #[cfg(test)]

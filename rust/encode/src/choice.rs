@@ -44,7 +44,7 @@ pub fn ways(precision: Precision, kernel: &str) -> Result<Vec<Way>> {
         if !kernel.serves(form) {
             let own: Vec<&str> = kernel.forms().iter().map(|form| form.name()).collect();
             return Err(Error::input(format!(
-                "kernel {} computes in {} alone, not in {}",
+                "kernel {} only supports {}, not {}",
                 kernel.name(),
                 own.join(" and "),
                 form.name()

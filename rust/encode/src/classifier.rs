@@ -219,9 +219,7 @@ fn pair_ways(precision: Precision, kernel: &str) -> Result<Vec<Way>> {
     let mut all = ways(precision, kernel)?;
     all.retain(|way| way.form != Form::Int8);
     if all.is_empty() {
-        return Err(Error::input(format!(
-            "kernel {kernel} computes in int8 alone, and pairs in f32 or bf16"
-        )));
+        return Err(Error::input(format!("kernel {kernel} only supports int8, but pairs need f32 or bf16")));
     }
     let is_own_order = |way: &Way| way.kernel == Kernel::Avx512Bf16;
     if !all.iter().all(is_own_order) {

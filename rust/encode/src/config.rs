@@ -52,7 +52,10 @@ pub fn settings(path: &Path) -> Result<Option<Value>> {
         Err(e) => return Err(failed(e)),
     };
     if size > LONGEST_SETTINGS {
-        return Err(Error::damaged(format!("{}: {size} bytes are no settings", path.display())));
+        return Err(Error::damaged(format!(
+            "{}: {size} bytes are too many for a settings file",
+            path.display()
+        )));
     }
     let bytes = std::fs::read(path).map_err(failed)?;
     let value = serde_json::from_slice(&bytes)

@@ -84,7 +84,7 @@ impl Folder {
         };
         // A folder without modules uses mean pooling, as in sentence-transformers.
         if let Some(modules) = read(root.join("modules.json"))? {
-            let modules = modules.as_array().ok_or_else(|| damaged(root, "modules.json is no list"))?;
+            let modules = modules.as_array().ok_or_else(|| damaged(root, "modules.json is not a list"))?;
             for (place, module) in modules.iter().enumerate() {
                 let kind = text(module, "type").ok_or_else(|| damaged(root, "a module without type"))?;
                 let path = inside(root, text(module, "path").unwrap_or_default())?;
@@ -99,7 +99,7 @@ impl Folder {
                     "Normalize" if place > 1 => folder.steps.push(Step::Normalise),
                     other => {
                         return Err(unsupported(format!(
-                            "the module {other:?} at place {place} is not built in"
+                            "the module {other:?} at position {place} is not built in"
                         )))
                     }
                 }
@@ -113,7 +113,7 @@ impl Folder {
         }
         for name in ["query_length", "document_length", "query_expansion"] {
             if own.get(name).is_some_and(|value| !value.is_null() && value.as_bool() != Some(false)) {
-                return Err(unsupported(format!("a limit of its own for one role ({name}) is not built in")));
+                return Err(unsupported(format!("a separate limit for one role ({name}) is not built in")));
             }
         }
         folder.lower = own.get("do_lower_case").and_then(Value::as_bool).unwrap_or(false);
@@ -141,7 +141,7 @@ fn prompts(root: &Path, whole: &Value) -> Result<Vec<(String, String)>> {
     let prompt = |(name, prompt): (&String, &Value)| match prompt {
         Value::Null => Ok((name.clone(), String::new())),
         Value::String(prompt) => Ok((name.clone(), prompt.clone())),
-        _ => Err(damaged(root, "a prompt that is no text")),
+        _ => Err(damaged(root, "a prompt that is not a string")),
     };
     prompts.iter().map(prompt).collect()
 }

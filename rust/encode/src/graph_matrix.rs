@@ -33,7 +33,7 @@ impl Matrix {
         let outputs = bias.len();
         if bias.is_empty() || inputs == 0 || inputs.checked_mul(outputs) != Some(weights.len()) {
             return Err(Error::input(format!(
-                "{} weights are no matrix of {inputs} x {outputs}",
+                "{} weights are not a matrix of {inputs} x {outputs}",
                 weights.len()
             )));
         }

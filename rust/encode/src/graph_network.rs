@@ -23,7 +23,7 @@ impl Network {
             return Err(Error::input("the matrices of the network that weighs edges do not fit together"));
         }
         let (Some(one), Some(last)) = (layers.first(), layers.last()) else {
-            return Err(Error::input("a network needs a layer at least"));
+            return Err(Error::input("a network needs at least one layer"));
         };
         let chained = layers.windows(2).all(|two| two[0].outputs() == two[1].inputs());
         if !chained || last.outputs() != one.inputs() || one.inputs() != first.inputs() {
@@ -61,7 +61,7 @@ impl Network {
         ends.sort_unstable();
         ends.dedup();
         if let Some(&text) = ends.last().filter(|&&text| text as usize >= n) {
-            return Err(Error::input(format!("there is no text {text}")));
+            return Err(Error::input(format!("text {text} does not exist")));
         }
         let mut places = filled(0u32, n, "places of texts")?;
         (0u32..).zip(&ends).for_each(|(place, &text)| places[text as usize] = place);
@@ -99,7 +99,7 @@ impl Network {
         progress: &Progress,
     ) -> Result<Vec<f64>> {
         if let Some(text) = ranked.iter().find(|&&text| text as usize >= messages.texts()) {
-            return Err(Error::input(format!("there is no text {text}")));
+            return Err(Error::input(format!("text {text} does not exist")));
         }
         let Some((last, before)) = self.layers.split_last() else {
             return Err(Error::Internal("a network without layers".into()));

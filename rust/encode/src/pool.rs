@@ -131,7 +131,7 @@ impl Dense {
             settings(&path)?.ok_or_else(|| Error::io(format!("{}: no such file", path.display())))?;
         let size = |name: &str| config.get(name).and_then(Value::as_u64).filter(|&n| n > 0 && n <= WIDEST);
         let wrong = |what: &str| Error::damaged(format!("{}: {what}", path.display()));
-        let outputs = size("out_features").ok_or_else(|| wrong("out_features is no size"))? as usize;
+        let outputs = size("out_features").ok_or_else(|| wrong("out_features is not a size"))? as usize;
         if size("in_features") != Some(inputs as u64) {
             return Err(wrong("in_features is not the width of what comes before"));
         }

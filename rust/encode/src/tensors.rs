@@ -67,7 +67,7 @@ impl Tensors {
         let wrong = |what: String| Error::damaged(format!("{}: tensor {name} {what}", self.path));
         let entry = self.entries.get(name).ok_or_else(|| wrong("is missing".into()))?;
         if entry.shape != shape {
-            return Err(wrong(format!("has shape {:?}, the configuration says {shape:?}", entry.shape)));
+            return Err(wrong(format!("has shape {:?}, the configuration requires {shape:?}", entry.shape)));
         }
         let kind = entry.kind.ok_or_else(|| wrong("is not of f32, f16 or bf16".into()))?;
         let bytes = &self.map[entry.start..entry.end];
@@ -178,7 +178,7 @@ fn header(bytes: &[u8]) -> std::result::Result<BTreeMap<String, Entry>, String> 
     }
     let data = 8 + length as usize;
     let value: Value = serde_json::from_slice(&bytes[8..data]).map_err(|e| format!("header: {e}"))?;
-    let Value::Object(object) = value else { return Err("the header is no JSON object".into()) };
+    let Value::Object(object) = value else { return Err("the header is not a JSON object".into()) };
     let mut entries = BTreeMap::new();
     for (name, value) in object {
         if name != "__metadata__" {

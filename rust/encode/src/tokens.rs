@@ -32,7 +32,7 @@ impl Pairs {
         let encoding = self
             .tokeniser
             .encode_fast(pair, true)
-            .map_err(|e| Error::input(format!("the tokeniser refuses a text: {e}")))?;
+            .map_err(|e| Error::input(format!("the tokeniser rejects a text: {e}")))?;
         Ok((encoding.get_ids().to_vec(), encoding.get_type_ids().to_vec()))
     }
 }
@@ -91,7 +91,7 @@ impl Tokens {
         }
         if vocabulary > 2 * (largest as usize + 1) {
             return Err(Error::damaged(format!(
-                "{name}: belongs to another model: it knows {} words where the model has {vocabulary}",
+                "{name}: belongs to another model: it has {} words, but the model has {vocabulary}",
                 largest + 1
             )));
         }
@@ -123,7 +123,7 @@ impl Tokens {
         let encoding = self
             .tokeniser
             .encode_fast(text, special)
-            .map_err(|e| Error::input(format!("the tokeniser refuses a text: {e}")))?;
+            .map_err(|e| Error::input(format!("the tokeniser rejects a text: {e}")))?;
         Ok(encoding.get_ids().to_vec())
     }
 

@@ -97,7 +97,7 @@ fn pass_messages<'py>(
         ("values", state.iter().position(|x| !x.is_finite())),
     ] {
         if let Some(at) = bad {
-            return Err(wrong(format!("{name}[{at}] is no finite number")));
+            return Err(wrong(format!("{name}[{at}] is not a finite number")));
         }
     }
     let aggregate = share.map_or(Aggregate::Mean, Aggregate::Added);

@@ -36,7 +36,7 @@ fn concepts<'py>(
     let idf = match idf {
         "smooth" => Idf::Smooth,
         "ramos" => Idf::Ramos,
-        other => return Err(wrong(format!("idf is smooth or ramos, not {other:?}"))),
+        other => return Err(wrong(format!("idf must be smooth or ramos, not {other:?}"))),
     };
     let options = extract::Options { most, idf, min_df, max_df_ratio, min_chars };
     let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
@@ -101,7 +101,7 @@ fn select_by_concepts<'py>(
         "sum" => Score::Sum,
         "max" => Score::Max,
         "mean" => Score::Mean,
-        other => return Err(wrong(format!("score is sum, max or mean, not {other:?}"))),
+        other => return Err(wrong(format!("score must be sum, max or mean, not {other:?}"))),
     };
     let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
     let ranks = slice(&ranks, "ranks")?;

@@ -35,7 +35,7 @@ impl FileIn<'_> {
 }
 
 fn parse(digest: &str) -> Result<blake3::Hash> {
-    blake3::Hash::from_hex(digest).map_err(|_| Error::damaged(format!("{digest:?} is no checksum")))
+    blake3::Hash::from_hex(digest).map_err(|_| Error::damaged(format!("{digest:?} is not a checksum")))
 }
 
 #[pymethods]

@@ -236,7 +236,7 @@ impl<'a> Packed<'a> {
     fn get(&self, i: usize, name: &str) -> Result<&'a str> {
         let range = self.offsets.get(i).zip(self.offsets.get(i + 1));
         let bytes = range.and_then(|(&a, &b)| self.blob.get(a as usize..b as usize));
-        let bytes = bytes.ok_or_else(|| Error::input(format!("there is no {name} {i}")))?;
+        let bytes = bytes.ok_or_else(|| Error::input(format!("{name} {i} does not exist")))?;
         std::str::from_utf8(bytes).map_err(|_| Error::input(format!("{name} {i} is not UTF-8")))
     }
 }

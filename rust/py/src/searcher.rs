@@ -203,7 +203,8 @@ impl PySearcher {
             return Err(wrong("units and lengths must be equally many"));
         }
         let place = |parts: &Parts<'_>, unit: u32, length: usize| {
-            let place = parts.place(unit)?.ok_or_else(|| Error::input(format!("there is no unit {unit}")))?;
+            let place =
+                parts.place(unit)?.ok_or_else(|| Error::input(format!("unit {unit} does not exist")))?;
             let text = place.text.get(..length).unwrap_or("");
             let end = match text.len() == place.text.len() {
                 true => place.end,

@@ -191,7 +191,7 @@ fn corpus<'py>(
     let cut = match cut {
         "sentences" => Cut::Sentences { max_tokens: tokens },
         "windows" => Cut::Windows { tokens, overlap },
-        other => return Err(wrong(format!("unknown cut {other:?}: there are sentences and windows"))),
+        other => return Err(wrong(format!("cut must be sentences or windows, not {other:?}"))),
     };
     let encoding = settled(Encoding::by_name(encoding))?;
     let splitter = settled(Splitter::by_name(splitter))?;

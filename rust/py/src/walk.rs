@@ -122,7 +122,7 @@ fn slices<'a>(held: &'a [Held<'_>]) -> PyResult<Vec<Slice<'a>>> {
 fn view<'a>(slices: &[Slice<'a>]) -> Result<LinksView<'a>> {
     LinksView::new(|name| {
         let at = ARRAYS.iter().position(|a| a.0 == name);
-        at.map(|at| slices[at]).ok_or_else(|| Error::input(format!("{name} is no array of the walk")))
+        at.map(|at| slices[at]).ok_or_else(|| Error::input(format!("{name} is not an array of the walk")))
     })
 }
 

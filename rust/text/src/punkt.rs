@@ -32,7 +32,7 @@ impl Parameters {
         let pairs = |text: &str, name: &str| -> Result<Vec<(String, String)>> {
             let pair = |(i, line): (usize, &str)| match line.split_once('\t') {
                 Some((a, b)) => Ok((a.to_owned(), b.to_owned())),
-                None => Err(Error::input(format!("{name}, line {}: there is no tab", i + 1))),
+                None => Err(Error::input(format!("{name}, line {}: the tab is missing", i + 1))),
             };
             text.lines().enumerate().map(pair).collect()
         };

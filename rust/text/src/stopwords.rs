@@ -70,7 +70,7 @@ impl StopWords {
         match name {
             "english" | "en" => Ok(Self::English),
             "none" => Ok(Self::None),
-            _ => Err(Error::input(format!("no stop words for {name:?}: there are english and none"))),
+            _ => Err(Error::input(format!("no stop words for {name:?}: must be english or none"))),
         }
     }
 

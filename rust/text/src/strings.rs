@@ -182,7 +182,7 @@ pub fn slices(strings: Strings<'_>, owners: &[u32], spans: &[u32]) -> Result<Str
         let piece = whole.and_then(|text| text.get(span[0] as usize..span[1] as usize));
         out.push(piece.ok_or_else(|| {
             Error::input(format!(
-                "span {place} ({}..{}) of string {owner} is no piece of it",
+                "span {place} ({}..{}) of string {owner} is not a substring of it",
                 span[0], span[1]
             ))
         })?);

@@ -101,7 +101,7 @@ impl MappedArray {
     fn unverified<T: Item>(&self) -> Result<&[T]> {
         if T::KIND != self.kind {
             return Err(Error::damaged(format!(
-                "{}: holds {:?} where {:?} is expected",
+                "{}: holds {:?}, but {:?} is expected",
                 self.file.name(),
                 self.kind,
                 T::KIND
@@ -127,7 +127,7 @@ fn header(bytes: &[u8]) -> std::result::Result<Header, String> {
     let (start, length) = match bytes[6] {
         1 => (10, u16::from_le_bytes([bytes[8], bytes[9]]) as usize),
         2 => (12, u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]) as usize),
-        version => return Err(format!("NumPy format {version} is not read here")),
+        version => return Err(format!("NumPy format {version} is not supported")),
     };
     let text = bytes
         .get(start..start + length)

@@ -185,7 +185,7 @@ fn chosen_channels<'a>(
             (None, None) => {
                 let known: Vec<&str> = CHANNELS.iter().map(|channel| channel.name()).collect();
                 return Err(Error::input(format!(
-                    "mode {mode}: there is no channel {name:?}, and no ranking is given for it; \
+                    "mode {mode}: channel {name:?} does not exist, and no ranking is given for it; \
                      the channels are {}",
                     known.join(", ")
                 )));

@@ -68,7 +68,7 @@ pub fn fit(
 ) -> Result<Basis> {
     check(counts, repeats)?;
     if options.dims == 0 || options.dims > 4096 {
-        return Err(Error::input(format!("dims must lie between 1 and 4096, not {}", options.dims)));
+        return Err(Error::input(format!("dims must be between 1 and 4096, not {}", options.dims)));
     }
     if options.sample == 0 || options.idf_power > 8 || options.rounds > 100 {
         return Err(Error::input("sample must be positive, idf_power at most 8, rounds at most 100"));

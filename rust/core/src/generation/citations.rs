@@ -22,7 +22,7 @@ pub(super) fn graph(arrays: &Arrays, units: usize) -> Result<CitedGraph<'_>> {
     let kinds = arrays.exactly::<u8>("citation_graph.edge_kind", indices.len())?;
     let alphas = arrays.exactly::<f32>("citation_graph.edge_alpha", indices.len())?;
     if !arrays.by_blocks() && alphas.iter().any(|alpha| !(0.0..=1.0).contains(alpha)) {
-        return Err(Error::damaged("citation_graph.edge_alpha does not lie between 0 and 1"));
+        return Err(Error::damaged("citation_graph.edge_alpha is not between 0 and 1"));
     }
     let graph = Graph::new(edges, kinds, alphas).map_err(|e| damaged("citation_graph", e))?;
     Ok(CitedGraph::new(graph))

@@ -58,7 +58,7 @@ pub fn bipartite(
 ) -> Result<Bipartite> {
     let ratio = pruning.max_df_ratio;
     if !(0.0..=1.0).contains(&ratio) {
-        return Err(Error::input(format!("max_df_ratio must lie in [0, 1], not {ratio}")));
+        return Err(Error::input(format!("max_df_ratio must be between 0 and 1, not {ratio}")));
     }
     let df = document_frequency(unit_words, threads, progress)?;
     let most = (ratio * unit_words.rows() as f64 + 1e-9).floor() as u64;

@@ -48,7 +48,7 @@ impl<'a> Texts<'a> {
             )));
         }
         if let Some(at) = weights.iter().position(|w| !w.is_finite()) {
-            return Err(Error::input(format!("word_weights[{at}] is no finite number")));
+            return Err(Error::input(format!("word_weights[{at}] is not a finite number")));
         }
         words.require_sorted()?;
         Ok(Self { first, vectors, words, weights })

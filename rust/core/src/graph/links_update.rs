@@ -52,15 +52,19 @@ impl Kinds {
         for &unit in earlier.reread {
             *again
                 .get_mut(unit as usize)
-                .ok_or_else(|| Error::input("a unit to be read again is not there"))? = true;
+                .ok_or_else(|| Error::input("a unit to read again does not exist"))? = true;
         }
         let mut kinds = Self { read: Vec::new(), place: vec![NONE; earlier.row.len()], now: Vec::new() };
         for (unit, &row) in earlier.row.iter().enumerate() {
             if row != NONE {
                 let there = now.get_mut(row as usize);
-                let there = there.ok_or_else(|| Error::input(format!("unit {unit} is no unit of before")))?;
+                let there = there.ok_or_else(|| {
+                    Error::input(format!("unit {unit} is not a unit of the previous index"))
+                })?;
                 if *there != NONE {
-                    return Err(Error::input(format!("units {there} and {unit} are one unit of before")));
+                    return Err(Error::input(format!(
+                        "units {there} and {unit} are the same unit of the previous index"
+                    )));
                 }
                 *there = unit as u32;
             }
@@ -119,7 +123,10 @@ impl Links {
         let n = check_texts(input)?;
         let was = &earlier.links;
         if earlier.row.len() != n {
-            return Err(Error::input(format!("{n} units, and {} rows of before", earlier.row.len())));
+            return Err(Error::input(format!(
+                "{n} units, but {} rows of the previous index",
+                earlier.row.len()
+            )));
         }
         let kinds = Kinds::of(earlier)?;
         check_sentences(input, earlier)?;
@@ -185,7 +192,9 @@ fn check_sentences(input: &Texts<'_>, earlier: &Earlier<'_>) -> Result<()> {
     for (unit, &row) in earlier.kept() {
         let count = (input.first_sentence[unit + 1] - input.first_sentence[unit]) as usize;
         if count != earlier.links.sentences(row as usize).len() {
-            return Err(Error::input(format!("unit {unit} has not the sentences that it had before")));
+            return Err(Error::input(format!(
+                "unit {unit} does not have the sentences that it had in the previous index"
+            )));
         }
     }
     Ok(())

@@ -157,7 +157,7 @@ impl<'a> LinksView<'a> {
     /// Return the kind of the array of that name.
     pub fn kind(name: &str) -> Result<&'static str> {
         let found = ARRAYS.iter().find(|(known, _)| *known == name);
-        found.map(|(_, kind)| *kind).ok_or_else(|| Error::input(format!("there is no array {name}")))
+        found.map(|(_, kind)| *kind).ok_or_else(|| Error::input(format!("array {name} does not exist")))
     }
 
     fn check_lengths(&self) -> Result<()> {
@@ -191,7 +191,7 @@ impl<'a> LinksView<'a> {
     fn check_values(&self) -> Result<()> {
         let known = |&s: &u32| s == NONE || (s as usize) < self.subjects.len();
         if let Some(unit) = self.unit_subject.iter().position(|s| !known(s)) {
-            return Err(Error::input(format!("unit_subject of unit {unit} is no subject")));
+            return Err(Error::input(format!("unit_subject of unit {unit} is not a subject")));
         }
         check_sentences(self.first_sentence, self.sentence_keywords.rows() as u64)
     }

@@ -157,12 +157,12 @@ pub fn pass(
         )));
     }
     if !(0.0..=1.0).contains(&settings.residual) {
-        return Err(Error::input(format!("residual must lie in [0, 1], not {}", settings.residual)));
+        return Err(Error::input(format!("residual must be between 0 and 1, not {}", settings.residual)));
     }
     let start = &mut buffers.start;
     if let Aggregate::Added(share) = settings.aggregate {
         if !(0.0..=1.0).contains(&share) {
-            return Err(Error::input(format!("share must lie in [0, 1], not {share}")));
+            return Err(Error::input(format!("share must be between 0 and 1, not {share}")));
         }
     }
     start.clear();

@@ -87,11 +87,11 @@ pub fn pagerank(
     }
     let t = settings.teleport;
     if !(t > 0.0 && t <= 1.0) {
-        return Err(Error::input(format!("teleport must lie in (0, 1], not {t}")));
+        return Err(Error::input(format!("teleport must be in (0, 1], not {t}")));
     }
     if let Until::Tolerance(tolerance) = settings.until {
         if !(tolerance > 0.0 && tolerance < 2.0) {
-            return Err(Error::input(format!("the tolerance must lie in (0, 2), not {tolerance}")));
+            return Err(Error::input(format!("the tolerance must be in (0, 2), not {tolerance}")));
         }
     }
     if settings.walk == Walk::Lazy && !matches!(settings.until, Until::Steps(_)) {

@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 /// rounding, so that 0.29 of 100 is 29).
 pub fn core_count(n: usize, ratio: f64) -> Result<usize> {
     if !(0.0..=1.0).contains(&ratio) {
-        return Err(Error::input(format!("the core ratio must lie in [0, 1], not {ratio}")));
+        return Err(Error::input(format!("the core ratio must be between 0 and 1, not {ratio}")));
     }
     let count = (ratio * n as f64 - 1e-9).ceil().max(0.0);
     Ok((count as usize).min(n))

@@ -61,7 +61,7 @@ impl Spread {
         }
         let t = settings.teleport;
         if !(t > 0.0 && t <= 1.0) {
-            return Err(Error::input(format!("teleport must lie in (0, 1], not {t}")));
+            return Err(Error::input(format!("teleport must be in (0, 1], not {t}")));
         }
         self.mass.fit(n);
         self.next.fit(n);

@@ -112,7 +112,7 @@ impl<'a> CitedIndex<'a> {
         progress: &Progress,
     ) -> Result<Vec<Scored>> {
         if !(0.0..=1.0).contains(&options.epsilon) {
-            return Err(Error::input(format!("epsilon must lie in [0, 1], not {}", options.epsilon)));
+            return Err(Error::input(format!("epsilon must be between 0 and 1, not {}", options.epsilon)));
         }
         if options.messages.layers == 0 || !self.graph.graph.has_edges() {
             let (vectors, codes) = (&self.vectors, self.codes);
@@ -203,7 +203,7 @@ impl<'a> CitedIndex<'a> {
             return Ok(vec![Vec::new(); texts.len()]);
         }
         if let Some(text) = texts.iter().find(|&&text| text as usize >= self.graph.graph.len()) {
-            return Err(Error::input(format!("there is no text {text}")));
+            return Err(Error::input(format!("text {text} does not exist")));
         }
         self.near(vector, buffers)?;
         self.words(question, options.epsilon, buffers, progress)?;

@@ -24,7 +24,7 @@ pub enum OversizePolicy {
 /// channel's).
 pub fn split_budget(budget: u64, share: f64) -> Result<(u64, u64)> {
     if !(0.0..=1.0).contains(&share) {
-        return Err(Error::input(format!("the share must lie in [0, 1], not {share}")));
+        return Err(Error::input(format!("the share must be between 0 and 1, not {share}")));
     }
     // The small term compensates for rounding of a half: 0.1 * 45 is slightly less than 4.5.
     let first = (share * budget as f64 + 0.5 + 1e-9).floor() as u64;

@@ -57,7 +57,9 @@ pub fn concepts(
     }
     if !(0.0..=1.0).contains(&options.max_df_ratio) {
         let ratio = options.max_df_ratio;
-        return Err(Error::input(format!("the largest share of chunks must lie in [0, 1], not {ratio}")));
+        return Err(Error::input(format!(
+            "the largest share of chunks must be between 0 and 1, not {ratio}"
+        )));
     }
     let n = chunk_words.rows();
     let df = document_frequency(chunk_words, threads, progress)?;

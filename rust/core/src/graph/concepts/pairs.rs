@@ -128,7 +128,7 @@ pub fn concept_graph(
         Closeness::Quantile(part) if (0.0..=1.0).contains(&part) => {
             quantile(&incidence, vectors, least, part, threads, progress)?
         }
-        other => return Err(Error::input(format!("{other:?} is no threshold of closeness"))),
+        other => return Err(Error::input(format!("{other:?} is not a valid similarity threshold"))),
     };
     progress.expect(incidence.ids.len() as u64);
     let level = Level::best();
@@ -160,7 +160,7 @@ pub fn concept_graph(
             list.shrink_to_fit();
             if made.fetch_add(list.len() as u64, Relaxed) + list.len() as u64 > most {
                 return Err(Error::input(format!(
-                    "the thresholds join more than {most} pairs of concepts: raise theta_co or theta_sem, or lower \
+                    "the thresholds connect more than {most} pairs of concepts: raise theta_co or theta_sem, or lower \
                      concept_max_df"
                 )));
             }

@@ -107,7 +107,7 @@ pub fn cooccurrence_knn(
 /// Return `size` times `value`, or an error if the allocation fails.
 fn filled(size: usize, value: u32) -> Result<Vec<u32>> {
     let mut values = Vec::new();
-    let refused = |_| Error::input(format!("there is no memory for {size} neighbours"));
+    let refused = |_| Error::input(format!("not enough memory for {size} neighbours"));
     values.try_reserve_exact(size).map_err(refused)?;
     values.resize(size, value);
     Ok(values)

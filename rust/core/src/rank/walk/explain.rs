@@ -102,7 +102,7 @@ pub fn explain(
     progress: &Progress,
 ) -> Result<Vec<Reason>> {
     if let Some(unit) = units.iter().find(|&&unit| unit as usize >= links.units()) {
-        return Err(Error::input(format!("there is no unit {unit}")));
+        return Err(Error::input(format!("unit {unit} does not exist")));
     }
     let Some(worth) = trace.worth else { return Ok(vec![Reason::default(); units.len()]) };
     let mut scratch = PairScratch::default();

@@ -71,7 +71,7 @@ impl<C: Count + Clone> Tables<C> {
         progress: &Progress,
     ) -> Result<LocalContext> {
         if let Some(&unknown) = selected.iter().find(|&&e| e as usize >= graph.entities()) {
-            return Err(Error::input(format!("there is no entity {unknown}")));
+            return Err(Error::input(format!("entity {unknown} does not exist")));
         }
         if units.len() != graph.arrays.units.columns {
             return Err(Error::input("the skeleton is tied to other units"));
