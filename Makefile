@@ -31,7 +31,8 @@ REAL := PIP_NO_COMPILE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 HNSWLIB_NO_NATIVE=1 SKB
 	CMAKE_BUILD_PARALLEL_LEVEL=$(shell nproc 2>/dev/null || echo 2) \
 	CMAKE_ARGS='-DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF -DCMAKE_PROJECT_llama_cpp_INCLUDE="$(CURDIR)/.ci/llama-cpp.cmake" \
 	-DCMAKE_C_FLAGS_RELEASE="-O1 -DNDEBUG" -DCMAKE_CXX_FLAGS_RELEASE="-O1 -DNDEBUG"'
-DEVELOP := $(BIN)/maturin develop --quiet --release --extras
+# Profile `develop` of Cargo.toml: release without link-time optimisation, so that a change is rebuilt in seconds.
+DEVELOP := $(BIN)/maturin develop --quiet --profile develop --extras
 
 # The package as its developers use it: the sources in place, the checks' tools and the real parts beside it.
 # Where these cannot be had their tests are skipped, but never in continuous integration (CI=true).
@@ -81,6 +82,7 @@ soak-tests: $(VENV)/.dev
 # The sections of benches/BENCHMARKS.md that need no model: some ten minutes on a quiet machine, with the question sets at
 # hand. The others stay as they are: `python benches/all.py --model FOLDER` makes those of the embedding model.
 bench: $(VENV)/.dev
+	$(BIN)/maturin develop --quiet --release
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'scikit-learn' 'scipy' 'igraph' 'networkx'
 	$(BIN)/python benches/all.py
 
@@ -95,6 +97,7 @@ bench-llm: $(VENV)/.dev
 	-DCMAKE_PROJECT_llama_cpp_INCLUDE="$(CURDIR)/.ci/llama-cpp.cmake" -DCMAKE_C_FLAGS_RELEASE="$(SPEED)" \
 	-DCMAKE_CXX_FLAGS_RELEASE="$(SPEED)"' $(BIN)/python -m pip install --disable-pip-version-check --no-cache-dir \
 	--no-deps --target $(LLAMA) "$$($(BIN)/python -m pip freeze | grep -i '^llama.cpp.python==')"
+	$(BIN)/maturin develop --quiet --release
 	PYTHONPATH=$(LLAMA) $(BIN)/python benches/all.py --llm --only extraction_speed \
 	--compiled '$(SPEED), GGML_NATIVE=$(NATIVE)'
 

@@ -186,6 +186,21 @@ def test_what_a_question_finds(index: Index, question: str, limits: tuple[int, .
         assert passage.score == pytest.approx(scores[key], abs=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("Who sang Out Here on My Own?", ["OUT HERE ON MY OWN"]),
+        ("Is it by The Who, or by Fram?", ["THE WHO", "FRAM"]),
+        ("It was here.", []),
+    ],
+)
+def test_a_single_stop_word_is_not_a_name_but_several_are(question: str, names: list[str]) -> None:
+    unit = slow.Unit("a", ["It", "Fram", "Out Here on My Own", "The Who"], [])
+    graph = slow.build([[unit]], lambda parts: None, slow.Switches()).graph
+    found = slow.named(question, graph, tokens=words, stop_words=stop_words()[0])
+    assert [graph.nodes[key].text for key in found] == names
+
+
 def printed_nodes(index: Index, question: str) -> list[int]:
     """The nodes of a context in the order of the search; chunks by their units, which are whole chunks."""
     from ketrag_fast.query.recipes import request_of

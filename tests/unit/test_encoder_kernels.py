@@ -46,7 +46,7 @@ def test_a_kernel_can_be_forced(folder: Path, kernel: str, monkeypatch: pytest.M
             made = Encoder.open(folder, precision=precision)
             assert (made.kernel, made.precision) == (kernel, precision)
         else:
-            with pytest.raises(InputError, match=f"{kernel} computes in .* alone, not in {precision}"):
+            with pytest.raises(InputError, match=f"{kernel} only supports .*, not {precision}"):
                 Encoder.open(folder, precision=precision)
 
 

@@ -1,11 +1,13 @@
-//! Which instructions this process may use: what the processor says, less what the environment hides.
+//! The instructions that this process may use: those that the processor reports, less those that the
+//! environment hides.
 //!
 //! `KETRAG_CPU_WITHOUT=amx,avx512` makes a process behave as on a processor (or under a hypervisor) without
-//! them: for tests, and for whoever distrusts an instruction. A name hides all features that begin with it.
+//! these instructions: for tests, and to rule out a faulty instruction set. A name hides all features that
+//! begin with it.
 
 use std::sync::OnceLock;
 
-/// The variable with the hidden features.
+/// Environment variable that lists the hidden features.
 pub const VARIABLE: &str = "KETRAG_CPU_WITHOUT";
 
 /// Whether `feature` is hidden. The variable is read once in a process.
@@ -18,7 +20,7 @@ pub fn hidden(feature: &str) -> bool {
     names.iter().any(|name| feature.starts_with(name.as_str()))
 }
 
-/// `has!("avx2", "fma")`: whether this process may use all of them.
+/// `has!("avx2", "fma")` is true if this process may use all of these features.
 #[cfg(target_arch = "x86_64")]
 #[macro_export]
 #[doc(hidden)]

@@ -1,4 +1,4 @@
-//! The one error type of all crates.
+//! The error type that all crates share, and how errors and panics cross threads.
 
 use std::fmt;
 use std::ops::Deref;
@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can go wrong in a kernel. Kernels never panic on bad input: they return one of these.
+/// Everything that can go wrong in a kernel. Kernels never panic on bad input; they return one of these
+/// errors.
 ///
 /// ```
 /// use ketrag_base::Error;
@@ -20,25 +21,25 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The caller's arrays or numbers do not make sense; the text says which and why.
+    /// The caller's arrays or numbers are invalid; the text names the argument and the reason.
     #[error("{0}")]
     Input(String),
-    /// A stored array is cut short, altered or not of the expected kind.
+    /// A stored array is truncated, altered or of an unexpected type.
     #[error(transparent)]
     Damaged(Detail),
-    /// The operating system refused; the text carries the path.
+    /// The operating system refused an operation; the text carries the path.
     #[error(transparent)]
     Io(Detail),
-    /// Memory that this machine cannot give; the text says for what, and how much.
+    /// An allocation failed; the text names its purpose and its size.
     #[error(transparent)]
     Memory(Detail),
-    /// The system lets this process open or map no more files.
+    /// The process has reached a system limit on open or mapped files.
     #[error(transparent)]
     Limit(Detail),
     /// A defect of this package.
     #[error("{0}")]
     Internal(String),
-    /// The caller asked to stop.
+    /// The caller cancelled the work.
     #[error("cancelled")]
     Cancelled,
     /// The deadline of the call has passed.
@@ -46,9 +47,9 @@ pub enum Error {
     Deadline,
 }
 
-/// What happened, as text, and the error of the system or of a library that caused it, if there is one.
+/// The message of an error, with the system or library error that caused it, if there is one.
 ///
-/// Two are equal when their texts are.
+/// Two details are equal if their texts are equal.
 #[derive(Debug, Clone)]
 pub struct Detail {
     text: String,
@@ -67,7 +68,8 @@ impl fmt::Display for Detail {
     }
 }
 
-// By hand: a derived one hands out the `Arc`, which cannot be downcast to what is in it.
+// Written by hand: the derived implementation returns the `Arc`, which cannot be downcast to the error
+// inside.
 impl std::error::Error for Detail {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.source.as_deref().map(|source| source as _)
@@ -111,7 +113,8 @@ impl Error {
         Self::Limit(text.into())
     }
 
-    /// The same error with its cause, for [`std::error::Error::source`]. Bad input and defects have none.
+    /// Attach the cause that [`std::error::Error::source`] returns. `Input` and `Internal` errors have no
+    /// cause.
     #[must_use]
     pub fn caused_by(mut self, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         if let Self::Damaged(detail) | Self::Io(detail) | Self::Memory(detail) | Self::Limit(detail) =
@@ -122,14 +125,15 @@ impl Error {
         self
     }
 
-    /// Leaves for the next [`caught`]. For accessors that cannot return an error without costing every
-    /// reader a branch at every row: a block of a mapped file that turns out to be damaged.
+    /// Unwind to the nearest [`caught`]. For accessors that cannot return an error without a branch in every
+    /// row, when a block of a mapped file turns out to be damaged.
     pub fn raise(self) -> ! {
         resume_unwind(Box::new(self)) // without the message that a panic prints
     }
 }
 
-/// What `work` gives; an error that was raised inside of it, and a panic as an internal error.
+/// Run `work` and return its result. A raised error becomes an ordinary error, a panic becomes
+/// `Error::Internal`.
 pub fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|cause| {
         let cause = match cause.downcast::<Error>() {

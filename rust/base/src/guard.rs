@@ -1,19 +1,19 @@
-//! Blocks of a mapped file that are verified when they are first read.
+//! Blocks of a mapped file that are verified on first access.
 //!
-//! Whoever reads rows of a large array here and there asks its [`Guard`] before each read. A block that
-//! was verified costs one relaxed load; the file itself ([`Verify`]) lies in `store`, above all who ask.
+//! Code that reads scattered rows of a large array checks its [`Guard`] before each read. A block that has
+//! been verified costs one relaxed load. The file itself implements [`Verify`], in `store`.
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of a block, as a power of two: 64 KiB. A block is hashed in some 20 microseconds, and the
-/// hashes of a file are a 2,048th of it.
+/// log2 of the block size: 64 KiB. Hashing a block takes about 20 microseconds, and the hashes of a file take
+/// 1/2,048 of its size.
 pub const BLOCK_BITS: u32 = 16;
 
 /// Verifies blocks of a file and marks them.
 pub trait Verify: Sync {
-    /// Leaves through [`crate::error::Error::raise`] where one of `blocks` is damaged.
+    /// Verify `blocks`; unwind with [`crate::error::Error::raise`] if one of them is damaged.
     fn verify(&self, blocks: Range<usize>);
 }
 
@@ -28,7 +28,8 @@ impl Marks {
         Self { words: (0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect() }
     }
 
-    /// Relaxed: the bytes of the file never change, so there is nothing else to see.
+    /// Relaxed ordering is enough: the bytes of the file never change, so there is nothing else to
+    /// synchronise.
     #[inline]
     pub fn has(&self, block: usize) -> bool {
         self.words.get(block / 64).is_some_and(|word| word.load(Ordering::Relaxed) >> (block % 64) & 1 == 1)
@@ -41,33 +42,33 @@ impl Marks {
     }
 }
 
-/// Asked before items of one array are read.
+/// Verifies the blocks behind items of one array before they are read.
 #[derive(Clone, Copy)]
 pub struct Guard<'a> {
     marks: &'a Marks,
     file: &'a dyn Verify,
-    /// Where item 0 begins in the file, and the power of two that an item has bytes.
+    /// Offset of item 0 in the file, and log2 of the item size in bytes.
     start: usize,
     shift: u32,
 }
 
 impl<'a> Guard<'a> {
-    /// `size`: the bytes of an item, a power of two.
+    /// `size` is the size of an item in bytes, a power of two.
     pub fn new(marks: &'a Marks, file: &'a dyn Verify, start: usize, size: usize) -> Self {
         Self { marks, file, start, shift: size.trailing_zeros() }
     }
 
-    /// Returns once the blocks of these items are verified.
+    /// Return once the blocks that hold these items are verified.
     #[inline]
     pub fn check(&self, items: Range<usize>) {
         if items.start >= items.end {
             return;
         }
-        // Items that a slice in memory has do not overflow here; reading others ends at the slice.
+        // Items of a slice in memory cannot overflow here; a read beyond the slice fails there.
         let byte = |item: usize| self.start.wrapping_add(item << self.shift);
         let first = byte(items.start) >> BLOCK_BITS;
         let last = byte(items.end).wrapping_sub(1) >> BLOCK_BITS;
-        // Most rows lie in one block.
+        // Most rows are inside one block.
         if !(self.marks.has(first)
             && (first == last || (first + 1..=last).all(|block| self.marks.has(block))))
         {
@@ -106,7 +107,7 @@ mod tests {
         let per_block = (1 << BLOCK_BITS) / 4;
         guard.check(5..5);
         guard.check(0..1);
-        guard.check(per_block - 32..per_block - 31); // the header moves it over the edge
+        guard.check(per_block - 32..per_block - 31); // the header moves it over the block boundary
         guard.check(per_block - 33..per_block - 31);
         marks.set(1);
         guard.check(per_block - 32..per_block - 31);

@@ -1,25 +1,27 @@
-//! What every other crate of ketrag-fast stands on.
+//! Foundations that every other crate of ketrag-fast depends on.
 //!
-//! From below: `cpu` (the instructions that may be used), `error`, `guard` (verification of blocks), `memory`
-//! (allocations that can fail), `reserve` (memory put by), `progress` (stopping and deadlines), `parallel` (ordered
-//! work on threads), `tiles` and `wide` (matrix tiles and wider registers), `sparse` (checked compressed rows, and
-//! the one order of results) and `store` (mapped files, arrays, hashes of files and of their blocks).
+//! Modules, each depending only on earlier ones: `cpu` (usable instructions), `error`, `guard` (verification
+//! of blocks), `memory` (fallible allocation), `reserve` (an emergency memory reserve), `progress`
+//! (cancellation and deadlines), `parallel` (ordered work on threads), `tiles` and `wide` (matrix tiles and
+//! wider registers), `sparse` (checked compressed rows and the order of results) and `store` (mapped files,
+//! arrays, hashes of files and of their blocks).
 //!
 //! # Errors cross threads by unwinding
 //!
 //! Functions return [`Result`]. There are two exceptions, and both unwind:
 //!
-//! * An accessor that cannot return an error without a branch for every row leaves by [`error::Error::raise`] when a
-//!   block of a mapped file turns out to be damaged. [`error::caught`] turns it into an ordinary error again.
-//! * A defect that panics on a thread of [`parallel`] panics in the thread that called; [`error::caught`] turns it
-//!   into [`Error::Internal`].
+//! * An accessor that cannot return an error without a branch in every row calls [`error::Error::raise`] when
+//!   a block of a mapped file turns out to be damaged. [`error::caught`] turns it into an ordinary error
+//!   again.
+//! * A panic on a thread of [`parallel`] is resumed on the calling thread; [`error::caught`] turns it into
+//!   [`Error::Internal`].
 //!
-//! So these crates need `panic = "unwind"`, the default. A build with `panic = "abort"` compiles, and is not
-//! supported: a damaged file then ends the process.
+//! These crates therefore need `panic = "unwind"`, the default. A build with `panic = "abort"` compiles but
+//! is not supported: a damaged file would end the process.
 //!
 //! # Example
 //!
-//! Rows are checked once; work is split over threads and comes back in the order of the rows.
+//! Rows are checked once; work is split over threads and its results are returned in row order.
 //!
 //! ```
 //! use ketrag_base::parallel::map_ranges;

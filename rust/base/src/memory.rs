@@ -1,29 +1,38 @@
-//! Memory for arrays whose size a caller names, or that are as large as an index: asked for in a way that
-//! can fail. An ordinary allocation that fails ends the process.
+//! Fallible allocation of arrays whose size comes from the caller or grows with the index. An ordinary
+//! allocation that fails ends the process.
+//!
+//! ```
+//! use ketrag_base::memory::zeros;
+//! use ketrag_base::Error;
+//!
+//! assert_eq!(zeros::<u32>(3, "counts")?, [0, 0, 0]);
+//! assert!(matches!(zeros::<u64>(1 << 60, "counts"), Err(Error::Memory(_))));
+//! # Ok::<(), Error>(())
+//! ```
 
 use crate::error::{Error, Result};
 use bytemuck::Zeroable;
 
-/// An empty vector with room for `n` items and no more.
+/// Return an empty vector with capacity for exactly `n` items; `what` names the array in errors.
 pub fn room<T>(n: usize, what: &str) -> Result<Vec<T>> {
     let mut values = Vec::new();
     values.try_reserve_exact(n).map_err(|_| lacking::<T>(n, what))?;
     Ok(values)
 }
 
-/// `n` zeros. Pages that are never touched cost nothing.
+/// Return `n` zeros. Pages that are never touched cost nothing.
 pub fn zeros<T: Zeroable>(n: usize, what: &str) -> Result<Vec<T>> {
     bytemuck::allocation::try_zeroed_vec(n).map_err(|()| lacking::<T>(n, what))
 }
 
-/// `n` times `value`.
+/// Return `n` copies of `value`.
 pub fn filled<T: Clone>(value: T, n: usize, what: &str) -> Result<Vec<T>> {
     let mut values = room(n, what)?;
     values.resize(n, value);
     Ok(values)
 }
 
-/// The values of an iterator that knows how many it has.
+/// Collect an iterator of known length.
 pub fn collected<T>(items: impl ExactSizeIterator<Item = T>, what: &str) -> Result<Vec<T>> {
     let mut values = room(items.len(), what)?;
     values.extend(items);
@@ -32,7 +41,7 @@ pub fn collected<T>(items: impl ExactSizeIterator<Item = T>, what: &str) -> Resu
 
 fn lacking<T>(n: usize, what: &str) -> Error {
     let bytes = n.saturating_mul(size_of::<T>());
-    Error::memory(format!("{what} needs {bytes} bytes, which this machine cannot give"))
+    Error::memory(format!("{what} needs {bytes} bytes, more than this machine can allocate"))
 }
 
 #[cfg(test)]

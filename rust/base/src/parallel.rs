@@ -1,7 +1,7 @@
 //! Work over rows on several threads, with the result in row order.
 //!
-//! Threads are started for each call and joined before it returns: nothing survives a call, so
-//! the library stays usable after `fork`, and the result never depends on how many there were.
+//! Threads are started for each call and joined before it returns, so the library stays usable after `fork`.
+//! The result never depends on the number of threads.
 
 use crate::error::Result;
 use crate::progress::Progress;
@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 
-/// The number of threads to use: `asked`, or every core where it is 0.
+/// Return the number of threads to use: `asked`, or the number of cores if it is 0.
 pub fn threads(asked: usize) -> usize {
     match asked {
         0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
@@ -17,9 +17,18 @@ pub fn threads(asked: usize) -> usize {
     }
 }
 
-/// Calls `work` once for each range of at most `grain` rows of `0..rows` and returns the results in
-/// the order of the rows. Progress is advanced by the rows of each finished range. The first error
-/// (in row order, of those that occurred) is returned, and no new range is begun after an error.
+/// Call `work` once for each range of at most `grain` rows of `0..rows` and return the results in row order.
+/// Progress advances by the rows of each finished range. The first error (in row order, of those that
+/// occurred) is returned, and no new range is started after an error.
+///
+/// ```
+/// use ketrag_base::parallel::map_ranges;
+/// use ketrag_base::progress::Progress;
+///
+/// let sums = map_ranges(5, 2, 2, &Progress::none(), |rows| Ok(rows.sum::<usize>()))?;
+/// assert_eq!(sums, [1, 5, 4]);
+/// # Ok::<(), ketrag_base::Error>(())
+/// ```
 pub fn map_ranges<T, F>(
     rows: usize,
     grain: usize,
@@ -34,7 +43,7 @@ where
     map_ranges_with(rows, grain, asked, progress, || (), |(), range| work(range))
 }
 
-/// As [`map_ranges`], with a scratch value that each thread makes once and keeps.
+/// Like [`map_ranges`], with a scratch value that each thread creates once and reuses.
 pub fn map_ranges_with<T, S, I, F>(
     rows: usize,
     grain: usize,
@@ -90,7 +99,7 @@ where
     };
     std::thread::scope(|scope| {
         for _ in 1..workers {
-            // Where the system gives no more threads, those that there are do the work.
+            // If the system cannot start more threads, those already running do the work.
             if std::thread::Builder::new().spawn_scoped(scope, run).is_err() {
                 break;
             }
@@ -102,8 +111,8 @@ where
     all.into_iter().map(|(_, value)| value).collect()
 }
 
-/// Calls `work` once for each range of at most `grain` rows with the part of `out` that holds them, rows
-/// being `width` values. As [`map_ranges`], but nothing is collected: a large result is written once.
+/// Call `work` once for each range of at most `grain` rows with the part of `out` that holds these rows of
+/// `width` values. Like [`map_ranges`], but nothing is collected: a large result is written once.
 pub fn fill_rows<T, F>(
     out: &mut [T],
     width: usize,

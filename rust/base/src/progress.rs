@@ -1,11 +1,11 @@
-//! How a long kernel says how far it is, and learns that it should stop.
+//! Progress of a long kernel, its cancellation and its deadline.
 
 use crate::error::{Error, Result};
 use crate::reserve;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Shared between a kernel and whoever watches it. Cheap enough to ask once per row.
+/// State shared between a kernel and its observer. Cheap enough to check once per row.
 #[derive(Debug, Default)]
 pub struct Progress {
     stop: AtomicBool,
@@ -15,7 +15,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Nobody watches: never stops.
+    /// Progress that nobody observes: it never stops the kernel.
     pub fn none() -> Self {
         Self::default()
     }
@@ -24,13 +24,13 @@ impl Progress {
         Self { deadline: Some(deadline), ..Self::default() }
     }
 
-    /// Asks the kernel to stop at its next check.
+    /// Ask the kernel to stop at its next check.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// `Err(Cancelled)` once a stop was asked for, `Err(Deadline)` once the time is over, `Err(Memory)` once
-    /// the system had none left.
+    /// Return `Err(Cancelled)` after [`Progress::stop`], `Err(Deadline)` once the deadline has passed, and
+    /// `Err(Memory)` once the system has refused an allocation.
     pub fn check(&self) -> Result<()> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
@@ -50,7 +50,7 @@ impl Progress {
         self.done.fetch_add(units, Ordering::Relaxed);
     }
 
-    /// (done, total) in the kernel's own unit of work.
+    /// Return (done, total) in the kernel's unit of work.
     pub fn state(&self) -> (u64, u64) {
         (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))
     }

@@ -1,31 +1,31 @@
-//! Memory put by for the moment when there is no more. An allocation that fails ends the process, and most
-//! allocations of these crates are small and cannot say so; the large ones ask through [`crate::memory`].
+//! Emergency memory reserve. An allocation that fails ends the process, and most allocations of these crates
+//! are small and infallible; only large ones go through [`crate::memory`].
 //!
-//! While a call runs, a block of address space that nobody touches, and that costs no memory, is held. When the
-//! system refuses an allocation, an allocator that asks through [`again`] gets the block's memory, and the
-//! next [`crate::progress::Progress::check`] ends the call with [`Error::Memory`]. No library crate installs such an
-//! allocator: the extension module does. Without one nothing is ever given back.
+//! During a call the process holds a block of untouched address space, which costs no physical memory. When
+//! the system refuses an allocation, an allocator that calls [`again`] gets the memory of the block, and the
+//! next [`crate::progress::Progress::check`] ends the call with [`Error::Memory`]. Library crates do not
+//! install such an allocator; the extension module does. Without one the block is never released.
 
 use crate::error::{Error, Result};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-/// So much is held where it can be had, else a quarter, and so on.
+/// Size of the block. If it cannot be allocated, a quarter of it is tried, and so on.
 const MOST: usize = 64 << 20;
-/// Less would not bring a call to its next check.
+/// A smaller block would not carry a call to its next check.
 const LEAST: usize = 4 << 20;
 const ALIGN: usize = 16;
 
-/// The block of this process.
+/// The reserve block of this process.
 static HELD: Held = Held::new();
 
-/// Puts the block by, where it is not; `Memory` where the system gives not even a small one.
+/// Allocate the reserve block if it is not held; `Memory` if not even a small one can be allocated.
 pub fn keep() -> Result<()> {
     HELD.keep()
 }
 
-/// Asks an allocator for memory; when it has none, gives the block back and asks once more.
+/// Call an allocator; if it fails, release the reserve block and call it again.
 #[inline]
 pub fn again(ask: impl Fn() -> *mut u8) -> *mut u8 {
     let found = ask();
@@ -36,7 +36,7 @@ pub fn again(ask: impl Fn() -> *mut u8) -> *mut u8 {
     found
 }
 
-/// `Memory` once the block had to be given back.
+/// Return `Memory` if the block has been released.
 #[inline]
 pub fn check() -> Result<()> {
     HELD.check()
@@ -45,7 +45,7 @@ pub fn check() -> Result<()> {
 /// A block whose first bytes hold its size, or none.
 struct Held {
     block: AtomicPtr<usize>,
-    /// Whether the block was given back, and no new one could be had since.
+    /// Whether the block was released and could not be allocated again.
     spent: AtomicBool,
 }
 
@@ -96,7 +96,7 @@ impl Held {
     }
 }
 
-/// Of a block that `keep` made and nobody else has.
+/// `block` comes from `keep` and has no other owner.
 fn free(block: *mut usize) {
     // SAFETY: its first bytes hold the size that it was made with.
     unsafe { System.dealloc(block.cast(), layout(*block)) };
@@ -108,7 +108,7 @@ fn layout(bytes: usize) -> Layout {
 }
 
 fn lacking() -> Error {
-    Error::memory("this machine's memory does not suffice for the call")
+    Error::memory("this machine does not have enough memory for the call")
 }
 
 #[cfg(test)]

@@ -1,18 +1,18 @@
-//! Matrix tiles (AMX): whether this process may use them (the processor has them, and the system keeps
-//! their state), and their configuration.
+//! Matrix tiles (AMX): whether the processor has them and the system grants them to this process, and their
+//! configuration.
 
-/// What a processor with tiles and their system say.
+/// Availability of matrix tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tiles {
-    /// The processor (or what is left of it in a virtual machine) has none.
+    /// The processor, or its virtual machine, has no tiles.
     Absent,
-    /// The processor has them, and the system does not grant them to this process.
+    /// The processor has tiles, but the system does not grant them to this process.
     Refused,
-    /// They may be used, in this and all threads of the process and its children.
+    /// Tiles may be used in all threads of this process and of its children.
     Granted,
 }
 
-/// Asked once in a process.
+/// Return the availability of tiles, determined once per process.
 pub fn tiles() -> Tiles {
     static FOUND: std::sync::OnceLock<Tiles> = std::sync::OnceLock::new();
     *FOUND.get_or_init(ask)
@@ -36,7 +36,7 @@ fn ask() -> Tiles {
         return Tiles::Absent;
     }
     let (low, _high): (u32, u32);
-    // SAFETY: XGETBV is there where the system saves extended state (OSXSAVE); it only reads.
+    // SAFETY: XGETBV exists if the system saves extended state (OSXSAVE); it only reads.
     unsafe {
         asm!("xgetbv", in("ecx") 0, out("eax") low, out("edx") _high, options(nomem, nostack, preserves_flags));
     };
@@ -48,8 +48,8 @@ fn ask() -> Tiles {
     const ARCH_REQ_XCOMP_PERM: i64 = 0x1023;
     const TILE_DATA: i64 = 18;
     let answer: i64;
-    // SAFETY: this call of the system asks for permission and changes no memory; the system overwrites
-    // the two registers that are given up. Kernels that do not know it answer with an error.
+    // SAFETY: this system call requests a permission and changes no memory; the two registers that it
+    // overwrites are declared. Systems that do not know it return an error.
     unsafe {
         asm!(
             "syscall",
@@ -73,7 +73,7 @@ fn ask() -> Tiles {
     Tiles::Absent
 }
 
-/// Whether the granted tiles multiply bytes too.
+/// Return whether the granted tiles also multiply bytes.
 pub fn byte_tiles() -> bool {
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     #[allow(unused_unsafe)]
@@ -111,13 +111,13 @@ mod on {
         rows: [16, 16, 16, 16, 16, 16, 16, 16, 0, 0, 0, 0, 0, 0, 0, 0],
     };
 
-    /// Tiles in use, eight of 16 rows of 64 bytes. They are given back at the end, so that no thread keeps
-    /// 8 KB for the system to save, and none is in use where a process forks between two calls.
+    /// Tiles in use: eight of 16 rows of 64 bytes. Dropping this releases them, so that no thread keeps 8 KB
+    /// of state for the system to save, and none is active if a process forks between two calls.
     pub struct On(());
 
     impl On {
         /// # Safety
-        /// [`super::tiles`] says [`super::Tiles::Granted`].
+        /// [`super::tiles`] must have returned [`super::Tiles::Granted`].
         #[inline(always)]
         pub unsafe fn begin() -> Self {
             // SAFETY: the caller promises that tiles are granted; the configuration is one of palette 1.
@@ -131,7 +131,7 @@ mod on {
     impl Drop for On {
         #[inline(always)]
         fn drop(&mut self) {
-            // SAFETY: an `On` is only made where tiles are granted.
+            // SAFETY: an `On` only exists if tiles are granted.
             unsafe { asm!("tilerelease", options(nostack, preserves_flags)) }
         }
     }

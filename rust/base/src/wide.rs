@@ -1,8 +1,9 @@
-//! Wider registers where the machine has them: they change the time alone, never a result.
+//! Functions compiled twice, for the baseline processor and for AVX2. Only the speed differs, never the
+//! result.
 
-/// Compiles a function twice, for the base machine and for AVX2 (without FMA, which rounds
-/// otherwise), and picks at run time. AVX-512 was a quarter slower where rows are gathered: they begin
-/// anywhere, so that each of its loads crosses a line of the cache.
+/// Compile a function for the baseline and for AVX2 (without FMA, which rounds differently) and choose at run
+/// time. AVX-512 was 25 % slower on gathered rows: they start at any address, so each of its loads crosses a
+/// cache line.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! __ketrag_wide {
@@ -14,7 +15,7 @@ macro_rules! __ketrag_wide {
                 fn wider($($arg: $kind),*) {
                     $body($($arg),*)
                 }
-                // Asked once: short rows call this millions of times.
+                // Detected once: short rows call this millions of times.
                 static WIDER: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
                 if *WIDER.get_or_init(|| $crate::cpu::has!("avx2")) {
                     // SAFETY: the processor has AVX2; the body itself is safe code.

@@ -1,26 +1,26 @@
-//! Graphs, ranks and search over flat arrays, and the contexts that are made of what they find.
+//! Graphs, rankings and search over flat arrays, and the contexts printed from their results.
 //!
-//! How a question over documents is answered, step by step, and where each step is:
+//! How a query over documents is answered, and the module of each step:
 //!
 //! 1. `ketrag_text::corpus` cuts documents into chunks, units and sentences, and counts their words.
-//! 2. `ketrag_encode` makes vectors of the units from a model's folder; without a model [`embed`] fits a space on the
-//!    corpus itself.
-//! 3. [`graph`] builds what the systems search: nearest neighbours, co-occurrence, the skeleton of entities and
-//!    relations, concepts, citations, and the links of the walk.
+//! 2. `ketrag_encode` computes vectors of the units with a model from a local folder; without a model
+//!    [`embed`] fits a space on the corpus itself.
+//! 3. [`graph`] builds the structures that the systems search: nearest neighbours, co-occurrence, the
+//!    skeleton of entities and relations, concepts, citations, and the links of the walk.
 //! 4. [`rank`] orders nodes of any graph: PageRank, centralities, BM25, the walk.
-//! 5. [`generation`] opens the arrays of a published index, each when a question first needs it.
-//! 6. [`channels`] rank units for one question, or print tables for it; they use [`search`] and [`vector`].
+//! 5. [`generation`] opens the arrays of a published index, each when a query first needs it.
+//! 6. [`channels`] rank units for one query, or print tables for it; they use [`search`] and [`vector`].
 //! 7. [`assemble`] shares the token budget of a recipe between channels and prints the context.
 //!
-//! From below: [`vector`], [`tables`] and [`tokens`], then [`rank`] and [`search`], then [`graph`] and [`embed`], then
-//! [`generation`], [`channels`] and [`assemble`]. A lower module never names an upper one, and no two files use each
-//! other; `tests/test_rust_layers.py` reads the imports.
+//! Layers, lowest first: [`vector`], [`tables`] and [`tokens`], then [`rank`] and [`search`], then [`graph`]
+//! and [`embed`], then [`generation`], [`channels`] and [`assemble`]. A lower module never imports an upper
+//! one, and no two files import each other; `tests/test_rust_layers.py` reads the imports.
 //!
-//! How errors travel, and why `panic = "abort"` is not supported, is said in `ketrag_base`.
+//! `ketrag_base` documents how errors travel and why `panic = "abort"` is not supported.
 //!
 //! # Example
 //!
-//! The words of two texts become links, and the walk ranks the texts for a question.
+//! The words of two texts become links, and the walk ranks the texts for a query.
 //!
 //! ```
 //! use ketrag_base::progress::Progress;
@@ -52,7 +52,7 @@
 //! # Ok::<(), ketrag_base::Error>(())
 //! ```
 
-// The modules of the crates below, under the names that they have in this one.
+// Modules of lower crates, under the names that they have in this crate.
 use ketrag_base::{cpu, error, guard, memory, parallel, progress, sparse, store, tiles, wide};
 use ketrag_text as text;
 

@@ -1,9 +1,9 @@
-//! The rows of the tables of entities and relations (10-ketrag 1.4), as they are printed and counted.
+//! Rows of the tables of entities and relations, as they are printed and counted.
 
 use std::fmt::Write;
 
-/// Line breaks would end a row; they become spaces. Nothing else is altered: the tables are read by
-/// a model, and by programs that know the rows of graphrag.
+/// Append a cell, with line breaks replaced by spaces because they would end the row. Nothing else is
+/// changed: the tables are read by LLMs, and by programs that expect graphrag's rows.
 pub fn push_cell(out: &mut String, cell: &str) {
     let start = out.len();
     out.push_str(cell);
@@ -14,7 +14,7 @@ pub fn push_cell(out: &mut String, cell: &str) {
     }
 }
 
-/// `id|entity|description|number of relationships` with its line break.
+/// Append `id|entity|description|number of relationships` and a line break.
 pub fn push_entity(out: &mut String, id: u32, name: &str, description: &str, rank: u32) {
     // Writing to a string cannot fail.
     let _ = write!(out, "{id}|");
@@ -24,7 +24,7 @@ pub fn push_entity(out: &mut String, id: u32, name: &str, description: &str, ran
     let _ = writeln!(out, "|{rank}");
 }
 
-/// What a relation's row shows, apart from its links.
+/// Cells of a relation's row, without its links.
 #[derive(Debug, Clone, Copy)]
 pub struct RelationCells<'a> {
     pub id: u32,
@@ -35,7 +35,8 @@ pub struct RelationCells<'a> {
     pub rank: u32,
 }
 
-/// `id|source|target|description|weight|rank`: all of a relation's row that no question changes.
+/// Append `id|source|target|description|weight|rank`: all of a relation's row that does not depend on the
+/// query.
 pub fn push_relation(out: &mut String, cells: RelationCells<'_>) {
     let _ = write!(out, "{}|", cells.id);
     for cell in [cells.source, cells.target, cells.description] {
@@ -43,7 +44,7 @@ pub fn push_relation(out: &mut String, cells: RelationCells<'_>) {
         out.push('|');
     }
     if cells.weight != 0.0 {
-        // The shortest digits that read back as the same number, always with a point or an exponent.
+        // The shortest digits that parse to the same number, always with a decimal point or an exponent.
         let _ = write!(out, "{:?}", cells.weight);
     }
     let _ = write!(out, "|{}", cells.rank);

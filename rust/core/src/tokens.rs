@@ -1,16 +1,17 @@
-//! Token counts under a named encoding, without its vocabulary where the text is one of our own marks.
+//! Token counts in a named encoding, without loading its vocabulary if the text is one of our row marks.
 //!
-//! Loading a vocabulary takes longer than a whole question may; printing a context counts nothing but marks and line ends, unless a row must be cut.
+//! Loading a vocabulary takes longer than a whole query may; printing a context counts only marks and line
+//! ends, unless a row must be cut.
 
 use crate::text::bpe::Encoding;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Counts the tokens of a text under some encoding.
+/// Counts the tokens of a text in some encoding.
 pub trait Count: Sync {
     fn count(&self, text: &str) -> usize;
 
-    /// The length in bytes of a long prefix of `text` that ends between two graphemes and holds at most
-    /// `most` tokens (the longest, as far as counts grow with the text).
+    /// Return the length in bytes of a long prefix of `text` that ends at a grapheme boundary and has at most
+    /// `most` tokens (the longest, provided that counts grow with the text).
     fn cut(&self, text: &str, most: usize) -> usize {
         // No token of the known encodings is longer than 128 bytes.
         let mut end = text.len().min(most.saturating_mul(128));
@@ -22,7 +23,7 @@ pub trait Count: Sync {
         if end == text.len() {
             ends.push(end);
         }
-        // `ends[low]` always fits; what lies at `high` is not known to.
+        // `ends[low]` always fits; `high` may not.
         let (mut low, mut high) = (0, ends.len());
         while low + 1 < high {
             let middle = (low + high) / 2;
@@ -48,7 +49,7 @@ impl Count for Encoding {
     }
 }
 
-/// The count of a mark or line end, the same under both encodings: they take digits by threes.
+/// Return the count of a mark or line end, the same in both encodings: they group digits by threes.
 fn known(text: &str) -> Option<usize> {
     let number = |start: &str, end: &str| {
         let digits = text.strip_prefix(start)?.strip_suffix(end)?;

@@ -1,12 +1,12 @@
-//! Attention of one sequence: per head, scores of a block of queries against all keys, softmax,
-//! and the weighted sum of the values.
+//! Attention of one sequence: per head, the scores of a block of queries against all keys, softmax, and the
+//! weighted sum of the values.
 
 use super::block::{row_blocks, Blocks, Next, ROWS, WIDEST};
 use super::buffer::Buffer;
 use super::layout::Layout;
 use super::simd::math::exp2;
 
-/// Queries at a time: their scores stay in the second cache at any length.
+/// Queries per block: their scores stay in the L2 cache at any length.
 const QUERIES: usize = 48;
 
 /// The heads of a layer.
@@ -17,7 +17,7 @@ pub struct Heads {
     pub width: usize,
 }
 
-/// What one thread needs besides the sequence.
+/// Scratch memory of one thread.
 #[derive(Default)]
 pub struct Scratch {
     keys: Buffer,
@@ -27,14 +27,14 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Words that it holds.
+    /// Return the number of words it holds.
     pub fn len(&self) -> usize {
         [&self.keys, &self.values, &self.scores, &self.shares].iter().map(|b| b.len()).sum()
     }
 }
 
-/// A bias for each head and distance `key - query`, for the longest sequence: `table[h]` has
-/// `2 * reach - 1` values, the distance 0 at `reach - 1`, in units of log2.
+/// A bias for each head and distance `key - query`, for the longest sequence: `table[h]` has `2 * reach - 1`
+/// values, with distance 0 at `reach - 1`, in units of log2.
 pub struct Distances {
     values: Buffer,
     stride: usize,
@@ -42,9 +42,9 @@ pub struct Distances {
 }
 
 impl Distances {
-    /// From `value(head, distance)`.
+    /// Compute the table from `value(head, distance)`.
     pub fn new(heads: usize, reach: usize, value: impl Fn(usize, isize) -> f32) -> Self {
-        // A last vector may reach beyond the longest sequence.
+        // The last vector may extend beyond the longest sequence.
         let stride = 2 * reach + WIDEST;
         let mut values = Buffer::new(heads * stride);
         for head in 0..heads {
@@ -55,7 +55,7 @@ impl Distances {
         Self { values, stride, reach }
     }
 
-    /// The biases of one query: that of key `j` is at `j`, for all keys and a vector more.
+    /// Return the biases of one query: key `j` is at `j`, for all keys and one more vector.
     pub(super) fn of(&self, head: usize, query: usize, length: usize) -> &[f32] {
         assert!(query < length && length <= self.reach);
         let start = head * self.stride + self.reach - 1 - query;
@@ -63,15 +63,15 @@ impl Distances {
     }
 }
 
-/// Attends within one sequence of `length` tokens. A row of `projected` holds the heads' queries,
-/// then the keys, then the values (`3 * count * width` operands); queries are already scaled, so
-/// that a score is the exponent of 2. A row of `out` takes `count * width` operands.
+/// Attend within one sequence of `length` tokens. A row of `projected` holds the heads' queries, then the
+/// keys, then the values (`3 * count * width` operands); queries are already scaled, so that a score is an
+/// exponent of 2. A row of `out` takes `count * width` operands.
 ///
 /// # Safety
-/// The instructions of `S`.
+/// The instructions of `S` must be available.
 ///
 /// # Panics
-/// Where a slice is too short or a head is not whole vectors.
+/// If a slice is too short or a head is not a whole number of vectors.
 #[inline(always)]
 pub unsafe fn attend<S: Blocks, const LOW: bool>(
     heads: Heads,
@@ -108,8 +108,8 @@ pub unsafe fn attend<S: Blocks, const LOW: bool>(
                 }
             }
         }
-        // SAFETY: the scratch has the room reserved above; each head lies within its row, and the
-        // rows within the slices, by the asserts. Whole vectors: `padded` and the head's width are.
+        // SAFETY: the scratch has the room reserved above; each head is within its row, and the rows are
+        // within the slices, by the asserts. `padded` and the head's width are whole vectors.
         unsafe {
             let values = projected.as_ptr().add((2 * heads.count + head) * width);
             if LOW {

@@ -1,12 +1,14 @@
-//! The windows of texts, end to end, in batches.
+//! Batches of text windows, concatenated.
 //!
-//! One window is the work of one thread. Its tokens shared out to two cores, which meet once a layer, were measured:
-//! nothing for a question of 20 tokens (.96 to 1.1 times as fast, f32 to tiles), 1.5 to 1.9 times as fast from 65
-//! tokens on without tiles, slower with them; and up to twice as slow wherever another process wants a core.
+//! Each window is processed by one thread. Splitting its tokens between two cores, which synchronise once per
+//! layer, was measured: no gain for a query of 20 tokens (0.96 to 1.1 times as fast, f32 to tiles), 1.5 to
+//! 1.9 times as fast from 65 tokens on without tiles, slower with them, and up to twice as slow when another
+//! process needs a core.
 
 use super::tokens::Windows;
 
-/// Tokens that go through the layers together, at least one window: by rows, and by tiles.
+/// Maximum number of tokens that pass through the layers together (at least one window): by rows, and by
+/// tiles.
 pub const BY_ROWS: usize = 256;
 pub const BY_TILES: usize = 512;
 
@@ -17,7 +19,7 @@ pub struct Piece<'a> {
     pub prompt: usize,
 }
 
-/// All windows of all texts.
+/// Return all windows of all texts.
 pub fn pieces(windows: &[Windows]) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     for own in windows {
@@ -31,7 +33,7 @@ pub fn pieces(windows: &[Windows]) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// Where each batch of at most `most` tokens, or one window, begins among the pieces, and the end.
+/// Return the start of each batch of at most `most` tokens, or one window, among the pieces, and the end.
 pub fn batches(pieces: &[Piece<'_>], most: usize) -> Vec<usize> {
     let mut starts = vec![0];
     let mut tokens = 0;

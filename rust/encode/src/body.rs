@@ -1,4 +1,4 @@
-//! The run of the transformer over sequences laid end to end.
+//! The forward pass of the transformer over concatenated sequences.
 
 use super::attention::Scratch as AttentionScratch;
 use super::buffer::Buffer;
@@ -12,10 +12,10 @@ use crate::error::{Error, Result};
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
 
-/// Rows that go through a whole layer (but attention) while they are in the second cache.
+/// Rows that pass through a whole layer (except attention) while they are in the L2 cache.
 const ROWS_AT_ONCE: usize = 96;
 
-/// What one thread keeps from batch to batch.
+/// Scratch memory of one thread, reused from batch to batch.
 #[derive(Default)]
 pub struct Scratch {
     rows: RowsScratch,
@@ -24,7 +24,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// What it holds.
+    /// Return the number of bytes it holds.
     pub fn bytes(&self) -> usize {
         let RowsScratch { x, low, projected, context, middle, attention } = &self.rows;
         let own: usize = [x, low, projected, context, middle].iter().map(|b| b.len()).sum();
@@ -43,8 +43,8 @@ struct RowsScratch {
 }
 
 impl Body {
-    /// The vectors of all tokens, rows of [`Body::stride`] values. Progress is only asked whether
-    /// to stop. Errors: an id outside the table, a sequence that is empty or too long.
+    /// Return the vectors of all tokens, rows of [`Body::stride`] values. `progress` is only checked for
+    /// cancellation. Errors: an id outside the table, a sequence that is empty or too long.
     pub fn run<'s>(
         &self,
         sequences: &[&[u32]],
@@ -55,7 +55,7 @@ impl Body {
             return Err(Error::Internal(format!("this machine has no {}", self.kernel.name())));
         }
         match &self.layers {
-            // SAFETY: the kernel is one that this machine has.
+            // SAFETY: the kernel is available on this machine.
             Layers::Rows(layers) => unsafe {
                 let scratch = &mut scratch.rows;
                 on_rows!(self.kernel, self.layout.low, run, self, layers, sequences, scratch, progress)
@@ -74,7 +74,7 @@ impl Body {
         }
     }
 
-    /// The largest magnitudes of the inputs of watched layers over `sequences`.
+    /// Return the largest magnitudes of the inputs of watched layers over `sequences`.
     pub fn watch(
         &self,
         sequences: &[&[u32]],
@@ -89,10 +89,10 @@ impl Body {
         }
         use super::bytes::body::{watch, widen};
         let silent = Progress::none();
-        // A maximum does not depend on the order; longer texts are shared out, too.
+        // A maximum does not depend on the order, so sequences are spread over threads.
         let parts = map_ranges(sequences.len(), 1, threads, &silent, |range| {
             let some = &sequences[range];
-            // SAFETY: the kernel is one that this machine has.
+            // SAFETY: the kernel is available on this machine.
             unsafe { on_bytes!(self.kernel, watch, self, layers, some, progress) }
         })?;
         Ok(parts.into_iter().reduce(widen).unwrap_or_default())

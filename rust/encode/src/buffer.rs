@@ -1,4 +1,4 @@
-//! Floats that begin on a cache line, so that no vector load of a whole line touches two.
+//! Cache-line-aligned buffers of floats, so that no load of a whole line crosses two.
 
 use std::ops::{Deref, DerefMut};
 
@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 #[derive(Clone, Copy)]
 struct Line([f32; 16]);
 
-/// A fixed number of f32 (or of words, see [`super::simd::Lanes`]), zero at first.
+/// A fixed number of f32 (or of words, see [`super::simd::Lanes`]), initially zero.
 #[derive(Clone, Default)]
 pub struct Buffer {
     lines: Vec<Line>,
@@ -18,7 +18,7 @@ impl Buffer {
         Self { lines: vec![Line([0.0; 16]); length.div_ceil(16)], length }
     }
 
-    /// At least this long, with any content.
+    /// Make the buffer at least this long, with arbitrary content.
     pub fn reserve(&mut self, length: usize) {
         if length > self.length {
             *self = Self::new(length);

@@ -1,7 +1,8 @@
-//! Which kernel computes a model here: measured on the model's own shapes, not read from flags.
+//! Choice of the kernel for a model on this machine, by measuring it on the model's shapes rather than by CPU
+//! flags.
 //!
-//! The same instruction is not equally fast everywhere: `vdpbf16ps` runs at twice the rate of f32 products
-//! on one processor with it, at half on another.
+//! The same instruction is not equally fast everywhere: `vdpbf16ps` runs at twice the rate of f32 products on
+//! one processor that has it, and at half that rate on another.
 
 use super::body::Scratch;
 use super::kernel::{Form, Kernel};
@@ -11,30 +12,30 @@ use crate::error::{Error, Result};
 use crate::progress::Progress;
 use std::time::{Duration, Instant};
 
-/// A kernel, and what it computes in.
+/// A kernel, and the number format in which it computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Way {
     pub kernel: Kernel,
     pub form: Form,
 }
 
-/// What a token took in one layer, in microseconds.
+/// Time per token in one layer, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Timing {
     pub way: Way,
     pub microseconds: f64,
 }
 
-/// How long, and how many times at least, a way is measured once it is warm.
+/// Minimum duration and number of runs of a measurement, once it is warm.
 const LONG: Duration = Duration::from_millis(4);
 const RUNS: usize = 3;
-/// The texts of a measurement: so many, of so many tokens.
+/// The texts of a measurement: their number, and their number of tokens.
 const TEXTS: usize = 2;
 const TOKENS: usize = 32;
 
-/// The ways that may serve `precision` by `kernel` (a name, or auto), the plainest first. Those that are
-/// slower on every machine are left out: portable where there are vectors, and bf16 without the hardware
-/// where another form is allowed. Errors: the kernel is unknown, not here, or not of this precision.
+/// Return the candidates for `precision` with `kernel` (a name, or auto), the plainest first. Those that are
+/// slower on every machine are left out: portable if there are vectors, and bf16 without hardware support if
+/// another format is allowed. Errors: the kernel is unknown, unavailable, or does not support this precision.
 pub fn ways(precision: Precision, kernel: &str) -> Result<Vec<Way>> {
     let form = precision.form();
     if kernel != "auto" {
@@ -43,7 +44,7 @@ pub fn ways(precision: Precision, kernel: &str) -> Result<Vec<Way>> {
         if !kernel.serves(form) {
             let own: Vec<&str> = kernel.forms().iter().map(|form| form.name()).collect();
             return Err(Error::input(format!(
-                "kernel {} computes in {} alone, not in {}",
+                "kernel {} only supports {}, not {}",
                 kernel.name(),
                 own.join(" and "),
                 form.name()
@@ -68,7 +69,7 @@ pub fn ways(precision: Precision, kernel: &str) -> Result<Vec<Way>> {
     Ok(found)
 }
 
-/// The ways by what they take, the fastest first; one alone is not measured.
+/// Return the candidates with their times, the fastest first; a single candidate is not measured.
 pub fn measure(weights: &Weights, ways: &[Way], threads: usize, progress: &Progress) -> Result<Vec<Timing>> {
     if let [way] = ways {
         return Ok(vec![Timing { way: *way, microseconds: f64::NAN }]);
@@ -82,7 +83,8 @@ pub fn measure(weights: &Weights, ways: &[Way], threads: usize, progress: &Progr
     Ok(timings)
 }
 
-/// One layer of the model on one thread: the least of several runs, since other work can only add to it.
+/// Measure one layer of the model on one thread: the minimum of several runs, since other work can only add
+/// to it.
 fn time(weights: &Weights, way: Way, threads: usize, progress: &Progress) -> Result<f64> {
     let length = TOKENS.min(weights.config.room());
     let ids: Vec<u32> = (0..length).map(|i| (i * 31 % weights.config.vocabulary) as u32).collect();
@@ -103,7 +105,7 @@ fn time(weights: &Weights, way: Way, threads: usize, progress: &Progress) -> Res
     Ok(least.as_secs_f64() * 1e6 / (TEXTS * length) as f64)
 }
 
-/// The widest kernel in f32.
+/// Return the widest kernel in f32.
 pub fn exact_way() -> Way {
     let kernel = Kernel::all().into_iter().rev().find(|kernel| kernel.serves(Form::F32));
     Way { kernel: kernel.unwrap_or(Kernel::Portable), form: Form::F32 }

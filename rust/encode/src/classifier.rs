@@ -1,5 +1,5 @@
-//! A cross-encoder: a transformer that reads question and passage together and says in one number how well
-//! they go together (`BertForSequenceClassification` with one label, as the ms-marco-MiniLM models are).
+//! A cross-encoder: a transformer that reads a query and a passage together and scores how well they match
+//! (`BertForSequenceClassification` with one label, such as the ms-marco-MiniLM models).
 
 use super::choice::{exact_way, measure, ways, Timing, Way};
 use super::config::{unsupported, Config, Family};
@@ -18,12 +18,12 @@ use crate::progress::Progress;
 use crate::text::strings::{Strings, StringsBuf};
 use std::path::Path;
 
-/// Built-in pairs on which bf16 is compared with f32, and how far apart two numbers may be, as a part of the
-/// range of all.
+/// Number of built-in pairs on which bf16 is compared with f32, and the maximum difference between two
+/// scores, as a fraction of the range of all.
 const TRIED: usize = 12;
 const APART: f32 = 0.05;
 
-/// Tokens that go through the layers together, at least one pair.
+/// Maximum number of tokens that pass through the layers together (at least one pair).
 const TOGETHER: usize = 512;
 
 /// A loaded model.
@@ -37,11 +37,12 @@ pub struct Classifier {
 }
 
 impl Classifier {
-    /// Loads a folder. `kernel` is a kernel's name, or auto: then those that serve the precision are timed on
-    /// the model's own shapes, and the fastest is taken; with [`Precision::Auto`] bf16 only where its numbers
-    /// for built-in pairs are those of f32 but for a small part of their range, and never by `avx512-bf16`,
-    /// which only serves [`Precision::Bf16`] without tiles. int8 was not measured for pairs: f32 stands for it.
-    /// Errors: another architecture, more than one label, a kernel of int8 alone.
+    /// Load a folder. `kernel` is a kernel's name, or auto: then those that support the precision are timed
+    /// on the model's shapes, and the fastest is used. With [`Precision::Auto`] bf16 is used only if its
+    /// scores of built-in pairs differ from those of f32 by a small fraction of their range, and never by
+    /// `avx512-bf16`, which is only used for [`Precision::Bf16`] without tiles. int8 is not supported for
+    /// pairs; f32 replaces it. Errors: another architecture, more than one label, a kernel that only supports
+    /// int8.
     pub fn open(
         path: &Path,
         precision: Precision,
@@ -103,7 +104,7 @@ impl Classifier {
         Ok(made)
     }
 
-    /// Its numbers for built-in pairs.
+    /// Return its scores of built-in pairs.
     fn trial(&self, threads: usize) -> Result<Vec<f32>> {
         let texts: StringsBuf = verify::texts().view().iter().take(TRIED + 1).collect();
         let texts = texts.view();
@@ -112,7 +113,7 @@ impl Classifier {
         self.scores(texts.get(0), &rest.view(), threads, &silent)
     }
 
-    /// What each way that was measured took, the fastest first; empty where there was no choice.
+    /// Return the time of each measured candidate, the fastest first; empty if there was no choice.
     pub fn timings(&self) -> &[Timing] {
         &self.timings
     }
@@ -130,9 +131,9 @@ impl Classifier {
         }
     }
 
-    /// For each text the model's number for it and `question`, before any squashing: the higher, the better.
-    /// Where both are longer than the model reads, the longer is cut token by token, as transformers does.
-    /// A number depends on its pair alone. Errors: the deadline of `progress`.
+    /// Return the model's score for each text with `question`, before any activation: higher is better. If
+    /// both together are longer than the model's limit, the longer is cut token by token, as in transformers.
+    /// A score depends only on its pair. Errors: the deadline of `progress`.
     pub fn scores(
         &self,
         question: &str,
@@ -194,7 +195,7 @@ impl Classifier {
         Ok(scores)
     }
 
-    /// The first token's vector through the pooler (tanh) and the classifier.
+    /// Apply the pooler (tanh) and the classifier to the first token's vector.
     fn head(&self, x: &[f32]) -> f32 {
         let dot = |row: &[f32], x: &[f32]| -> f64 {
             row.iter().zip(x).map(|(&w, &x)| f64::from(w) * f64::from(x)).sum()
@@ -210,16 +211,15 @@ impl Classifier {
     }
 }
 
-/// The ways that may score pairs. With the kernel auto `avx512-bf16` is one of them only if bf16 is requested
-/// and the processor has no other hardware for it: `vdpbf16ps` adds in an order of its own, and all other
-/// kernels have the bits of the tiles. Errors: a kernel of int8 alone, and those of [`ways`].
+/// Return the candidates for scoring pairs. With the kernel auto, `avx512-bf16` is one of them only if bf16
+/// is requested and the processor has no other hardware for it, because `vdpbf16ps` adds in a different
+/// order, while all other kernels have the same bits as the tiles. Errors: a kernel that only supports int8,
+/// and those of [`ways`].
 fn pair_ways(precision: Precision, kernel: &str) -> Result<Vec<Way>> {
     let mut all = ways(precision, kernel)?;
     all.retain(|way| way.form != Form::Int8);
     if all.is_empty() {
-        return Err(Error::input(format!(
-            "kernel {kernel} computes in int8 alone, and pairs in f32 or bf16"
-        )));
+        return Err(Error::input(format!("kernel {kernel} only supports int8, but pairs need f32 or bf16")));
     }
     let is_own_order = |way: &Way| way.kernel == Kernel::Avx512Bf16;
     if !all.iter().all(is_own_order) {
@@ -228,7 +228,7 @@ fn pair_ways(precision: Precision, kernel: &str) -> Result<Vec<Way>> {
     Ok(all)
 }
 
-/// The largest difference between two numbers for the same pair, as a part of the range of `exact`.
+/// Return the largest difference between two scores of the same pair, as a fraction of the range of `exact`.
 fn apart(own: &[f32], exact: &[f32]) -> f32 {
     let most = exact.iter().fold(f32::NEG_INFINITY, |most, &x| most.max(x));
     let least = exact.iter().fold(f32::INFINITY, |least, &x| least.min(x));

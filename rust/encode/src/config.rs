@@ -1,18 +1,18 @@
-//! `config.json`: which architecture, and all its sizes.
+//! `config.json`: the architecture of a model and its sizes.
 
 use super::simd::math::Activation;
 use crate::error::{Error, Result};
 use serde_json::Value;
 use std::path::Path;
 
-/// Settings files are small; a larger one is not read.
+/// Settings files are small; larger ones are not read.
 const LONGEST_SETTINGS: u64 = 4 << 20;
 
-/// The families of encoders that this package computes itself.
+/// The families of encoders with a native implementation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
     Bert,
-    /// RoBERTa, XLM-RoBERTa and CamemBERT: as BERT, with positions after the padding id.
+    /// RoBERTa, XLM-RoBERTa and CamemBERT: like BERT, with positions after the padding id.
     Roberta,
     /// MPNet: no types; a bias for the distance between tokens, shared by all layers.
     Mpnet,
@@ -29,21 +29,21 @@ pub struct Config {
     pub vocabulary: usize,
     /// Rows of the table of positions.
     pub positions: usize,
-    /// The row of the first token.
+    /// The position of the first token.
     pub first_position: usize,
     pub types: usize,
-    /// Buckets of distances (MPNet), else 0.
+    /// Buckets of distances (MPNet), otherwise 0.
     pub buckets: usize,
     pub activation: Activation,
     pub eps: f32,
 }
 
-/// The folder has no model that this package can compute; says what does.
+/// Return the error for a model without native support, with an alternative.
 pub fn unsupported(what: impl std::fmt::Display) -> Error {
     Error::input(format!("{what}; `sentence-transformers:` serves it"))
 }
 
-/// A JSON file of settings, or None where there is none.
+/// Read a JSON settings file, or return `None` if it does not exist.
 pub fn settings(path: &Path) -> Result<Option<Value>> {
     let failed = |e: std::io::Error| Error::io(format!("{}: {e}", path.display())).caused_by(e);
     let size = match std::fs::metadata(path) {
@@ -52,7 +52,10 @@ pub fn settings(path: &Path) -> Result<Option<Value>> {
         Err(e) => return Err(failed(e)),
     };
     if size > LONGEST_SETTINGS {
-        return Err(Error::damaged(format!("{}: {size} bytes are no settings", path.display())));
+        return Err(Error::damaged(format!(
+            "{}: {size} bytes are too many for a settings file",
+            path.display()
+        )));
     }
     let bytes = std::fs::read(path).map_err(failed)?;
     let value = serde_json::from_slice(&bytes)
@@ -61,7 +64,7 @@ pub fn settings(path: &Path) -> Result<Option<Value>> {
 }
 
 impl Config {
-    /// Of a model's folder.
+    /// Read the configuration of a model's folder.
     pub fn read(folder: &Path) -> Result<Self> {
         let path = folder.join("config.json");
         let value = settings(&path)?.ok_or_else(|| {
@@ -139,7 +142,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Tokens that the table of positions has room for.
+    /// Return the number of tokens for which there are positions.
     pub fn room(&self) -> usize {
         self.positions - self.first_position
     }

@@ -1,4 +1,4 @@
-//! A folder of sentence-transformers as a function from texts to vectors.
+//! The sentence encoder: a folder of sentence-transformers as a function from texts to vectors.
 
 use super::batch::{batches, pieces, Piece, BY_ROWS, BY_TILES};
 use super::body::Scratch;
@@ -23,7 +23,7 @@ use std::sync::OnceLock;
 
 /// Texts that a thread tokenises at a time.
 const TEXTS: usize = 32;
-/// A loaded model. Encoding shares it between threads.
+/// A loaded model, shared by the threads that encode.
 pub struct Encoder {
     body: Body,
     head: Head,
@@ -32,16 +32,16 @@ pub struct Encoder {
     path: PathBuf,
     note: Option<String>,
     timings: Vec<Timing>,
-    /// The lowest cosine to f32, once it is known.
+    /// The lowest cosine to f32, once it has been computed.
     lowest: OnceLock<f64>,
     spare: Spares,
 }
 
 impl Encoder {
-    /// Loads a folder. `kernel` is the name of a [`Kernel`], or auto: then those of this machine that serve
-    /// the precision are timed for some milliseconds on the model's own shapes, and the fastest is taken.
-    /// With [`Precision::Auto`] every form but f32 is compared with it on built-in texts first, and refused
-    /// (see [`Encoder::note`]) where a vector's cosine is below .999.
+    /// Load a folder. `kernel` is the name of a [`Kernel`], or auto: then those of this machine that support
+    /// the precision are timed for a few milliseconds on the model's shapes, and the fastest is used. With
+    /// [`Precision::Auto`] every format except f32 is compared with it on built-in texts first, and rejected
+    /// (see [`Encoder::note`]) if a vector's cosine is below 0.999.
     pub fn open(
         path: &Path,
         precision: Precision,
@@ -79,7 +79,7 @@ impl Encoder {
             lowest: OnceLock::new(),
             spare: Spares::default(),
         };
-        // A kernel that is named and has int8 alone is taken at its word.
+        // An explicitly named kernel that only supports int8 is used without comparison.
         let free = timings.len() > 1 || first.form == Form::Bf16;
         if precision == Precision::Auto && first.form != Form::F32 && free {
             // The fastest that is close to f32; the last is f32 itself.
@@ -112,8 +112,8 @@ impl Encoder {
         Ok(encoder)
     }
 
-    /// Why a folder's model is not one of those that are built in, told from its settings alone; None
-    /// where it is. Errors: damaged or missing settings.
+    /// Return why a folder's model has no native implementation, judged by its settings, or `None` if it has
+    /// one. Errors: damaged or missing settings.
     pub fn refusal(path: &Path) -> Result<Option<String>> {
         let look = || -> Result<()> {
             let folder = Folder::read(path)?;
@@ -127,8 +127,8 @@ impl Encoder {
         }
     }
 
-    /// The lowest cosine between this encoder's vectors and those of f32, on built-in texts in many
-    /// languages. Packs the model once more unless it is f32 already, or the cosine is known.
+    /// Return the lowest cosine between this encoder's vectors and those of f32, on built-in texts in many
+    /// languages. Packs the model again unless it is f32 already, or the cosine is known.
     pub fn closeness(&self, threads: usize, progress: &Progress) -> Result<f64> {
         if self.body.form == Form::F32 {
             return Ok(1.0);
@@ -149,17 +149,17 @@ impl Encoder {
         Ok(self.encode(&texts.view(), "", threads, &silent)?.vectors)
     }
 
-    /// Values of a vector.
+    /// Return the number of values of a vector.
     pub fn dimension(&self) -> usize {
         self.head.dimension()
     }
 
-    /// The longest window in tokens.
+    /// Return the longest window in tokens.
     pub fn longest(&self) -> usize {
         self.tokens.longest()
     }
 
-    /// "f32", "bf16" or "int8".
+    /// Return "f32", "bf16" or "int8".
     pub fn precision(&self) -> &'static str {
         self.body.form.name()
     }
@@ -168,27 +168,27 @@ impl Encoder {
         self.body.kernel.name()
     }
 
-    /// What each way that was measured took, the fastest first; empty where there was no choice.
+    /// Return the time of each measured candidate, the fastest first; empty if there was no choice.
     pub fn timings(&self) -> &[Timing] {
         &self.timings
     }
 
-    /// Why the precision or the kernel is not the one that was hoped for, if so.
+    /// Return why the precision or the kernel is not the preferred one, if so.
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }
 
-    /// (name, prompt), and the name of the one that the folder uses by default.
+    /// Return the prompts as (name, prompt), and the name of the folder's default.
     pub fn prompts(&self) -> (&[(String, String)], Option<&str>) {
         (&self.folder.prompts, self.folder.default_prompt.as_deref())
     }
 
-    /// A digest of all files that the vectors depend on, with the precision. Reads them whole.
+    /// Return a digest of the precision and of all files on which the vectors depend. Reads them in full.
     pub fn fingerprint(&self, progress: &Progress) -> Result<String> {
         self.folder.digest(&self.path, self.precision(), progress)
     }
 
-    /// The tokens that each text takes, in all its windows, special tokens and prompt included.
+    /// Return the number of tokens of each text, in all its windows, including special tokens and prompt.
     pub fn lengths(
         &self,
         texts: &Strings<'_>,
@@ -200,7 +200,7 @@ impl Encoder {
         Ok(windows.iter().map(|w| w.ids.len() as u64).collect())
     }
 
-    /// The tokens of each text alone: no special ones, no prompt, and not cut.
+    /// Return the number of tokens of each text without special tokens and prompt, uncut.
     pub fn counts(&self, texts: &Strings<'_>, threads: usize, progress: &Progress) -> Result<Vec<u64>> {
         let counts = map_ranges(texts.len(), TEXTS, threads, progress, |range| {
             range.map(|i| Ok(self.tokens.count(texts.get(i))? as u64)).collect::<Result<Vec<_>>>()
@@ -215,7 +215,7 @@ impl Encoder {
         threads: usize,
         progress: &Progress,
     ) -> Result<Vec<Windows>> {
-        // Progress is counted in tokens, which are not known yet.
+        // Progress is counted in tokens, whose number is not known yet.
         let uncounted = Progress::none();
         let lead: Lead = self.tokens.lead(prompt)?;
         let windows = map_ranges(texts.len(), TEXTS, threads, &uncounted, |range| {
@@ -228,10 +228,10 @@ impl Encoder {
         Ok(windows.concat())
     }
 
-    /// A row of [`Encoder::dimension`] values for each text, each with `prompt` before it. A text
-    /// that is longer than the model reads is cut into windows; their unit vectors are averaged by
-    /// the numbers of its tokens in them, and normalised. An empty text has the vector zero. A row
-    /// depends on its text and the prompt alone. Progress counts the texts' own tokens.
+    /// Return a row of [`Encoder::dimension`] values for each text, each preceded by `prompt`. A text that
+    /// exceeds the model's limit is cut into windows, whose unit vectors are averaged by their number of
+    /// tokens and normalised. An empty text has the zero vector. A row depends only on its text and the
+    /// prompt. Progress counts the texts' tokens.
     pub fn encode(
         &self,
         texts: &Strings<'_>,
@@ -283,7 +283,7 @@ impl Encoder {
         Ok(out)
     }
 
-    /// Rows of texts from rows of windows.
+    /// Compute rows of texts from rows of windows.
     fn combine(&self, windows: &[Windows], pieces: &[Piece<'_>], vectors: &[f32]) -> Vec<f32> {
         let d = self.dimension();
         let mut out = vec![0.0f32; windows.len() * d];
@@ -315,18 +315,18 @@ impl Encoder {
     }
 }
 
-/// What is to be said where the processor has tiles that cannot be used.
+/// Return a note if the processor has tiles that cannot be used.
 fn refused() -> Option<String> {
     let text = "the processor has tiles (amx), which the system does not grant this process";
     (tiles() == Tiles::Refused).then(|| text.into())
 }
 
-/// What [`Encoder::encode`] makes.
+/// The result of [`Encoder::encode`].
 pub struct Encoded {
     /// A row for each text.
     pub vectors: Vec<f32>,
-    /// The texts' own tokens.
+    /// Number of tokens of the texts, without prompts and special tokens.
     pub tokens: u64,
-    /// Windows beyond one for each text.
+    /// Number of windows beyond one per text.
     pub more: u64,
 }

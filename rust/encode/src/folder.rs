@@ -1,4 +1,4 @@
-//! What a sentence-transformers folder says besides the weights: modules, pooling, prompts, lengths.
+//! Settings of a sentence-transformers folder: modules, pooling, prompts and length limits.
 
 use super::config::{settings, unsupported};
 use crate::error::{Error, Result};
@@ -7,10 +7,10 @@ use crate::store::file_digest;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// What changes whenever the same folder would give other vectors.
+/// Changes whenever the same folder would give different vectors.
 const VERSION: &str = "native encoder 1";
 
-/// How token vectors become one vector. Several make a longer vector, in this order.
+/// How token vectors become one vector. The results of several methods are concatenated in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Pooling {
     /// The first token, after a prompt that is not pooled.
@@ -25,7 +25,7 @@ pub enum Pooling {
     Last,
 }
 
-/// What follows the pooling.
+/// A step after the pooling.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// A linear layer in this folder.
@@ -36,13 +36,13 @@ pub enum Step {
 /// The parsed folder.
 #[derive(Debug, Clone)]
 pub struct Folder {
-    /// Where config.json, the weights and the tokeniser lie.
+    /// The folder of config.json, the weights and the tokeniser.
     pub transformer: PathBuf,
     pub pooling: Vec<Pooling>,
     /// Whether a prompt's tokens take part in the pooling.
     pub pool_prompt: bool,
     pub steps: Vec<Step>,
-    /// The longest input in tokens, as far as the folder limits it.
+    /// The longest input in tokens, if the folder limits it.
     pub longest: Option<usize>,
     pub lower: bool,
     /// The tokeniser's settings, or null.
@@ -50,9 +50,9 @@ pub struct Folder {
     /// (name, prompt).
     pub prompts: Vec<(String, String)>,
     pub default_prompt: Option<String>,
-    /// Values of a vector that are kept, if not all.
+    /// Number of values of a vector that are kept, if not all.
     pub cut: Option<usize>,
-    /// Every file of settings that was read, for a fingerprint.
+    /// Every settings file that was read, for a fingerprint.
     pub files: Vec<PathBuf>,
 }
 
@@ -82,9 +82,9 @@ impl Folder {
             cut: None,
             files: Vec::new(),
         };
-        // A folder without modules is pooled by the mean, as sentence-transformers does.
+        // A folder without modules uses mean pooling, as in sentence-transformers.
         if let Some(modules) = read(root.join("modules.json"))? {
-            let modules = modules.as_array().ok_or_else(|| damaged(root, "modules.json is no list"))?;
+            let modules = modules.as_array().ok_or_else(|| damaged(root, "modules.json is not a list"))?;
             for (place, module) in modules.iter().enumerate() {
                 let kind = text(module, "type").ok_or_else(|| damaged(root, "a module without type"))?;
                 let path = inside(root, text(module, "path").unwrap_or_default())?;
@@ -99,7 +99,7 @@ impl Folder {
                     "Normalize" if place > 1 => folder.steps.push(Step::Normalise),
                     other => {
                         return Err(unsupported(format!(
-                            "the module {other:?} at place {place} is not built in"
+                            "the module {other:?} at position {place} is not built in"
                         )))
                     }
                 }
@@ -113,13 +113,13 @@ impl Folder {
         }
         for name in ["query_length", "document_length", "query_expansion"] {
             if own.get(name).is_some_and(|value| !value.is_null() && value.as_bool() != Some(false)) {
-                return Err(unsupported(format!("a limit of its own for one role ({name}) is not built in")));
+                return Err(unsupported(format!("a separate limit for one role ({name}) is not built in")));
             }
         }
         folder.lower = own.get("do_lower_case").and_then(Value::as_bool).unwrap_or(false);
         let tokeniser = read(folder.transformer.join("tokenizer_config.json"))?.unwrap_or(Value::Null);
         let length = |value: &Value, name| value.get(name).and_then(Value::as_u64);
-        // "No limit" is written as some huge number.
+        // "No limit" is written as a huge number.
         folder.longest = length(&own, "max_seq_length")
             .or_else(|| length(&tokeniser, "model_max_length"))
             .filter(|&n| n > 0 && n < 1 << 24)
@@ -135,13 +135,13 @@ impl Folder {
     }
 }
 
-/// The prompts of a model's settings, by name.
+/// Return the prompts of a model's settings, by name.
 fn prompts(root: &Path, whole: &Value) -> Result<Vec<(String, String)>> {
     let Some(prompts) = whole.get("prompts").and_then(Value::as_object) else { return Ok(Vec::new()) };
     let prompt = |(name, prompt): (&String, &Value)| match prompt {
         Value::Null => Ok((name.clone(), String::new())),
         Value::String(prompt) => Ok((name.clone(), prompt.clone())),
-        _ => Err(damaged(root, "a prompt that is no text")),
+        _ => Err(damaged(root, "a prompt that is not a string")),
     };
     prompts.iter().map(prompt).collect()
 }
@@ -154,7 +154,7 @@ fn damaged(root: &Path, what: &str) -> Error {
     Error::damaged(format!("{}: {what}", root.display()))
 }
 
-/// A module's folder, which must lie in the model's.
+/// Return a module's folder, which must be inside the model's.
 fn inside(root: &Path, path: &str) -> Result<PathBuf> {
     use std::path::Component::{CurDir, Normal};
     if Path::new(path).components().all(|part| matches!(part, Normal(_) | CurDir)) {
@@ -166,7 +166,7 @@ fn inside(root: &Path, path: &str) -> Result<PathBuf> {
 
 fn pooling(config: &Value) -> Result<(Vec<Pooling>, bool)> {
     let mut modes = Vec::new();
-    // Newer folders name the modes; older ones have a switch for each.
+    // Newer folders name the modes; older ones have a flag for each.
     let mut named: Vec<String> = match config.get("pooling_mode") {
         Some(Value::String(mode)) => mode.split('+').map(str::to_owned).collect(),
         Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
@@ -192,7 +192,7 @@ fn pooling(config: &Value) -> Result<(Vec<Pooling>, bool)> {
             other => return Err(unsupported(format!("the pooling {other:?} is not built in"))),
         });
     }
-    // One that says nothing at all pools by the mean, as sentence-transformers does.
+    // Without any mode the mean is used, as in sentence-transformers.
     if modes.is_empty()
         && !config.as_object().is_some_and(|c| c.keys().any(|k| k.starts_with("pooling_mode")))
     {
@@ -207,7 +207,8 @@ fn pooling(config: &Value) -> Result<(Vec<Pooling>, bool)> {
 }
 
 impl Folder {
-    /// A digest of all files that vectors depend on, read whole, with the precision. `path` is the folder.
+    /// Return a digest of the precision and of all files on which vectors depend, read in full. `path` is the
+    /// folder.
     pub fn digest(&self, path: &Path, precision: &str, progress: &Progress) -> Result<String> {
         let mut files = self.files.clone();
         let parts = ["config.json", "tokenizer.json", "model.safetensors"];

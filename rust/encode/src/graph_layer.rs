@@ -1,5 +1,5 @@
-//! A layer of a graph transformer over a few texts (40-cgrag 4.4.2), computed for the texts that are asked for
-//! and no others. Sums run in one fixed order, on any number of threads.
+//! A layer of a graph transformer over a few texts (CG-RAG), computed only for the requested texts. Sums run
+//! in one fixed order on any number of threads.
 
 use super::graph_matrix::{dot, Matrix};
 use crate::error::{Error, Result};
@@ -11,10 +11,11 @@ use crate::sparse::CsrView;
 /// Rows that a thread takes at a time.
 const GRAIN: usize = 32;
 const WHAT: &str = "values of a graph layer";
-/// In a list of places: the text has none.
+/// Marks a text without an index.
 const NOWHERE: u32 = u32::MAX;
 
-/// A layer: what a text makes of itself, of its neighbours (values), and how it attends to them.
+/// A layer: the projections of a text (own), of its neighbours (values), and of the attention (queries and
+/// keys).
 pub struct Layer {
     own: Matrix,
     value: Matrix,
@@ -23,12 +24,12 @@ pub struct Layer {
     heads: usize,
 }
 
-/// Values of some texts: those of a text lie at its place.
+/// Values of some texts, by index.
 #[derive(Clone, Copy)]
 pub struct Rows<'a> {
     pub values: &'a [f32],
     pub width: usize,
-    /// None where every text has values, in order.
+    /// `None` if every text has values, in order.
     pub places: Option<&'a [u32]>,
 }
 
@@ -39,7 +40,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// What passes between texts: in-neighbours, a factor for each of these edges, and each text's own weight.
+/// Messages between texts: in-neighbours, a factor for each of these edges, and each text's weight.
 #[derive(Clone, Copy)]
 pub struct Messages<'a> {
     edges: CsrView<'a>,
@@ -48,7 +49,7 @@ pub struct Messages<'a> {
 }
 
 impl<'a> Messages<'a> {
-    /// Checks the shapes.
+    /// Check the shapes.
     pub fn new(edges: CsrView<'a>, factors: &'a [f32], weights: &'a [f32]) -> Result<Self> {
         let n = edges.rows();
         if edges.columns != n || weights.len() != n {
@@ -68,7 +69,7 @@ impl<'a> Messages<'a> {
         self.weights.len()
     }
 
-    /// These texts and those that send to them, ascending.
+    /// Return these texts and those that send to them, ascending.
     pub fn with_senders(&self, texts: &[u32]) -> Vec<u32> {
         let mut all = self.senders(texts);
         all.extend_from_slice(texts);
@@ -85,7 +86,7 @@ impl<'a> Messages<'a> {
         all
     }
 
-    /// For every text its place among `texts`.
+    /// Return for every text its index in `texts`.
     pub fn places(&self, texts: &[u32]) -> Result<Vec<u32>> {
         let mut places = filled(NOWHERE, self.texts(), WHAT)?;
         (0u32..).zip(texts).for_each(|(place, &text)| places[text as usize] = place);
@@ -93,19 +94,19 @@ impl<'a> Messages<'a> {
     }
 }
 
-/// What some texts make of their neighbours' values and keys.
+/// Attention of some texts to their neighbours.
 struct Attention<'a> {
     layer: &'a Layer,
     messages: Messages<'a>,
     queries: (Vec<u32>, Vec<f32>),
     keys: Vec<f32>,
-    /// Of each text among those that send.
+    /// Index of each text among the senders.
     places: Vec<u32>,
     senders: Vec<u32>,
 }
 
 impl Layer {
-    /// Checks that the matrices are of one shape and have whole heads.
+    /// Check that the matrices have the same shape and whole heads.
     pub fn new([own, value, query, key]: [Matrix; 4], heads: usize) -> Result<Self> {
         let shape = (own.inputs(), own.outputs());
         if [&value, &query, &key].iter().any(|one| (one.inputs(), one.outputs()) != shape) {
@@ -138,7 +139,7 @@ impl Layer {
         Ok(())
     }
 
-    /// Queries of `texts` that hear from anyone, and the keys of those they hear from.
+    /// Compute the queries of `texts` that have senders, and the keys of these senders.
     fn attention<'a>(
         &'a self,
         h: Rows<'_>,
@@ -156,8 +157,8 @@ impl Layer {
         Ok(Attention { layer: self, messages, queries, keys, places: messages.places(&senders)?, senders })
     }
 
-    /// `x'[i] = own(w_i h_i) + sum over j of softmax_j(query(h_i) . key(f_ij h_j) / sqrt(width)) value(f_ij h_j)`,
-    /// head by head, for each i of `texts`.
+    /// Compute `x'[i] = own(w_i h_i) + sum over j of softmax_j(query(h_i) . key(f_ij h_j) / sqrt(width))
+    /// value(f_ij h_j)`, head by head, for each i of `texts`.
     pub fn run(
         &self,
         h: Rows<'_>,
@@ -202,8 +203,8 @@ impl Layer {
         Ok(parts.concat())
     }
 
-    /// The products of a vector with what [`Layer::run`] gives `texts`, without making it: what is done to own
-    /// parts and values after they are added is done to the matrices before.
+    /// Return the products of a vector with the result of [`Layer::run`] for `texts`, without computing it:
+    /// the linear steps after the sum are applied to the matrices instead.
     pub fn toward(
         &self,
         h: Rows<'_>,
@@ -225,7 +226,7 @@ impl Layer {
         let (own, own_bias) = self.own.toward(0..self.outputs(), vector);
         let values: Vec<_> =
             (0..self.heads).map(|head| self.value.toward(head * width..(head + 1) * width, vector)).collect();
-        // For each text that sends, a number for each head.
+        // For each sender, a number per head.
         let worth: Vec<f64> = attention
             .senders
             .iter()
@@ -250,7 +251,7 @@ impl Layer {
 }
 
 impl Attention<'_> {
-    /// The places of those that send to a text, and the factors of these edges.
+    /// Iterate over the indices of a text's senders, and the factors of these edges.
     fn sent(&self, text: u32) -> impl Iterator<Item = (usize, f32)> + '_ {
         let range = self.messages.edges.range(text as usize);
         let factors = &self.messages.factors[range.clone()];
@@ -258,7 +259,7 @@ impl Attention<'_> {
         from.map(|&from| self.places[from as usize] as usize).zip(factors.iter().copied())
     }
 
-    /// `shares` become those of the edges into a text, head by head; each head's add up to one.
+    /// Compute the attention shares of the edges into a text, head by head; those of each head sum to one.
     fn shares(&self, text: u32, shares: &mut Vec<f64>) {
         shares.clear();
         let count = self.messages.edges.range(text as usize).len();
@@ -291,7 +292,7 @@ impl Attention<'_> {
     }
 }
 
-/// The products of the values of `texts`.
+/// Compute the products of the values of `texts`.
 fn multiplied(
     matrix: &Matrix,
     h: Rows<'_>,

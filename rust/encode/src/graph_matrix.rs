@@ -1,5 +1,5 @@
-//! A matrix that a graph transformer multiplies rows with, packed for the machine's widest f32 products.
-//! The sum of an element runs over the inputs in their order, whatever block it falls in.
+//! A matrix of a graph transformer, packed for the machine's widest f32 products. The sum of an element runs
+//! over the inputs in order, whatever block it belongs to.
 
 use super::buffer::Buffer;
 use super::choice::exact_way;
@@ -12,28 +12,28 @@ use crate::parallel::map_ranges_with;
 use crate::progress::Progress;
 use std::ops::Range;
 
-/// Rows that are multiplied together: with the results they stay in the second cache.
+/// Rows that are multiplied together: with the results they stay in the L2 cache.
 const GRAIN: usize = 96;
 const WHAT: &str = "values of a graph layer";
 
-/// A product with a matrix of `inputs` x `outputs`; the bias lies beside it.
+/// A product with a matrix of `inputs` x `outputs`, with a separate bias.
 pub struct Matrix {
     packed: Linear,
     kernel: Kernel,
     weights: Vec<f32>,
     bias: Vec<f32>,
     inputs: usize,
-    /// Inputs and outputs as whole vectors.
+    /// Inputs and outputs padded to whole vectors.
     padded: (usize, usize),
 }
 
 impl Matrix {
-    /// `weights` are laid out input by input. Checks the shape and that all values are finite.
+    /// Pack `weights`, stored input by input. Checks the shape and that all values are finite.
     pub fn new(weights: &[f32], bias: &[f32], inputs: usize) -> Result<Self> {
         let outputs = bias.len();
         if bias.is_empty() || inputs == 0 || inputs.checked_mul(outputs) != Some(weights.len()) {
             return Err(Error::input(format!(
-                "{} weights are no matrix of {inputs} x {outputs}",
+                "{} weights are not a matrix of {inputs} x {outputs}",
                 weights.len()
             )));
         }
@@ -49,7 +49,7 @@ impl Matrix {
                 turned[output * wide + input] = weight;
             }
         }
-        // What follows multiplies the product before the bias is added.
+        // Later steps scale the product before the bias is added.
         let packed = Linear::new(layout, &turned, &vec![0.0; high], high, wide);
         let (weights, bias) = (weights.to_vec(), bias.to_vec());
         Ok(Self { packed, kernel, weights, bias, inputs, padded: (wide, high) })
@@ -67,7 +67,7 @@ impl Matrix {
         &self.bias
     }
 
-    /// Of `count` rows, without the bias, laid end to end. `fill` writes the values of a row.
+    /// Return the concatenated products of `count` rows, without the bias. `fill` writes the values of a row.
     pub fn product(
         &self,
         count: usize,
@@ -102,12 +102,12 @@ impl Matrix {
             // SAFETY: the caller's promise.
             unsafe { S::linear::<LOW>(linear, rows, input, Then::Operand(out)) }
         }
-        // SAFETY: `kernel` is one that this machine has, and the layout is its own.
+        // SAFETY: `kernel` is available on this machine, and the layout belongs to it.
         unsafe { on_rows!(self.kernel, false, run, &self.packed, rows, input, out) }
     }
 
-    /// The product of the matrix with what some outputs (`part`) are multiplied with afterwards: a number for
-    /// each input, and the bias's.
+    /// Return the product of the matrix with a vector over some outputs (`part`): a number per input, and the
+    /// one of the bias.
     pub fn toward(&self, part: Range<usize>, vector: &[f32]) -> (Vec<f64>, f64) {
         let vector = &vector[part.clone()];
         let rows = self.weights.chunks_exact(self.outputs());
@@ -118,7 +118,7 @@ impl Matrix {
 /// Lanes of [`dot`].
 const LANES: usize = 8;
 
-/// The sum of products in f64, in one order on every machine: eight sums side by side, then the rest.
+/// Return the sum of products in f64, in one order on every machine: eight sums side by side, then the rest.
 pub fn dot<T: Copy + Into<f64>>(a: &[T], b: &[f32]) -> f64 {
     let mut sums = [0f64; LANES];
     let (x, y) = (a.chunks_exact(LANES), b.chunks_exact(LANES));

@@ -1,5 +1,5 @@
-//! A trained LeSeGR (40-cgrag 4.4.2): a network that weighs edges, and layers of a graph transformer that give
-//! texts their scores for a question.
+//! A trained LeSeGR model (CG-RAG): a network that weighs edges, and layers of a graph transformer that score
+//! texts for a query.
 
 use super::graph_layer::{Layer, Messages, Rows};
 use super::graph_matrix::Matrix;
@@ -7,14 +7,14 @@ use crate::error::{Error, Result};
 use crate::memory::filled;
 use crate::progress::Progress;
 
-/// The weights, packed once for all questions.
+/// The weights, packed once for all queries.
 pub struct Network {
     weigh: [Matrix; 3],
     layers: Vec<Layer>,
 }
 
 impl Network {
-    /// Checks that each part takes what the one before gives, and that the last layer gives what the first takes.
+    /// Check that the shapes of successive parts match, and that the last layer outputs what the first takes.
     pub fn new(weigh: [Matrix; 3], layers: Vec<Layer>) -> Result<Self> {
         let [first, second, third] = &weigh;
         let fits =
@@ -23,7 +23,7 @@ impl Network {
             return Err(Error::input("the matrices of the network that weighs edges do not fit together"));
         }
         let (Some(one), Some(last)) = (layers.first(), layers.last()) else {
-            return Err(Error::input("a network needs a layer at least"));
+            return Err(Error::input("a network needs at least one layer"));
         };
         let chained = layers.windows(2).all(|two| two[0].outputs() == two[1].inputs());
         if !chained || last.outputs() != one.inputs() || one.inputs() != first.inputs() {
@@ -32,13 +32,13 @@ impl Network {
         Ok(Self { weigh, layers })
     }
 
-    /// Values of a vector.
+    /// Return the number of values of a vector.
     pub fn dimension(&self) -> usize {
         self.weigh[0].inputs()
     }
 
-    /// `sigmoid(third(relu(second(relu(first(c_i - c_j))))))` for edges from j (`senders`) to i (`texts`), beside
-    /// each other. The first product is made once for each text: it is linear.
+    /// Compute `sigmoid(third(relu(second(relu(first(c_i - c_j))))))` for the edges from j (`senders`) to i
+    /// (`texts`), two parallel lists. The first product is linear, so it is computed once per text.
     pub fn weigh(
         &self,
         vectors: &[f32],
@@ -61,7 +61,7 @@ impl Network {
         ends.sort_unstable();
         ends.dedup();
         if let Some(&text) = ends.last().filter(|&&text| text as usize >= n) {
-            return Err(Error::input(format!("there is no text {text}")));
+            return Err(Error::input(format!("text {text} does not exist")));
         }
         let mut places = filled(0u32, n, "places of texts")?;
         (0u32..).zip(&ends).for_each(|(place, &text)| places[text as usize] = place);
@@ -87,8 +87,8 @@ impl Network {
         Ok(hidden.chunks_exact(second.outputs()).map(score).collect())
     }
 
-    /// The products of a question's vector with what the layers make of `ranked`, of texts whose vectors are
-    /// `h`. Nothing is computed that these do not depend on.
+    /// Return the products of a query's vector with the layers' output for `ranked`, given the vectors `h` of
+    /// the texts. Nothing else is computed.
     pub fn scores(
         &self,
         h: &[f32],
@@ -99,12 +99,12 @@ impl Network {
         progress: &Progress,
     ) -> Result<Vec<f64>> {
         if let Some(text) = ranked.iter().find(|&&text| text as usize >= messages.texts()) {
-            return Err(Error::input(format!("there is no text {text}")));
+            return Err(Error::input(format!("text {text} does not exist")));
         }
         let Some((last, before)) = self.layers.split_last() else {
             return Err(Error::Internal("a network without layers".into()));
         };
-        // From the last layer back: whose values each needs.
+        // From the last layer back: the texts whose values each layer needs.
         let mut needed = vec![messages.with_senders(ranked)];
         for _ in 1..before.len() {
             let own = messages.with_senders(&needed[needed.len() - 1]);

@@ -1,4 +1,4 @@
-//! The kernels by name, and which of them this machine has.
+//! The kernels by name, and their availability on this machine.
 
 use super::layout::Layout;
 #[cfg(target_arch = "x86_64")]
@@ -6,7 +6,7 @@ use super::simd::{avx2::Avx2, avx512::Avx512, avx512::Avx512Bf16};
 use crate::error::{Error, Result};
 use ketrag_base::tiles::{tiles, Tiles};
 
-/// What a model is computed in.
+/// The number format in which a model is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     F32,
@@ -24,7 +24,7 @@ impl Form {
     }
 }
 
-/// Which instructions to use.
+/// The instructions that a kernel uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kernel {
     Portable,
@@ -40,7 +40,7 @@ pub enum Kernel {
     Amx,
 }
 
-/// Every kernel there is, the plainest first.
+/// All kernels, the plainest first.
 const KERNELS: [Kernel; 7] = [
     Kernel::Portable,
     Kernel::Avx2,
@@ -52,7 +52,7 @@ const KERNELS: [Kernel; 7] = [
 ];
 
 impl Kernel {
-    /// Whether this process can run it.
+    /// Return whether this process can run it.
     pub fn here(self) -> bool {
         #[cfg(target_arch = "x86_64")]
         {
@@ -75,12 +75,12 @@ impl Kernel {
         }
     }
 
-    /// Every kernel that this process can run, the plainest first.
+    /// Return every kernel that this process can run, the plainest first.
     pub fn all() -> Vec<Self> {
         KERNELS.into_iter().filter(|kernel| kernel.here()).collect()
     }
 
-    /// The kernel called `name`. Errors: there is none, or this machine has not got it.
+    /// Return the kernel called `name`. Errors: it is unknown, or not available on this machine.
     pub fn named(name: &str) -> Result<Self> {
         let Some(kernel) = KERNELS.into_iter().find(|kernel| kernel.name() == name) else {
             let names = KERNELS.map(Self::name).join(", ");
@@ -107,8 +107,8 @@ impl Kernel {
         }
     }
 
-    /// What the hardware multiplies, the first its own choice. Kernels without bf16 compute in it what the
-    /// tiles do, more slowly than in f32.
+    /// Return the formats that the hardware multiplies, the preferred one first. Kernels without bf16 compute
+    /// it with the same result as the tiles, more slowly than f32.
     pub fn forms(self) -> &'static [Form] {
         match self {
             Self::Portable | Self::Avx2 | Self::Avx512 => &[Form::F32, Form::Int8],
@@ -120,13 +120,13 @@ impl Kernel {
         }
     }
 
-    /// Whether it computes in `form` at all.
+    /// Return whether it supports `form` at all.
     pub fn serves(self, form: Form) -> bool {
         let any = matches!(self, Self::Portable | Self::Avx2 | Self::Avx512);
         self.forms().contains(&form) || (form == Form::Bf16 && any)
     }
 
-    /// How this kernel wants its operands.
+    /// Return the layout of operands for this kernel.
     pub fn layout(self, form: Form) -> Layout {
         fn of_bytes<B: super::bytes::machine::Bytes>() -> Layout {
             Layout::of::<B::Lanes>(false)
@@ -145,8 +145,8 @@ impl Kernel {
     }
 }
 
-/// `on_rows!(kernel, low, F, args)`: `F::<S, LOW>(args)` for the machine of a [`Kernel`]. Must stand
-/// where a kernel that [`Kernel::all`] did not list cannot arrive.
+/// `on_rows!(kernel, low, F, args)`: `F::<S, LOW>(args)` for the machine of a [`Kernel`]. Use it only for
+/// kernels that [`Kernel::all`] lists.
 macro_rules! on_rows {
     ($kernel:expr, $low:expr, $call:ident, $($arg:expr),*) => {{
         use $crate::kernel::Kernel;

@@ -1,12 +1,12 @@
-//! How a machine wants its operands.
+//! Memory layout of operands for a machine.
 
 use super::simd::Lanes;
 
-/// How a machine wants its operands.
+/// Memory layout of operands for a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     pub lanes: usize,
-    /// Vectors of a whole panel.
+    /// Vectors per whole panel.
     pub vectors: usize,
     /// Pairs of bf16 instead of f32.
     pub low: bool,
@@ -19,17 +19,17 @@ impl Layout {
         Self { lanes: S::N, vectors: S::NV, low, tiles: false }
     }
 
-    /// For the kernels of `encode::tiles`.
+    /// Return the layout for the kernels of `encode::tiles`.
     pub fn tiles() -> Self {
         Self { lanes: super::tiles::PANEL, vectors: 1, low: true, tiles: true }
     }
 
-    /// `n` elements as whole vectors.
+    /// Return `n` rounded up to whole vectors.
     pub fn pad(&self, n: usize) -> usize {
         n.next_multiple_of(self.lanes)
     }
 
-    /// Words of `n` (padded) elements.
+    /// Return the words of `n` (padded) elements.
     pub fn words(&self, n: usize) -> usize {
         if self.low {
             n / 2

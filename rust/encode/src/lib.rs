@@ -1,36 +1,36 @@
-//! Sentence embeddings: a transformer encoder that runs on the processor's own widest products.
+//! Sentence embeddings: a transformer encoder that uses the widest products of the processor.
 //!
-//! From below: `simd` (vectors under one name), `block`, `product`, `norm` and `attention` (kernels, each
-//! written once), `tiles` (the same by matrix tiles, in bf16), `bytes` (in int8), `machine` (the kernels
-//! compiled for each processor), `kernel` (their names, and which are here), `model` (the packed weights) and
-//! `body` (the run through the layers); `tensors`, `config`, `folder` and `tokens` read a model's files, `load`
-//! packs them, `choice` measures which kernel serves, `pool` and `encoder` make vectors of texts, `classifier`
-//! numbers of pairs of texts. `graph_matrix`, `graph_layer` and `graph_network` compute what a trained ranking
-//! makes of texts and their neighbours.
+//! Modules, lowest first: `simd` (vectors behind one interface), `block`, `product`, `norm` and `attention`
+//! (kernels, each written once), `tiles` (the same by matrix tiles, in bf16), `bytes` (in int8), `machine`
+//! (the kernels compiled for each processor), `kernel` (their names and availability), `model` (the packed
+//! weights) and `body` (the forward pass); `tensors`, `config`, `folder` and `tokens` read a model's files,
+//! `load` packs them, `choice` measures which kernel is fastest, `pool` and `encoder` turn texts into
+//! vectors, `classifier` scores pairs of texts. `graph_matrix`, `graph_layer` and `graph_network` compute a
+//! trained ranking of texts from their neighbours.
 //!
 //! How a text becomes a vector:
 //!
-//! 1. [`Encoder`] reads the folder of a model: settings, tokeniser and weights, which are packed for the kernels
-//!    of this machine; `choice` measures which of them is fastest.
+//! 1. [`Encoder`] reads the folder of a model: settings, tokeniser and weights, which are packed for the
+//!    kernels of this machine; `choice` measures which of them is fastest.
 //! 2. `tokens` cuts each text into the model's tokens, and `batch` puts texts of similar lengths together.
 //! 3. `body` runs the layers: `product`, `attention` and `norm`, in f32, or in bf16 by matrix tiles.
-//! 4. `pool` makes one vector of a text's tokens.
+//! 4. `pool` combines a text's tokens into one vector.
 //!
 //! # Example
 //!
 //! ```
 //! use ketrag_encode::Kernel;
 //!
-//! // One kernel runs on every machine; wider ones are chosen where the processor has them.
+//! One kernel runs on every machine; wider ones are chosen if the processor has them.
 //! let here: Vec<&str> = Kernel::all().into_iter().filter(|kernel| kernel.here()).map(Kernel::name).collect();
 //! assert!(here.contains(&Kernel::named(here[0])?.name()));
 //! # Ok::<(), ketrag_base::Error>(())
 //! ```
 
-// Kernels index arrays of registers side by side.
+// Kernels index parallel arrays of registers.
 #![allow(clippy::needless_range_loop)]
 
-// The modules of the crates below, under the names that they have in this one.
+// Modules of lower crates, under the names that they have in this crate.
 use ketrag_base::{cpu, error, memory, parallel, progress, sparse, store};
 use ketrag_text as text;
 

@@ -1,4 +1,4 @@
-//! From a folder's tensors to a packed [`Body`].
+//! Conversion of a folder's tensors to a packed [`Body`].
 
 use super::attention::{Distances, Heads};
 use super::buffer::Buffer;
@@ -18,19 +18,19 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The weights of a folder, still as stored.
+/// The weights of a folder, as stored.
 pub struct Weights {
     pub config: Config,
     tensors: Arc<Tensors>,
-    /// What the names of all tensors begin with.
+    /// Common prefix of the names of all tensors.
     prefix: String,
 }
 
-/// The farthest distance that MPNet tells apart.
+/// The largest distance that MPNet distinguishes.
 const FARTHEST: f64 = 128.0;
 
 impl Weights {
-    /// Opens `model.safetensors` in `folder`.
+    /// Open `model.safetensors` in `folder`.
     pub fn open(folder: &Path, config: Config) -> Result<Self> {
         Self::exist(folder)?;
         let path = folder.join("model.safetensors");
@@ -49,7 +49,7 @@ impl Weights {
         Ok(weights)
     }
 
-    /// Refuses a folder whose weights are not in one file of the format that is read.
+    /// Return an error for a folder whose weights are not in one safetensors file.
     pub fn exist(folder: &Path) -> Result<()> {
         if folder.join("model.safetensors").is_file() {
             return Ok(());
@@ -83,7 +83,7 @@ impl Weights {
         Ok(Norm::new(layout, &weight, &bias, self.config.eps))
     }
 
-    /// Weights and bias with rows and columns moved to their padded places and scaled.
+    /// Return weights and bias with rows and columns moved to their padded positions and scaled.
     fn placed(
         &self,
         name: &str,
@@ -110,7 +110,8 @@ impl Weights {
         Ok(())
     }
 
-    /// Packs everything for `kernel` in `form`. For int8 `sample` shows what the layers' inputs are like.
+    /// Pack everything for `kernel` in `form`. For int8, `sample` calibrates the ranges of the layers'
+    /// inputs.
     pub fn pack(
         &self,
         kernel: Kernel,
@@ -122,7 +123,7 @@ impl Weights {
         self.pack_some(kernel, form, sample, usize::MAX, threads, progress)
     }
 
-    /// As [`Weights::pack`], with the first `most` layers alone.
+    /// Like [`Weights::pack`], with only the first `most` layers.
     pub fn pack_some(
         &self,
         kernel: Kernel,
@@ -250,8 +251,8 @@ impl Weights {
     }
 }
 
-/// The bucket of a distance `key - query` (T5: Raffel et al. 2020, section 2.1, as MPNet has it):
-/// half for each direction; of those half exact, half logarithmic.
+/// Return the bucket of a distance `key - query` (T5: Raffel et al. 2020, section 2.1, as in MPNet): half of
+/// them for each direction; of those, half exact and half logarithmic.
 fn bucket(distance: isize, buckets: usize) -> usize {
     let half = buckets / 2;
     let side = if distance > 0 { half } else { 0 };
@@ -266,7 +267,7 @@ fn bucket(distance: isize, buckets: usize) -> usize {
     side + (exact + (share * (half - exact) as f32) as usize).min(half - 1)
 }
 
-/// Where element `i` of a row goes: heads of `head` elements begin `width` apart from `first` on.
+/// Position of element `i` of a row: heads of `head` elements start `width` apart, from `first` on.
 struct Places {
     head: usize,
     width: usize,
@@ -279,7 +280,7 @@ impl Places {
     }
 }
 
-/// A padded matrix before it is packed. Packed in the order of [`super::bytes::body::Most`].
+/// A padded matrix before it is packed, in the order of [`super::bytes::body::Most`].
 struct Dense {
     weights: Vec<f32>,
     bias: Vec<f32>,

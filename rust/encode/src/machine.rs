@@ -13,7 +13,7 @@ use super::simd::pair::Pair;
 use super::simd::plain::Plain;
 use super::simd::Lanes;
 
-/// The kernels as functions of their own, compiled for the instructions of `Self`.
+/// The kernels as separate functions, compiled for the instructions of `Self`.
 pub trait Machine: Blocks {
     /// # Safety
     /// The instructions of `Self`.
@@ -41,7 +41,7 @@ macro_rules! machine {
                 rows: usize, vectors: usize, k: usize, a: *const f32, lda: usize,
                 b: *const f32, vs: usize, ks: usize, c: *mut f32, ldc: usize, next: Next,
             ) {
-                // Inlined at its four callers, its many tiles would be compiled four times.
+                // Inlined into its four callers, its many tiles would be compiled four times.
                 #[inline(never)]
                 $(#[$features])*
                 #[allow(clippy::too_many_arguments)]

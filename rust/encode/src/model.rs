@@ -13,12 +13,12 @@ use super::tiles;
 use crate::error::{Error, Result};
 use std::sync::Arc;
 
-/// This bit of a token's id says that it is of the second text of a pair. Tables are far shorter.
+/// This bit of a token's id marks the second text of a pair. Tables are far shorter.
 pub const SECOND: u32 = 1 << 31;
 
 /// One layer's weights, for rows, tiles or bytes.
 pub struct Layer<L> {
-    /// Queries (scaled), keys and values at once.
+    /// Queries (scaled), keys and values in one matrix.
     pub project: L,
     pub merge: L,
     pub norm: Norm,
@@ -27,12 +27,12 @@ pub struct Layer<L> {
     pub last_norm: Norm,
 }
 
-/// The layers as their kernel wants them.
+/// The layers in the form that their kernel needs.
 pub enum Layers {
     Rows(Vec<Layer<Linear>>),
     Tiles(Vec<Layer<tiles::product::Linear>>),
     Bytes(Vec<Layer<bytes::product::Linear>>),
-    /// In f32 on the lanes of bytes, to see what these will have to hold.
+    /// In f32 on the lanes of bytes, for calibration.
     Watched(Vec<Layer<Linear>>),
 }
 
@@ -46,11 +46,11 @@ pub struct Body {
     /// Padded width of the feed-forward layers.
     pub inner: usize,
     pub activation: Activation,
-    /// The file and the tensor of the words' vectors, and how many.
+    /// File and tensor of the word vectors, and their number.
     pub words: (Arc<Tensors>, String, usize),
-    /// For each place the vectors of place and type together, padded.
+    /// The sum of position and type vectors for each position, padded.
     pub places: Buffer,
-    /// What the second type adds in place of the first; empty where there is one type.
+    /// Difference between the second and the first type; empty if there is one type.
     pub second: Vec<f32>,
     pub norm: Norm,
     pub layers: Layers,
@@ -58,17 +58,17 @@ pub struct Body {
 }
 
 impl Body {
-    /// Values in a row of the result: `hidden`, padded.
+    /// Return the number of values in a row of the result: `hidden`, padded.
     pub fn stride(&self) -> usize {
         self.layout.pad(self.hidden)
     }
 
-    /// The longest sequence that there are places for.
+    /// Return the longest sequence for which there are positions.
     pub fn room(&self) -> usize {
         self.places.len() / self.stride()
     }
 
-    /// Rows of `x`: the word's vector plus the place's.
+    /// Fill rows of `x` with the word's vector plus the position's.
     pub fn embed(&self, sequences: &[&[u32]], x: &mut [f32]) -> Result<()> {
         let (stride, (tensors, name, count)) = (self.stride(), &self.words);
         let table = tensors.get(name, &[*count, self.hidden])?;

@@ -13,10 +13,10 @@ pub struct Norm {
 }
 
 impl Norm {
-    /// For rows of `weight.len()` values, which the layout pads.
+    /// For rows of `weight.len()` values, padded by the layout.
     ///
     /// # Panics
-    /// Where the two differ in length.
+    /// If the two differ in length.
     pub fn new(layout: Layout, weight: &[f32], bias: &[f32], eps: f32) -> Self {
         assert_eq!(weight.len(), bias.len());
         let padded = |x: &[f32]| {
@@ -27,13 +27,13 @@ impl Norm {
         Self { weight: padded(weight), bias: padded(bias), width: weight.len(), eps }
     }
 
-    /// Normalises `rows` padded rows of `x` in place, and with `LOW` writes them to `low` as bf16.
+    /// Normalise `rows` padded rows of `x` in place, and with `LOW` write them to `low` as bf16.
     ///
     /// # Safety
-    /// The instructions of `S`.
+    /// The instructions of `S` must be available.
     ///
     /// # Panics
-    /// Where a slice is too short.
+    /// If a slice is too short.
     #[inline(always)]
     pub unsafe fn run<S: Lanes, const LOW: bool>(&self, rows: usize, x: &mut [f32], low: &mut [f32]) {
         let padded = self.weight.len();

@@ -1,4 +1,4 @@
-//! From token vectors to one vector: pooling, dense layers, normalisation.
+//! Pooling of token vectors into one vector, followed by dense layers and normalisation.
 
 use super::config::{settings, unsupported};
 use super::folder::{Pooling, Step};
@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use serde_json::Value;
 use std::path::Path;
 
-/// A vector shorter than this is kept as it is.
+/// A vector shorter than this is not normalised.
 const SHORT: f64 = 1e-12;
 
 /// The widest dense layer.
@@ -29,19 +29,19 @@ enum Stage {
 /// Everything after the transformer.
 pub struct Head {
     pooling: Vec<Pooling>,
-    /// Leaves a prompt's tokens out.
+    /// Whether a prompt's tokens are left out.
     skip_prompt: bool,
     stages: Vec<Stage>,
     dimension: usize,
 }
 
 impl Head {
-    /// Keeps the first `most` values of a vector alone.
+    /// Keep only the first `most` values of a vector.
     pub fn cut(&mut self, most: Option<usize>) {
         self.dimension = self.dimension.min(most.unwrap_or(usize::MAX));
     }
 
-    /// For token vectors of `hidden` values.
+    /// Build the head for token vectors of `hidden` values.
     pub fn open(pooling: &[Pooling], pool_prompt: bool, steps: &[Step], hidden: usize) -> Result<Self> {
         let mut dimension = hidden * pooling.len();
         let mut stages = Vec::new();
@@ -62,8 +62,8 @@ impl Head {
         self.dimension
     }
 
-    /// One vector of `dimension` values from the rows (of `stride` values, `hidden` of which count)
-    /// of a window whose first `prompt` tokens are a prompt's.
+    /// Return one vector of `dimension` values from the rows (of `stride` values, `hidden` of which count) of
+    /// a window whose first `prompt` tokens belong to a prompt.
     pub fn run(&self, rows: &[f32], stride: usize, hidden: usize, prompt: usize) -> Vec<f32> {
         let count = rows.len() / stride;
         let from = if self.skip_prompt { prompt.min(count - 1) } else { 0 };
@@ -86,7 +86,7 @@ fn pool(mode: Pooling, rows: &[f32], stride: usize, hidden: usize, from: usize, 
     let count = rows.len() / stride;
     let tokens = rows[from * stride..].chunks_exact(stride).map(|row| &row[..hidden]);
     match mode {
-        // Where a prompt is left out, the first token after it, as sentence-transformers has it.
+        // If a prompt is left out, the first token after it, as in sentence-transformers.
         Pooling::Cls => out.extend(&rows[from * stride..][..hidden]),
         Pooling::Last => out.extend(&rows[(count - 1) * stride..][..hidden]),
         Pooling::Max => {
@@ -101,7 +101,7 @@ fn pool(mode: Pooling, rows: &[f32], stride: usize, hidden: usize, from: usize, 
         Pooling::Mean | Pooling::MeanSqrt | Pooling::Weighted => {
             let (mut sums, mut total) = (vec![0.0f64; hidden], 0.0f64);
             for (i, row) in tokens.enumerate() {
-                // Weights count from the window's first token, as sentence-transformers has it.
+                // Weights count from the window's first token, as in sentence-transformers.
                 let weight = if mode == Pooling::Weighted { (from + i + 1) as f64 } else { 1.0 };
                 total += weight;
                 for (s, &x) in sums.iter_mut().zip(row) {
@@ -114,7 +114,7 @@ fn pool(mode: Pooling, rows: &[f32], stride: usize, hidden: usize, from: usize, 
     }
 }
 
-/// To length 1, in f64; a vector of next to no length stays.
+/// Scale to length 1, in f64; a vector of almost zero length is unchanged.
 pub fn normalise(vector: &mut [f32]) {
     let length = vector.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
     if length >= SHORT {
@@ -131,7 +131,7 @@ impl Dense {
             settings(&path)?.ok_or_else(|| Error::io(format!("{}: no such file", path.display())))?;
         let size = |name: &str| config.get(name).and_then(Value::as_u64).filter(|&n| n > 0 && n <= WIDEST);
         let wrong = |what: &str| Error::damaged(format!("{}: {what}", path.display()));
-        let outputs = size("out_features").ok_or_else(|| wrong("out_features is no size"))? as usize;
+        let outputs = size("out_features").ok_or_else(|| wrong("out_features is not a size"))? as usize;
         if size("in_features") != Some(inputs as u64) {
             return Err(wrong("in_features is not the width of what comes before"));
         }

@@ -1,4 +1,4 @@
-//! What a user may ask for.
+//! The precision that a user may request.
 
 use super::kernel::Form;
 use crate::error::{Error, Result};
@@ -6,10 +6,10 @@ use crate::error::{Error, Result};
 /// How numbers are multiplied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precision {
-    /// The fastest that was measured: another than f32 only where the model's vectors keep their direction.
+    /// The fastest format that was measured; other than f32 only if the model's vectors keep their direction.
     Auto,
     F32,
-    /// Emulated, and slower than f32, where the processor lacks it.
+    /// Emulated, and slower than f32, if the processor lacks it.
     Bf16,
     /// Linear layers on bytes.
     Int8,
@@ -29,7 +29,7 @@ impl Precision {
         })
     }
 
-    /// The one form that it allows, or None for any.
+    /// Return the one format that it allows, or `None` for any.
     pub fn form(self) -> Option<Form> {
         match self {
             Self::Auto => None,

@@ -1,8 +1,9 @@
-//! The matrix product: register blocks over packed columns, then what follows it while it is warm.
+//! Matrix products: register blocks over packed columns, followed by the next step while the result is in the
+//! cache.
 //!
-//! Operands are words ([`Lanes`]): f32, or pairs of bf16 with `LOW`. The sum of one element of the
-//! result runs over the inner dimension in order, alone, whatever block it falls in: so a row's
-//! result does not depend on the rows beside it.
+//! Operands are words ([`Lanes`]): f32, or pairs of bf16 with `LOW`. The sum of one element of the result
+//! runs over the inner dimension in order, whatever block it belongs to, so a row's result does not depend on
+//! neighbouring rows.
 
 use super::block::{row_blocks, Blocks, Next, LINE, ROWS, WIDEST, WORDS};
 use super::buffer::Buffer;
@@ -10,8 +11,8 @@ use super::layout::Layout;
 use super::simd;
 use super::simd::math::{activate, Activation};
 
-/// A linear layer `y = W x + b`, packed: panels of columns (outputs), in each all inner words in
-/// order, in each of those the panel's columns.
+/// A linear layer `y = W x + b`, packed: panels of columns (outputs), in each panel all inner words in order,
+/// for each inner word the panel's columns.
 pub struct Linear {
     packed: Buffer,
     bias: Buffer,
@@ -22,7 +23,7 @@ pub struct Linear {
     outputs: usize,
 }
 
-/// What becomes of a product.
+/// What happens to a product.
 pub enum Then<'a> {
     /// `y` as an operand (f32, or bf16 in a low layout).
     Operand(&'a mut [f32]),
@@ -33,11 +34,11 @@ pub enum Then<'a> {
 }
 
 impl Linear {
-    /// From `weights`, `outputs` rows of `inputs` values (both padded by the layout), and a bias
-    /// for each output. All are finite.
+    /// Pack `weights`, `outputs` rows of `inputs` values (both padded by the layout), and a bias for each
+    /// output. All are finite.
     ///
     /// # Panics
-    /// Where the lengths do not fit.
+    /// If the lengths do not match.
     pub fn new(layout: Layout, weights: &[f32], bias: &[f32], outputs: usize, inputs: usize) -> Self {
         assert!(inputs.is_multiple_of(layout.lanes) && outputs.is_multiple_of(layout.lanes));
         assert!(weights.len() == outputs * inputs && bias.len() == outputs);
@@ -65,23 +66,23 @@ impl Linear {
         Self { packed, bias: own, layout, inner, outputs }
     }
 
-    /// Words in a row of the input.
+    /// Return the number of words in a row of the input.
     pub fn inputs(&self) -> usize {
         self.inner
     }
 
-    /// Words in a row of the result as an operand.
+    /// Return the number of words in a row of the result as an operand.
     pub fn out_words(&self) -> usize {
         self.layout.words(self.outputs)
     }
 
-    /// `rows` rows of `input`, laid end to end. Rows of the result are laid end to end too.
+    /// Multiply `rows` concatenated rows of `input`. Rows of the result are concatenated, too.
     ///
     /// # Safety
-    /// The instructions of `S`.
+    /// The instructions of `S` must be available.
     ///
     /// # Panics
-    /// Where `S` and `LOW` are not the layout's, or a slice is too short.
+    /// If `S` and `LOW` are not the layout's, or a slice is too short.
     #[inline(always)]
     pub unsafe fn run<S: Blocks, const LOW: bool>(&self, rows: usize, input: &[f32], then: Then<'_>) {
         assert!(self.layout == Layout::of::<S>(LOW));
@@ -175,7 +176,7 @@ impl Linear {
             let a = input.as_ptr().add(row * self.inner);
             let b = self.packed.as_ptr().add(start * self.inner);
             let c = sums.as_mut_ptr();
-            // The next panel's lines, spread over the blocks of this one: this block's share of them.
+            // The next panel's lines, spread over the blocks of this one: the share of this block.
             let (panel, looks) = (width * self.inner, (self.inner / WORDS).max(1));
             let lines = (panel / LINE).div_ceil(rows.div_ceil(S::ROWS) * looks).min(16);
             let at = b.wrapping_add(panel + row.div_ceil(S::ROWS) * looks * lines * LINE);
@@ -185,7 +186,7 @@ impl Linear {
     }
 }
 
-/// A block's sums, on a line of their own.
+/// A block's sums, aligned to a cache line.
 #[repr(align(64))]
 struct Tile([f32; ROWS * WIDEST]);
 

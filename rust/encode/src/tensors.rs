@@ -1,7 +1,7 @@
-//! A `model.safetensors` file, mapped, with a header that is believed only where it fits the file.
+//! A mapped `model.safetensors` file, whose header is checked against the file before it is used.
 //!
-//! Format: eight bytes with the header's length, a JSON object that gives each tensor's type, shape
-//! and place, then the bytes of all tensors (github.com/huggingface/safetensors, "Format").
+//! Format: eight bytes with the header's length, a JSON object with each tensor's type, shape and position,
+//! then the bytes of all tensors (github.com/huggingface/safetensors, "Format").
 
 use crate::error::{Error, Result};
 use memmap2::Mmap;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-/// Longer headers are refused: real ones take some hundred bytes a tensor.
+/// Longer headers are rejected: real ones take a few hundred bytes per tensor.
 const LONGEST_HEADER: u64 = 16 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ enum Kind {
     Bf16,
 }
 
-/// Where a tensor lies. Types that are no floats are kept by place only, so that reading one says so.
+/// Position of a tensor. Non-float types are recorded only by position, so that reading one reports its type.
 #[derive(Debug)]
 struct Entry {
     kind: Option<Kind>,
@@ -37,7 +37,7 @@ pub struct Tensors {
     path: String,
 }
 
-/// One tensor of floats whose place has been checked.
+/// One float tensor whose position has been checked.
 #[derive(Debug, Clone, Copy)]
 pub struct Tensor<'a> {
     kind: Kind,
@@ -51,8 +51,8 @@ impl Tensors {
         let name = path.display().to_string();
         let failed = |e: std::io::Error| Error::io(format!("{name}: {e}")).caused_by(e);
         let file = File::open(path).map_err(failed)?;
-        // SAFETY: this package never writes to a model's folder; whoever alters its files from
-        // outside while they are open breaks the process's own promise.
+        // SAFETY: this package never writes to a model's folder; a program that alters its files while they
+        // are open violates the contract of the mapping.
         let map = unsafe { Mmap::map(&file) }.map_err(failed)?;
         let entries = header(&map).map_err(|what| Error::damaged(format!("{name}: {what}")))?;
         Ok(Self { map, entries, path: name })
@@ -62,19 +62,19 @@ impl Tensors {
         self.entries.contains_key(name)
     }
 
-    /// The tensor `name`, if it is of floats and has just this shape.
+    /// Return the tensor `name`, if it is of floats and has exactly this shape.
     pub fn get(&self, name: &str, shape: &[usize]) -> Result<Tensor<'_>> {
         let wrong = |what: String| Error::damaged(format!("{}: tensor {name} {what}", self.path));
         let entry = self.entries.get(name).ok_or_else(|| wrong("is missing".into()))?;
         if entry.shape != shape {
-            return Err(wrong(format!("has shape {:?}, the configuration says {shape:?}", entry.shape)));
+            return Err(wrong(format!("has shape {:?}, the configuration requires {shape:?}", entry.shape)));
         }
         let kind = entry.kind.ok_or_else(|| wrong("is not of f32, f16 or bf16".into()))?;
         let bytes = &self.map[entry.start..entry.end];
         Ok(Tensor { kind, bytes, columns: shape.last().copied().unwrap_or(1) })
     }
 
-    /// As [`Tensors::get`], and every value is finite.
+    /// Like [`Tensors::get`], and every value is finite.
     pub fn finite(&self, name: &str, shape: &[usize]) -> Result<Tensor<'_>> {
         let tensor = self.get(name, shape)?;
         if tensor.is_finite() {
@@ -86,17 +86,17 @@ impl Tensors {
 }
 
 impl Tensor<'_> {
-    /// Row `row` of the last dimension, as f32.
+    /// Read row `row` of the last dimension as f32.
     ///
     /// # Panics
-    /// Where there is no such row or `out` has another length.
+    /// If the row does not exist or `out` has another length.
     pub fn row(&self, row: usize, out: &mut [f32]) {
         assert_eq!(out.len(), self.columns);
         let size = self.kind.size() * self.columns;
         self.kind.read(&self.bytes[row * size..(row + 1) * size], out);
     }
 
-    /// Every value.
+    /// Return every value.
     pub fn to_vec(self) -> Vec<f32> {
         let mut out = vec![0.0; self.bytes.len() / self.kind.size()];
         self.kind.read(self.bytes, &mut out);
@@ -104,7 +104,7 @@ impl Tensor<'_> {
     }
 
     fn is_finite(&self) -> bool {
-        // The exponent's bits are all set in what is not finite. Blocks, so that it vectorises.
+        // Non-finite values have all exponent bits set. Blocks, so that it vectorises.
         match self.kind {
             Kind::F32 => self.bytes.chunks(4096).all(|block| {
                 block.chunks_exact(4).fold(true, |fine, b| {
@@ -133,7 +133,7 @@ impl Kind {
 
     fn read(self, bytes: &[u8], out: &mut [f32]) {
         match self {
-            // A row of the words' table is read for every token.
+            // A row of the word table is read for every token.
             Self::F32 if cfg!(target_endian = "little") && bytes.len() == 4 * out.len() => {
                 bytemuck::cast_slice_mut(out).copy_from_slice(bytes);
             }
@@ -156,7 +156,7 @@ impl Kind {
     }
 }
 
-/// An f16 as f32, exactly.
+/// Convert an f16 to f32, exactly.
 fn half(bits: u16) -> f32 {
     let sign = u32::from(bits & 0x8000) << 16;
     let magnitude = u32::from(bits & 0x7fff);
@@ -178,7 +178,7 @@ fn header(bytes: &[u8]) -> std::result::Result<BTreeMap<String, Entry>, String> 
     }
     let data = 8 + length as usize;
     let value: Value = serde_json::from_slice(&bytes[8..data]).map_err(|e| format!("header: {e}"))?;
-    let Value::Object(object) = value else { return Err("the header is no JSON object".into()) };
+    let Value::Object(object) = value else { return Err("the header is not a JSON object".into()) };
     let mut entries = BTreeMap::new();
     for (name, value) in object {
         if name != "__metadata__" {

@@ -1,4 +1,5 @@
-//! What the kernels' tests share: every machine, seeded numbers, and memory that ends at a wall.
+//! Shared tools of the kernels' tests: every machine, seeded numbers, and memory that ends at an inaccessible
+//! page.
 
 use super::simd::low;
 use memmap2::{MmapMut, MmapOptions};
@@ -83,7 +84,7 @@ pub fn numbers(seed: u64, n: usize) -> Vec<f32> {
     (0..n).map(|_| (next() >> 40) as f32 / (1u64 << 23) as f32 - 1.0).collect()
 }
 
-/// What is left of `x` as an operand.
+/// Return `x` rounded to an operand.
 pub fn operand(x: f32, is_low: bool) -> f32 {
     if is_low {
         f32::from_bits(u32::from(low(x)) << 16)

@@ -1,4 +1,4 @@
-//! Texts as windows of token ids, as the model's own `tokenizer.json` makes them.
+//! Tokenisation of texts into windows of ids, by the model's `tokenizer.json`.
 
 use crate::error::{Error, Result};
 use serde_json::Value;
@@ -12,31 +12,32 @@ pub struct Tokens {
     /// Special tokens before and after a text.
     before: Vec<u32>,
     after: Vec<u32>,
-    /// The longest window, special tokens included.
+    /// The longest window, including special tokens.
     longest: usize,
     lower: bool,
 }
 
-/// Makes one input of two texts, as the tokeniser's own template has it.
+/// Combines two texts into one input by the tokeniser's template.
 pub struct Pairs {
     tokeniser: Tokenizer,
     lower: bool,
 }
 
 impl Pairs {
-    /// Token ids, and for each which text (0 or 1) it counts to. Too long a pair loses tokens of the longer.
+    /// Return token ids, and for each the text (0 or 1) to which it belongs. If a pair is too long, the
+    /// longer text loses tokens.
     pub fn ids(&self, first: &str, second: &str) -> Result<(Vec<u32>, Vec<u32>)> {
         let clean = |text: &str| if self.lower { text.to_lowercase() } else { text.to_owned() };
         let pair = (clean(trimmed(first)), clean(trimmed(second)));
         let encoding = self
             .tokeniser
             .encode_fast(pair, true)
-            .map_err(|e| Error::input(format!("the tokeniser refuses a text: {e}")))?;
+            .map_err(|e| Error::input(format!("the tokeniser rejects a text: {e}")))?;
         Ok((encoding.get_ids().to_vec(), encoding.get_type_ids().to_vec()))
     }
 }
 
-/// What precedes every text.
+/// The tokens that precede every text.
 #[derive(Debug, Clone, Default)]
 pub struct Lead {
     text: String,
@@ -46,22 +47,22 @@ pub struct Lead {
 /// The windows of one text: each has all special tokens and the prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Windows {
-    /// The windows laid end to end.
+    /// The concatenated windows.
     pub ids: Vec<u32>,
     /// The length of each window.
     pub lengths: Vec<usize>,
-    /// The text's own tokens in each window, at least 1: its weight in the mean.
+    /// The number of the text's tokens in each window, at least 1: its weight in the mean.
     pub weights: Vec<u64>,
-    /// Tokens of the prompt (first special tokens included) at the start of each window.
+    /// Tokens of the prompt (including leading special tokens) at the start of each window.
     pub prompt: usize,
 }
 
-/// A tokeniser's file is at most this long.
+/// Maximum size of a tokeniser's file.
 const LONGEST_FILE: u64 = 256 << 20;
 
 impl Tokens {
-    /// Reads `tokenizer.json`; ids must stay below `vocabulary`, windows within `longest`. `settings` is
-    /// the tokeniser's own file of settings, whose word on letters outdoes that of `tokenizer.json`.
+    /// Read `tokenizer.json`; ids must be less than `vocabulary`, windows at most `longest`. `settings` is
+    /// the tokeniser's settings file, whose setting for letter case overrides that of `tokenizer.json`.
     pub fn open(
         path: &Path,
         vocabulary: usize,
@@ -90,7 +91,7 @@ impl Tokens {
         }
         if vocabulary > 2 * (largest as usize + 1) {
             return Err(Error::damaged(format!(
-                "{name}: belongs to another model: it knows {} words where the model has {vocabulary}",
+                "{name}: belongs to another model: it has {} words, but the model has {vocabulary}",
                 largest + 1
             )));
         }
@@ -104,7 +105,7 @@ impl Tokens {
         Ok(tokens)
     }
 
-    /// Finds out what the tokeniser puts around a text.
+    /// Determine the tokens that the tokeniser adds around a text.
     fn specials(&self) -> Result<(Vec<u32>, Vec<u32>)> {
         for probe in ["a", "0", "."] {
             let (bare, whole) = (self.ids(probe, false)?, self.ids(probe, true)?);
@@ -122,7 +123,7 @@ impl Tokens {
         let encoding = self
             .tokeniser
             .encode_fast(text, special)
-            .map_err(|e| Error::input(format!("the tokeniser refuses a text: {e}")))?;
+            .map_err(|e| Error::input(format!("the tokeniser rejects a text: {e}")))?;
         Ok(encoding.get_ids().to_vec())
     }
 
@@ -130,7 +131,7 @@ impl Tokens {
         self.longest
     }
 
-    /// For two texts at a time, within the longest window.
+    /// Prepare the tokeniser for pairs, within the longest window.
     pub fn pairs(self) -> Result<Pairs> {
         let mut tokeniser = self.tokeniser;
         let limit = TruncationParams { max_length: self.longest, ..TruncationParams::default() };
@@ -140,7 +141,7 @@ impl Tokens {
         Ok(Pairs { tokeniser, lower: self.lower })
     }
 
-    /// A prompt, tokenised once for all texts. Errors: it leaves no room for a text.
+    /// Tokenise a prompt, once for all texts. Errors: it leaves no room for a text.
     pub fn lead(&self, prompt: &str) -> Result<Lead> {
         let ids = if prompt.is_empty() { vec![] } else { self.ids(&self.cleaned(trimmed(prompt)), false)? };
         if ids.len() >= self.room() {
@@ -149,7 +150,7 @@ impl Tokens {
         Ok(Lead { text: prompt.to_owned(), ids })
     }
 
-    /// Tokens of a window besides the special ones.
+    /// Return the number of tokens of a window without the special ones.
     fn room(&self) -> usize {
         self.longest - self.before.len() - self.after.len()
     }
@@ -162,16 +163,15 @@ impl Tokens {
         }
     }
 
-    /// The tokens of a text alone: no special ones, no prompt, whatever their number.
+    /// Return the number of tokens of a text without special tokens and prompt, uncut.
     pub fn count(&self, text: &str) -> Result<usize> {
         let text = trimmed(text);
         Ok(if text.is_empty() { 0 } else { self.ids(&self.cleaned(text), false)?.len() })
     }
 
-    /// The windows of a text after a prompt. An empty text has none; one whose characters are no
-    /// tokens has a window of the special tokens, if there are any. A longer text than the model
-    /// reads is cut into the fewest windows, of sizes that differ by at most one, each after the
-    /// prompt.
+    /// Return the windows of a text after a prompt. An empty text has none; one whose characters yield no
+    /// tokens has a window of the special tokens, if there are any. A text that exceeds the model's limit is
+    /// cut into the fewest windows, of sizes that differ by at most one, each after the prompt.
     pub fn windows(&self, text: &str, lead: &Lead) -> Result<Windows> {
         let text = trimmed(text);
         let mut out = Windows::default();
@@ -203,7 +203,7 @@ impl Tokens {
     }
 }
 
-/// BERT's normaliser as the settings want it, where they differ: `transformers` makes it from them.
+/// Return BERT's normaliser if the settings differ from `tokenizer.json`, as `transformers` does.
 fn letters(tokeniser: &Tokenizer, settings: &Value) -> Option<BertNormalizer> {
     let class = settings.get("tokenizer_class").and_then(Value::as_str).unwrap_or("Bert");
     let Some(NormalizerWrapper::BertNormalizer(found)) = tokeniser.get_normalizer() else { return None };
@@ -223,7 +223,7 @@ fn letters(tokeniser: &Tokenizer, settings: &Value) -> Option<BertNormalizer> {
     (!same).then(|| BertNormalizer::new(found.clean_text, chinese, accents, lowercase))
 }
 
-/// As Python's `str.strip`.
+/// Like Python's `str.strip`.
 fn trimmed(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || ('\x1c'..='\x1f').contains(&c))
 }

@@ -1,13 +1,13 @@
-//! Whether bf16 keeps the direction of a model's vectors: texts to compare it with f32 on.
+//! Built-in texts for checking that bf16 and int8 keep the direction of a model's vectors.
 
 use super::tokens::Tokens;
 use crate::error::Result;
 use crate::text::strings::StringsBuf;
 
-/// The lowest cosine between the two vectors of a text at which bf16 is used.
+/// The lowest cosine between the two vectors of a text at which a faster format is used.
 pub const LOWEST: f64 = 0.999;
 
-/// The lowest cosine between rows of `d` values. Two zero vectors agree.
+/// Return the lowest cosine between rows of `d` values. Two zero vectors agree.
 pub fn lowest_cosine(a: &[f32], b: &[f32], d: usize) -> f64 {
     let dot = |x: &[f32], y: &[f32]| x.iter().zip(y).map(|(&x, &y)| f64::from(x) * f64::from(y)).sum::<f64>();
     let rows = a.chunks_exact(d).zip(b.chunks_exact(d));

@@ -1,5 +1,5 @@
-//! The allocator of the extension module: the system's, with a block put by for the moment when there is no more
-//! memory ([`ketrag_base::reserve`]).
+//! The allocator of the extension module: the system's, with an emergency reserve that is released when
+//! memory runs out ([`ketrag_base::reserve`]).
 
 use ketrag_base::reserve::again;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -7,11 +7,11 @@ use std::alloc::{GlobalAlloc, Layout, System};
 #[global_allocator]
 static ALLOCATOR: Reserve = Reserve;
 
-/// The system's allocator, which gives the block back before it gives up.
+/// The system's allocator, which releases the reserve block before it fails.
 struct Reserve;
 
-// SAFETY: every call goes to the system's allocator with the caller's own arguments; what is added frees a block
-// that `reserve` alone knows, once.
+// SAFETY: every call passes the caller's arguments to the system's allocator; the addition only frees a block
+// that `reserve` owns, once.
 unsafe impl GlobalAlloc for Reserve {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises are those of the system's allocator.
@@ -24,7 +24,7 @@ unsafe impl GlobalAlloc for Reserve {
     }
 
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: as above; where it fails the old memory is as it was, and may be handed over once more.
+        // SAFETY: as above; on failure the old memory is unchanged, so the call may be repeated.
         again(|| unsafe { System.realloc(old, layout, size) })
     }
 

@@ -1,4 +1,4 @@
-//! NumPy arrays as slices: contiguous or refused, never copied behind the caller's back.
+//! NumPy arrays as slices: contiguous or rejected, never copied silently.
 
 use super::door::wrong;
 use ketrag_base::sparse::Csr;
@@ -36,7 +36,7 @@ pub fn strings_out(py: Python<'_>, strings: StringsBuf) -> StringArrays<'_> {
     (strings.blob.into_pyarray(py), strings.offsets.into_pyarray(py))
 }
 
-/// A matrix of (rows, columns) from its rows, laid end to end.
+/// Return a matrix of (rows, columns) from concatenated rows.
 pub fn matrix_out<T: Element>(
     py: Python<'_>,
     values: Vec<T>,

@@ -1,4 +1,4 @@
-//! Faces of the ranks of a graph's nodes that need no walk to its end.
+//! Bindings of core numbers, betweenness and the short walk from entry points.
 
 use super::arrays::slice;
 use super::door::{long, wrong};

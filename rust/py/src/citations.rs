@@ -1,4 +1,4 @@
-//! Faces of the citation graph: its edges, and the messages that are passed along them.
+//! Bindings of the citation graph: its edges, and the messages passed along them.
 
 use super::arrays::{csr_out, matrix, matrix_out, slice, CsrArrays};
 use super::door::{long, to_python, wrong};
@@ -51,7 +51,7 @@ fn citation_links<'py>(
     Ok((csr_out(py, made.edges), made.relevance.into_pyarray(py), made.near.into_pyarray(py)))
 }
 
-/// The cosine of the ends of each edge, from 0 up.
+/// Return the cosine of the ends of each edge, at least 0.
 #[pyfunction]
 #[pyo3(signature = (edges, vectors, *, threads=0, report=None))]
 fn edge_alphas<'py>(
@@ -70,7 +70,7 @@ fn edge_alphas<'py>(
     Ok(made.into_pyarray(py))
 }
 
-/// What each text has after its neighbours' messages of `layers` rounds.
+/// Return the value of each text after `layers` rounds of messages.
 #[pyfunction]
 #[pyo3(signature = (edges, kinds, alphas, weights, values, *, layers=2, wanted=255, share=None, residual=0.0, report=None))]
 #[allow(clippy::too_many_arguments)]
@@ -97,7 +97,7 @@ fn pass_messages<'py>(
         ("values", state.iter().position(|x| !x.is_finite())),
     ] {
         if let Some(at) = bad {
-            return Err(wrong(format!("{name}[{at}] is no finite number")));
+            return Err(wrong(format!("{name}[{at}] is not a finite number")));
         }
     }
     let aggregate = share.map_or(Aggregate::Mean, Aggregate::Added);
@@ -111,8 +111,8 @@ fn pass_messages<'py>(
     Ok(state.into_pyarray(py))
 }
 
-/// The part of the graph that a question is about: (texts, their similarity, the places of those that are
-/// ranked, the edges among them, where each edge stands in the graph).
+/// Return the part of the graph relevant to a query: (texts, their similarity, the indices of those that are
+/// ranked, the edges among them, the index of each edge in the graph).
 #[pyfunction]
 #[pyo3(signature = (vectors, vector, weights, edges, kinds, *, best, steps, wanted, threads=0))]
 #[allow(clippy::too_many_arguments, clippy::type_complexity)]
@@ -134,7 +134,7 @@ fn citation_candidates<'py>(
     let kinds = slice(&kinds, "kinds")?;
     let found = long(py, None, |progress| {
         let edges = CsrView::new(indptr, indices, rows)?;
-        // A vector that is no number has a similarity that is none; nothing here needs the bound.
+        // A vector with NaN has NaN similarities; the bound is not needed here.
         let vectors = Vectors::trusted(values, dim, 0.0)?;
         let wanted = Wanted { best, steps, kinds: wanted };
         candidates(&vectors, vector, weights, (edges, kinds), wanted, (threads, progress))
@@ -186,7 +186,7 @@ fn graph_layer<'py>(
     matrix_out(py, out, [rows, outputs])
 }
 
-/// A trained LeSeGR with its weights packed: what it says of edges, and the scores it gives texts.
+/// A trained LeSeGR model with its weights packed: edge weights, and scores of texts.
 #[pyclass(frozen, module = "ketrag_fast._core")]
 pub struct GraphNetwork(Network);
 
@@ -205,7 +205,7 @@ impl GraphNetwork {
         Network::new(weigh, layers).map(Self).map_err(to_python)
     }
 
-    /// For edges from `senders` to `texts`, beside each other, a number from 0 to 1.
+    /// Return a number from 0 to 1 for each edge from `senders` to `texts`, two parallel lists.
     #[pyo3(signature = (vectors, texts, senders, *, threads=0, report=None))]
     fn weigh<'py>(
         &self,
@@ -228,8 +228,8 @@ impl GraphNetwork {
         Ok(made.into_pyarray(py))
     }
 
-    /// The product of `vector` with what the layers make of each of the texts `ranked`, whose vectors are rows
-    /// of `h`. `factors` lie beside the edges, `weights` beside the rows.
+    /// Return the product of `vector` with the layers' output for each of the texts `ranked`, whose vectors
+    /// are rows of `h`. `factors` are parallel to the edges, `weights` to the rows.
     #[pyo3(signature = (h, edges, factors, weights, vector, ranked, *, threads=0))]
     #[allow(clippy::too_many_arguments)]
     fn scores<'py>(

@@ -1,4 +1,4 @@
-//! Faces of the concepts, of their graph, and of the chunks that they choose.
+//! Bindings of the concepts, of their graph, and of the chunks that they select.
 
 use super::arrays::{csr_out, matrix, slice, CsrArrays};
 use super::door::{long, wrong};
@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 
 type U32s<'py> = Bound<'py, PyArray1<u32>>;
 
-/// (words that are concepts, the concepts that each chunk named).
+/// (words that are concepts, the concepts of each chunk).
 #[pyfunction]
 #[pyo3(signature = (indptr, indices, counts, vocabulary, *, most=50, idf="smooth", min_df=1, max_df_ratio=1.0, min_chars=2, threads=0, report=None))]
 #[allow(clippy::too_many_arguments)]
@@ -36,7 +36,7 @@ fn concepts<'py>(
     let idf = match idf {
         "smooth" => Idf::Smooth,
         "ramos" => Idf::Ramos,
-        other => return Err(wrong(format!("idf is smooth or ramos, not {other:?}"))),
+        other => return Err(wrong(format!("idf must be smooth or ramos, not {other:?}"))),
     };
     let options = extract::Options { most, idf, min_df, max_df_ratio, min_chars };
     let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
@@ -50,7 +50,7 @@ fn concepts<'py>(
     Ok((found.words.into_pyarray(py), csr_out(py, found.named)))
 }
 
-/// (rows of edges, chunks shared, cosines, weights, the threshold of closeness).
+/// (rows of edges, shared chunks, cosines, weights, the similarity threshold).
 type GraphArrays<'py> =
     (CsrArrays<'py>, U32s<'py>, Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<f64>>, f64);
 
@@ -85,7 +85,7 @@ fn concept_graph<'py>(
     ))
 }
 
-/// The chunks that concepts of these ranks choose, best first.
+/// Return the chunks selected by concepts with these ranks, best first.
 #[pyfunction]
 #[pyo3(signature = (indptr, indices, ranks, count, *, score="sum", report=None))]
 fn select_by_concepts<'py>(
@@ -101,7 +101,7 @@ fn select_by_concepts<'py>(
         "sum" => Score::Sum,
         "max" => Score::Max,
         "mean" => Score::Mean,
-        other => return Err(wrong(format!("score is sum, max or mean, not {other:?}"))),
+        other => return Err(wrong(format!("score must be sum, max or mean, not {other:?}"))),
     };
     let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
     let ranks = slice(&ranks, "ranks")?;
@@ -114,7 +114,7 @@ fn select_by_concepts<'py>(
 /// (units, scores, concepts that brought them).
 type Units<'py> = (U32s<'py>, Bound<'py, PyArray1<f64>>, U32s<'py>);
 
-/// The units that concepts bring in, in their order; 2**32 - 1 stands for several concepts together.
+/// Return the units that concepts bring in, in order; 2**32 - 1 means several concepts together.
 #[pyfunction]
 #[pyo3(signature = (vectors, edges_indptr, edges_indices, units_indptr, units_indices, unit_vectors, query, wanted, *, seeds=25, depth=2, most=None, order="local"))]
 #[allow(clippy::too_many_arguments)]

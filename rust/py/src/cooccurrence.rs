@@ -1,4 +1,4 @@
-//! Face of the co-occurrence neighbours and of the graph made of neighbour lists.
+//! Bindings of the co-occurrence neighbours and of the graph built from neighbour lists.
 
 use super::arrays::{csr_out, matrix, matrix_out, slice, CsrArrays};
 use super::door::{long, quick, wrong};
@@ -63,7 +63,7 @@ fn knn_graph<'py>(
     Ok(csr_out(py, csr))
 }
 
-/// The instruction sets that `kernel=` may name on this machine, the widest first.
+/// Return the instruction sets that `kernel=` accepts on this machine, the widest first.
 #[pyfunction]
 fn cooccurrence_kernels() -> Vec<&'static str> {
     let name = |kernel: Kernel| match kernel {

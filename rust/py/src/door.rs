@@ -1,5 +1,5 @@
-//! The one door between Python and the kernels: it releases the interpreter, watches for Ctrl-C,
-//! reports progress, turns a panic into an error, and maps errors to Python's.
+//! The single path from Python to the kernels: it releases the interpreter, watches for Ctrl-C, reports
+//! progress, turns a panic into an error, and maps errors to Python exceptions.
 
 use ketrag_base::error::{caught, Error, Result};
 use ketrag_base::progress::Progress;
@@ -8,10 +8,10 @@ use pyo3::prelude::*;
 use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::time::Duration;
 
-/// How often a long kernel's caller looks for signals and reports progress.
+/// How often the caller of a long kernel checks for signals and reports progress.
 const WATCH: Duration = Duration::from_millis(50);
 
-/// Kernel errors as the package's own exceptions (`ketrag_fast.errors`).
+/// Kernel errors as exceptions of `ketrag_fast.errors`.
 pub fn to_python(error: Error) -> PyErr {
     let name = match &error {
         Error::Input(_) => "InputError",
@@ -32,7 +32,7 @@ pub fn to_python(error: Error) -> PyErr {
     })
 }
 
-/// The same error, which says what to do where it is damage of an index and does not say so yet.
+/// Return the same error, with a hint if it is damage of an index and has no hint yet.
 pub fn of_index(py: Python<'_>, error: PyErr) -> PyErr {
     const REPAIR: &str = "run `ketrag index` again: whatever is damaged is made anew";
     let hint = || {
@@ -43,18 +43,18 @@ pub fn of_index(py: Python<'_>, error: PyErr) -> PyErr {
         }
         PyResult::Ok(())
     };
-    let _ = hint(); // an error without these attributes is not of this package
+    let _ = hint(); // an error without these attributes is not from this package
     error
 }
 
-/// A short kernel: runs on this thread with the interpreter released.
+/// Run a short kernel on this thread with the interpreter released.
 pub fn quick<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
     py.detach(|| reserve::keep().and_then(|()| caught(work))).map_err(to_python)
 }
 
-/// A long kernel: runs on a thread of its own while this one watches for signals and calls
-/// `report(done, total)` (if any) some twenty times a second. A signal, or `False` from `report`,
-/// stops the kernel at its next check.
+/// Run a long kernel on another thread while this one watches for signals and calls `report(done, total)` (if
+/// given) about twenty times a second. A signal, or `False` from `report`, stops the kernel at its next
+/// check.
 pub fn long<T: Send>(
     py: Python<'_>,
     report: Option<&Bound<'_, PyAny>>,
@@ -69,7 +69,7 @@ pub fn long<T: Send>(
             let (send, receive) = channel();
             let watched = &progress;
             let started = std::thread::Builder::new().spawn_scoped(scope, move || {
-                // The receiver waits for this value; it cannot be gone.
+                // The receiver waits for this value, so it still exists.
                 let _ = send.send(caught(|| work(watched)));
             });
             if let Err(error) = started {
@@ -112,7 +112,7 @@ pub fn long<T: Send>(
     }
 }
 
-/// An error of argument shape or kind.
+/// Return an error about the shape or type of an argument.
 pub fn wrong(text: impl Into<String>) -> PyErr {
     to_python(Error::Input(text.into()))
 }

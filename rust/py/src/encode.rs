@@ -1,4 +1,4 @@
-//! The native sentence encoder.
+//! Bindings of the native sentence encoder and of the cross-encoder.
 
 use super::arrays::{matrix_out, slice};
 use super::door::{long, quick};
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Texts below this many bytes in all are encoded without a thread that watches.
+/// Texts below this total number of bytes are encoded without a watching thread.
 const SMALL: usize = 2000;
 
 /// A loaded model folder.
@@ -21,7 +21,7 @@ struct Encoder {
 
 #[pymethods]
 impl Encoder {
-    /// Loads a folder of sentence-transformers.
+    /// Load a folder of sentence-transformers.
     #[staticmethod]
     #[pyo3(signature = (folder, *, precision="auto", kernel="auto", threads=0, report=None))]
     fn open(
@@ -38,7 +38,7 @@ impl Encoder {
         Ok(Self { core })
     }
 
-    /// (a row for each text, the texts' own tokens, windows beyond one for each text)
+    /// Return (a row for each text, the texts' tokens, windows beyond one per text).
     #[pyo3(signature = (texts, offsets, *, prompt="", threads=0, report=None))]
     fn encode<'py>(
         &self,
@@ -62,7 +62,7 @@ impl Encoder {
         Ok((rows, found.tokens, found.more))
     }
 
-    /// The tokens of each text.
+    /// Return the number of tokens of each text, in all its windows.
     #[pyo3(signature = (texts, offsets, *, prompt="", threads=0, report=None))]
     fn lengths<'py>(
         &self,
@@ -80,7 +80,7 @@ impl Encoder {
         Ok(lengths.into_pyarray(py))
     }
 
-    /// The tokens of each text alone, uncut.
+    /// Return the number of tokens of each text, without prompt and uncut.
     #[pyo3(signature = (texts, offsets, *, threads=0, report=None))]
     fn counts<'py>(
         &self,
@@ -96,7 +96,7 @@ impl Encoder {
         Ok(counts.into_pyarray(py))
     }
 
-    /// The lowest cosine to f32 on the built-in texts.
+    /// Return the lowest cosine to f32 on the built-in texts.
     #[pyo3(signature = (*, threads=0, report=None))]
     fn closeness(&self, py: Python<'_>, threads: usize, report: Option<&Bound<'_, PyAny>>) -> PyResult<f64> {
         long(py, report, |progress| self.core.closeness(threads, progress))
@@ -122,7 +122,7 @@ impl Encoder {
         self.core.kernel()
     }
 
-    /// (kernel, precision, microseconds of a token in one layer) of all that were measured.
+    /// (kernel, precision, microseconds per token in one layer) of every measured candidate.
     #[getter]
     fn timings(&self) -> Vec<(&'static str, &'static str, f64)> {
         self.core.timings().iter().map(told).collect()
@@ -143,7 +143,7 @@ impl Encoder {
         self.core.prompts().1
     }
 
-    /// A digest of the files and the precision.
+    /// Return a digest of the files and the precision.
     #[pyo3(signature = (*, report=None))]
     fn fingerprint(&self, py: Python<'_>, report: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
         long(py, report, |progress| self.core.fingerprint(progress))
@@ -158,7 +158,7 @@ struct Classifier {
 
 #[pymethods]
 impl Classifier {
-    /// Loads a folder of a classifier with one label.
+    /// Load a folder of a classifier with one label.
     #[staticmethod]
     #[pyo3(signature = (folder, *, precision="auto", kernel="auto", threads=0))]
     fn open(
@@ -174,7 +174,7 @@ impl Classifier {
         Ok(Self { core })
     }
 
-    /// A number for each text, with the question; `seconds` bound it.
+    /// Return a score for each text with the query, within `seconds`.
     #[pyo3(signature = (question, texts, offsets, *, threads=0, seconds=None))]
     fn scores<'py>(
         &self,
@@ -202,7 +202,7 @@ impl Classifier {
         self.core.kernel()
     }
 
-    /// As those of `Encoder`.
+    /// Like the timings of `Encoder`.
     #[getter]
     fn timings(&self) -> Vec<(&'static str, &'static str, f64)> {
         self.core.timings().iter().map(told).collect()
@@ -213,13 +213,13 @@ fn told(timing: &Timing) -> (&'static str, &'static str, f64) {
     (timing.way.kernel.name(), timing.way.form.name(), timing.microseconds)
 }
 
-/// The kernels that this machine can run, the plainest first.
+/// Return the kernels that this machine can run, the plainest first.
 #[pyfunction]
 fn encoder_kernels() -> Vec<&'static str> {
     Kernel::all().into_iter().map(Kernel::name).collect()
 }
 
-/// Why a folder's model is not one of those that are built in, or None.
+/// Return why a folder's model has no native implementation, or None.
 #[pyfunction]
 fn encoder_refusal(py: Python<'_>, folder: PathBuf) -> PyResult<Option<String>> {
     quick(py, || Core::refusal(&folder))
@@ -232,7 +232,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(encoder_kernels, m)?)
 }
 
-/// Stops after so many seconds, if any are given; far more than a year is no limit.
+/// Return a progress that stops after `seconds`, if given; far more than a year is no limit.
 fn until(seconds: Option<f64>) -> Progress {
     match seconds {
         Some(s) if s < 1e8 => Progress::with_deadline(Instant::now() + Duration::from_secs_f64(s.max(0.0))),

@@ -1,4 +1,4 @@
-//! The face of mapped files and of their hashes.
+//! Bindings of mapped files and of their hashes.
 
 use super::door::{of_index, quick, to_python, wrong};
 use ketrag_base::error::{Error, Result};
@@ -12,13 +12,13 @@ use std::os::raw::{c_int, c_void};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A file of an index, mapped read-only: as a buffer, its bytes. It stays readable when its name is removed.
+/// A file of an index, mapped read-only; as a buffer, its bytes. It stays readable after its name is removed.
 #[pyclass(frozen, name = "MappedFile", module = "ketrag_fast._core")]
 pub struct File {
     mapped: Arc<MappedFile>,
 }
 
-/// A mapped file, or the path of one that nothing is known of.
+/// A mapped file, or the path of one with unknown size and digest.
 #[derive(FromPyObject)]
 pub enum FileIn<'py> {
     Mapped(PyRef<'py, File>),
@@ -35,13 +35,13 @@ impl FileIn<'_> {
 }
 
 fn parse(digest: &str) -> Result<blake3::Hash> {
-    blake3::Hash::from_hex(digest).map_err(|_| Error::damaged(format!("{digest:?} is no checksum")))
+    blake3::Hash::from_hex(digest).map_err(|_| Error::damaged(format!("{digest:?} is not a checksum")))
 }
 
 #[pymethods]
 impl File {
-    /// Maps a file, which must have `size` bytes if that is known. With a `digest` (BLAKE3, hexadecimal) it is verified as it
-    /// is read; `tree` is a file that holds the hashes of its blocks, and where they begin there.
+    /// Map a file, which must have `size` bytes, if given. With a `digest` (BLAKE3, hexadecimal) it is
+    /// verified as it is read; `tree` is a file with the hashes of its blocks, and their offset in it.
     #[new]
     #[pyo3(signature = (path, size=None, digest=None, tree=None))]
     fn new(
@@ -60,7 +60,7 @@ impl File {
         self.mapped.bytes().len()
     }
 
-    /// Verifies all that was not yet; IndexDamaged names the file.
+    /// Verify everything not verified yet; IndexDamaged names the file.
     #[pyo3(signature = (threads=0))]
     fn verify(&self, py: Python<'_>, threads: usize) -> PyResult<()> {
         quick(py, || self.mapped.ensure(threads)).map_err(|e| of_index(py, e))
@@ -74,8 +74,8 @@ impl File {
         }
         let bytes = slf.get().mapped.bytes();
         let (start, length) = (bytes.as_ptr() as *mut c_void, bytes.len() as ffi::Py_ssize_t);
-        // SAFETY: the view holds a reference to this object, which keeps the mapping for as long; the
-        // view is read-only, so nobody writes through the pointer.
+        // SAFETY: the view holds a reference to this object, which keeps the mapping alive; the view is
+        // read-only, so nobody writes through the pointer.
         match unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start, length, 1, flags) } {
             0 => Ok(()),
             _ => Err(PyErr::fetch(slf.py())),
@@ -83,14 +83,15 @@ impl File {
     }
 }
 
-/// The BLAKE3 of a file (hexadecimal), and the hashes of its blocks end to end: none where it has one.
+/// Return the BLAKE3 of a file (hexadecimal), and the concatenated hashes of its blocks: empty for a single
+/// block.
 #[pyfunction]
 fn hash_file(py: Python<'_>, path: PathBuf) -> PyResult<(String, Bound<'_, PyBytes>)> {
     let (digest, values) = quick(py, || file_tree(&path, &Progress::none()))?;
     Ok((digest.to_hex().to_string(), PyBytes::new(py, bytemuck::cast_slice(&values))))
 }
 
-/// The BLAKE3 of a file of `size` bytes from the hashes of its blocks; None where they are not its own.
+/// Return the BLAKE3 of a file of `size` bytes from the hashes of its blocks, or None if they do not fit.
 #[pyfunction]
 fn merge_hashes(hashes: &[u8], size: usize) -> PyResult<Option<String>> {
     let values: &[Value] =

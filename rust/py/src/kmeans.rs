@@ -1,4 +1,4 @@
-//! The face of k-means.
+//! Bindings of k-means clustering.
 
 use super::arrays::{matrix, matrix_out};
 use super::door::long;

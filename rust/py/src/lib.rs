@@ -1,11 +1,11 @@
-//! The Python face: the only crate that knows PyO3. Every function copies nothing it need not,
-//! checks its arrays, and calls the core through the one [`door`].
+//! The Python bindings, the only crate that uses PyO3. Every function copies as little as possible, checks
+//! its arrays, and calls the core through [`door`].
 //!
 //! A call from Python passes through these steps:
 //!
-//! 1. The function of a module here checks the kinds of its arrays and borrows them ([`arrays`]).
-//! 2. [`door`] puts memory by, releases the interpreter, and for long work watches for signals on the thread that
-//!    called while another one works.
+//! 1. The function of a module here checks the types of its arrays and borrows them ([`arrays`]).
+//! 2. [`door`] allocates the memory reserve, releases the interpreter, and for long work watches for signals
+//!    on the calling thread while another one works.
 //! 3. The kernel of `ketrag_core`, `ketrag_encode` or `ketrag_text` checks the values and computes.
 //! 4. [`door`] turns an error into an exception of `ketrag_fast.errors`, and a panic into `InternalError`. It relies
 //!    on unwinding: `panic = "abort"` is not supported (see `ketrag_base`).

@@ -1,4 +1,4 @@
-//! The face of local search: the tables around chosen entities.
+//! Bindings of local search: the tables around selected entities.
 
 use super::arrays::slice;
 use super::door::{quick, to_python};
@@ -28,7 +28,7 @@ type LocalOut<'py> = (
     Bound<'py, PyArray1<u64>>,
 );
 
-/// The arrays of packed strings, which are checked with the interpreter released.
+/// Return the arrays of packed strings, which are checked with the interpreter released.
 fn text<'a>(packed: &'a Packed<'_>) -> PyResult<(&'a [u8], &'a [u64])> {
     Ok((slice(&packed.0, "blob")?, slice(&packed.1, "offsets")?))
 }

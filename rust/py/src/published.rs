@@ -1,4 +1,5 @@
-//! Faces of the published tokenisations. They are for parity, not for speed: plain lists cross.
+//! Bindings of the reference implementations' tokenisers. They are for parity, not for speed: plain lists are
+//! passed.
 
 use super::door::{long, quick, to_python};
 use ketrag_base::parallel::map_ranges;
@@ -8,7 +9,7 @@ use ketrag_text::treebank;
 use pyo3::prelude::*;
 use std::collections::HashSet;
 
-/// Learnt parameters of Punkt, from the texts of NLTK's four files.
+/// Learnt parameters of Punkt, from the contents of NLTK's four files.
 #[pyclass(frozen, module = "ketrag_fast._core")]
 struct Punkt(Parameters);
 
@@ -19,18 +20,18 @@ impl Punkt {
         Parameters::parse(abbreviations, collocations, starters, contexts).map(Self).map_err(to_python)
     }
 
-    /// The sentences of `text`.
+    /// Return the sentences of `text`.
     fn sentences(&self, py: Python<'_>, text: &str) -> PyResult<Vec<String>> {
         let cut = || self.0.sentences(text).into_iter().map(|s| text[s].to_owned()).collect();
         quick(py, || Ok(cut()))
     }
 
-    /// NLTK's `word_tokenize`.
+    /// Return the words of `text` by NLTK's `word_tokenize`.
     fn words(&self, py: Python<'_>, text: &str) -> PyResult<Vec<String>> {
         quick(py, || Ok(profiles::word_tokenize(&self.0, text)))
     }
 
-    /// Profile `published-cooccurrence` of each text.
+    /// Return the words of each text by profile `published-cooccurrence`.
     #[pyo3(signature = (stop_words, texts, *, threads=0, report=None))]
     fn cooccurrence(
         &self,
@@ -49,7 +50,7 @@ impl Punkt {
         })
     }
 
-    /// Profile `published-keywords` of each text: its sentences, each with its keywords.
+    /// Return the sentences of each text by profile `published-keywords`, each with its keywords.
     #[pyo3(signature = (stop_words, texts, *, threads=0, report=None))]
     #[allow(clippy::type_complexity)]
     fn keywords(
@@ -71,7 +72,7 @@ impl Punkt {
     }
 }
 
-/// NLTK's `NLTKWordTokenizer` on one sentence.
+/// Tokenise one sentence with NLTK's `NLTKWordTokenizer`.
 #[pyfunction]
 fn treebank_words(py: Python<'_>, sentence: &str) -> PyResult<Vec<String>> {
     quick(py, || Ok(treebank::tokenize(sentence)))

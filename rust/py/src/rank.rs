@@ -1,4 +1,4 @@
-//! Faces of `rank`, of the keyword graph and of the printed context.
+//! Bindings of rankings, of the keyword graph and of the printed context.
 
 use super::arrays::{csr_out, slice, CsrArrays};
 use super::door::{long, quick, wrong};
@@ -147,7 +147,7 @@ fn policy_of(name: &str) -> PyResult<FillPolicy> {
     }
 }
 
-/// The places of the rows that fit a budget.
+/// Return the indices of the rows that fit a budget.
 #[pyfunction]
 #[pyo3(signature = (costs, budget, *, fill_policy="first_overflow_stops"))]
 fn fill<'py>(
@@ -226,7 +226,7 @@ fn render<'py>(
     Ok((context.text, context.tokens, units.into_pyarray(py), tokens, starts, ends))
 }
 
-/// Strings in one buffer, looked at one by one: checking them all would cost more than printing some.
+/// Strings in one buffer, checked one by one: checking all of them would cost more than printing some.
 struct Packed<'a> {
     blob: &'a [u8],
     offsets: &'a [u64],
@@ -236,12 +236,12 @@ impl<'a> Packed<'a> {
     fn get(&self, i: usize, name: &str) -> Result<&'a str> {
         let range = self.offsets.get(i).zip(self.offsets.get(i + 1));
         let bytes = range.and_then(|(&a, &b)| self.blob.get(a as usize..b as usize));
-        let bytes = bytes.ok_or_else(|| Error::input(format!("there is no {name} {i}")))?;
+        let bytes = bytes.ok_or_else(|| Error::input(format!("{name} {i} does not exist")))?;
         std::str::from_utf8(bytes).map_err(|_| Error::input(format!("{name} {i} is not UTF-8")))
     }
 }
 
-/// The candidates that can come to be printed: row `i` is the `i`-th of them.
+/// The candidates that may be printed: row `i` is the `i`-th of them.
 #[derive(Default)]
 struct Needed {
     texts: StringsBuf,
@@ -251,7 +251,7 @@ struct Needed {
 }
 
 impl Needed {
-    /// Up to the first candidate by which the texts alone exceed `reach` tokens, if it is given.
+    /// Take candidates up to the first at which the texts' tokens exceed `reach`, if given.
     fn take(
         candidates: &[u32],
         texts: &Packed<'_>,

@@ -1,4 +1,4 @@
-//! What a question gets, as Python sees it.
+//! The answer to a query, as Python objects.
 
 use ketrag_core::assemble::Reply;
 use ketrag_core::channels::Printed;
@@ -16,15 +16,16 @@ pub struct PyPrinted {
     tokens: u64,
     units: Py<PyArray1<u32>>,
     row_tokens: Py<PyArray1<u64>>,
-    /// The bytes of the text that hold each row's own text.
+    /// The byte range of each row's text.
     spans: Vec<(usize, usize)>,
     scores: Py<PyArray1<f64>>,
-    /// Beside the rows: the node of a graph that is printed, `2**32 - 1` where it is a unit. Empty where all are.
+    /// Parallel to the rows: the printed node of a graph, `2**32 - 1` if the row is a unit. Empty if all are
+    /// units.
     nodes: Py<PyArray1<u32>>,
     sections: Vec<SectionOut>,
 }
 
-/// What one question gets: a context for each budget, in order.
+/// The answer to one query: a context for each budget, in order.
 #[pyclass(frozen, get_all, name = "Reply", module = "ketrag_fast._core")]
 pub struct PyReply {
     reason: Option<&'static str>,

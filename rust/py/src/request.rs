@@ -1,4 +1,4 @@
-//! What is asked of an index, apart from the question, as one object that is checked when it is made.
+//! A retrieval request without its query, as one object that is checked on creation.
 
 use super::door::{to_python, wrong};
 use ketrag_base::sparse::Mask;
@@ -12,16 +12,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A deadline so far away that it is none.
+/// A deadline so far in the future that it is no limit.
 const AGES: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Some of the units: those that a filter leaves. Made once and shared by all questions with it.
+/// The units that pass a filter. Created once and shared by all queries with that filter.
 #[pyclass(frozen, name = "Mask", module = "ketrag_fast._core")]
 pub struct PyMask(Arc<Mask>);
 
 #[pymethods]
 impl PyMask {
-    /// From a byte for each unit: 0 where it is left out.
+    /// Create a mask from one byte per unit: 0 if it is excluded.
     #[new]
     fn new(units: PyReadonlyArray1<'_, u8>) -> Self {
         let units = units.as_array();
@@ -33,7 +33,7 @@ impl PyMask {
     }
 }
 
-/// How questions are answered: a mode's recipe, budgets, and the options of its channels.
+/// How queries are answered: a mode's recipe, budgets, and the options of its channels.
 #[pyclass(frozen, name = "Request", module = "ketrag_fast._core")]
 pub struct PyRequest {
     pub inner: Request,
@@ -42,10 +42,10 @@ pub struct PyRequest {
 
 #[pymethods]
 impl PyRequest {
-    /// `shares` are (channel, part of the budget) in the order of their sections. `join`: "shares", "fuse" or "vote";
-    /// `rollover`: what is left goes to "none", the "last" or the "first" share. `options` are those of the
-    /// channels; `deadline` is in seconds from the call; `mask` leaves the units
-    /// that may be printed.
+    /// `shares` are (channel, share of the budget) in the order of their sections. `join`: "shares", "fuse"
+    /// or "vote"; `rollover`: unused budget goes to "none", the "last" or the "first" share. `options` are
+    /// those of the channels; `deadline` is in seconds from the call; `mask` selects the units that may be
+    /// printed.
     #[new]
     #[pyo3(signature = (mode, shares, budgets, *, join="shares", rollover="none", options=None, top=None, skip=false, truncate=true, deadline=None, mask=None))]
     #[allow(clippy::too_many_arguments)]
@@ -105,7 +105,7 @@ fn value(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Value> {
     if value.is_none() {
         return Ok(Value::None);
     }
-    // True is an int to Python, so it is looked at first.
+    // In Python True is an int, so check it first.
     if value.is_instance_of::<PyBool>() {
         return Ok(Value::Flag(value.extract()?));
     }

@@ -1,4 +1,4 @@
-//! The face of one opened generation: questions in, contexts out, the interpreter released between.
+//! Bindings of an opened generation: queries in, contexts out, with the interpreter released in between.
 
 use super::arrays::{matrix, slice};
 use super::door::{long, of_index, quick, to_python, wrong};
@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// An opened generation. See `ketrag_fast.index.Index` for the friendly form.
+/// An opened generation. `ketrag_fast.index.Index` is the user-friendly form.
 #[pyclass(frozen, name = "Searcher", module = "ketrag_fast._core")]
 struct PySearcher {
     inner: Searcher,
@@ -31,9 +31,10 @@ type PlaceOut = (u32, String, String, u32, u32, String);
 
 /// (kind, text, units that have it, rarity)
 type BridgeOut = (&'static str, String, u32, f64);
-/// (unit, worth, bridges)
+/// (unit, score, bridges)
 type StepOut = (u32, f64, Vec<BridgeOut>);
-/// The partner; and of a pair the one that the unit is linked to, the other one, and what joins the two
+/// The partner; and of a pair the one to which the unit is linked, the other one, and the bridges between the
+/// two
 type ReasonOut = (Option<StepOut>, Option<(StepOut, u32, Vec<BridgeOut>)>);
 
 fn bridges_out(bridges: Vec<Bridge>) -> Vec<BridgeOut> {
@@ -53,7 +54,7 @@ fn ranking<'a>(channel: &'a str, given: &'a RankingIn<'_>) -> PyResult<Ranking<'
 }
 
 impl PySearcher {
-    /// One question, timed.
+    /// Answer one query and measure its time.
     fn ask(&self, request: &PyRequest, question: Question<'_>) -> Result<(Reply, f64)> {
         let started = Instant::now();
         let progress = Progress::with_deadline(started + request.deadline);
@@ -64,8 +65,8 @@ impl PySearcher {
 
 #[pymethods]
 impl PySearcher {
-    /// The arrays named `stage.array`, each a `.npy` file, mapped or a path. With `by_blocks` they are
-    /// verified as they are read, else their values are checked when a question first needs them.
+    /// `arrays` are named `stage.array`, each a `.npy` file, mapped or a path. With `by_blocks` they are
+    /// verified as they are read, otherwise their values are checked when a query first needs them.
     #[new]
     #[pyo3(signature = (files, encoding, language, *, by_blocks=false))]
     fn new(
@@ -85,19 +86,19 @@ impl PySearcher {
         Ok(Self { inner })
     }
 
-    /// The number of units.
+    /// Return the number of units.
     fn __len__(&self) -> usize {
         self.inner.len()
     }
 
-    /// For each channel what the generation lacks for it, or None.
+    /// Return for each channel the part that the generation lacks, or None.
     fn missing(&self) -> BTreeMap<&'static str, Option<&'static str>> {
         self.inner.missing()
     }
 
-    /// One question on this thread; `vector` is None where the index has the built-in space. `near` are the
-    /// ids that an approximate search found in the lists "units", "keywords" and "entities", `given`
-    /// rankings (ids, scores) for channels that the core does not know.
+    /// Answer one query on this thread; `vector` is None if the index has the built-in space. `near` are the
+    /// ids that an approximate search found in the lists "units", "keywords" and "entities", `given` rankings
+    /// (ids, scores) for channels that the core does not implement.
     #[pyo3(signature = (request, question, *, vector=None, near=None, given=None))]
     fn answer<'py>(
         &self,
@@ -120,8 +121,8 @@ impl PySearcher {
         PyReply::new(py, reply, milliseconds)
     }
 
-    /// Many questions over threads, in order. `vectors` and each array of `near` have one row for each,
-    /// each list of `given` one ranking.
+    /// Answer many queries on several threads, in order. `vectors` and each array of `near` have one row per
+    /// query, each list of `given` one ranking.
     #[pyo3(signature = (request, questions, *, vectors=None, near=None, given=None, threads=0, report=None))]
     #[allow(clippy::too_many_arguments)]
     fn answer_many<'py>(
@@ -176,8 +177,9 @@ impl PySearcher {
         replies.into_iter().flatten().map(|(reply, taken)| PyReply::new(py, reply, taken)).collect()
     }
 
-    /// Why a channel of the request ranks each of these units where it does: for each the partner of its best
-    /// pair and the pair that it lengthens, or None; an empty list from a channel that cannot say.
+    /// Return why a channel of the request ranks each of these units where it does: for each the partner of
+    /// its best pair and the pair that it extends, or None; an empty list if the channel cannot explain
+    /// itself.
     #[pyo3(signature = (request, channel, question, units, *, vector=None))]
     fn explain<'py>(
         &self,
@@ -195,13 +197,14 @@ impl PySearcher {
         Ok(found.map_err(|e| of_index(py, e))?.into_iter().map(reason_out).collect())
     }
 
-    /// Where units come from. `lengths` (bytes) say how much of each unit's text was printed.
+    /// Return the source locations of units. `lengths` are the printed bytes of each unit's text.
     fn places(&self, py: Python<'_>, units: Vec<u32>, lengths: Vec<usize>) -> PyResult<Vec<PlaceOut>> {
         if units.len() != lengths.len() {
             return Err(wrong("units and lengths must be equally many"));
         }
         let place = |parts: &Parts<'_>, unit: u32, length: usize| {
-            let place = parts.place(unit)?.ok_or_else(|| Error::input(format!("there is no unit {unit}")))?;
+            let place =
+                parts.place(unit)?.ok_or_else(|| Error::input(format!("unit {unit} does not exist")))?;
             let text = place.text.get(..length).unwrap_or("");
             let end = match text.len() == place.text.len() {
                 true => place.end,

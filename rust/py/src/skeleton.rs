@@ -1,4 +1,4 @@
-//! The face of the fold of replies into a skeleton.
+//! Bindings of the merge of replies into a skeleton.
 
 use super::arrays::{csr_out, matrix, slice, strings_out};
 use super::door::{long, to_python, wrong};
@@ -15,7 +15,7 @@ type Packed<'py> = (Array<'py, u8>, Array<'py, u64>);
 /// Tokens of the rows of entities, and of relations.
 type Counts<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>);
 
-/// Blob and offsets, made to strings once the interpreter is released.
+/// Return blob and offsets, converted to strings once the interpreter is released.
 fn packed<'a>(strings: &'a Packed<'_>, name: &str) -> PyResult<(&'a [u8], &'a [u64])> {
     Ok((slice(&strings.0, name)?, slice(&strings.1, name)?))
 }

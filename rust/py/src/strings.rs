@@ -1,4 +1,4 @@
-//! Faces for packed strings.
+//! Bindings of packed strings and spliced rows.
 
 use super::arrays::{matrix, slice, strings_out, StringArrays};
 use super::door::quick;
@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 type Rows<'py> = (PyReadonlyArray1<'py, u64>, PyReadonlyArray1<'py, u32>);
 type Packed<'py> = (PyReadonlyArray1<'py, u8>, PyReadonlyArray1<'py, u64>);
 
-/// The strings with these ids, in this order.
+/// Return the strings with these ids, in this order.
 #[pyfunction]
 fn take_strings<'py>(
     py: Python<'py>,
@@ -24,7 +24,7 @@ fn take_strings<'py>(
     Ok(strings_out(py, out))
 }
 
-/// Pieces of strings: bytes `spans[i]` of string `owners[i]`.
+/// Return substrings: bytes `spans[i]` of string `owners[i]`.
 #[pyfunction]
 fn slice_strings<'py>(
     py: Python<'py>,
@@ -38,7 +38,7 @@ fn slice_strings<'py>(
     Ok(strings_out(py, out))
 }
 
-/// Strings of two lists, one after the other numbered on: those with these ids, in this order.
+/// Return the strings with these ids from two concatenated lists, in this order.
 #[pyfunction]
 fn splice_strings<'py>(
     py: Python<'py>,
@@ -56,8 +56,8 @@ fn splice_strings<'py>(
 type RowsOut<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>);
 type Merged<'py> = (StringArrays<'py>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>);
 
-/// Two sorted lists of strings as one, and where each string of them is in it; of the first only those that
-/// are `used`. 2^32 - 1 for one that is gone.
+/// Merge two sorted lists of strings and return the position of each string in the result; of the first only
+/// those that are `used`. 2^32 - 1 means that a string was removed.
 #[pyfunction]
 fn merge_strings<'py>(
     py: Python<'py>,
@@ -72,8 +72,8 @@ fn merge_strings<'py>(
     Ok((strings_out(py, out.strings), out.first.into_pyarray(py), out.second.into_pyarray(py)))
 }
 
-/// Rows of two graphs, the second's numbered on: those wanted, in this order. `first_numbers` and
-/// `second_numbers` give the values new numbers; empty ones leave them as they are.
+/// Return the wanted rows of two concatenated graphs, in this order. `first_numbers` and `second_numbers`
+/// renumber the values; empty ones keep them.
 #[pyfunction]
 fn splice_rows<'py>(
     py: Python<'py>,

@@ -1,4 +1,4 @@
-//! Text as arrays: words, tokens, windows, sentences, the corpus and its vocabulary.
+//! Bindings of text processing: words, tokens, windows, sentences, the corpus and its vocabulary.
 
 use super::arrays::{csr_out, matrix, matrix_out, slice, strings_out, StringArrays};
 use super::door::{long, quick, wrong};
@@ -23,7 +23,7 @@ type Array<'py, T> = Bound<'py, PyArray1<T>>;
 type Pairs<'py> = Bound<'py, PyArray2<u32>>;
 type Blob<'py> = (PyReadonlyArray1<'py, u8>, PyReadonlyArray1<'py, u64>);
 
-/// Runs `work` on the strings of `blob` (checked with the interpreter released).
+/// Run `work` on the strings of `blob` (checked with the interpreter released).
 fn with_strings<T>(blob: &[u8], offsets: &[u64], work: impl FnOnce(Strings<'_>) -> Result<T>) -> Result<T> {
     work(Strings::new(blob, offsets)?)
 }
@@ -42,8 +42,8 @@ fn spans_out(py: Python<'_>, spans: Vec<(usize, usize)>) -> PyResult<Bound<'_, P
     matrix_out(py, spans.into_iter().flat_map(|(a, b)| [a as u64, b as u64]).collect(), shape)
 }
 
-/// (words, starts, indptr): the tokens of text i are words[indptr[i]..indptr[i+1]], each with the
-/// byte of its first character.
+/// Return (words, starts, indptr): the tokens of text i are words[indptr[i]..indptr[i+1]], each with the byte
+/// of its first character.
 #[pyfunction]
 #[pyo3(signature = (texts, stop="english", threads=0, *, report=None))]
 fn tokenise<'py>(
@@ -90,7 +90,7 @@ fn tokenise<'py>(
     Ok((strings_out(py, words), starts.into_pyarray(py), indptr.into_pyarray(py)))
 }
 
-/// (words, BLAKE3 of the list in hex) of a language's stop words.
+/// Return (words, BLAKE3 of the list in hex) of a language's stop words.
 #[pyfunction]
 #[pyo3(signature = (language="english"))]
 fn stop_words(language: &str) -> PyResult<(Vec<&'static str>, String)> {
@@ -122,7 +122,7 @@ fn encode_tokens<'py>(py: Python<'py>, text: &str, encoding: &str) -> PyResult<A
     Ok(quick(py, || Ok(encoding.encode(text)))?.into_pyarray(py))
 }
 
-/// The byte where the longest prefix of whole graphemes within `tokens` ends.
+/// Return the byte at which the longest prefix of whole graphemes within `tokens` ends.
 #[pyfunction]
 #[pyo3(signature = (text, tokens, encoding="cl100k_base"))]
 fn truncate(py: Python<'_>, text: &str, tokens: usize, encoding: &str) -> PyResult<usize> {
@@ -145,7 +145,7 @@ fn token_windows<'py>(
     spans_out(py, spans)
 }
 
-/// Bytes that are split into sentences in less time than a thread takes to start and end.
+/// Splitting this many bytes into sentences takes less time than starting a thread.
 const SHORT_TEXT: usize = 16_384;
 
 #[pyfunction]
@@ -191,7 +191,7 @@ fn corpus<'py>(
     let cut = match cut {
         "sentences" => Cut::Sentences { max_tokens: tokens },
         "windows" => Cut::Windows { tokens, overlap },
-        other => return Err(wrong(format!("unknown cut {other:?}: there are sentences and windows"))),
+        other => return Err(wrong(format!("cut must be sentences or windows, not {other:?}"))),
     };
     let encoding = settled(Encoding::by_name(encoding))?;
     let splitter = settled(Splitter::by_name(splitter))?;
@@ -227,7 +227,7 @@ fn pairs_in(array: &PyReadonlyArray2<'_, u32>, name: &str) -> PyResult<Vec<[u32;
     Ok(pairs)
 }
 
-/// The vocabulary of a corpus given by seven of its arrays.
+/// Return the vocabulary of a corpus given by seven of its arrays.
 #[pyfunction]
 #[pyo3(signature = (titles, texts, chunk_doc, chunk_span, unit_chunk, unit_span, sent_chunk, sent_span, sent_title, stop="english", threads=0, *, report=None))]
 #[allow(clippy::too_many_arguments)] // the arrays of a corpus, one by one
@@ -278,7 +278,7 @@ fn vocabulary<'py>(
     Ok(out)
 }
 
-/// The words of a text as the walk and BM25 see them, with repetitions.
+/// Return the words of a text as the walk and BM25 see them, with repetitions.
 #[pyfunction]
 fn lexical_keywords(text: &str) -> Vec<String> {
     let mut lexer = Lexer::default();

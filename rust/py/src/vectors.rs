@@ -1,4 +1,4 @@
-//! Faces of vector search, cosine neighbours, keyword means, the built-in embedder and the channels.
+//! Bindings of vector search, cosine neighbours, keyword means, the built-in embedder and the channels.
 
 use super::arrays::{matrix, matrix_out, slice};
 use super::door::{long, quick, wrong};
@@ -74,7 +74,7 @@ fn vector_top_k<'py>(
         search::top_k_many(&vectors, codes.as_ref(), asked, k, filter, how, progress)
     })?;
     let (ids, scores) = split(&best.concat());
-    // `reshape` to (count, 0) keeps the number of rows where nothing is found.
+    // `reshape` to (count, 0) keeps the number of rows if nothing is found.
     let shape = [count, found];
     use numpy::PyArrayMethods;
     Ok((ids.into_pyarray(py).reshape(shape)?, scores.into_pyarray(py).reshape(shape)?))
@@ -155,7 +155,8 @@ fn keyword_means<'py>(
     matrix_out(py, made, [words, d])
 }
 
-/// As `keyword_means` of the vectors that `embed_rows` gives to sentences by their words, each once.
+/// Like `keyword_means` of the vectors that `embed_rows` computes from the words of sentences, each counted
+/// once.
 #[pyfunction]
 #[pyo3(signature = (basis, sent_words, word_sents, *, unit=false, room=means::ROOM, threads=0, report=None))]
 #[allow(clippy::too_many_arguments)]

@@ -1,4 +1,4 @@
-//! The walk and its BM25: build the arrays, rank one question or many.
+//! Bindings of the walk and its BM25: build the arrays, rank one query or many.
 
 use super::arrays::{matrix, slice};
 use super::door::{long, to_python, wrong};
@@ -21,8 +21,8 @@ type Offsets<'py> = PyReadonlyArray1<'py, u64>;
 type Floats<'py> = PyReadonlyArray2<'py, f32>;
 type Before<'py> = (Bound<'py, PyDict>, PyReadonlyArray1<'py, u32>);
 
-/// Arrays of the walk by name, from titles, texts and sentences. With `before`, the arrays before a change, and
-/// for each unit which one it was there (2^32 - 1 for a new one), the same arrays in less time.
+/// Return the arrays of the walk by name, from titles, texts and sentences. With `before`, the arrays before
+/// a change, and for each unit its previous number (2^32 - 1 for a new one), the same arrays in less time.
 #[pyfunction]
 #[pyo3(signature = (titles, title_offsets, texts, text_offsets, sentences, sentence_offsets, first_sentence, *, before=None, threads=0, report=None))]
 #[allow(clippy::too_many_arguments)]
@@ -122,13 +122,13 @@ fn slices<'a>(held: &'a [Held<'_>]) -> PyResult<Vec<Slice<'a>>> {
 fn view<'a>(slices: &[Slice<'a>]) -> Result<LinksView<'a>> {
     LinksView::new(|name| {
         let at = ARRAYS.iter().position(|a| a.0 == name);
-        at.map(|at| slices[at]).ok_or_else(|| Error::input(format!("{name} is no array of the walk")))
+        at.map(|at| slices[at]).ok_or_else(|| Error::input(format!("{name} is not an array of the walk")))
     })
 }
 
 type Ranked<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>);
 
-/// Rows of results: offsets, ids, scores.
+/// Return rows of results: offsets, ids, scores.
 fn rows_out(py: Python<'_>, rows: Vec<Vec<Scored>>) -> Ranked<'_> {
     let mut indptr = vec![0u64];
     let total = rows.iter().map(Vec::len).sum();
@@ -141,7 +141,7 @@ fn rows_out(py: Python<'_>, rows: Vec<Vec<Scored>>) -> Ranked<'_> {
     (indptr.into_pyarray(py), ids.into_pyarray(py), scores.into_pyarray(py))
 }
 
-/// Questions one by one on several threads, in their order.
+/// Process queries independently on several threads, in order.
 fn each_question<S>(
     count: usize,
     threads: usize,
@@ -156,7 +156,7 @@ fn each_question<S>(
     Ok(rows.into_iter().flatten().collect())
 }
 
-/// BM25 with the words of the walk: for each question the best `top` units.
+/// Rank by BM25 with the words of the walk: for each query the best `top` units.
 #[pyfunction]
 #[pyo3(signature = (links, questions, question_offsets, top, *, threads=0, report=None))]
 fn links_bm25<'py>(
@@ -181,9 +181,8 @@ fn links_bm25<'py>(
     Ok(rows_out(py, rows))
 }
 
-/// The walk: for each question the best `top` units. With vectors (all three) variant A, else C. It may be
-/// given the logarithms of the units' lengths, other numbers than its own by name, and for each unit whether it may
-/// be returned.
+/// Rank by the walk: for each query the best `top` units. With vectors (all three) they are used. Optional:
+/// the logarithms of the units' lengths, parameters by name, and for each unit whether it may be returned.
 #[pyfunction]
 #[pyo3(signature = (links, questions, question_offsets, top, *, unit_vectors=None, sentence_vectors=None, question_vectors=None, exact=false, lengths=None, numbers=None, wanted=None, threads=0, report=None))]
 #[allow(clippy::too_many_arguments)]

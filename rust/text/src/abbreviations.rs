@@ -1,7 +1,7 @@
-//! After which full stops an English sentence goes on.
+//! Abbreviations and initials after which an English sentence continues despite the full stop.
 
-/// Whether the full stop at the end of `before` (which it ends with) is that of an abbreviation or
-/// initial and `after`, what follows, goes on with the sentence.
+/// Return whether the full stop that ends `before` belongs to an abbreviation or initial and `after`
+/// continues the sentence.
 pub(super) fn ends_nothing(before: &str, after: &str) -> bool {
     let stem = &before[..before.len() - 1];
     let word = last_word(stem);
@@ -22,7 +22,7 @@ pub(super) fn ends_nothing(before: &str, after: &str) -> bool {
     (initials || EITHER.binary_search(&lower.as_str()).is_ok()) && !starts_a_sentence(after)
 }
 
-/// The letters, digits and full stops at the end: no longer than any abbreviation.
+/// Return the letters, digits and full stops at the end, no longer than any abbreviation.
 fn last_word(text: &str) -> &str {
     const LONGEST: usize = 12;
     let from = text
@@ -44,7 +44,7 @@ fn roman(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|b| matches!(b, b'I' | b'V' | b'X' | b'L' | b'C'))
 }
 
-/// Whether the first word is one that opens sentences rather than names.
+/// Return whether the first word opens sentences rather than names.
 fn starts_a_sentence(text: &str) -> bool {
     let word = first_word(text);
     // "A." and "I." are initials.
@@ -52,22 +52,22 @@ fn starts_a_sentence(text: &str) -> bool {
     !initial && STARTERS.binary_search(&word).is_ok()
 }
 
-// All sorted by bytes, which a test checks.
+// All sorted by bytes, checked by a test.
 
-/// A name follows.
+/// Followed by a name.
 const TITLES: &[&str] = &[
     "adm", "brig", "capt", "cf", "cmdr", "col", "cpl", "dr", "e.g", "eg", "fr", "gen", "gov", "hon", "i.e",
     "ie", "lt", "maj", "messrs", "mlle", "mme", "mr", "mrs", "ms", "mt", "mx", "ph", "pres", "prof", "pvt",
     "rep", "rev", "rt", "sen", "sgt", "st", "supt", "viz", "vs",
 ];
 
-/// A number follows, else the word is an ordinary one.
+/// Abbreviations only if a number follows.
 const NUMBERED: &[&str] = &[
     "art", "c", "ca", "ch", "chap", "eq", "eqs", "fig", "figs", "no", "nos", "nr", "op", "p", "para", "pp",
     "pt", "sec", "sect", "ser", "tab", "vol", "vols",
 ];
 
-/// The sentence goes on unless the next word opens one.
+/// The sentence continues unless the next word opens one.
 const EITHER: &[&str] = &[
     "a.d", "a.k.a", "a.m", "al", "anon", "approx", "apr", "assn", "aug", "ave", "b.c", "blvd", "bros", "co",
     "corp", "dec", "dept", "dist", "ed", "eds", "esq", "est", "etc", "feb", "ft", "inc", "jan", "jr", "jul",

@@ -1,7 +1,8 @@
-//! Token counts and codes of the public byte-pair vocabularies, which are embedded in the program.
+//! Token counts and token ids of the public byte-pair vocabularies cl100k and o200k, which are embedded in
+//! the library.
 //!
-//! Special tokens ("<|endoftext|>") are plain text here. Counts equal tiktoken's
-//! `encode_ordinary` (golden file in the tests).
+//! Special tokens ("<|endoftext|>") are treated as plain text. Counts equal those of tiktoken's
+//! `encode_ordinary`.
 
 use super::merges::Merges;
 use super::pieces::Pieces;
@@ -14,7 +15,7 @@ use std::sync::LazyLock;
 /// A named vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Encoding {
-    /// GPT-3.5, GPT-4: what the papers count with.
+    /// GPT-3.5, GPT-4: the tokeniser of the papers.
     #[default]
     Cl100k,
     /// GPT-4o and later.
@@ -53,7 +54,7 @@ impl Encoding {
         Pieces::new(self == Self::O200k, text, at)
     }
 
-    /// The number of tokens of `text`. For many texts use a [`Counter`].
+    /// Return the number of tokens of `text`. For many texts use a [`Counter`].
     pub fn count(self, text: &str) -> usize {
         let bpe = self.merges();
         let mut from = 0;
@@ -65,7 +66,7 @@ impl Encoding {
         count
     }
 
-    /// The tokens of `text`.
+    /// Return the tokens of `text`.
     pub fn encode(self, text: &str) -> Vec<u32> {
         let bpe = self.merges();
         let mut from = 0;
@@ -78,21 +79,21 @@ impl Encoding {
     }
 }
 
-/// Pieces up to this many bytes are remembered with their counts.
+/// Pieces up to this many bytes are cached with their counts.
 const REMEMBERED: usize = 15;
 const SLOTS: usize = 1 << 13;
 
-/// Long pieces that are remembered: runs without blanks are counted again and again while they are cut.
+/// Cache slots for long pieces: runs without blanks are counted repeatedly while they are cut.
 const LONG_SLOTS: usize = 16;
-/// Pieces above this many bytes are encoded in more time than it takes to compare them.
+/// Encoding a piece longer than this many bytes takes longer than comparing it.
 const LONG: usize = 96;
 
-/// Counts tokens, remembering the counts of recent short pieces: most of a text is common words.
+/// Counts tokens and caches the counts of recent short pieces, because most of a text is common words.
 pub struct Counter {
     encoding: Encoding,
-    /// Direct-mapped: a piece and its length as one number, and its count. Zero is no piece.
+    /// Direct-mapped cache: a piece with its length as one number, and its count. Zero marks a free slot.
     slots: Vec<(u128, u32)>,
-    /// Long pieces and their counts, each in the place that its length and first bytes say.
+    /// Long pieces and their counts, in the slot that length and first bytes select.
     long: Vec<(Vec<u8>, usize)>,
 }
 
@@ -116,7 +117,7 @@ impl Counter {
         count
     }
 
-    /// The count of one piece.
+    /// Return the token count of one piece.
     pub(crate) fn piece(&mut self, piece: &[u8]) -> usize {
         let bpe = self.encoding.merges();
         if piece.len() > LONG {
@@ -143,21 +144,21 @@ impl Counter {
         slot.1 as usize
     }
 
-    /// The count of `title`, a newline and `text`, in this order. `text` must not begin with a
-    /// blank; `titled` comes from [`Counter::title`].
+    /// Return the token count of `title`, a newline and `text`. `text` must not begin with a blank; `titled`
+    /// comes from [`Counter::title`].
     pub(crate) fn titled(&mut self, titled: usize, title: &str, text: &str, plain: usize) -> usize {
         if title.is_empty() {
             return plain;
         }
-        // A piece ends after the newline, so that the counts add up, but for one rule of o200k: a
-        // slash goes with the newline before it where a mark came before that.
+        // A piece ends after the newline, so the counts add up, with one exception in o200k: a slash joins
+        // the newline before it if a punctuation mark precedes that.
         if text.starts_with(['/', '\r', '\n']) || text.starts_with(char::is_whitespace) {
             return self.count(&format!("{title}\n{text}"));
         }
         titled + plain
     }
 
-    /// The count of a title and its newline.
+    /// Return the token count of a title and its newline.
     pub(crate) fn title(&mut self, title: &str) -> usize {
         match title {
             "" => 0,
@@ -166,12 +167,12 @@ impl Counter {
     }
 }
 
-/// The pieces of one text with their running counts: the exact count of any stretch of it, at the
-/// cost of the few pieces at its ends.
+/// The pieces of one text with cumulative counts: exact counts of any substring for the price of the few
+/// pieces at its ends.
 pub struct Tally<'a> {
     text: &'a str,
     ends: Vec<u32>,
-    /// Tokens up to each end.
+    /// Cumulative token count at each end.
     sums: Vec<u32>,
 }
 
@@ -201,12 +202,12 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// The number of tokens of `text[start..end]` taken alone. Both must be character boundaries.
+    /// Return the number of tokens of `text[start..end]` on its own. Both must be character boundaries.
     pub fn count(&self, counter: &mut Counter, start: usize, end: usize) -> usize {
         let part = &self.text[..end];
         let mut sum = 0;
         let mut from = start;
-        // Until a piece of the stretch ends where one of the text does: from there on they agree.
+        // Count until a piece of the substring ends where a piece of the text does: from there on they agree.
         let mut piece = self.ends.partition_point(|&e| (e as usize) < start);
         if self.ends.get(piece).is_none_or(|&e| e as usize != start) && start > 0 {
             let mut met = false;
@@ -228,11 +229,11 @@ impl<'a> Tally<'a> {
         } else if start > 0 {
             piece += 1;
         }
-        // Pieces of the text that end before the last one that the end might change.
+        // Pieces of the text that end before the last one that the end of the substring might change.
         let last = self.ends.partition_point(|&e| e as usize <= end);
         let mut keep = last;
-        // A piece that ends at or before `end` was found without looking further than `end`, but
-        // for blanks, which look at what follows them.
+        // A piece that ends at or before `end` did not depend on text beyond `end`, except blanks, which
+        // depend on the next character.
         while keep > piece && self.blank_piece(keep - 1) {
             keep -= 1;
         }
@@ -253,7 +254,7 @@ impl<'a> Tally<'a> {
     }
 }
 
-/// The counts of many texts. `u32` each; a text with more tokens than that is refused.
+/// Return the token counts of many texts, as `u32`; a text with more tokens is an error.
 pub fn count_many(
     encoding: Encoding,
     texts: Strings<'_>,

@@ -1,5 +1,5 @@
-//! The character classes of Python and of its `regex` package, where they differ from Rust's: the
-//! published tokenisations are defined by them.
+//! Character classes of Python and of its `regex` package where they differ from Rust's: the reference
+//! implementations' tokenisers are defined by them.
 
 use unicode_normalization::char::is_combining_mark;
 

@@ -1,4 +1,4 @@
-//! The first stage of a build: documents into chunks, units and sentences, with their sizes.
+//! First stage of a build: cut documents into chunks, units and sentences, and measure them.
 
 use super::bpe::{Counter, Encoding};
 use super::cut::{cut_document, Cut};
@@ -9,21 +9,20 @@ use crate::error::{Error, Result};
 use crate::parallel::map_ranges_with;
 use crate::progress::Progress;
 
-/// How documents are cut. The default is that of `ketrag index` (specs 0.9).
+/// How documents are cut. The default is that of `ketrag index`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CorpusSettings {
     pub cut: Cut,
-    /// tau: each chunk is cut into windows of `ceil(size / 2^tau)` tokens; at 0 a unit is a chunk.
+    /// tau: each chunk is cut into windows of `ceil(size / 2^tau)` tokens; at 0 each chunk is a unit.
     pub splits: u32,
     pub encoding: Encoding,
     pub splitter: Splitter,
 }
 
-/// Flat arrays in the order of the documents. Spans are (start, end) in the text of the document.
+/// Flat arrays in document order. Spans are (start, end) in the text of the document.
 ///
-/// *Unit* = what is ranked and printed: a piece of a chunk, or the whole of it. The units of a chunk
-/// follow one another, and so do its sentences; every chunk of a titled document has first a title
-/// sentence, whose text is the title.
+/// A *unit* is ranked and printed: a chunk or a piece of one. The units of a chunk are contiguous, and so are
+/// its sentences; every chunk of a titled document begins with a title sentence, whose text is the title.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Corpus {
     pub documents: usize,
@@ -37,7 +36,7 @@ pub struct Corpus {
     pub unit_span: Vec<[u32; 2]>,
     /// Code points.
     pub unit_chars: Vec<[u32; 2]>,
-    /// Tokens of the title, a newline and the unit's text; of the text alone where there is no title.
+    /// Tokens of the title, a newline and the unit's text; without a title, of the text.
     pub unit_tokens: Vec<u32>,
     pub sent_chunk: Vec<u32>,
     /// The unit that holds the first character; the first unit of the chunk for a title.
@@ -92,8 +91,8 @@ impl Corpus {
     }
 }
 
-/// Cuts every document. `titles` is as long as `texts`; an empty title is none. A document with an
-/// empty or blank text gives no chunk. Progress is counted in documents.
+/// Cut every document. `titles` is as long as `texts`; an empty string means no title. A document with an
+/// empty or blank text yields no chunk. Progress is counted in documents.
 pub fn build_corpus(
     titles: Strings<'_>,
     texts: Strings<'_>,
@@ -139,8 +138,8 @@ pub(crate) fn check_documents(titles: Strings<'_>, texts: Strings<'_>) -> Result
     }
 }
 
-/// Where the text begins behind a first line that only repeats the title (as `# Title` does): the
-/// title precedes every unit anyway. 0 where there is no such line, or nothing follows it.
+/// Return the start of the text after a first line that only repeats the title (such as `# Title`), because
+/// the title precedes every unit anyway. Returns 0 if there is no such line or nothing follows it.
 fn body_start(title: &str, text: &str) -> usize {
     let start = text.len() - text.trim_start().len();
     let line = text[start..].lines().next().unwrap_or("");
@@ -226,7 +225,7 @@ fn size(tokens: usize) -> Result<u32> {
     u32::try_from(tokens).map_err(|_| Error::input("a chunk has more than 4,294,967,295 tokens"))
 }
 
-/// Code points before a byte, asked in almost ascending order (chunks may overlap).
+/// Counts code points before a byte, for queries in almost ascending order (chunks may overlap).
 struct CodePoints<'a> {
     text: &'a str,
     ascii: bool,

@@ -1,4 +1,4 @@
-//! One document into chunks: at the ends of sentences, or in windows of tokens.
+//! Cut one document into chunks, at ends of sentences or in windows of tokens.
 
 use super::bpe::{Counter, Tally};
 use super::sentences::{trimmed, Splitter};
@@ -6,12 +6,12 @@ use super::windows::{truncate_with, windows_with};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 
-/// Where a document is cut.
+/// How a document is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     /// As many whole sentences as fit into `max_tokens`; a longer sentence is cut into windows.
     Sentences { max_tokens: usize },
-    /// The paper's: windows of `tokens` that share `overlap` tokens with the one before.
+    /// The paper's windows of `tokens`, each sharing `overlap` tokens with the previous one.
     Windows { tokens: usize, overlap: usize },
 }
 
@@ -22,7 +22,7 @@ impl Default for Cut {
 }
 
 impl Cut {
-    /// The most tokens of a chunk.
+    /// Return the maximum number of tokens of a chunk.
     pub fn size(self) -> usize {
         match self {
             Self::Sentences { max_tokens } => max_tokens,
@@ -52,7 +52,7 @@ pub struct Piece {
     pub sentences: Vec<(usize, usize)>,
 }
 
-/// Cuts `text` (shorter than 4 GiB) into chunks, in order. A text of blanks gives none.
+/// Cut `text` (shorter than 4 GiB) into chunks, in order. A blank text yields none.
 pub fn cut_document(
     text: &str,
     cut: Cut,
@@ -104,7 +104,7 @@ fn at_sentences(
     for (i, sentence) in sentences.iter().enumerate() {
         let fits = |first: &usize| {
             let start = sentences[*first].0;
-            // Each token takes a byte at least: most of this needs no count.
+            // Each token has at least one byte, so most sentences need no count.
             sentence.1 - start <= most || tally.count(counter, start, sentence.1) <= most
         };
         if !firsts.last().is_some_and(fits) {
@@ -124,7 +124,7 @@ fn at_sentences(
         .collect())
 }
 
-/// Shares the last two chunks anew where the last is a small leftover.
+/// Redistribute the last two chunks if the last is a small remainder.
 fn balance(
     firsts: &mut [usize],
     sentences: &[(usize, usize)],
@@ -149,8 +149,8 @@ fn balance(
     }
 }
 
-/// A sentence of more than `most` tokens: pieces of at most that, cut at blanks where there are any
-/// near the end of the window, between graphemes otherwise.
+/// Cut a sentence of more than `most` tokens into pieces of at most that: at a blank near the end of the
+/// window if there is one, else between graphemes.
 fn cut_sentence(
     text: &str,
     span: (usize, usize),
@@ -165,7 +165,7 @@ fn cut_sentence(
         let rest = &text[start..span.1];
         let mut end = truncate_with(counter, rest, most);
         if end == 0 {
-            // One grapheme of more tokens than a chunk may hold: it stays whole.
+            // A single grapheme with more tokens than a chunk may hold stays whole.
             end = first_grapheme(rest);
         } else if end < rest.len() {
             end = word_end(rest, end);
@@ -183,7 +183,7 @@ fn first_grapheme(text: &str) -> usize {
     part.graphemes(true).next().map_or(text.len(), str::len)
 }
 
-/// `end`, or the last blank in a word's length before it.
+/// Return `end`, or the last blank within the length of a word before it.
 fn word_end(text: &str, end: usize) -> usize {
     const WORD: usize = 48;
     let bytes = text.as_bytes();

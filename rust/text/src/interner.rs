@@ -1,13 +1,13 @@
-//! Strings to numbers, without a `String` for each occurrence.
+//! String interning: map distinct strings to numbers without allocating a `String` for each occurrence.
 
 use crate::sparse::prefetch;
 use crate::strings::{Strings, StringsBuf};
 use std::ops::Range;
 
-/// Strings whose places are asked for together.
+/// Strings whose slots are prefetched together.
 const AT_ONCE: usize = 32;
 
-/// A hash of bytes that depends on nothing but the bytes (same on every machine and run).
+/// Hash bytes; the same on every machine and in every run.
 pub fn hash(bytes: &[u8]) -> u64 {
     const K: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |h: u64, word: u64| {
@@ -25,7 +25,7 @@ pub fn hash(bytes: &[u8]) -> u64 {
     mix(mix(h, u64::from_le_bytes(last)), K)
 }
 
-/// Distinct strings in the order in which they first came, with their numbers.
+/// Distinct strings in order of first occurrence, with their numbers.
 #[derive(Debug, Clone, Default)]
 pub struct Interner {
     strings: StringsBuf,
@@ -42,17 +42,17 @@ impl Interner {
         self.len() == 0
     }
 
-    /// The bytes of all strings together.
+    /// Return the total number of bytes of all strings.
     pub(crate) fn size(&self) -> usize {
         self.strings.blob.len()
     }
 
-    /// The bytes of string `i`, which must be known.
+    /// Return the bytes of string `i`, which must exist.
     pub(crate) fn bytes(&self, i: usize) -> &[u8] {
         &self.strings.blob[self.strings.offsets[i] as usize..self.strings.offsets[i + 1] as usize]
     }
 
-    /// The slot of `text`, or the free slot where it belongs. The table must not be full.
+    /// Return the slot of `text`, or the free slot where it belongs. The table must not be full.
     fn slot(&self, text: &[u8], h: u64) -> usize {
         let mask = self.table.len() - 1;
         let mut at = h as usize & mask;
@@ -66,23 +66,23 @@ impl Interner {
         }
     }
 
-    /// The number of `text`, if it is known.
+    /// Return the number of `text`, if it exists.
     pub fn get(&self, text: &str) -> Option<u32> {
         self.find(text.as_bytes())
     }
 
-    /// The number of `text`, a new one if it was not known. At most 2^32 - 2 strings.
+    /// Return the number of `text`, adding it if it is new. At most 2^32 - 2 strings.
     pub fn add(&mut self, text: &str) -> u32 {
         self.add_bytes(text.as_bytes())
     }
 
-    /// The number here of string `i` of another interner, if it is known.
+    /// Return the number here of string `i` of another interner, if it exists.
     pub fn get_of(&self, other: &Self, i: usize) -> Option<u32> {
         self.find(other.bytes(i))
     }
 
-    /// Adds the first `count` strings of another interner; their numbers here. A large table lies in no
-    /// cache: the places of some strings are asked for at once.
+    /// Add the first `count` strings of another interner and return their numbers here. A large table exceeds
+    /// the caches, so the slots of several strings are prefetched together.
     pub fn add_first(&mut self, other: &Self, count: usize) -> Vec<u32> {
         let mut numbers = Vec::with_capacity(count);
         for start in (0..count).step_by(AT_ONCE) {
@@ -93,8 +93,8 @@ impl Interner {
         numbers
     }
 
-    /// Has the memory ready where some strings are, or belong: a lookup waits for three places after one
-    /// another, and those of many strings are waited for together.
+    /// Prefetch the slots of some strings: each lookup waits for three dependent loads, and those of many
+    /// strings can wait in parallel.
     pub fn ask_for<'a>(&self, some: Range<usize>, text: impl Fn(usize) -> &'a [u8]) {
         let mask = self.table.len().wrapping_sub(1);
         let mut slots = [0usize; AT_ONCE];
@@ -125,7 +125,7 @@ impl Interner {
         self.table[self.slot(text, hash(text))].1.checked_sub(1)
     }
 
-    /// `text` is UTF-8: it comes from a string, or from another interner.
+    /// `text` must be UTF-8: it comes from a string or from another interner.
     fn add_bytes(&mut self, text: &[u8]) -> u32 {
         if (self.len() + 1) * 2 > self.table.len() {
             self.grow();
@@ -157,9 +157,9 @@ impl Interner {
         self.strings.view()
     }
 
-    /// The numbers of the strings in ascending order of their bytes.
+    /// Return the numbers of the strings in ascending byte order.
     pub fn order(&self) -> Vec<u32> {
-        // The first eight bytes decide for nearly all pairs; shorter strings are padded with zeros, and
+        // The first eight bytes decide nearly all comparisons; shorter strings are padded with zeros, and
         // equal keys are compared in full.
         let key = |i: usize| {
             let bytes = self.bytes(i);
@@ -175,7 +175,7 @@ impl Interner {
         order.into_iter().map(|(_, i)| i).collect()
     }
 
-    /// The strings in ascending order of their bytes, and for each number its place in that order.
+    /// Return the strings in ascending byte order, and for each number its rank in that order.
     pub fn sorted(&self) -> (StringsBuf, Vec<u32>) {
         let order = self.order();
         let mut place = vec![0; order.len()];

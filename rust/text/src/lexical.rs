@@ -1,5 +1,5 @@
-//! The words of the walk: accent-folded runs of letters and digits, their keywords without stop
-//! words and plural s. Source: this project's specification of the walk, section 2.5 "Index".
+//! Words of the walk: accent-folded runs of letters and digits, and their keywords without stop words and
+//! plural s.
 
 use crate::interner::Interner;
 use std::sync::OnceLock;
@@ -13,7 +13,7 @@ shall she should so some such than that the their theirs them themselves then th
 those through to too under until up upon very was we were what when where which while who whom whose \
 why will with would you your also s t d ll re ve m";
 
-/// Words that open sentences: alone, capitalised, they are not names.
+/// Words that open sentences: capitalised and on their own, they are not names.
 const OPENERS: &str = "a according after all although among an another are as at because before \
 between born both by currently despite did does during each early first following for from he how \
 however in is it its later located many name number on once one originally other second several she \
@@ -33,7 +33,7 @@ impl WordSet {
     }
 
     pub fn has(&self, word: &str) -> bool {
-        // No listed word is longer: most words are settled without a look-up.
+        // No listed word is longer, so most words need no lookup.
         word.len() <= 12 && self.0.get(word).is_some()
     }
 }
@@ -48,7 +48,7 @@ pub fn openers() -> &'static WordSet {
     SET.get_or_init(|| WordSet::new(OPENERS))
 }
 
-/// Where one word lies in the folded text and in the lower-cased words.
+/// Position of one word in the folded text and in the lower-cased words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Word {
     pub start: usize,
@@ -56,7 +56,7 @@ pub struct Word {
     lower: (usize, usize),
 }
 
-/// Reads texts into words; its buffers are kept from one text to the next.
+/// Splits texts into words; its buffers are reused from text to text.
 #[derive(Debug, Clone, Default)]
 pub struct Lexer {
     /// The text without accents (NFKD without combining marks), case as written.
@@ -77,8 +77,8 @@ impl Lexer {
         self.words.clear();
     }
 
-    /// Adds the words of `text` after those already read; no word goes across the border.
-    /// Returns the place in `folded` where the new text begins.
+    /// Append the words of `text`; no word spans the border. Returns the offset in `folded` at which the new
+    /// text begins.
     pub fn append(&mut self, text: &str) -> usize {
         let start = self.folded.len();
         fold_into(text, &mut self.folded);
@@ -90,7 +90,7 @@ impl Lexer {
         start
     }
 
-    /// ASCII: lower-casing keeps every offset, so the words need not be copied one by one.
+    /// ASCII: lower-casing preserves offsets, so words need not be copied one by one.
     fn ascii_words(&mut self, start: usize) {
         self.lower.push_str(&self.folded[start..]);
         self.lower[start..].make_ascii_lowercase();
@@ -133,23 +133,23 @@ impl Lexer {
         }
     }
 
-    /// Word `k` in lower case.
+    /// Return word `k` in lower case.
     pub fn lower(&self, k: usize) -> &str {
         let (start, end) = self.words[k].lower;
         &self.lower[start..end]
     }
 
-    /// Word `k` as written, without accents.
+    /// Return word `k` as written, without accents.
     pub fn raw(&self, k: usize) -> &str {
         &self.folded[self.words[k].start..self.words[k].end]
     }
 
-    /// What stands before word `k`, since the word before it.
+    /// Return the text between word `k` and the word before it.
     pub fn gap(&self, k: usize) -> &str {
         &self.folded[if k == 0 { 0 } else { self.words[k - 1].end }..self.words[k].start]
     }
 
-    /// The keywords, with repetitions, in the order of the text.
+    /// Call `each` with the keywords, with repetitions, in text order.
     pub fn keywords(&self, mut each: impl FnMut(&str)) {
         let stops = stop_words();
         let mut buffer = String::new();
@@ -166,7 +166,7 @@ impl Lexer {
     }
 }
 
-/// Plural s off: "cities" -> "city", "rings" -> "ring"; not after s, u or i, nor in words of at most
+/// Remove a plural s: "cities" -> "city", "rings" -> "ring"; not after s, u or i, nor in words of at most
 /// three letters.
 fn stem(word: &str, buffer: &mut String, each: &mut impl FnMut(&str)) {
     let long = |n: usize| if word.is_ascii() { word.len() > n } else { word.chars().count() > n };
@@ -184,8 +184,8 @@ fn stem(word: &str, buffer: &mut String, each: &mut impl FnMut(&str)) {
     }
 }
 
-/// Text of scripts that put no spaces between words: overlapping pairs of characters; a character
-/// that stands alone is itself; the other runs of the same word are words.
+/// Split text in scripts without spaces between words into overlapping pairs of characters; a single
+/// character is a keyword by itself, and so are other runs within the same word.
 fn unspaced(word: &str, each: &mut impl FnMut(&str)) {
     let marks: Vec<(usize, char)> = word.char_indices().collect();
     let at = |k: usize| marks.get(k).map_or(word.len(), |m| m.0);
@@ -216,8 +216,8 @@ fn is_unspaced(c: char) -> bool {
         | 0xF900..=0xFAFF | 0xFF66..=0xFF9F | 0x1AFF0..=0x1B16F | 0x20000..=0x3FFFF)
 }
 
-/// Adds the text in NFKD without its combining marks. (Marks are dropped, so their canonical order
-/// need not be settled: each character is decomposed alone.)
+/// Append the text in NFKD without combining marks. (The marks are dropped, so their canonical order does not
+/// matter: each character is decomposed separately.)
 pub fn fold_into(text: &str, out: &mut String) {
     out.reserve(text.len());
     let mut rest = text;

@@ -1,15 +1,16 @@
-//! From bytes to words, sentences, tokens and names. Offsets are byte offsets unless said otherwise.
+//! Text processing: words, sentences, tokens, chunks and names. Offsets are byte offsets unless stated
+//! otherwise.
 //!
 //! A document passes through these steps:
 //!
 //! 1. [`sentences`] finds its sentences.
-//! 2. [`cut`] and [`windows`] cut it into chunks of at most so many tokens, counted by [`bpe`] as the encodings
-//!    cl100k and o200k count them.
+//! 2. [`cut`] and [`windows`] cut it into chunks of limited size, counted in tokens by [`bpe`] (encodings
+//!    cl100k and o200k).
 //! 3. [`words`] and [`vocabulary`] number its words; [`corpus`] does all of this for many documents on many threads.
-//! 4. [`lexical`] gives the keywords of the walk, [`names`] the names that a text mentions.
+//! 4. [`lexical`] extracts the keywords of the walk, [`names`] the names that a text mentions.
 //!
-//! [`treebank`], [`punkt`] and [`published`] repeat tokenisations of published systems to the letter. [`strings`]
-//! holds many texts in one buffer.
+//! [`treebank`], [`punkt`] and [`published`] reproduce the tokenisation of reference implementations exactly.
+//! [`strings`] stores many texts in one buffer.
 //!
 //! # Example
 //!
@@ -25,7 +26,7 @@
 //! assert_eq!(keywords, ["city", "ada", "lovelace"]);
 //! ```
 
-// The modules of the crate below, under the names that they have in this one.
+// Modules of lower crates, under the names that they have in this crate.
 use ketrag_base::{error, guard, parallel, progress, sparse};
 
 pub mod bpe;

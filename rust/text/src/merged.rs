@@ -1,13 +1,14 @@
-//! Two sorted lists of strings in one.
+//! Merge two sorted lists of strings.
 
 use super::strings::{Strings, StringsBuf};
 use crate::error::{Error, Result};
 use std::cmp::Ordering;
 
-/// Says of a string that it is in no list any more.
+/// Marks a string that is in neither list any more.
 pub const GONE: u32 = u32::MAX;
 
-/// All strings once, sorted, and the place there of each of the first list and of each of the second.
+/// All strings once, sorted, and the position in that list of each string of the first and of the second
+/// list.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Merged {
     pub strings: StringsBuf,
@@ -15,7 +16,7 @@ pub struct Merged {
     pub second: Vec<u32>,
 }
 
-/// Merges the strings of `first` that are `used` with all of `second`. Both ascend by their bytes.
+/// Merge the strings of `first` that are `used` with all of `second`. Both are sorted by bytes.
 pub fn merge(first: Strings<'_>, used: &[u8], second: Strings<'_>) -> Result<Merged> {
     if used.len() != first.len() {
         return Err(Error::input(format!("{} marks for {} strings", used.len(), first.len())));

@@ -1,31 +1,31 @@
 //! Byte-pair encoding of one piece with an embedded vocabulary.
 //!
-//! The two neighbours whose union has the lowest number are joined, the leftmost first, until none
-//! are left to join. Short pieces (all but a few) are searched for the lowest pair each time; long
-//! ones keep their pairs in a heap, so that the time stays near-linear.
+//! The adjacent pair whose merged token has the lowest number is merged, the leftmost first, until no pair
+//! can be merged. Short pieces (nearly all) are scanned for the lowest pair each time; long ones keep their
+//! pairs in a heap, so that the time stays near-linear.
 //!
-//! The vocabulary is a plain list (`data/make_vocabularies.py`); its table is built on first use in
-//! a few milliseconds. Crates that embed whole automata are faster on long pieces, but add 40 MB.
+//! The vocabulary is a plain list (`data/make_vocabularies.py`); its table is built on first use in a few
+//! milliseconds. Crates that embed whole automata are faster on long pieces but add 40 MB.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// No token.
 const NONE: u32 = u32::MAX;
-/// Pieces up to this many bytes are searched, longer ones heaped.
+/// Pieces up to this many bytes are scanned; longer ones use a heap.
 const SHORT: usize = 96;
 
 /// A vocabulary: token `t` is the `t`-th of the list.
 pub(crate) struct Merges {
     data: &'static [u8],
-    /// Where the bytes of each token begin in `data`; the byte before is its length.
+    /// Start of each token's bytes in `data`; the byte before it is the length.
     starts: Vec<u32>,
     /// Open addressing, at most half full.
     slots: Vec<u32>,
 }
 
 impl Merges {
-    /// From the bytes of a vocabulary file.
+    /// Build the table from the bytes of a vocabulary file.
     pub(crate) fn new(data: &'static [u8]) -> Self {
         let mut starts = Vec::with_capacity(data.len() / 7);
         let mut at = 0;
@@ -80,7 +80,7 @@ impl Merges {
         tokens
     }
 
-    /// Calls `see` with the bytes of each token.
+    /// Call `see` with the bytes of each token.
     fn each<'p>(&self, piece: &'p [u8], see: impl FnMut(&'p [u8])) {
         if piece.len() <= 1 || self.find(piece) != NONE {
             Some(piece).filter(|p| !p.is_empty()).into_iter().for_each(see);
@@ -146,7 +146,7 @@ impl Merges {
         while let Some(Reverse((_, start, end))) = heap.pop() {
             let (start, end) = (start as usize, end as usize);
             let middle = next[start] as usize;
-            // A pair that is no longer there: a part of it was joined to another.
+            // A stale pair: one of its parts was merged with another.
             if middle == 0 || middle >= length || next[middle] as usize != end {
                 continue;
             }
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The rule read literally.
+    /// The literal definition.
     fn plain(merges: &Merges, piece: &[u8]) -> Vec<u32> {
         let mut parts: Vec<&[u8]> = piece.chunks(1).collect();
         let mut ends: Vec<usize> = (0..=piece.len()).collect();

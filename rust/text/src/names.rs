@@ -1,5 +1,5 @@
-//! Names and subjects: capitalised spans, what a text is about, and where it speaks of the others.
-//! Source: this project's specification of the walk, section 2.5 "Index".
+//! Names and subjects for the walk: capitalised spans, the subject of a text, and the places where it
+//! mentions other subjects.
 
 use crate::interner::Interner;
 use crate::lexical::{fold_into, openers, stop_words, Lexer, WordSet};
@@ -7,11 +7,11 @@ use crate::strings::Strings;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// Longest phrase that is looked for, in words.
+/// Maximum length of a phrase that is searched for, in words.
 pub const MAX_PHRASE: usize = 8;
-/// A name goes on for at most so many words: a text in capitals is many names, not one.
+/// Maximum length of a name in words: a text in capitals is many names, not one.
 pub const MAX_NAME: usize = 256;
-/// Where an untitled text's subject is looked for, in characters.
+/// Characters in which the subject of an untitled text is searched for.
 const OPENING: usize = 200;
 const SUBJECT_CAPITALS: f64 = 0.6;
 /// Small words inside a name ("Lord of the Rings"); "the" only after one of the others.
@@ -36,14 +36,14 @@ fn is_number(word: &str) -> bool {
     word.chars().all(char::is_numeric)
 }
 
-/// What may stand between two words of a name.
+/// Return whether this text may separate two words of a name.
 fn joins(gap: &str) -> bool {
     matches!(gap, " " | "-" | " - " | ". " | "." | "'" | " & ")
 }
 
-/// Where the name that now ends at word `last` goes on: a capitalised word or number after a joining
-/// gap (a full stop and a space only after at most three letters: "J. Smith", "St. Louis"), or over
-/// one to three connectors to a capitalised word.
+/// Return the next word of the name that ends at word `last` so far: a capitalised word or number after a
+/// joining gap (after a full stop and a space only if the word has at most three letters: "J. Smith", "St.
+/// Louis"), or a capitalised word after one to three connectors.
 fn next_in_name(text: &Lexer, last: usize) -> Option<usize> {
     let (mut k, count) = (last + 1, text.words.len());
     if k >= count || !joins(text.gap(k)) {
@@ -62,8 +62,8 @@ fn next_in_name(text: &Lexer, last: usize) -> Option<usize> {
     (over && is_capital(text.raw(k)) && text.gap(k) == " ").then_some(k)
 }
 
-/// Whether a word at byte `start` opens a sentence, by the (at most five) characters before it: a
-/// mark that ends a sentence, then closing marks, white space, opening marks.
+/// Return whether a word at byte `start` opens a sentence, judged by the (at most five) characters before it:
+/// a mark that ends a sentence, then closing marks, white space, opening marks.
 fn opens_sentence(folded: &str, start: usize) -> bool {
     let mut before: Vec<char> = folded[..start].chars().rev().take(5).collect();
     before.reverse();
@@ -77,10 +77,10 @@ fn opens_sentence(folded: &str, start: usize) -> bool {
     })
 }
 
-/// Names among the words from `from` on, lower case, with repetitions. A name begins with a
-/// capitalised word, or with a year (four digits) right before one; a year elsewhere is a name of its
-/// own. Stop words at its beginning go; single letters are no names; neither is a single word left
-/// of a span that opens a sentence with a word that often does.
+/// Call `each` with the names among the words from `from`, in lower case, with repetitions. A name begins
+/// with a capitalised word, or with a year (four digits) directly before one; any other year is a name by
+/// itself. Leading stop words are removed. Single letters are not names, nor is a single word left of a span
+/// that opens a sentence if that word often opens sentences.
 pub fn name_spans(text: &Lexer, from: usize, mut each: impl FnMut(&str)) {
     let count = text.words.len();
     let (mut name, mut k) = (String::new(), from);
@@ -122,7 +122,7 @@ pub fn name_spans(text: &Lexer, from: usize, mut each: impl FnMut(&str)) {
     }
 }
 
-/// Adds words `from..to` in lower case, with single spaces.
+/// Append words `from..to` in lower case, with single spaces.
 fn join(text: &Lexer, from: usize, to: usize, out: &mut String) {
     for k in from..to {
         if k > from {
@@ -132,7 +132,7 @@ fn join(text: &Lexer, from: usize, to: usize, out: &mut String) {
     }
 }
 
-/// The title without a closing "(...)" and without a leading article, in lower-case words.
+/// Return the title in lower-case words without a closing "(...)" and without a leading article.
 pub fn title_key(title: &str, lexer: &mut Lexer) -> String {
     let mut folded = String::new();
     fold_into(title, &mut folded);
@@ -152,7 +152,7 @@ pub fn title_key(title: &str, lexer: &mut Lexer) -> String {
     key
 }
 
-/// Where the subject of an untitled text ends, if something ends it at `rest`.
+/// Return whether `rest` begins with something that ends the subject of an untitled text.
 fn ends_subject(rest: &[char]) -> bool {
     const VERBS: [&str; 7] = [" is ", " was ", " are ", " were ", " has ", " had ", " refers "];
     let bracket = rest.iter().find(|c| !c.is_whitespace()) == Some(&'(');
@@ -160,10 +160,10 @@ fn ends_subject(rest: &[char]) -> bool {
     bracket || mark || VERBS.iter().any(|v| v.chars().eq(rest.iter().copied().take(v.len())))
 }
 
-/// The subject of an untitled text, or "": what stands before the first bracket, comma, full stop,
-/// (semi)colon or " is / was / are / were / has / had / refers ", without a leading article, if it
-/// begins with a capital or digit, has at most [`MAX_PHRASE`] words, and enough of its words other
-/// than small ones are capitalised or numbers.
+/// Return the subject of an untitled text, or "". It is the text before the first bracket, comma, full stop,
+/// (semi)colon or " is / was / are / were / has / had / refers ", without a leading article, if it begins
+/// with a capital or digit, has at most [`MAX_PHRASE`] words, and enough of its words other than small ones
+/// are capitalised or numbers.
 pub fn opening_subject(text: &str, lexer: &mut Lexer) -> String {
     // 200 folded characters come from the first 200 characters and the marks between them.
     let mut folded = String::new();
@@ -204,20 +204,20 @@ pub fn opening_subject(text: &str, lexer: &mut Lexer) -> String {
     key
 }
 
-/// The subjects as a tree of words, to find the longest one that begins at a word.
+/// Subjects as a trie of words, for finding the longest subject that begins at a word.
 #[derive(Debug, Default)]
 pub struct SubjectTree {
     words: Interner,
-    /// From the root over a word to the next node, or `u32::MAX`: most words are looked up here alone.
+    /// Edges from the root: word -> node, or `u32::MAX`. Most words need only this lookup.
     first: Vec<u32>,
-    /// From any other node over a word to the next node; node 0 is the root.
+    /// Edges from all other nodes: (node, word) -> node; node 0 is the root.
     edges: std::collections::HashMap<(u32, u32), u32>,
-    /// For each node the subject that ends there, or `u32::MAX`.
+    /// Subject that ends at each node, or `u32::MAX`.
     ends: Vec<u32>,
 }
 
 impl SubjectTree {
-    /// Subjects of more than [`MAX_PHRASE`] words are never mentioned.
+    /// Build the trie. Subjects of more than [`MAX_PHRASE`] words are never found.
     pub fn new(subjects: Strings<'_>) -> Self {
         let mut tree = Self { ends: vec![u32::MAX], ..Self::default() };
         for (id, subject) in subjects.iter().enumerate() {
@@ -244,9 +244,9 @@ impl SubjectTree {
         tree
     }
 
-    /// Subjects in the text, with repetitions: from left to right, at each word the longest phrase
-    /// that is a subject. A single word must be capitalised or a number, and neither a stop word nor
-    /// a sentence opener.
+    /// Call `each` with the subjects in the text, with repetitions, from left to right: at each word the
+    /// longest phrase that is a subject. A single word must be capitalised or a number, and neither a stop
+    /// word nor a sentence opener.
     pub fn mentions(&self, text: &Lexer, mut each: impl FnMut(u32)) {
         let mut k = 0;
         while k < text.words.len() {
@@ -270,7 +270,7 @@ impl SubjectTree {
         }
     }
 
-    /// Has ready what `mentions` looks up of some words.
+    /// Prefetch the lookups of `mentions` for some words.
     pub fn ask_for(&self, text: &Lexer, words: Range<usize>) {
         self.words.ask_for(words, |k| text.lower(k).as_bytes());
     }

@@ -1,19 +1,19 @@
-//! The first step of byte-pair encoding: text into pieces that are encoded one by one.
+//! First step of byte-pair encoding: split text into pieces that are encoded independently.
 //!
-//! A piece depends only on the text from its start onwards, so pieces may be found from any place
-//! where a text begins. Plain ASCII, most of English text, is cut by hand here; everything else by
-//! the regular expression of the vocabulary. Both give the same pieces (tested against each other).
+//! A piece depends only on the text from its start onwards, so splitting can begin at the start of any piece.
+//! Plain ASCII, which is most of English text, is split by hand-written code; everything else by the regular
+//! expression of the vocabulary. Both give the same pieces (tested against each other).
 
 use regex_automata::meta::Regex;
 use regex_automata::{Anchored, Input};
 use std::sync::LazyLock;
 
-/// Longer pieces are cut. Only unbroken runs of letters, marks or blanks get there; it bounds time
-/// and memory of such a run, at the price of a token more or less for each such part of it.
+/// Longer pieces are cut. Only unbroken runs of letters, marks or blanks get this long; the cut bounds the
+/// time and memory for such a run and changes its token count by about one per cut.
 const LONGEST: usize = 1 << 13;
 
-// tiktoken's expressions. Theirs end in `\s+(?!\S)|\s+`; a look ahead is not regular, so blanks with
-// one more blank behind them are a pattern of their own, whose last character is given back.
+// tiktoken's expressions end in `\s+(?!\S)|\s+`. Look-ahead is not regular, so blanks followed by one more
+// blank are a separate pattern whose last character is returned to the input.
 const BLANKS: [&str; 2] = [r"\s+\s", r"\s+"];
 const CL100K: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+$";
 const O200K: &str = concat!(
@@ -26,12 +26,12 @@ fn compiled(pattern: &str) -> Regex {
     Regex::new_many(&[pattern, BLANKS[0], BLANKS[1]]).expect("a test compiles both expressions")
 }
 
-/// The length of the first piece of `rest` by the expression of the vocabulary.
+/// Return the length of the first piece of `rest` by the vocabulary's expression.
 fn piece_by_expression(rest: &str, cased: bool) -> usize {
     static PLAIN: LazyLock<Regex> = LazyLock::new(|| compiled(CL100K));
     static CASED: LazyLock<Regex> = LazyLock::new(|| compiled(O200K));
     let expression = if cased { &CASED } else { &PLAIN };
-    // Some alternative takes any character; the whole rest is the safe answer all the same.
+    // Some alternative matches any character; the whole rest is a safe fallback.
     let Some(found) = expression.find(Input::new(rest).anchored(Anchored::Yes)) else { return rest.len() };
     let end = found.end();
     if found.pattern().as_usize() != 1 {
@@ -48,18 +48,18 @@ pub(crate) struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    /// `cased`: words end where upper case follows lower case (o200k).
+    /// `cased`: words end between lower case and upper case (o200k).
     pub(crate) fn new(cased: bool, text: &'a str, at: usize) -> Self {
         Self { cased, text, at }
     }
 }
 
 impl Iterator for Pieces<'_> {
-    /// The end of the piece; it starts where the one before it ended.
+    /// End of the piece; it starts at the end of the previous one.
     type Item = usize;
 
     fn next(&mut self) -> Option<usize> {
-        // Only so much is looked at, else an endless piece would be searched again for each part.
+        // Only this much is searched, else an endless piece would be searched again for each part.
         let rest = &self.text[self.at..char_floor(self.text, self.at + LONGEST)];
         if rest.is_empty() {
             return None;
@@ -70,7 +70,7 @@ impl Iterator for Pieces<'_> {
     }
 }
 
-/// The greatest boundary of a character at or before `at`.
+/// Return the greatest character boundary at or before `at`.
 pub(crate) fn char_floor(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -80,7 +80,7 @@ pub(crate) fn char_floor(text: &str, at: usize) -> usize {
 }
 
 fn blank(b: u8) -> bool {
-    // `\s` has the vertical tab, `u8::is_ascii_whitespace` has not.
+    // `\s` contains the vertical tab; `u8::is_ascii_whitespace` does not.
     matches!(b, b'\t'..=b'\r' | b' ')
 }
 
@@ -92,7 +92,7 @@ fn run(bytes: &[u8], from: usize, member: impl Fn(u8) -> bool) -> usize {
     bytes[from..].iter().position(|&b| !member(b)).map_or(bytes.len(), |n| from + n)
 }
 
-/// A contraction ('s 't 're 've 'm 'll 'd in any case) at `at`: its end.
+/// Return the end of a contraction ('s 't 're 've 'm 'll 'd in any case) at `at`.
 fn contraction(bytes: &[u8], at: usize) -> Option<usize> {
     if bytes.get(at) != Some(&b'\'') {
         return None;
@@ -105,11 +105,11 @@ fn contraction(bytes: &[u8], at: usize) -> Option<usize> {
     matches!((first, second), (b'r', b'e') | (b'v', b'e') | (b'l', b'l')).then_some(at + 3)
 }
 
-/// The length of the first piece, where it and the character after it are ASCII.
+/// Return the length of the first piece if it and the character after it are ASCII.
 fn ascii_piece(bytes: &[u8], cased: bool) -> Option<usize> {
     let first = bytes[0];
-    // The caller sees a piece that ends in front of a non-ASCII character to the expression: it
-    // might go on there, or a contraction might (an s may be folded from U+017F).
+    // A piece before a non-ASCII character is left to the expression: the piece might continue there, or a
+    // contraction might (an s may be folded from U+017F).
     let closed = |end: usize| bytes.get(end).is_none_or(u8::is_ascii).then_some(end);
     if !first.is_ascii() {
         return None;
@@ -146,7 +146,7 @@ fn ascii_piece(bytes: &[u8], cased: bool) -> Option<usize> {
     if let Some(last) = bytes[..end].iter().rposition(|&b| matches!(b, b'\r' | b'\n')) {
         return Some(last + 1);
     }
-    // Blanks leave the last of them to the word that follows.
+    // The last blank belongs to the following word.
     Some(if end == bytes.len() || end == 1 { end } else { end - 1 })
 }
 

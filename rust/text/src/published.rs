@@ -1,4 +1,5 @@
-//! The two tokenisations of KET-RAG's public code, for parity (specification 0.4 and 1.9 #9b, #11).
+//! The two tokenisations of KET-RAG's reference implementation, for parity tests and the `published`
+//! profiles.
 
 use super::classes::is_letter;
 use super::punkt::Parameters;
@@ -8,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 /// Python's `string.punctuation`.
 const PUNCTUATION: &str = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~";
 
-/// Words of a text counted by the co-occurrence at most; the most frequent are kept.
+/// Maximum number of words of a text that co-occurrence counts; the most frequent are kept.
 const MOST: usize = 2000;
 
 /// NLTK's `word_tokenize`: sentences, then the words of each.
@@ -16,8 +17,8 @@ pub fn word_tokenize(parameters: &Parameters, text: &str) -> Vec<String> {
     parameters.sentences(text).into_iter().flat_map(|s| treebank::tokenize(&text[s])).collect()
 }
 
-/// Profile `published-cooccurrence`: the distinct words of a text in lower case, alphabetic and no stop
-/// words, the 2,000 most frequent, ties by first occurrence, in that order.
+/// Profile `published-cooccurrence`: return the distinct words of a text in lower case, alphabetic and not
+/// stop words; the 2,000 most frequent, ties by first occurrence, in that order.
 pub fn cooccurrence_words(parameters: &Parameters, stop_words: &HashSet<&str>, text: &str) -> Vec<String> {
     let mut counts: HashMap<String, (usize, usize)> = HashMap::new();
     for (place, word) in word_tokenize(parameters, &text.to_lowercase()).into_iter().enumerate() {
@@ -31,7 +32,7 @@ pub fn cooccurrence_words(parameters: &Parameters, stop_words: &HashSet<&str>, t
     words.into_iter().map(|(word, _)| word).collect()
 }
 
-/// A sentence as the public code embeds it, with the keywords that occur in it.
+/// A sentence as the reference implementation embeds it, with the keywords that occur in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sentence {
     /// Its tokens, joined by spaces.
@@ -49,7 +50,8 @@ pub fn keyword_sentences(parameters: &Parameters, stop_words: &HashSet<&str>, te
         tokens.retain(|w| !stop_words.contains(w.as_str()) && !PUNCTUATION.contains(w.as_str()));
         Sentence { text, keywords: tokens }
     };
-    // The published code cuts sentences of more than 8,000 tokens; no embedder reads as many.
+    // The reference implementation cuts sentences of more than 8,000 tokens; no embedding model reads that
+    // many.
     parameters.sentences(text).into_iter().map(sentence).collect()
 }
 

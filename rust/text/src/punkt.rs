@@ -1,20 +1,20 @@
-//! Punkt sentence boundaries (Kiss and Strunk 2006) as NLTK 3.10 decides them.
+//! Punkt sentence boundary detection (Kiss and Strunk 2006), with the same decisions as NLTK 3.10.
 //!
-//! Only the decisions are here; the parameters are learnt elsewhere and given by the caller, from the
-//! `punkt_tab` that a user of NLTK has.
+//! This module only applies a model; the caller supplies its parameters from the `punkt_tab` data that NLTK
+//! downloads.
 
 use super::classes::{is_decimal, is_space, is_word};
 use crate::error::{Error, Result};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// What was learnt from a corpus. Word types are in lower case.
+/// Parameters learnt from a corpus. Word types are in lower case.
 #[derive(Debug, Clone, Default)]
 pub struct Parameters {
     pub abbreviations: HashSet<String>,
     pub collocations: HashSet<(String, String)>,
     pub starters: HashSet<String>,
-    /// In which contexts a word type was seen: bits as in NLTK (2 to 64).
+    /// Contexts in which a word type was seen: bits as in NLTK (2 to 64).
     pub contexts: HashMap<String, u32>,
 }
 
@@ -25,14 +25,14 @@ const LOWER: u32 = BEGIN_LOWER | (1 << 5) | (1 << 6);
 const NUMBER: &str = "##number##";
 
 impl Parameters {
-    /// From the texts of NLTK's files: `abbrev_types.txt`, `collocations.tab`, `sent_starters.txt`,
+    /// Parse the contents of NLTK's files `abbrev_types.txt`, `collocations.tab`, `sent_starters.txt` and
     /// `ortho_context.tab`.
     pub fn parse(abbreviations: &str, collocations: &str, starters: &str, contexts: &str) -> Result<Self> {
         let set = |text: &str| text.lines().map(str::to_owned).collect();
         let pairs = |text: &str, name: &str| -> Result<Vec<(String, String)>> {
             let pair = |(i, line): (usize, &str)| match line.split_once('\t') {
                 Some((a, b)) => Ok((a.to_owned(), b.to_owned())),
-                None => Err(Error::input(format!("{name}, line {}: there is no tab", i + 1))),
+                None => Err(Error::input(format!("{name}, line {}: the tab is missing", i + 1))),
             };
             text.lines().enumerate().map(pair).collect()
         };
@@ -49,7 +49,7 @@ impl Parameters {
         })
     }
 
-    /// The byte spans of the sentences of `text`, in order, with NLTK's realignment of closing quotes.
+    /// Return the byte spans of the sentences of `text`, in order, with NLTK's realignment of closing quotes.
     pub fn sentences(&self, text: &str) -> Vec<Range<usize>> {
         realign(text, self.slices(text))
     }
@@ -68,7 +68,7 @@ impl Parameters {
         slices
     }
 
-    /// Whether a sentence ends inside `context` and another word follows.
+    /// Return whether a sentence ends inside `context` and another word follows.
     fn breaks(&self, context: &str) -> bool {
         let lines = context.split('\n').filter(|line| !line.trim_matches(is_space).is_empty());
         let tokens: Vec<Token> =
@@ -76,14 +76,14 @@ impl Parameters {
         tokens.windows(2).any(|pair| self.decide(&pair[0], &pair[1]))
     }
 
-    /// Whether a sentence ends with `token`, in view of the word that follows.
+    /// Return whether a sentence ends with `token`, given the word that follows.
     fn decide(&self, token: &Token, next: &Token) -> bool {
         if !token.text.ends_with('.') {
             return token.ends;
         }
         let kind = without_period(&token.kind);
         let next_kind = if next.ends { without_period(&next.kind) } else { &next.kind };
-        // 4.1.2: the two words are known to stand together.
+        // 4.1.2: the two words are a known collocation.
         if self.collocations.contains(&(kind.to_owned(), next_kind.to_owned())) {
             return false;
         }
@@ -107,7 +107,7 @@ impl Parameters {
         token.ends
     }
 
-    /// 4.1.1: what the case of a word says about its place; `None` if nothing.
+    /// 4.1.1: whether the case of a word shows that it starts a sentence; `None` if undecided.
     fn starts_sentence(&self, token: &Token, kind: &str) -> Option<bool> {
         if matches!(token.text, ";" | ":" | "," | "." | "!" | "?") {
             return Some(false);
@@ -131,7 +131,7 @@ struct Token<'a> {
     text: &'a str,
     /// The word type: lower case, numbers all alike.
     kind: String,
-    /// Ends a sentence, as far as the word alone tells.
+    /// Whether the word by itself ends a sentence.
     ends: bool,
     abbreviation: bool,
     ellipsis: bool,
@@ -184,7 +184,7 @@ fn is_number(word: &str) -> bool {
     word.starts_with(is_decimal) && word.chars().all(|c| is_decimal(c) || matches!(c, ',' | '.' | '-'))
 }
 
-/// Characters that cannot stand inside a word.
+/// Characters that cannot occur inside a word.
 fn is_non_word(c: char) -> bool {
     matches!(
         c,
@@ -210,7 +210,7 @@ fn is_non_word(c: char) -> bool {
     )
 }
 
-/// Punkt's own words of one line: punctuation split off, periods left on.
+/// Split one line into Punkt's words: punctuation separated, periods attached.
 fn words(line: &str) -> impl Iterator<Item = &str> {
     let mut rest = line;
     std::iter::from_fn(move || {
@@ -234,7 +234,7 @@ fn opens_word(c: char) -> bool {
     )
 }
 
-/// The bytes of the word that begins `text`: up to the first place where a word can end.
+/// Return the bytes of the word that begins `text`, up to the first position where a word can end.
 fn word_length(text: &str, first: char) -> usize {
     let ends = |rest: &str| match rest.chars().next() {
         None => true,
@@ -271,26 +271,26 @@ fn punctuation_run(text: &str) -> usize {
     end
 }
 
-/// A place where a sentence may end.
+/// A position where a sentence may end.
 struct Candidate {
     word_start: usize,
     /// After the mark.
     end: usize,
-    /// What follows, that the decision looks at.
+    /// The text that follows and that the decision examines.
     after: Range<usize>,
-    /// The start of the next word, if white space comes first.
+    /// Start of the next word, if white space comes first.
     next: Option<usize>,
 }
 
-/// The marks `.?!` before white space and a word, or before punctuation, each with the word before; of
-/// those that share a word only the last (NLTK `_match_potential_end_contexts`).
+/// Find the marks `.?!` before white space and a word, or before punctuation, each with the word before it;
+/// of those that share a word only the last (NLTK `_match_potential_end_contexts`).
 fn candidates(text: &str) -> Vec<Candidate> {
     let mut found: Vec<Candidate> = Vec::new();
     let mut previous = 0..0;
     for (start, _) in text.match_indices(['.', '?', '!']) {
         let Some((after, next)) = following(text, start + 1) else { continue };
         let before = &text[previous.end..start];
-        // The first character does not count, even where it is a space: so it is in NLTK.
+        // The first character does not count, even if it is a space, as in NLTK.
         let space = before.rfind([' ', '\t', '\n', '\r', '\u{b}', '\u{c}']).unwrap_or(0);
         let word_start = if space > 0 { previous.end + space + 1 } else { previous.start };
         if !found.is_empty() && previous.end > word_start {
@@ -317,7 +317,7 @@ fn following(text: &str, at: usize) -> Option<(Range<usize>, Option<usize>)> {
     Some((at..start + length, Some(start)))
 }
 
-/// Closing quotes and brackets that begin a sentence go to the one before.
+/// Move closing quotes and brackets that begin a sentence to the previous one.
 fn realign(text: &str, slices: Vec<Range<usize>>) -> Vec<Range<usize>> {
     let mut sentences = Vec::with_capacity(slices.len());
     let mut moved = 0;
@@ -339,7 +339,7 @@ fn realign(text: &str, slices: Vec<Range<usize>>) -> Vec<Range<usize>> {
     sentences
 }
 
-/// ["')\]}‘’“”«»]+? before white space, `--` or the end: its length without and with the white space.
+/// Match ["')\]}‘’“”«»]+? before white space, `--` or the end: length without and with the white space.
 fn closing(text: &str) -> Option<(usize, usize)> {
     let closes = |c| matches!(c, '"' | '\'' | ')' | ']' | '}' | '‘' | '’' | '“' | '”' | '«' | '»');
     let rest = text.trim_start_matches(closes);
@@ -363,7 +363,7 @@ mod tests {
         parameters().sentences(text).into_iter().map(|s| &text[s]).collect()
     }
 
-    /// Checked with NLTK, odd as the ellipsis is: the second mark of "?!" follows the end that "?" makes.
+    /// Verified with NLTK, odd as the ellipsis is: the second mark of "?!" follows the end that "?" makes.
     #[test]
     fn sentences_abbreviations_and_quotes() {
         assert_eq!(split("Dr. Smith came. He left!  Why?"), ["Dr. Smith came.", "He left!", "Why?"]);

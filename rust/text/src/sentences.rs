@@ -1,4 +1,4 @@
-//! Sentences as byte spans of a text: trimmed, never empty, in order, without overlap.
+//! Split text into sentences: byte spans, trimmed, never empty, in order, without overlap.
 
 use super::abbreviations::ends_nothing;
 use super::pieces::char_floor;
@@ -11,21 +11,21 @@ use unicode_segmentation::UnicodeSegmentation;
 pub enum Splitter {
     /// The boundaries of UAX #29 and nothing else.
     Uax29,
-    /// The boundaries of UAX #29, but for those after abbreviations and initials, before a word in
-    /// lower case, and where a line is merely wrapped; and fragments shorter than
-    /// [`SHORTEST`] characters join a neighbour of their paragraph. Blank lines always part.
+    /// The boundaries of UAX #29, except after abbreviations and initials, before a word in lower case, and
+    /// at a wrapped line. Fragments shorter than [`SHORTEST`] characters are merged with a neighbour in their
+    /// paragraph. Blank lines always separate.
     #[default]
     Standard,
 }
 
-/// Anything shorter, in characters, is no sentence of its own.
+/// Shorter fragments, in characters, are not sentences.
 pub const SHORTEST: usize = 15;
 /// A line at least this long that ends without a full stop is taken for a wrapped one.
 const WRAPPED: usize = 50;
-/// After so many characters without letter or digit a sentence ends. It also keeps the search for
-/// boundaries linear: it looks ahead from each blank after a full stop.
+/// A sentence ends after this many characters without letter or digit. This also keeps the search for
+/// boundaries linear, since it looks ahead from each blank after a full stop.
 const JUNK: usize = 64;
-/// Bytes searched for boundaries between two looks at the progress. A sentence longer is cut.
+/// Bytes searched for boundaries between two checks of the progress. A longer sentence is cut.
 const STEP: usize = 1 << 20;
 
 impl Splitter {
@@ -46,7 +46,7 @@ impl Splitter {
         }
     }
 
-    /// Appends the spans of the sentences of `text` to `out`.
+    /// Append the spans of the sentences of `text` to `out`.
     pub fn split(self, text: &str, progress: &Progress, out: &mut Vec<(usize, usize)>) -> Result<()> {
         if self == Self::Uax29 {
             return each_stretch(text, progress, |start, end| out.extend(trimmed(text, start, end)));
@@ -61,7 +61,7 @@ impl Splitter {
     }
 }
 
-/// `start..end` without the blanks at its ends; nothing where it is all blank.
+/// Return `start..end` without blanks at its ends, or `None` if it is blank.
 pub(crate) fn trimmed(text: &str, start: usize, end: usize) -> Option<(usize, usize)> {
     let part = &text[start..end];
     let start = start + (part.len() - part.trim_start().len());
@@ -69,7 +69,7 @@ pub(crate) fn trimmed(text: &str, start: usize, end: usize) -> Option<(usize, us
     (!part.is_empty()).then_some((start, start + part.len()))
 }
 
-/// The end of the paragraph that begins at `start`: after the next blank line.
+/// Return the end of the paragraph that begins at `start`: after the next blank line.
 fn paragraph_end(text: &str, start: usize) -> usize {
     let bytes = text.as_bytes();
     let mut at = start;
@@ -85,7 +85,7 @@ fn paragraph_end(text: &str, start: usize) -> usize {
     text.len()
 }
 
-/// Calls `see` with the stretches between boundaries of UAX #29, untrimmed.
+/// Call `see` with the stretches between boundaries of UAX #29, untrimmed.
 fn each_stretch(text: &str, progress: &Progress, mut see: impl FnMut(usize, usize)) -> Result<()> {
     let (mut from, mut junk) = (0, 0);
     for (at, c) in text.char_indices() {
@@ -103,7 +103,7 @@ fn each_stretch(text: &str, progress: &Progress, mut see: impl FnMut(usize, usiz
     within(text, from, text.len(), progress, &mut see)
 }
 
-/// As [`each_stretch`] for a part without junk, a mebibyte at a time: so that a stop is seen.
+/// Like [`each_stretch`] for a part without junk, 1 MiB at a time, so that a cancellation is noticed.
 fn within(
     text: &str,
     mut from: usize,
@@ -116,7 +116,7 @@ fn within(
         let part = &text[from..char_floor(text, from + STEP)];
         let ends: Vec<usize> =
             part.split_sentence_bound_indices().map(|(at, s)| from + at + s.len()).collect();
-        // The end of the part may have hidden what decides on the last two.
+        // The end of the part may have hidden the text that decides on the last two.
         let sure = if ends.len() > 2 { ends.len() - 2 } else { ends.len() };
         for &end in &ends[..sure] {
             see(from, end);
@@ -165,12 +165,12 @@ fn standard(
 }
 
 fn shorter(text: &str) -> bool {
-    // A text of four bytes to the character needs no counting.
+    // With at most four bytes per character, a text this long needs no counting.
     text.len() < SHORTEST * 4 && text.chars().count() < SHORTEST
 }
 
-/// Whether `after` continues the sentence `before`; `line` is the length of the last line of
-/// `before` where a line break lies between them.
+/// Return whether `after` continues the sentence `before`; `line` is the length of the last line of `before`
+/// if a line break separates them.
 fn goes_on(before: &str, after: &str, line: Option<usize>) -> bool {
     let bare = before.trim_end_matches(['"', '\'', ')', ']', '}', '”', '’', '»']);
     let opening = after.trim_start_matches(['"', '\'', '(', '[', '“', '‘', '«']);
@@ -179,7 +179,7 @@ fn goes_on(before: &str, after: &str, line: Option<usize>) -> bool {
         return true;
     }
     match bare.chars().next_back() {
-        // Where a closing mark follows it, the full stop is no abbreviation's.
+        // If a closing mark follows, the full stop is not part of an abbreviation.
         Some('.') if bare.len() == before.len() => ends_nothing(bare, opening),
         Some('.' | '!' | '?' | '…' | ':' | ';' | '。' | '！' | '？' | '।' | '؟') => false,
         _ => match line {
@@ -189,7 +189,7 @@ fn goes_on(before: &str, after: &str, line: Option<usize>) -> bool {
     }
 }
 
-/// Whether a line begins something new: an item of a list, a row, a heading.
+/// Return whether a line begins a list item, a row or a heading.
 fn opens_an_item(line: &str, next: char) -> bool {
     if next.is_numeric() {
         let rest = line.trim_start_matches(char::is_numeric);

@@ -1,4 +1,4 @@
-//! Words that carry no subject of their own, by language.
+//! Stop-word lists by language, with constant-time lookup.
 
 use crate::error::{Error, Result};
 use std::sync::LazyLock;
@@ -44,7 +44,7 @@ pub enum StopWords {
     None,
 }
 
-/// Open addressing on (first, last, length): the test costs one look for most words.
+/// Open addressing on (first, last, length): most words need one probe.
 static TABLE: LazyLock<Vec<u16>> = LazyLock::new(|| {
     let mut table = vec![u16::MAX; SLOTS];
     for (i, word) in ENGLISH.iter().enumerate() {
@@ -70,7 +70,7 @@ impl StopWords {
         match name {
             "english" | "en" => Ok(Self::English),
             "none" => Ok(Self::None),
-            _ => Err(Error::input(format!("no stop words for {name:?}: there are english and none"))),
+            _ => Err(Error::input(format!("no stop words for {name:?}: must be english or none"))),
         }
     }
 
@@ -88,7 +88,7 @@ impl StopWords {
         }
     }
 
-    /// Lower-hex BLAKE3 of the words, each followed by a newline: for manifests.
+    /// Return the lower-case hexadecimal BLAKE3 of the words, each followed by a newline, for manifests.
     pub fn hash(self) -> String {
         let mut hasher = blake3::Hasher::new();
         for word in self.list() {
@@ -98,7 +98,13 @@ impl StopWords {
         hasher.finalize().to_hex().to_string()
     }
 
-    /// Whether a lower-case word is on the list. A typographic apostrophe counts as a typed one.
+    /// Return whether a lower-case word is on the list. A typographic apostrophe counts as a typed one.
+    ///
+    /// ```
+    /// use ketrag_text::stopwords::StopWords;
+    ///
+    /// assert!(StopWords::English.contains("the") && !StopWords::English.contains("ship"));
+    /// ```
     pub fn contains(self, word: &str) -> bool {
         if self == Self::None || word.len() > LONGEST {
             return false;

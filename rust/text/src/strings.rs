@@ -1,4 +1,4 @@
-//! Many strings in one buffer: how lists of text cross the border to Python and lie on disk.
+//! Many strings in one buffer: the representation of text lists on disk and across the Python boundary.
 
 use crate::error::{Error, Result};
 use crate::guard::Guard;
@@ -14,7 +14,7 @@ pub struct Strings<'a> {
 enum Blob<'a> {
     /// Valid UTF-8, checked once, by `new`.
     Checked(&'a str),
-    /// Of a mapped file: each string is verified and decoded when it is read.
+    /// From a mapped file: each string is verified and decoded when it is read.
     Stored(&'a [u8], Option<Guard<'a>>),
 }
 
@@ -41,8 +41,8 @@ impl<'a> Strings<'a> {
         Ok(Self { blob: Blob::Checked(blob), offsets })
     }
 
-    /// For stored strings that were checked before they were written: `offsets` are verified, the text
-    /// will be by its guard, string by string. Only what costs nothing is checked.
+    /// For stored strings that were checked before they were written: `offsets` are verified now, the text
+    /// string by string by its guard. Only checks that cost nothing are repeated.
     pub fn stored((blob, guard): (&'a [u8], Option<Guard<'a>>), offsets: &'a [u64]) -> Result<Self> {
         if offsets.first().zip(offsets.last()) != Some((&0, &(blob.len() as u64))) {
             return Err(Error::input("offsets must start at 0 and end at the length of the text"));
@@ -68,7 +68,7 @@ impl<'a> Strings<'a> {
         }
     }
 
-    /// String `i` as it lies there: for comparisons, which need no characters.
+    /// Return the raw bytes of string `i`, for comparisons that need no characters.
     #[inline]
     pub fn bytes(&self, i: usize) -> &'a [u8] {
         let range = self.offsets[i] as usize..self.offsets[i + 1] as usize;
@@ -87,7 +87,7 @@ impl<'a> Strings<'a> {
         (0..self.len()).map(|i| self.get(i))
     }
 
-    /// The place of `wanted` among strings that are sorted by bytes.
+    /// Return the index of `wanted` among strings that are sorted by bytes.
     pub fn position(&self, wanted: &str) -> Option<usize> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -122,15 +122,15 @@ impl StringsBuf {
         self.len() == 0
     }
 
-    /// String `i`. To read all of them, `view` looks at the text once.
+    /// Return string `i`. To read all of them, `view` checks the text once.
     pub fn get(&self, i: usize) -> &str {
         let bytes = &self.blob[self.offsets[i] as usize..self.offsets[i + 1] as usize];
-        // Only whole strings are ever pushed.
+        // Only whole strings are pushed.
         std::str::from_utf8(bytes).expect("pushed strings are whole")
     }
 
     pub fn view(&self) -> Strings<'_> {
-        // Only whole strings are ever pushed; `new` cannot refuse what `push` has built.
+        // Only whole strings are pushed, so `new` accepts what `push` has built.
         Strings::new(&self.blob, &self.offsets).expect("pushed strings are whole")
     }
 }
@@ -145,7 +145,7 @@ impl<S: AsRef<str>> FromIterator<S> for StringsBuf {
     }
 }
 
-/// The strings with these ids, in this order.
+/// Return the strings with these ids, in this order.
 pub fn take(strings: Strings<'_>, ids: &[u32]) -> Result<StringsBuf> {
     let mut out = StringsBuf::default();
     for (place, &id) in ids.iter().enumerate() {
@@ -157,7 +157,7 @@ pub fn take(strings: Strings<'_>, ids: &[u32]) -> Result<StringsBuf> {
     Ok(out)
 }
 
-/// The same of the strings of two lists, the second's numbered on.
+/// Like [`StringsBuf::take`] for the concatenation of two lists.
 pub fn joined(first: Strings<'_>, second: Strings<'_>, ids: &[u32]) -> Result<StringsBuf> {
     let mut out = StringsBuf::default();
     for &id in ids {
@@ -171,7 +171,7 @@ pub fn joined(first: Strings<'_>, second: Strings<'_>, ids: &[u32]) -> Result<St
     Ok(out)
 }
 
-/// Pieces of strings: `spans[2 i]..spans[2 i + 1]` (bytes) of string `owners[i]`.
+/// Return substrings: `spans[2 i]..spans[2 i + 1]` (bytes) of string `owners[i]`.
 pub fn slices(strings: Strings<'_>, owners: &[u32], spans: &[u32]) -> Result<StringsBuf> {
     if spans.len() != 2 * owners.len() {
         return Err(Error::input("spans must hold a start and an end for each owner"));
@@ -182,7 +182,7 @@ pub fn slices(strings: Strings<'_>, owners: &[u32], spans: &[u32]) -> Result<Str
         let piece = whole.and_then(|text| text.get(span[0] as usize..span[1] as usize));
         out.push(piece.ok_or_else(|| {
             Error::input(format!(
-                "span {place} ({}..{}) of string {owner} is no piece of it",
+                "span {place} ({}..{}) of string {owner} is not a substring of it",
                 span[0], span[1]
             ))
         })?);

@@ -1,14 +1,14 @@
 //! NLTK's word tokeniser (`NLTKWordTokenizer` of NLTK 3.10), without a regex engine.
 //!
-//! NLTK defines it as some 35 substitutions, one after the other, on one sentence. Each is a function
-//! here, in the same order and with the same left-to-right, non-overlapping matching; what a later one
-//! sees is what the earlier ones left behind.
+//! NLTK defines it as about 35 successive substitutions on one sentence. Each is a function here, in the same
+//! order and with the same left-to-right, non-overlapping matching; later functions see the output of earlier
+//! ones.
 
 use super::classes::{is_decimal, is_space, is_word, is_word_re};
 
 type Text = Vec<char>;
 
-/// The tokens of one sentence. Quotes come out as `` `` `` and `''`, as NLTK has them.
+/// Return the tokens of one sentence. Quotes become `` `` `` and `''`, as in NLTK.
 pub fn tokenize(sentence: &str) -> Vec<String> {
     let mut t: Text = sentence.chars().collect();
     starting_quotes(&mut t);
@@ -55,7 +55,7 @@ fn starting_quotes(t: &mut Text) {
         out.extend(" `` ".chars());
         Some(1 + quote)
     });
-    // An apostrophe that opens a word which is no clitic:
+    // An apostrophe that opens a word other than a clitic:
     // (?<!\w)(')(?!(?:re|ve|ll|m|t|s|d|n)\b)(?=\w) -> "\1 "
     rewrite(t, |t, i, out| {
         let opens = t[i] == '\''
@@ -205,7 +205,7 @@ fn contractions(t: &mut Text) {
     }
 }
 
-/// " \1 \2 " for the two parts; the number of characters that they have.
+/// Append " \1 \2 " for the two parts and return the number of characters that they have.
 fn split_in_two(t: &[char], start: usize, middle: usize, end: usize, out: &mut Text) -> usize {
     out.push(' ');
     out.extend(&t[start..middle]);
@@ -215,7 +215,7 @@ fn split_in_two(t: &[char], start: usize, middle: usize, end: usize, out: &mut T
     end - start
 }
 
-/// Whether `word` (ASCII, lower case) stands at `i`, in any case: Python also folds ı, İ and ſ.
+/// Return whether `word` (ASCII, lower case) occurs at `i`, in any case: Python also folds ı, İ and ſ.
 fn matches_folded(t: &[char], i: usize, word: &str) -> bool {
     let fold = |c: char| match c {
         'ı' | 'İ' => 'i',
@@ -229,7 +229,7 @@ fn run_of(t: &[char], i: usize, class: impl Fn(char) -> bool) -> usize {
     t[i.min(t.len())..].iter().take_while(|&&c| class(c)).count()
 }
 
-/// A space on both sides of each character of a class.
+/// Put a space on both sides of each character of a class.
 fn pad(t: &mut Text, class: fn(char) -> bool) {
     rewrite(t, |t, i, out| {
         class(t[i]).then(|| {
@@ -239,7 +239,7 @@ fn pad(t: &mut Text, class: fn(char) -> bool) {
     });
 }
 
-/// Each pair of `c` becomes `with`.
+/// Replace each pair of `c` with `with`.
 fn pad_pairs(t: &mut Text, c: char, with: &str) {
     rewrite(t, |t, i, out| {
         (t[i] == c && t.get(i + 1) == Some(&c)).then(|| {
@@ -249,14 +249,14 @@ fn pad_pairs(t: &mut Text, c: char, with: &str) {
     });
 }
 
-/// One pass from left to right. `step` appends the replacement of a match at `i` and returns its length,
-/// or returns `None` where there is none. Nothing is copied before the first match.
+/// Rewrite the text in one pass from left to right. `step` appends the replacement of a match at `i` and
+/// returns its length, or returns `None` if nothing matches. Nothing is copied before the first match.
 fn rewrite(t: &mut Text, mut step: impl FnMut(&[char], usize, &mut Text) -> Option<usize>) {
     let mut out = Text::new();
     let (mut i, mut copied) = (0, 0);
     let mut changed = false;
     while i < t.len() {
-        // `step` writes only where it matches, so what is pending is copied after it is asked.
+        // `step` writes only if it matches, so pending text is copied after the call.
         let before = out.len();
         match step(t, i, &mut out) {
             None => i += 1,

@@ -1,4 +1,4 @@
-//! The keyword vocabulary of a corpus, and which words each unit, chunk and sentence holds.
+//! The keyword vocabulary of a corpus, and the words of each unit, chunk and sentence.
 
 use super::corpus::{check_documents, Corpus};
 use super::stopwords::StopWords;
@@ -20,9 +20,9 @@ pub struct Vocabulary {
     pub words: StringsBuf,
     /// Unit -> its distinct words, those of the title included.
     pub unit_words: Csr,
-    /// How often each of them occurs, beside `unit_words.indices`.
+    /// Number of occurrences of each word, parallel to `unit_words.indices`.
     pub unit_counts: Vec<u32>,
-    /// Chunk -> its distinct words; `None` where the units are the chunks.
+    /// Chunk -> its distinct words; `None` if each chunk is a unit.
     pub chunk_words: Option<Csr>,
     /// Sentence -> its distinct words; a title sentence has those of the title.
     pub sent_words: Csr,
@@ -34,7 +34,7 @@ impl Vocabulary {
     }
 }
 
-/// Rows laid end to end, with the ids of one thread.
+/// Concatenated rows, with the ids of one thread.
 #[derive(Debug, Default)]
 struct Rows {
     ids: Vec<u32>,
@@ -58,13 +58,13 @@ struct Part {
     sentences: Rows,
 }
 
-/// One thread's tools.
+/// Working state of one thread.
 struct Worker {
     slot: usize,
     words: Words,
     title: Vec<u32>,
     title_of: Option<u32>,
-    /// The numbers of the last rows begun; marks hold them.
+    /// Numbers of the rows begun last; marks refer to them.
     unit: u32,
     chunk: u32,
     sentence: u32,
@@ -72,8 +72,8 @@ struct Worker {
 
 const GRAIN: usize = 64;
 
-/// Tokenises every chunk once. A token belongs to the unit and to the sentence that hold its first
-/// character. Progress is counted in chunks, twice over (words, then rows).
+/// Tokenise every chunk once. A token belongs to the unit and the sentence that contain its first character.
+/// Progress is counted in chunks, twice (words, then rows).
 pub fn build_vocabulary(
     titles: Strings<'_>,
     texts: Strings<'_>,
@@ -137,7 +137,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// The rows of each chunk, from the ascending chunk of each row.
+/// Return the row range of each chunk, from the ascending chunk of each row.
 fn ranges(chunk_of: &[u32], chunks: usize, name: &str) -> Result<Vec<Range<usize>>> {
     if chunk_of.windows(2).any(|w| w[1] < w[0]) || chunk_of.last().is_some_and(|&c| c as usize >= chunks) {
         return Err(Error::input(format!(
@@ -156,7 +156,7 @@ fn ranges(chunk_of: &[u32], chunks: usize, name: &str) -> Result<Vec<Range<usize
         .collect())
 }
 
-/// A corpus may come from anywhere: what is read below must lie where it says.
+/// A corpus may come from any caller, so check all spans before they are read.
 fn check_spans(texts: Strings<'_>, corpus: &Corpus, unit_of: &[Range<usize>]) -> Result<()> {
     let same = |a: usize, b: usize| {
         if a == b {
@@ -186,7 +186,7 @@ fn check_spans(texts: Strings<'_>, corpus: &Corpus, unit_of: &[Range<usize>]) ->
     Ok(())
 }
 
-/// Title sentences come first, and have the title's words. Returns the first of the others.
+/// Give title sentences, which come first, the words of the title. Returns the first of the other sentences.
 fn add_title_sentences(
     part: &mut Part,
     interner: &mut WordTable,
@@ -272,7 +272,7 @@ fn add_chunk(
     if let Some(error) = failure {
         return Err(error);
     }
-    // Units and sentences after the last word: the title's words, and none.
+    // Units and sentences after the last word have the title's words and none.
     part.units.end_row()?;
     for _ in unit + 1..units.end {
         *unit_mark += 1;
@@ -288,15 +288,15 @@ fn add_chunk(
     Ok(())
 }
 
-/// All words in order, and for each interner the new number of each of its words.
+/// Return all words in order, and for each interner the new number of each of its words.
 fn merge(pool: &[WordTable], threads: usize, progress: &Progress) -> Result<(StringsBuf, Vec<Vec<u32>>)> {
-    // Its progress is not counted: it would not be known beforehand.
+    // Progress is not counted: the total is not known in advance.
     let silent = Progress::none();
     let sorted = map_ranges(pool.len(), 1, threads, &silent, |r| Ok(pool[r.start].sorted()))?;
     let mut renumbered: Vec<Vec<u32>> = pool.iter().map(|p| vec![0; p.len()]).collect();
     let mut words = StringsBuf::default();
     words.blob.reserve(pool.iter().map(WordTable::bytes).max().unwrap_or(0));
-    // The least word is popped first: `Reverse` on (word, interner, place).
+    // `Reverse` on (word, interner, position) pops the smallest word first.
     let head = |t: usize, k: usize| sorted[t].get(k).map(|&id| std::cmp::Reverse((pool[t].get(id), t, k)));
     let mut heads: BinaryHeap<_> = (0..pool.len()).filter_map(|t| head(t, 0)).collect();
     let mut seen = 0usize;
@@ -319,7 +319,7 @@ fn merge(pool: &[WordTable], threads: usize, progress: &Progress) -> Result<(Str
     Ok((words, renumbered))
 }
 
-/// Rows of all parts with the final ids, sorted, in flat arrays.
+/// Concatenate the rows of all parts with the final ids, sorted.
 fn finish(
     words: StringsBuf,
     renumbered: &[Vec<u32>],
@@ -355,7 +355,7 @@ fn finish(
             for &end in &part.units.ends {
                 let row = start..end as usize;
                 pairs.clear();
-                // Id above, count below: one number sorts both.
+                // Id in the high half, count in the low half: one number sorts both.
                 let both = part.units.ids[row.clone()].iter().zip(&part.counts[row.clone()]);
                 pairs.extend(both.map(|(&id, &count)| u64::from(ids[id as usize]) << 32 | u64::from(count)));
                 pairs.sort_unstable();

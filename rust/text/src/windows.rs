@@ -1,7 +1,7 @@
-//! Windows of tokens that are stretches of the source: every cut lies between graphemes.
+//! Windows of tokens that are substrings of the source: every cut is between graphemes.
 //!
-//! Slicing tokens and decoding each slice, as the published code does, tears characters that take
-//! several tokens (specs 0.3). Here each cut moves back to the nearest boundary of a grapheme.
+//! Slicing tokens and decoding each slice, as the reference implementation does, splits characters that take
+//! several tokens. Here each cut moves back to the nearest grapheme boundary.
 
 use super::bpe::{Counter, Encoding};
 use super::pieces::char_floor;
@@ -9,19 +9,19 @@ use crate::error::{Error, Result};
 use crate::progress::Progress;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// How far back a cut looks for a boundary. A grapheme longer than this (thousands of marks on one
-/// letter) is cut between characters.
+/// Maximum distance that a cut moves back. A longer grapheme (thousands of marks on one letter) is cut
+/// between characters.
 const REACH: usize = 4096;
 
-/// The greatest grapheme boundary in `floor..=at`, where `floor` is one. Takes time in proportion to
-/// the distance looked back, at most [`REACH`].
+/// Return the greatest grapheme boundary in `floor..=at`, where `floor` is one. The time is proportional to
+/// the distance, at most [`REACH`].
 pub fn grapheme_floor(text: &str, at: usize, floor: usize) -> usize {
     let at = char_floor(text, at);
     if at <= floor || at == text.len() {
         return at.max(floor);
     }
     let bytes = text.as_bytes();
-    // Two ASCII characters side by side always part, but for a line feed after its return.
+    // Two adjacent ASCII characters always have a boundary between them, except in CR LF.
     let parts = |i: usize| {
         bytes[i - 1].is_ascii() && bytes[i].is_ascii() && (bytes[i - 1], bytes[i]) != (b'\r', b'\n')
     };
@@ -36,20 +36,20 @@ pub fn grapheme_floor(text: &str, at: usize, floor: usize) -> usize {
         text[start..after].grapheme_indices(true).map(|(i, _)| start + i).take_while(|&i| i <= at).last();
     match best {
         Some(i) if i > lowest => i,
-        // Nothing parts here. From `floor` that is the truth; from elsewhere it is the reach.
+        // No boundary was found: `floor` is one, any other lower end is only the reach.
         _ if lowest == floor => floor,
         _ => at,
     }
 }
 
-/// The end of a prefix of whole graphemes that takes at most `tokens` tokens: cut after so many
-/// tokens, and moved back. Takes time in proportion to what it keeps.
+/// Return the end of a prefix of whole graphemes that takes at most `tokens` tokens: cut after that many
+/// tokens and moved back. The time is proportional to the length of the prefix.
 pub fn truncate(encoding: Encoding, text: &str, tokens: usize) -> usize {
     truncate_with(&mut Counter::new(encoding), text, tokens)
 }
 
 pub(crate) fn truncate_with(counter: &mut Counter, text: &str, tokens: usize) -> usize {
-    // Only as much is read as the tokens are likely to cover, more where they cover more.
+    // Read only as much as the tokens are likely to cover, more if they cover more.
     let mut reach = tokens.saturating_mul(8).saturating_add(64);
     loop {
         let part = &text[..char_floor(text, reach)];
@@ -64,7 +64,7 @@ pub(crate) fn truncate_with(counter: &mut Counter, text: &str, tokens: usize) ->
         if floor == end && one_piece(counter.encoding(), &text[..end], from) {
             return end;
         }
-        // A cut inside a piece may need more tokens than the tokens that were cut; step back then.
+        // A cut inside a piece may need more tokens than were cut; then step back.
         let mut end = floor;
         while end > 0 && counter.count(&text[..end]) > tokens {
             end = grapheme_floor(text, end - 1, 0);
@@ -73,14 +73,15 @@ pub(crate) fn truncate_with(counter: &mut Counter, text: &str, tokens: usize) ->
     }
 }
 
-/// Whether the end of `text`, which was cut between two tokens of the piece that begins at `from`, is still
-/// one piece. Then it needs the tokens before the cut and no others, for no pair was joined across the cut
-/// (or a single one, where they are a token of their own); pieces before it did not look as far.
+/// Return whether the end of `text`, cut between two tokens of the piece that begins at `from`, is still one
+/// piece. Then it has exactly the tokens before the cut, because no pair was merged across it (or it is a
+/// single token); earlier pieces did not look that far ahead.
 fn one_piece(encoding: Encoding, text: &str, from: usize) -> bool {
     from < text.len() && encoding.pieces(text, from).next() == Some(text.len())
 }
 
-/// The end of the first `tokens` tokens and where its piece begins, `None` where there are no more than that.
+/// Return the end of the first `tokens` tokens and the start of its piece, or `None` if there are no more
+/// tokens than that.
 fn token_end(counter: &mut Counter, text: &str, tokens: usize) -> Option<(usize, usize)> {
     let bpe = counter.encoding().merges();
     let (mut seen, mut from) = (0, 0);
@@ -97,10 +98,10 @@ fn token_end(counter: &mut Counter, text: &str, tokens: usize) -> Option<(usize,
     None
 }
 
-/// Spans of `size` tokens, each beginning `size - overlap` tokens after the one before it, with the
-/// cuts moved back to graphemes. The last window reaches the end of the text, and none follows it
-/// (the published loop adds one that lies inside it). With no overlap the spans laid end to end
-/// give the text back. A grapheme of more than `size` tokens is a window of its own.
+/// Return spans of `size` tokens, each beginning `size - overlap` tokens after the previous one, with cuts
+/// moved back to grapheme boundaries. The last window reaches the end of the text (the reference
+/// implementation adds one more inside it). Without overlap the concatenated spans are the text. A grapheme
+/// of more than `size` tokens is a window by itself.
 pub fn windows(
     encoding: Encoding,
     text: &str,
@@ -111,7 +112,7 @@ pub fn windows(
     windows_with(&mut Counter::new(encoding), text, size, overlap, progress)
 }
 
-/// As [`windows`], with a counter that serves many texts.
+/// Like [`windows`], with a counter that is reused for many texts.
 pub(crate) fn windows_with(
     counter: &mut Counter,
     text: &str,
@@ -127,7 +128,7 @@ pub(crate) fn windows_with(
     let stride = size - overlap;
     let bpe = counter.encoding().merges();
     let (mut starts, mut ends) = (vec![0], Vec::new());
-    // The tokens after which the next window starts, and the next one ends.
+    // Tokens after which the next window starts, and the current one ends.
     let (mut next_start, mut next_end) = (stride, size);
     let (mut start_floor, mut end_floor) = (0, 0);
     let (mut seen, mut from, mut checked) = (0usize, 0, 0);

@@ -1,15 +1,16 @@
-//! Each distinct word of one thread once, with marks of the rows it was last put into.
+//! The distinct words of one thread, with marks of the rows to which they were last added.
 
 use super::interner::Interner;
 
-/// Words of one thread. Beside each word lie three marks, which tell the last rows it was put into.
+/// Words of one thread. Parallel to each word are three marks that identify the last rows to which it was
+/// added.
 #[derive(Debug, Default)]
 pub(super) struct WordTable {
     words: Interner,
     pub(super) marks: Vec<Marks>,
 }
 
-/// The rows a word was last seen in (0: none yet), and its place in the unit's row.
+/// The rows in which a word was last seen (0: none yet), and its position in the unit's row.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Marks {
     pub unit: u32,
@@ -39,7 +40,7 @@ impl WordTable {
         id
     }
 
-    /// The numbers of the words in the order of their bytes.
+    /// Return the numbers of the words in byte order.
     pub(super) fn sorted(&self) -> Vec<u32> {
         self.words.order()
     }

@@ -1,9 +1,9 @@
-//! The keyword tokeniser (specs 0.4).
+//! The keyword tokeniser.
 //!
-//! NFKC, word boundaries of UAX #29, full lower case, bigrams of characters where a script does not
-//! part its words, no token without a letter or digit, no stop word. Blanks part every word, so a
-//! text is taken blank by blank: a stretch of ASCII goes a fast way, any other is normalised as a
-//! copy that knows where its characters came from.
+//! NFKC, word boundaries of UAX #29, full lower case, character bigrams for scripts without spaces between
+//! words; tokens without letter or digit and stop words are dropped. Blanks separate words, so text is
+//! processed blank by blank: ASCII stretches take a fast path, others are normalised in a copy that maps back
+//! to the source.
 
 use super::stopwords::StopWords;
 use crate::error::Result;
@@ -11,13 +11,13 @@ use unicode_normalization::char::{canonical_combining_class, decompose_compatibl
 use unicode_normalization::{is_nfkc_quick, IsNormalized, UnicodeNormalization};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Finds words. Keeps buffers, so one serves many texts.
+/// Finds words. It has buffers, so reuse one for many texts.
 #[derive(Debug, Clone, Default)]
 pub struct Words {
     stop: StopWords,
     lower: String,
     copy: String,
-    /// For each byte of `copy` the byte of the stretch it came from.
+    /// For each byte of `copy`, the byte of the source it came from.
     origin: Vec<u32>,
 }
 
@@ -30,8 +30,8 @@ impl Words {
         Ok(Self::new(StopWords::by_name(language)?))
     }
 
-    /// Calls `see` with each token of `text` and the byte where its first character starts, in
-    /// order. Tokens of one place (bigrams) come in order as well.
+    /// Call `see` with each token of `text` and the byte at which its first character starts, in order.
+    /// Bigrams that start at the same byte are in order as well.
     pub fn for_each_word(&mut self, text: &str, mut see: impl FnMut(&str, usize)) {
         let bytes = text.as_bytes();
         let mut at = 0;
@@ -103,7 +103,7 @@ impl Words {
                 bigrams(part, &mut token);
             } else {
                 for (i, word) in part.unicode_word_indices() {
-                    // A mark on a blank makes one segment with it; the blank is no part of a word.
+                    // A mark on a blank forms one segment with it; the blank is not part of a word.
                     let bare = word.trim_start();
                     token(&bare.trim_end().to_lowercase(), i + (word.len() - bare.len()));
                 }
@@ -113,7 +113,7 @@ impl Words {
         self.copy = copy;
     }
 
-    /// Fills `copy` and `origin`. A cluster is a stretch that no composition crosses.
+    /// Fill `copy` and `origin`. A cluster is a stretch that no composition crosses.
     fn normalise(&mut self, stretch: &str) {
         self.copy.clear();
         self.origin.clear();
@@ -131,7 +131,7 @@ impl Words {
     }
 }
 
-/// ASCII blanks: nothing crosses them, neither a word nor a composition.
+/// Return whether a byte is an ASCII blank: neither a word nor a composition crosses it.
 fn blank(b: u8) -> bool {
     matches!(b, b' ' | b'\t' | b'\n' | b'\r')
 }
@@ -140,7 +140,7 @@ fn word_byte(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b == b'_'
 }
 
-/// The end of the word that begins at `at` (UAX #29, WB5 to WB13b, on ASCII).
+/// Return the end of the word that begins at `at` (UAX #29, WB5 to WB13b, on ASCII).
 fn ascii_word_end(bytes: &[u8], at: usize) -> usize {
     let mut end = at + 1;
     while let Some(&b) = bytes.get(end) {
@@ -165,7 +165,7 @@ fn ascii_word_end(bytes: &[u8], at: usize) -> usize {
     end
 }
 
-/// Scripts that are written without blanks between words.
+/// Return whether a character's script is written without spaces between words.
 fn unparted(c: char) -> bool {
     matches!(u32::from(c),
         0x0E00..=0x0EFF            // Thai, Lao
@@ -181,12 +181,12 @@ fn unparted(c: char) -> bool {
         | 0x20000..=0x3FFFF) // Han, extended
 }
 
-/// Variation selectors: they choose a glyph and are no part of a token.
+/// Return whether a character is a variation selector: it chooses a glyph and is not part of a token.
 fn selector(c: char) -> bool {
     matches!(u32::from(c), 0xFE00..=0xFE0F | 0xE0100..=0xE01EF)
 }
 
-/// Overlapping pairs of characters of a run; a single character is a token itself.
+/// Split a run into overlapping pairs of characters; a single character is a token by itself.
 fn bigrams(run: &str, see: &mut impl FnMut(&str, usize)) {
     let mut pair = String::with_capacity(8);
     let mut last: Option<(usize, char)> = None;
@@ -206,7 +206,7 @@ fn bigrams(run: &str, see: &mut impl FnMut(&str, usize)) {
     }
 }
 
-/// Whether nothing before `c` composes or reorders with what `c` becomes.
+/// Return whether nothing before `c` composes or reorders with what `c` becomes.
 fn starts_cluster(c: char) -> bool {
     if c.is_ascii() {
         return true;
@@ -234,7 +234,7 @@ mod tests {
         words(text).into_iter().map(|(w, _)| w).collect()
     }
 
-    /// The specification read literally, on a whole text: NFKC, segments, lower case, bigrams.
+    /// The literal definition on a whole text: NFKC, segments, lower case, bigrams.
     fn plain(text: &str) -> Vec<String> {
         let copy: String = text.nfkc().collect();
         let mut parts: Vec<(bool, String)> = Vec::new();

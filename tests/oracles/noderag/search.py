@@ -68,7 +68,7 @@ def named(
     """Return the names and titles that are a run of the question's tokens, none inside a longer one (step 2).
 
     Ordered by (offset in the question, id). No model is needed. `tokens` keeps stop words, because names have
-    them; a run of `stop_words` alone is not a name.
+    them; a single stop word is not a name.
     """
     asked = list(tokens(question))
     of: dict[tuple[str, ...], list[Key]] = {}
@@ -80,7 +80,7 @@ def named(
         for size in range(1, longest + 1)
         if start + size <= len(asked)
         and tuple(asked[start : start + size]) in of
-        and not set(asked[start : start + size]) <= set(stop_words)
+        and not (size == 1 and asked[start] in stop_words)
     ]
     widest = [
         span

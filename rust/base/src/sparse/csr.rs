@@ -4,11 +4,20 @@ use crate::error::{Error, Result};
 use crate::guard::Guard;
 use crate::memory::{room, zeros};
 
-/// What memory is asked for, in errors.
+/// Purpose of the allocations, for error messages.
 const ROWS: &str = "the transpose of rows";
 
-/// Rows of column ids: row `i` is `indices[indptr[i]..indptr[i + 1]]`. Values, where a matrix has
-/// them, lie beside it in a slice of the same length as `indices`.
+/// Rows of column ids: row `i` is `indices[indptr[i]..indptr[i + 1]]`. The values of a matrix are in a
+/// separate slice of the same length as `indices`.
+///
+/// ```
+/// use ketrag_base::sparse::{Csr, CsrView};
+///
+/// let rows = Csr::from_rows(&[vec![0, 2], vec![1]], 3)?;
+/// assert_eq!(rows.view().row(0), [0, 2]);
+/// assert!(CsrView::new(&[0, 1], &[7], 3).is_err()); // column 7 of 3
+/// # Ok::<(), ketrag_base::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Csr {
     pub indptr: Vec<u64>,
@@ -18,8 +27,8 @@ pub struct Csr {
 
 /// A [`Csr`] that borrows its arrays. `new` checks them once, so that `row` need not.
 ///
-/// Rows of a mapped file are verified when they are first read: by `row` and `range`, so `indices` is
-/// read at places that one of these two gave.
+/// Rows of a mapped file are verified on first access, by `row` and `range`, so read `indices` only at
+/// positions that one of these two returned.
 #[derive(Debug, Clone, Copy)]
 pub struct CsrView<'a> {
     pub indptr: &'a [u64],
@@ -29,7 +38,7 @@ pub struct CsrView<'a> {
 }
 
 impl Csr {
-    /// Rows given one by one; ids must lie below `columns`.
+    /// Build rows from slices; ids must be less than `columns`.
     pub fn from_rows<R: AsRef<[u32]>>(rows: &[R], columns: usize) -> Result<Self> {
         let mut indptr = room(rows.len().saturating_add(1), "rows of ids")?;
         indptr.push(0);
@@ -49,8 +58,8 @@ impl Csr {
 }
 
 impl<'a> CsrView<'a> {
-    /// Checks that `indptr` starts at 0, never falls and ends at the length of `indices`, and that
-    /// every id lies below `columns`.
+    /// Check that `indptr` starts at 0, never falls and ends at the length of `indices`, and that every id is
+    /// less than `columns`.
     pub fn new(indptr: &'a [u64], indices: &'a [u32], columns: usize) -> Result<Self> {
         let Some((&first, &last)) = indptr.first().zip(indptr.last()) else {
             return Err(Error::input("indptr is empty: it needs one entry more than there are rows"));
@@ -70,7 +79,7 @@ impl<'a> CsrView<'a> {
         if columns as u64 > 1 << 32 {
             return Err(Error::input(format!("{columns} columns: ids have 32 bits")));
         }
-        // A maximum over the whole slice is vectorised; the position is looked for only on failure.
+        // The maximum over the whole slice is vectorised; the position is only needed on failure.
         if indices.iter().copied().max().is_some_and(|m| m as usize >= columns) {
             let at = indices.iter().position(|&x| x as usize >= columns).unwrap_or(0);
             return Err(Error::input(format!(
@@ -81,14 +90,14 @@ impl<'a> CsrView<'a> {
         Ok(Self::unchecked(indptr, indices, columns))
     }
 
-    /// For arrays that are known to be good. Where they are not, a read panics or gives wrong rows; it
-    /// never leaves the slices.
+    /// For arrays that are known to be valid. If they are not, a read panics or returns wrong rows, but never
+    /// leaves the slices.
     pub fn unchecked(indptr: &'a [u64], indices: &'a [u32], columns: usize) -> Self {
         Self { indptr, indices, columns, guards: [None; 2] }
     }
 
-    /// For stored arrays that were checked before they were written: `indptr` is verified, `indices` will
-    /// be by its guard, row by row. Only what costs nothing is checked.
+    /// For stored arrays that were checked before they were written: `indptr` is verified now, `indices` row
+    /// by row by its guard. Only checks that cost nothing are repeated.
     pub fn stored(
         indptr: &'a [u64],
         (indices, guard): (&'a [u32], Option<Guard<'a>>),
@@ -100,7 +109,7 @@ impl<'a> CsrView<'a> {
         Ok(Self { indptr, indices, columns, guards: [guard, None] })
     }
 
-    /// Verifies with each row also the values that lie beside its ids.
+    /// Verify, with each row, also the parallel array of values.
     pub fn beside(mut self, guard: Option<Guard<'a>>) -> Self {
         self.guards[1] = guard;
         self
@@ -128,7 +137,7 @@ impl<'a> CsrView<'a> {
         &self.indices[self.range(row)]
     }
 
-    /// An error that names the first row whose ids do not strictly ascend.
+    /// Return an error that names the first row whose ids do not strictly ascend.
     pub fn require_sorted(&self) -> Result<()> {
         for row in 0..self.rows() {
             if self.row(row).windows(2).any(|w| w[1] <= w[0]) {
@@ -138,8 +147,8 @@ impl<'a> CsrView<'a> {
         Ok(())
     }
 
-    /// An error unless this is an undirected simple graph: square, the ids of each row strictly ascending,
-    /// every edge there both ways, and none from a node to itself.
+    /// Return an error unless this is an undirected simple graph: square, the ids of each row strictly
+    /// ascending, every edge present in both directions, and no self-loops.
     pub fn require_undirected(&self) -> Result<()> {
         let n = self.rows();
         if self.columns != n {
@@ -149,7 +158,7 @@ impl<'a> CsrView<'a> {
             )));
         }
         self.require_sorted()?;
-        // Rows are read in ascending order, so each row meets its own ids from the first to the last.
+        // Rows are read in ascending order, so each row meets its ids from first to last.
         let mut next: Vec<u64> = room(n, "the check of a graph")?;
         next.extend_from_slice(&self.indptr[..n]);
         for node in 0..n {
@@ -168,7 +177,7 @@ impl<'a> CsrView<'a> {
         Ok(())
     }
 
-    /// What is wrong where row `other` has not `node` as its next id: one of the two lacks an edge.
+    /// Return the error for row `other` not having `node` as its next id: one of the two lacks an edge.
     fn one_way(&self, node: usize, other: usize) -> Error {
         let has = |from: usize, to: usize| self.row(from).binary_search(&(to as u32)).is_ok();
         // The next id of `other` is smaller than `node`: that smaller one lacks the edge back.
@@ -182,8 +191,8 @@ impl<'a> CsrView<'a> {
         Error::input(format!("the edge from {from} to {to} has none back: the graph must be undirected"))
     }
 
-    /// Columns become rows. The ids of each new row ascend. The second value maps each new
-    /// position to the old one, to carry values along.
+    /// Transpose the rows. The ids of each new row ascend. The second value maps each new position to the old
+    /// one, so that values can be moved along.
     pub fn transpose_with_positions(&self) -> Result<(Csr, Vec<u64>)> {
         let mut positions: Vec<u64> = zeros(self.nnz(), ROWS)?;
         let turned = self.turned(|new, old| positions[new] = old as u64)?;

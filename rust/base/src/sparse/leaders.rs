@@ -1,12 +1,12 @@
-//! The best k of a stream, without keeping the rest.
+//! The best k items of a stream, without storing the rest.
 
 use super::topk::{rank_order, Scored};
 
-/// The best `k` of what was pushed, in the project's order of results.
+/// The best `k` of the items pushed so far, in the order of [`super::rank_order`].
 #[derive(Debug)]
 pub struct Leaders {
     k: usize,
-    /// Less than this is not among the best.
+    /// Lower scores cannot be among the best.
     floor: f64,
     items: Vec<Scored>,
 }
@@ -17,12 +17,12 @@ impl Leaders {
         Self { k, floor, items: Vec::with_capacity(k.min(1 << 10) * 2) }
     }
 
-    /// What scores less need not be pushed. It rises.
+    /// Lower scores need not be pushed. The floor only rises.
     pub fn floor(&self) -> f64 {
         self.floor
     }
 
-    /// Whether the floor rose. NaN, which is below nothing here, is left to the order.
+    /// Return whether the floor rose. NaN, which no floor excludes, is left to the sort order.
     #[inline]
     pub fn push(&mut self, item: Scored) -> bool {
         if item.score < self.floor || self.k == 0 {
@@ -40,7 +40,7 @@ impl Leaders {
         true
     }
 
-    /// Best first.
+    /// Return the items, best first.
     pub fn finish(mut self) -> Vec<Scored> {
         if self.k < self.items.len() {
             self.shrink();

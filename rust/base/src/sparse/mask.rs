@@ -1,8 +1,8 @@
-//! Some of the units: those that a filter leaves.
+//! A bit mask over units: those that pass a filter.
 
 use crate::error::{Error, Result};
 
-/// A bit for each unit.
+/// One bit per unit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mask {
     bits: Vec<u64>,
@@ -11,7 +11,7 @@ pub struct Mask {
 }
 
 impl Mask {
-    /// Refuses one that is of another number of units.
+    /// Return an error if the mask covers another number of units.
     pub fn check(&self, units: usize) -> Result<()> {
         match self.units == units {
             true => Ok(()),
@@ -21,7 +21,7 @@ impl Mask {
         }
     }
 
-    /// Of `count` things those that `fits` says.
+    /// Build a mask over `count` items from a predicate.
     pub fn from_fn(count: usize, fits: impl Fn(usize) -> bool) -> Self {
         let mut bits = vec![0u64; count.div_ceil(64)];
         let mut left = 0;
@@ -32,7 +32,7 @@ impl Mask {
         Self { bits, units: count, count: left }
     }
 
-    /// Whether it leaves any of these.
+    /// Return whether any of these units passes.
     pub fn any(&self, units: &[u32]) -> bool {
         units.iter().any(|&unit| self.has(unit))
     }
@@ -42,17 +42,17 @@ impl Mask {
         self.bits[unit as usize / 64] >> (unit % 64) & 1 == 1
     }
 
-    /// How many units it leaves.
+    /// Return the number of units that pass.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// How many are looked through for one that it leaves: from 1 to `most`.
+    /// Return how many units to examine for each one that passes, between 1 and `most`.
     pub fn spread(&self, most: usize) -> usize {
         (self.units / self.count.max(1)).clamp(1, most)
     }
 
-    /// The units that it leaves, ascending.
+    /// Iterate over the units that pass, ascending.
     pub fn ids(&self) -> impl Iterator<Item = u32> + '_ {
         self.bits.iter().zip((0u32..).step_by(64)).flat_map(|(&word, start)| {
             let mut left = word;
@@ -69,7 +69,7 @@ impl Mask {
     }
 }
 
-/// Whether a unit is left, where there is a filter.
+/// Return whether a unit passes; without a filter all units pass.
 #[inline]
 pub fn leaves(mask: Option<&Mask>, unit: u32) -> bool {
     mask.is_none_or(|mask| mask.has(unit))

@@ -1,4 +1,5 @@
-//! Compressed rows: the one shape of every graph and posting list.
+//! Compressed sparse rows, the representation of every graph and posting list, with masks, top-k selection
+//! and the order of results.
 
 mod csr;
 mod leaders;

@@ -1,7 +1,6 @@
-//! Asking for memory before it is needed: rows of mapped arrays lie anywhere, and a question touches
-//! hundreds of them once.
+//! Cache prefetching: a query touches hundreds of scattered rows of mapped arrays once each.
 
-/// Asks for the cache line of `slice[at]`; nothing happens where there is none.
+/// Prefetch the cache line of `slice[at]`; out of range it does nothing.
 #[inline]
 pub fn prefetch<T>(slice: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -14,7 +13,7 @@ pub fn prefetch<T>(slice: &[T], at: usize) {
     let _ = (slice, at);
 }
 
-/// Asks for `slice[range]`, at most eight lines of it.
+/// Prefetch `slice[range]`, at most eight cache lines of it.
 #[inline]
 pub fn prefetch_range<T>(slice: &[T], range: std::ops::Range<usize>) {
     let step = (64 / std::mem::size_of::<T>().max(1)).max(1);
@@ -26,7 +25,7 @@ pub fn prefetch_range<T>(slice: &[T], range: std::ops::Range<usize>) {
     }
 }
 
-/// Asks for all lines of `slice[start..start + count]`.
+/// Prefetch all cache lines of `slice[start..start + count]`.
 #[inline]
 pub fn prefetch_lines<T>(slice: &[T], start: usize, count: usize) {
     let step = (64 / std::mem::size_of::<T>().max(1)).max(1);

@@ -1,14 +1,15 @@
-//! Rows of two graphs in one, in a given order: how what stays of an index and what is new are joined.
+//! Combine rows of two graphs in a given order: an update merges the rows kept from an index with the new
+//! ones.
 
 use super::{Csr, CsrView};
 use crate::error::{Error, Result};
 
-/// Says of a number that it is gone.
+/// Marks a number that was removed.
 pub const GONE: u32 = u32::MAX;
-/// Columns of rows whose values may be any.
+/// Number of columns for rows with unrestricted values.
 pub const ANY: usize = 1 << 32;
 
-/// Some rows, and new numbers for their values; without any the values stay as they are.
+/// Rows with new numbers for their values; an empty list keeps the values.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
     pub rows: CsrView<'a>,
@@ -16,14 +17,15 @@ pub struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Every value must have a number where there are any.
+    /// `numbers` is empty or has a number for every value.
     pub fn new(indptr: &'a [u64], indices: &'a [u32], numbers: &'a [u32]) -> Result<Self> {
         let columns = if numbers.is_empty() { ANY } else { numbers.len() };
         Ok(Self { rows: CsrView::new(indptr, indices, columns)?, numbers })
     }
 }
 
-/// Row `wanted[i]` of the rows of `first` and then `second`. A value that is [`GONE`] must be in no row wanted.
+/// Return row `wanted[i]` of the concatenated rows of `first` and `second`. No wanted row may hold a value
+/// that is [`GONE`].
 pub fn splice(first: Source<'_>, second: Source<'_>, wanted: &[u32], columns: usize) -> Result<Csr> {
     let split = first.rows.rows();
     let from = |row: u32| -> Result<(&[u32], &[u32])> {

@@ -1,4 +1,4 @@
-//! The project's one order of results: score descending, then id ascending; NaN last.
+//! The order of results: score descending, then id ascending; NaN last.
 
 use std::cmp::Ordering;
 
@@ -19,19 +19,19 @@ pub fn rank_order(a: &Scored, b: &Scored) -> Ordering {
     }
 }
 
-/// A score rounded to 1e-12, so that mathematically tied nodes fall through to the order of ids.
+/// Round a score to 1e-12, so that mathematically tied nodes are ordered by id.
 pub fn quantise(score: f64) -> f64 {
     (score * 1e12).round()
 }
 
-/// The best `k` of `items`, in [`rank_order`].
+/// Return the best `k` of `items`, in [`rank_order`].
 pub fn top_k(mut items: Vec<Scored>, k: usize) -> Vec<Scored> {
     keep_best(&mut items, k);
     items.sort_unstable_by(rank_order);
     items
 }
 
-/// Leaves the best `k`, in no order.
+/// Keep the best `k`, unordered.
 pub fn keep_best(items: &mut Vec<Scored>, k: usize) {
     if k == 0 {
         items.clear();
@@ -45,8 +45,7 @@ pub fn keep_best(items: &mut Vec<Scored>, k: usize) {
     }
 }
 
-/// Leaves the best `k` and at most as many again: most of a long list falls to one comparison with a
-/// floor that rises.
+/// Keep the best `k` and at most `k` more: one comparison with a rising floor drops most of a long list.
 fn thin(items: &mut Vec<Scored>, k: usize) {
     let room = (2 * k).max(64).min(items.len());
     let mut kept = room;
@@ -57,7 +56,7 @@ fn thin(items: &mut Vec<Scored>, k: usize) {
             floor = items[k - 1].score;
             kept = k;
         }
-        // NaN, which is below nothing here, is left to the order.
+        // NaN, which no floor excludes, is left to the sort order.
         if items[at].score < floor {
             continue;
         }

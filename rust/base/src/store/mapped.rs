@@ -1,5 +1,6 @@
-//! Files of a generation, mapped read-only. A mapping needs no descriptor, is shared by all processes, is
-//! inherited by a fork, and keeps the file's bytes when its name is removed: what was opened stays usable.
+//! Memory-mapped, read-only files of a generation. A mapping needs no descriptor, is shared by all processes,
+//! is inherited by a fork, and keeps the file's bytes after the file is deleted, so an open index stays
+//! usable.
 
 use super::refused::refused;
 use super::tree::{self, Value, BLOCK};
@@ -14,32 +15,32 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Blocks that a thread verifies at a time; files of fewer are verified by the caller's thread alone.
+/// Blocks that a thread verifies at a time; shorter files are verified by the calling thread.
 const RUN: usize = 32;
 
-/// Where the hashes of a file's blocks lie: in another file, from a place on.
+/// Location of the hashes of a file's blocks: another file, and an offset in it.
 #[derive(Debug, Clone)]
 pub struct Tree {
     pub file: Arc<MappedFile>,
     pub start: usize,
 }
 
-/// One mapped file. It must not change while it is mapped; generations are immutable, so it does not.
+/// One mapped file. It must not change while it is mapped; the files of a generation never do.
 #[derive(Debug)]
 pub struct MappedFile {
     map: Mmap,
     name: String,
-    /// None where nothing is verified.
+    /// `None` if the file is not verified.
     digest: Option<blake3::Hash>,
     tree: Option<Tree>,
-    /// Whether the tree's hashes make the digest; else they are of no use.
+    /// Whether the hashes in the tree produce the digest; otherwise they are useless.
     usable: OnceLock<bool>,
     marks: Marks,
     whole: AtomicBool,
 }
 
 impl MappedFile {
-    /// Maps a file, which must have `bytes` bytes if that is known. Nothing of it is read.
+    /// Map a file without reading it. It must have `bytes` bytes, if given.
     pub fn open(
         path: &Path,
         bytes: Option<u64>,
@@ -48,7 +49,7 @@ impl MappedFile {
     ) -> Result<Self> {
         let name = path.display().to_string();
         let failed = |e| refused(&name, e);
-        // A pipe in the place of a file would be waited for.
+        // Opening a pipe instead of a file would block.
         let about = std::fs::metadata(path).map_err(failed)?;
         if !about.is_file() {
             return Err(Error::damaged(format!("{name} is not a regular file")));
@@ -58,8 +59,8 @@ impl MappedFile {
         if let Some(bytes) = bytes.filter(|&bytes| bytes != found) {
             return Err(Error::damaged(format!("{name} has {found} bytes where {bytes} were written")));
         }
-        // SAFETY: files of a published generation are never written to or cut short by this package;
-        // whoever alters them from outside while they are open breaks the process's own promise.
+        // SAFETY: this package never writes to or truncates a published file; a program that alters one while
+        // it is open violates the contract of the mapping.
         let map = unsafe { Mmap::map(&file) }.map_err(failed)?;
         let marks = Marks::new(if digest.is_some() { tree::blocks(map.len()) } else { 0 });
         let whole = AtomicBool::new(digest.is_none());
@@ -70,22 +71,22 @@ impl MappedFile {
         &self.name
     }
 
-    /// The bytes, verified or not.
+    /// Return the bytes, verified or not.
     pub fn bytes(&self) -> &[u8] {
         &self.map
     }
 
-    /// Whether nothing is left to verify.
+    /// Return whether nothing is left to verify.
     pub fn is_whole(&self) -> bool {
         self.whole.load(Ordering::Relaxed)
     }
 
-    /// What verifies items of `size` bytes from byte `start` on; None where nothing is left to verify.
+    /// Return the guard of items of `size` bytes from offset `start`, or `None` if nothing is left to verify.
     pub fn guard(&self, start: usize, size: usize) -> Option<Guard<'_>> {
         (!self.is_whole()).then(|| Guard::new(&self.marks, self, start, size))
     }
 
-    /// Verifies all that was not yet, over `threads` threads (0: all). An error names the file.
+    /// Verify all remaining blocks on `threads` threads (0: all cores). Errors name the file.
     pub fn ensure(&self, threads: usize) -> Result<()> {
         if self.is_whole() {
             return Ok(());
@@ -109,7 +110,7 @@ impl MappedFile {
         Ok(())
     }
 
-    /// Verifies some blocks, or the whole file where there are no hashes of blocks.
+    /// Verify some blocks, or the whole file if it has no block hashes.
     fn ensure_blocks(&self, blocks: Range<usize>) -> Result<()> {
         match self.values() {
             Some(values) => self.compare(values, blocks.start..blocks.end.min(values.len())),
@@ -142,7 +143,7 @@ impl MappedFile {
         Ok(())
     }
 
-    /// The hashes of the blocks, if there are any and they make the digest.
+    /// Return the hashes of the blocks, if there are any and they produce the digest.
     fn values(&self) -> Option<&[Value]> {
         let Tree { file, start } = self.tree.as_ref()?;
         let count = tree::blocks(self.map.len());
@@ -205,7 +206,7 @@ mod tests {
     fn opened(place: &Place, damaged: Option<usize>, with_tree: bool, spoilt_tree: bool) -> MappedFile {
         let mut bytes: Vec<u8> = (0..3 * BLOCK + BLOCK / 2).map(|i| (i % 253) as u8).collect();
         let digest = blake3::hash(&bytes);
-        let mut tree = vec![0u8; 5]; // the hashes begin anywhere
+        let mut tree = vec![0u8; 5]; // the hashes may begin at any offset
         tree.extend(bytes.chunks(BLOCK).enumerate().flat_map(|(at, block)| tree::value(at, block)));
         if spoilt_tree {
             tree[40] ^= 1;

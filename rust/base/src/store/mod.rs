@@ -1,4 +1,5 @@
-//! Files of one generation: checked, mapped, shared between processes.
+//! Files of one generation: mapped into memory, shared between processes, and verified by hash before they
+//! are read.
 
 mod mapped;
 mod npy;

@@ -1,5 +1,5 @@
-//! NumPy's `.npy` files, mapped read-only: the arrays of an index are shared by every process that
-//! opens it, and any tool that reads NumPy can look into them.
+//! NumPy `.npy` files, mapped read-only: every process that opens an index shares its arrays, and any tool
+//! that reads NumPy files can inspect them.
 
 use super::mapped::MappedFile;
 use crate::error::{caught, Error, Result};
@@ -40,7 +40,7 @@ impl Kind {
     }
 }
 
-/// Rust types that stand for a [`Kind`].
+/// Rust types that correspond to a [`Kind`].
 pub trait Item: Pod {
     const KIND: Kind;
 }
@@ -61,7 +61,7 @@ pub struct MappedArray {
 }
 
 impl MappedArray {
-    /// Checks the header, once its block is verified, against the file's size.
+    /// Verify the block of the header and check the header against the file size.
     pub fn new(file: Arc<MappedFile>) -> Result<Self> {
         const LONGEST: usize = 1 << 10;
         if let Some(guard) = file.guard(0, 1) {
@@ -87,13 +87,13 @@ impl MappedArray {
         Ok(Self { file, start, kind, rows, columns })
     }
 
-    /// The values, row after row, all verified.
+    /// Return all values in row order, verified.
     pub fn values<T: Item>(&self) -> Result<&[T]> {
         self.file.ensure(0)?;
         self.unverified()
     }
 
-    /// The values with what verifies those that are read: nothing where nothing is left to verify.
+    /// Return the values with their guard, or without one if nothing is left to verify.
     pub fn guarded<T: Item>(&self) -> Result<(&[T], Option<Guard<'_>>)> {
         Ok((self.unverified()?, self.file.guard(self.start, self.kind.size())))
     }
@@ -101,7 +101,7 @@ impl MappedArray {
     fn unverified<T: Item>(&self) -> Result<&[T]> {
         if T::KIND != self.kind {
             return Err(Error::damaged(format!(
-                "{}: holds {:?} where {:?} is expected",
+                "{}: holds {:?}, but {:?} is expected",
                 self.file.name(),
                 self.kind,
                 T::KIND
@@ -111,7 +111,7 @@ impl MappedArray {
             .map_err(|e| Error::damaged(format!("{}: {e}", self.file.name())))
     }
 
-    /// (rows, columns); a vector has one column.
+    /// Return (rows, columns); a vector has one column.
     pub fn shape(&self) -> (usize, usize) {
         (self.rows, self.columns.unwrap_or(1))
     }
@@ -119,7 +119,7 @@ impl MappedArray {
 
 type Header = (usize, Kind, usize, Option<usize>);
 
-/// Reads the header of format 1.0 or 2.0: the start of the data, the kind, and the shape.
+/// Parse a header of format 1.0 or 2.0: offset of the data, kind and shape.
 fn header(bytes: &[u8]) -> std::result::Result<Header, String> {
     if bytes.len() < 12 || &bytes[..6] != b"\x93NUMPY" {
         return Err("not a NumPy array file".into());
@@ -127,7 +127,7 @@ fn header(bytes: &[u8]) -> std::result::Result<Header, String> {
     let (start, length) = match bytes[6] {
         1 => (10, u16::from_le_bytes([bytes[8], bytes[9]]) as usize),
         2 => (12, u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]) as usize),
-        version => return Err(format!("NumPy format {version} is not read here")),
+        version => return Err(format!("NumPy format {version} is not supported")),
     };
     let text = bytes
         .get(start..start + length)

@@ -1,13 +1,14 @@
-//! What it means that the system refuses a file.
+//! Classification of the system's errors on files: out of memory, out of descriptors, or an ordinary I/O
+//! error.
 
 use crate::error::Error;
 
-/// Of the system's numbers of errors those that say nothing about a file: ENOMEM, EMFILE, ENFILE.
+/// System error numbers that are not about the file: ENOMEM, EMFILE, ENFILE.
 const NO_MEMORY: i32 = 12;
 const PROCESS_FILES: i32 = 24;
 const SYSTEM_FILES: i32 = 23;
 
-/// What it means that the system does not open, read or map a file.
+/// Return the error for a file that the system does not open, read or map.
 pub(super) fn refused(name: &str, e: std::io::Error) -> Error {
     let error = match e.raw_os_error() {
         Some(NO_MEMORY) => Error::memory(format!("cannot map {name}: {e}")),

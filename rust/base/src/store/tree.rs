@@ -1,5 +1,5 @@
-//! BLAKE3 is a tree: a file's digest is merged from the hashes of its blocks, so these need no trust of
-//! their own to verify one block without reading the others.
+//! BLAKE3 tree hashes. A file's digest is computed from the hashes of its blocks, so one block can be
+//! verified without reading the others and without trusting the stored hashes.
 
 use super::refused::refused;
 use crate::error::{Error, Result};
@@ -12,19 +12,19 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Bytes of a block; the last one of a file may be shorter.
+/// Block size in bytes; the last block of a file may be shorter.
 pub const BLOCK: usize = 1 << BLOCK_BITS;
-/// The hash of a block inside of a tree ("chaining value").
+/// Hash of a block inside a tree ("chaining value").
 pub type Value = [u8; blake3::OUT_LEN];
-/// Read in pieces of this size, so that memory stays small and a stop is seen soon.
+/// Read size, small enough to limit memory and to notice a cancellation soon.
 const PIECE: usize = 16 * BLOCK;
 
-/// How many blocks a file of so many bytes has; an empty one has one.
+/// Return the number of blocks of a file; an empty file has one.
 pub fn blocks(bytes: usize) -> usize {
     bytes.div_ceil(BLOCK).max(1)
 }
 
-/// The hash of block `at` of a file that has more than one.
+/// Return the hash of block `at` of a file with several blocks.
 pub fn value(at: usize, block: &[u8]) -> Value {
     let mut hasher = Hasher::new();
     hasher.set_input_offset((at * BLOCK) as u64);
@@ -32,8 +32,8 @@ pub fn value(at: usize, block: &[u8]) -> Value {
     hasher.finalize_non_root()
 }
 
-/// The digest of a file of `bytes` bytes from the hashes of its blocks; None unless they are as many as
-/// it has, and more than one.
+/// Return the digest of a file of `bytes` bytes from the hashes of its blocks, or `None` if their number is
+/// wrong or the file has a single block.
 pub fn root(values: &[Value], bytes: usize) -> Option<Hash> {
     if values.len() < 2 || values.len() != blocks(bytes) {
         return None;
@@ -43,7 +43,7 @@ pub fn root(values: &[Value], bytes: usize) -> Option<Hash> {
     Some(merge_subtrees_root(&inner(a, left), &inner(b, bytes - left), Mode::Hash))
 }
 
-/// The hash of a part of the tree. It is as deep as the number of blocks has bits.
+/// Return the hash of a subtree. The recursion is as deep as the block count has bits.
 fn inner(values: &[Value], bytes: usize) -> Value {
     if let [only] = values {
         return *only;
@@ -53,7 +53,7 @@ fn inner(values: &[Value], bytes: usize) -> Value {
     merge_subtrees_non_root(&inner(a, left), &inner(b, bytes - left), Mode::Hash)
 }
 
-/// The BLAKE3 of a file's bytes, and the hashes of its blocks where it has more than one.
+/// Return the BLAKE3 digest of a file and, if it has several blocks, their hashes.
 pub fn file_tree(path: &Path, progress: &Progress) -> Result<(Hash, Vec<Value>)> {
     let failed = |e| refused(&path.display().to_string(), e);
     let mut file = File::open(path).map_err(failed)?;
@@ -76,7 +76,7 @@ pub fn file_tree(path: &Path, progress: &Progress) -> Result<(Hash, Vec<Value>)>
     }
 }
 
-/// Reads until the buffer is full or the file ends.
+/// Read until the buffer is full or the file ends.
 fn fill(file: &mut File, buffer: &mut [u8]) -> std::io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -90,7 +90,7 @@ fn fill(file: &mut File, buffer: &mut [u8]) -> std::io::Result<usize> {
     Ok(filled)
 }
 
-/// Lower-case hexadecimal BLAKE3 of the file's bytes.
+/// Return the BLAKE3 digest of a file in lower-case hexadecimal.
 pub fn file_digest(path: &Path, progress: &Progress) -> Result<String> {
     Ok(file_tree(path, progress)?.0.to_hex().to_string())
 }

@@ -1,5 +1,5 @@
-//! The join `fuse`: one list, made of the channels' lists by reciprocal rank. Each has the same voice,
-//! whatever its share; a channel without a share has none.
+//! The join `fuse`: the channels' lists merged by reciprocal rank. All channels with a share have equal
+//! weight, whatever its size; channels without a share are ignored.
 
 use super::join::{Join, Task};
 use super::recipe::Recipe;
@@ -9,12 +9,12 @@ use crate::progress::Progress;
 use crate::search::knng::fuse;
 use crate::search::render::Style;
 
-/// Lists that are fused reach at least so deep.
+/// Minimum depth of the lists that are fused.
 const DEPTH: usize = 1000;
-/// The constant of reciprocal-rank fusion (Cormack, Clarke, Buettcher 2009, who take 60). With 10 a first place
-/// counts for more: with the space fitted on the corpus recall@5 of `fused` gains 2.6 to 4.9 points on three
-/// development sets, with MiniLM 1.7; coverage loses nothing there, and moves by -1.0 to +2.2 with MiniLM
-/// (benches/builtin_spaces.py --fusions).
+/// Constant of reciprocal-rank fusion (Cormack, Clarke, Buettcher 2009, who use 60). A value of 10 gives top
+/// ranks more weight: with the space fitted on the corpus, recall@5 of `fused` gains 2.6 to 4.9 points on
+/// three development sets, with MiniLM 1.7; coverage does not fall with the fitted space, and changes by -1.0
+/// to +2.2 with MiniLM (benches/builtin_spaces.py --fusions).
 const CONSTANT: f64 = 10.0;
 
 pub struct Fuse;

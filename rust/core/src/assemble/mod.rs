@@ -1,5 +1,5 @@
-//! From a recipe to printed contexts: which channels, how they share a budget, and how they are joined.
-//! No channel is known by name here.
+//! Assembly of contexts from a recipe: its channels, how they share a budget, and how they are joined. No
+//! channel is known by name here.
 
 mod fuse;
 mod join;

@@ -1,4 +1,4 @@
-//! How channels share a budget.
+//! Recipes: how the channels of a mode share a budget.
 
 use crate::error::{Error, Result};
 
@@ -9,15 +9,15 @@ pub struct Share {
     pub part: f64,
 }
 
-/// Who gets what the shares leave of the budget.
+/// Which channel receives the unused part of the budget.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Rollover {
-    /// Nobody: each keeps to its share.
+    /// None: each channel keeps to its share.
     #[default]
     None,
-    /// The last share, which then prints no unit that the others printed.
+    /// The last channel, which then prints no unit that the others printed.
     Last,
-    /// The first share, which is filled after the others and printed before them.
+    /// The first channel, which is filled after the others and printed before them.
     First,
 }
 
@@ -32,16 +32,16 @@ impl Rollover {
     }
 }
 
-/// What a mode prints: its channels in the order of their sections.
+/// The sections that a mode prints: its channels in order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recipe {
-    /// The mode's name, for messages and for what no single channel has ranked.
+    /// The mode's name, for messages and for units that no single channel ranked.
     name: String,
     shares: Vec<Share>,
     rollover: Rollover,
 }
 
-/// Parts that are written as decimals may sum to a little more than one.
+/// Shares written as decimals may sum to slightly more than one.
 const ROUNDING: f64 = 1e-9;
 
 impl Recipe {
@@ -78,13 +78,13 @@ impl Recipe {
         self.rollover
     }
 
-    /// The tokens of each share. Rounding is that of the sums from the first share on (half up: KET-RAG 1.5
-    /// step 1), so that parts which sum to one leave no token.
+    /// Return the tokens of each share. Rounding applies to the running sums from the first share on (half
+    /// up, as in KET-RAG), so that shares which sum to one leave no token unused.
     pub fn sizes(&self, budget: u64) -> Vec<u64> {
         let (mut sum, mut taken) = (0.0, 0);
         let size = |share: &Share| {
             sum += share.part;
-            // The small term takes back what rounding loses of a half: 0.1 * 45 is a little less than 4.5.
+            // The small term compensates for rounding of a half: 0.1 * 45 is slightly less than 4.5.
             let end = match sum > 1.0 - ROUNDING {
                 true => budget,
                 false => ((sum * budget as f64 + 0.5 + ROUNDING).floor() as u64).min(budget),

@@ -1,4 +1,4 @@
-//! What is asked of an index, apart from the question: checked once, used for many.
+//! A retrieval request without its query: checked once, used for many queries.
 
 use super::fuse::Fuse;
 use super::join::Join;
@@ -11,7 +11,7 @@ use crate::search::fill::{FillPolicy, OversizePolicy};
 use crate::sparse::Mask;
 use std::sync::Arc;
 
-/// All joins. A new one is a file with a [`Join`] and an entry here.
+/// All joins. To add one, write a file with a [`Join`] and add an entry here.
 static JOINS: &[&dyn Join] = &[&Shares, &Fuse, &Vote];
 
 pub struct Request {
@@ -19,7 +19,7 @@ pub struct Request {
     pub(super) join: &'static dyn Join,
     pub(super) budgets: Vec<u64>,
     pub(super) options: Options,
-    /// At most so many units.
+    /// Maximum number of units.
     pub(super) top: Option<usize>,
     pub(super) policy: (FillPolicy, OversizePolicy),
     /// Only these units may be printed.
@@ -27,7 +27,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Whatever can be known to be wrong without an index is refused.
+    /// Check everything that can be checked without an index.
     #[allow(clippy::too_many_arguments)] // the fields of what is asked for, in their order
     pub fn new(
         mode: String,

@@ -1,4 +1,4 @@
-//! One opened generation that answers questions.
+//! One opened generation that answers queries.
 
 use super::join::Task;
 use super::request::Request;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 self_cell!(
-    /// The mapped arrays together with the views into them.
+    /// The mapped arrays together with views of them.
     struct Opened {
         owner: Arrays,
         #[not_covariant]
@@ -20,18 +20,18 @@ self_cell!(
     }
 );
 
-/// What a question gets.
+/// The answer to a query.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reply {
-    /// Why there is nothing: `empty_index` or `no_match`.
+    /// Reason for an empty answer: `empty_index` or `no_match`.
     pub reason: Option<&'static str>,
-    /// One for each budget, in order.
+    /// One per budget, in order.
     pub contexts: Vec<Printed>,
-    /// Channels that the index holds nothing for, so that others had their share.
+    /// Channels for which the index holds nothing; other channels received their share.
     pub empty_channels: Vec<String>,
 }
 
-/// Safe to share between threads: each question borrows a scratch of its own from a pool.
+/// An opened index. It can be shared between threads: each query borrows scratch buffers from a pool.
 pub struct Searcher {
     opened: Opened,
     printers: Printers,
@@ -39,8 +39,8 @@ pub struct Searcher {
 }
 
 impl Searcher {
-    /// Reads next to nothing: a part is looked at when a question first needs it. `encoding` is what budgets
-    /// are counted in.
+    /// Open a generation. Almost nothing is read yet: each part is loaded when a query first needs it.
+    /// Budgets are counted in tokens of `encoding`.
     pub fn open(arrays: Arrays, encoding: Encoding, language: &str) -> Result<Self> {
         Ok(Self {
             opened: Opened::try_new(arrays, |arrays| Parts::new(arrays, language))?,
@@ -49,12 +49,12 @@ impl Searcher {
         })
     }
 
-    /// Calls `work` with the views of the arrays. What it raises (a damaged block) is an error here.
+    /// Call `work` with views of the arrays. Raised errors (a damaged block) are returned as errors.
     pub fn with_parts<T>(&self, work: impl FnOnce(&Parts<'_>) -> Result<T>) -> Result<T> {
         caught(|| self.opened.with_dependent(|_, parts| work(parts)))
     }
 
-    /// The number of units.
+    /// Return the number of units.
     pub fn len(&self) -> usize {
         self.opened.with_dependent(|_, parts| parts.len())
     }
@@ -63,14 +63,14 @@ impl Searcher {
         self.len() == 0
     }
 
-    /// For each channel what this generation lacks for it.
+    /// Return, for each channel, which part it needs and this generation lacks.
     pub fn missing(&self) -> BTreeMap<&'static str, Option<&'static str>> {
         self.opened.with_dependent(|_, parts| {
             CHANNELS.iter().map(|channel| (channel.name(), channel.missing(parts))).collect()
         })
     }
 
-    /// Prints a context for each budget of the request.
+    /// Print a context for each budget of the request.
     pub fn answer(&self, request: &Request, question: Question<'_>, progress: &Progress) -> Result<Reply> {
         let mut scratch = self.lend();
         let reply =
@@ -122,8 +122,8 @@ impl Searcher {
         Ok(reply)
     }
 
-    /// Why the channel of this name ranks each of these units where it does, for the same question; nothing
-    /// from a channel that cannot say.
+    /// Return why the named channel ranks each of these units where it does for the same query, or nothing if
+    /// the channel cannot explain itself.
     pub fn explain(
         &self,
         request: &Request,
@@ -152,7 +152,7 @@ impl Searcher {
     }
 }
 
-/// The rankings that the recipe uses, checked.
+/// Return the given rankings that the recipe uses, checked.
 fn given_rankings<'a>(
     parts: &Parts<'_>,
     request: &Request,
@@ -163,7 +163,7 @@ fn given_rankings<'a>(
     rankings.map(|&ranking| Given::new(ranking, parts.len())).collect()
 }
 
-/// The channels of the recipe's shares.
+/// Return the channels of the recipe's shares.
 fn chosen_channels<'a>(
     parts: &Parts<'_>,
     request: &Request,
@@ -185,7 +185,7 @@ fn chosen_channels<'a>(
             (None, None) => {
                 let known: Vec<&str> = CHANNELS.iter().map(|channel| channel.name()).collect();
                 return Err(Error::input(format!(
-                    "mode {mode}: there is no channel {name:?}, and no ranking is given for it; \
+                    "mode {mode}: channel {name:?} does not exist, and no ranking is given for it; \
                      the channels are {}",
                     known.join(", ")
                 )));

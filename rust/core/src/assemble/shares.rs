@@ -1,4 +1,4 @@
-//! The join `shares`: each channel prints a section within its share of the budget (KET-RAG, Alg. 4).
+//! The join `shares`: each channel prints a section within its share of the budget (KET-RAG, Algorithm 4).
 
 use super::join::{Join, Task};
 use super::recipe::{Recipe, Rollover};
@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::progress::Progress;
 use crate::search::render::Row;
 
-/// The empty lines between two sections, which make one token.
+/// The empty line between two sections, which is one token.
 const GAP: (&str, u64) = ("\n\n", 1);
 
 pub struct Shares;
@@ -29,7 +29,7 @@ impl Join for Shares {
     }
 }
 
-/// One channel ranks once for all budgets.
+/// A single channel ranks once for all budgets.
 fn alone(
     task: &Task<'_, '_>,
     channel: &dyn Channel,
@@ -87,7 +87,7 @@ fn several(task: &Task<'_, '_>, budget: u64, scratch: &mut Scratch, progress: &P
     Ok(whole)
 }
 
-/// The tokens of each channel. The share of an empty one goes to the last of the others.
+/// Return the tokens of each channel. The share of an empty channel goes to the last of the others.
 fn sizes(task: &Task<'_, '_>, budget: u64) -> Result<Vec<u64>> {
     let mut sizes = task.recipe.sizes(budget);
     let parts = task.query.parts;
@@ -102,7 +102,8 @@ fn sizes(task: &Task<'_, '_>, budget: u64) -> Result<Vec<u64>> {
     Ok(sizes)
 }
 
-/// The units that are printed, ascending, each once (tables as published print a source more than once).
+/// Return the printed units, ascending and distinct (tables in the style of the reference implementation
+/// print a source repeatedly).
 fn units_of(sections: &[Printed]) -> Vec<u32> {
     let rows = sections.iter().flat_map(|section| &section.context.rows);
     let mut units: Vec<u32> = rows.map(|row| row.unit).collect();
@@ -111,7 +112,7 @@ fn units_of(sections: &[Printed]) -> Vec<u32> {
     units
 }
 
-/// Adds a channel's sections below what is there. The first of them pays for the gap.
+/// Append a channel's sections. The first of them pays for the gap.
 fn append(whole: &mut Printed, section: Printed) {
     if section.context.text.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! Recipes over an index of units alone, whose channels are rankings that the tests give.
+//! Recipes over an index that has only units; the tests supply the rankings as channels.
 
 use super::{Request, Searcher, Share};
 use crate::channels::{Options, Printed, Question, Ranking, Value};
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
-/// Writes `name.npy` into `folder`.
+/// Write `name.npy` to `folder`.
 fn array(folder: &std::path::Path, name: &str, descr: &str, length: usize, data: &[u8]) -> (String, PathBuf) {
     let mut head = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({length},), }}");
     while (10 + head.len() + 1) % 64 != 0 {
@@ -31,7 +31,7 @@ fn array(folder: &std::path::Path, name: &str, descr: &str, length: usize, data:
     (format!("units.{name}"), path)
 }
 
-/// An index of these texts, one document each, and nothing else.
+/// Build an index of these texts, one document each.
 fn index(texts: &[String]) -> Searcher {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -121,7 +121,7 @@ fn what_cannot_be_answered_is_named() {
     assert_eq!(told(&[("mine", 1.0)], "add", &[]), "join must be shares, fuse or vote, not \"add\"");
     assert!(told(&[("keyword", 1.0)], "shares", &[]).contains("needs the option seed_keywords"));
     assert!(told(&[("skeleton", 1.0)], "shares", &[]).contains("needs the option seed_entities"));
-    // A ranking that no share names is none of our business.
+    // A ranking that no share names is ignored.
     let fine = request(&[("mine", 1.0)], "shares", "none", &[100], None).unwrap();
     assert_eq!(units(&answer(&searcher, &fine, &[("mine", &[1]), ("bm25", &[9])]).unwrap()[0]), [1]);
 }
@@ -148,10 +148,10 @@ fn rollover_decides_who_gets_the_rest() {
     let names = |printed: &Printed| printed.sections.iter().map(|s| s.channel.clone()).collect::<Vec<_>>();
     assert_eq!(names(&none), ["a", "b"]);
     assert_eq!(units(&none)[..3], [5, 5, 0]);
-    // The last one has what the first left, and does not repeat its unit.
+    // The last share receives what the first left, and does not repeat its unit.
     assert_eq!(units(&last)[..3], [5, 0, 1]);
     assert!(last.context.rows.len() > none.context.rows.len());
-    // The first one has nothing more to print; what stands is as without.
+    // The first share has nothing more to print; the rest is unchanged.
     assert_eq!(units(&first), units(&none));
     assert_eq!(first.sections[1].tokens, none.sections[1].tokens);
 }
@@ -211,14 +211,14 @@ proptest! {
             }
             if let (true, Some(last)) = (rollover == "last", printed.sections.last()) {
                 let split = context.rows.partition_point(|row| row.start < last.start);
-                // The last one that was filled repeats nothing.
+                // The share that was filled last repeats nothing.
                 if shares.last().map(|share| share.0) == Some(last.channel.as_str()) && split > 0 {
                     let (before, after) = context.rows.split_at(split);
                     let filled_last = (shares[shares.len() - 1].1 * budget as f64) >= 1.0;
                     prop_assert!(!filled_last || after.iter().all(|r| before.iter().all(|b| b.unit != r.unit)));
                 }
             }
-            // A budget alone gives what it gives among others.
+            // A single budget gives the same result as among others.
             let one = request(&shares, join, rollover, &[budget], top).unwrap();
             prop_assert_eq!(&answer(&searcher, &one, &given).unwrap()[0].context, context);
         }

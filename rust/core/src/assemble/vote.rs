@@ -1,10 +1,10 @@
-//! The join `vote` (20-g2cons 2.6): tables of the first channel beside units of the second; units that both
-//! would print come first.
+//! The join `vote` (G2ConS): tables of the first channel and units of the second; units proposed by both come
+//! first.
 //!
-//! Each channel proposes units for the whole budget. Common units are ordered by the sum of their places;
-//! they are paid by the second channel's share while they fit it, then by half of the first one's: the
-//! other half is left to tables. The rest of each share goes to the tables and the other units of the
-//! first channel, and to the other units of the second.
+//! Each channel proposes units for the whole budget. Common units are ordered by the sum of their ranks. They
+//! are paid from the second channel's share while it lasts, then from half of the first one's; the other half
+//! is reserved for tables. The rest of each share goes to the tables and remaining units of the first
+//! channel, and to the remaining units of the second.
 
 use super::join::{Join, Task};
 use super::recipe::{Recipe, Rollover};
@@ -15,7 +15,7 @@ use crate::search::fill::{FillPolicy, OversizePolicy};
 use crate::search::render::{Context, Row, Style};
 use std::collections::BTreeMap;
 
-/// The empty lines between two sections, which make one token.
+/// The empty line between two sections, which is one token.
 const GAP: (&str, u64) = ("\n\n", 1);
 
 pub struct Vote;
@@ -42,7 +42,7 @@ impl Join for Vote {
 struct Proposed {
     units: Vec<u32>,
     scores: Vec<f64>,
-    /// Not even a table was printed.
+    /// True if nothing was printed, not even a table.
     nothing: bool,
 }
 
@@ -89,7 +89,7 @@ fn one(task: &Task<'_, '_>, budget: u64, scratch: &mut Scratch, progress: &Progr
         chosen.push(unit);
     }
     let is_common = |unit: u32| in_first.contains_key(&unit) && in_second.contains_key(&unit);
-    // The tables, and the first channel's other units.
+    // The tables, and the remaining units of the first channel.
     let space = Room { budgets: &[room.tables], units: 0, without: &[], alone: false, rollover: false };
     let mut whole = tables.print(task.query, &space, scratch, progress)?.pop().unwrap_or_default();
     without_units(&mut whole);
@@ -102,7 +102,7 @@ fn one(task: &Task<'_, '_>, budget: u64, scratch: &mut Scratch, progress: &Progr
         room.texts += room.tables;
     }
     let others: Vec<u32> = second.units.iter().copied().filter(|&unit| !is_common(unit)).collect();
-    // A unit of the first channel that did not fit its share may still be one of the second's.
+    // A unit of the first channel that did not fit its share may still fit the second's.
     costs.fill(others.into_iter(), room.texts, policy, &mut chosen)?;
     chosen.truncate(task.most);
     let left = budget.saturating_sub(whole.context.tokens + gap);
@@ -123,7 +123,7 @@ fn one(task: &Task<'_, '_>, budget: u64, scratch: &mut Scratch, progress: &Progr
     Ok(whole)
 }
 
-/// Adds the section of texts after the tables; `gap` is what the empty line between the two costs.
+/// Append the section of texts after the tables; `gap` is the cost of the empty line between them.
 fn append(whole: &mut Printed, rows: &Context, gap: u64, channel: &str, score: impl Fn(u32) -> f64) {
     if gap > 0 {
         whole.context.text.push_str(GAP.0);
@@ -143,16 +143,16 @@ fn append(whole: &mut Printed, rows: &Context, gap: u64, channel: &str, score: i
     });
 }
 
-/// What is left of each channel's share.
+/// Remaining budget of each channel.
 struct Purse {
     tables: u64,
     texts: u64,
 }
 
-/// What printing a unit costs.
+/// Cost of printing a unit.
 struct Costs<'a, 'p> {
     task: &'a Task<'a, 'p>,
-    /// The header of the units, and the gap before it.
+    /// Cost of the header of the units and of the gap before it.
     head: u64,
 }
 
@@ -163,8 +163,8 @@ impl<'a, 'p> Costs<'a, 'p> {
         Ok(Self { task, head: tokens - cost + GAP.1 })
     }
 
-    /// (tokens of a context with this unit alone, of its row): marks of the first 999 rows cost the same,
-    /// and whoever prints more prints within the budget all the same.
+    /// Return (tokens of a context with only this unit, tokens of its row). The row numbers of the first 999
+    /// rows cost the same; with more rows the context still stays within the budget.
     fn printed(&self, unit: u32) -> Result<(u64, u64)> {
         let renderer = self.task.query.printers.rows(Style::Ket)?;
         let (units, policy) = (self.task.query.parts.units()?, FillPolicy::FirstOverflowStops);
@@ -177,7 +177,7 @@ impl<'a, 'p> Costs<'a, 'p> {
         Ok(self.printed(unit)?.1)
     }
 
-    /// Takes units in order as far as `room` goes; returns what they cost.
+    /// Take units in order while they fit `room`; return their cost.
     fn fill(
         &self,
         units: impl Iterator<Item = u32>,
@@ -202,7 +202,7 @@ impl<'a, 'p> Costs<'a, 'p> {
     }
 }
 
-/// One channel with the whole budget.
+/// A single channel with the whole budget.
 fn alone(
     task: &Task<'_, '_>,
     channel: &dyn Channel,
@@ -215,7 +215,7 @@ fn alone(
     Ok(channel.print(task.query, &room, scratch, progress)?.pop().unwrap_or_default())
 }
 
-/// The units that a channel prints for the whole budget, each once, and whether nothing matched.
+/// Return the distinct units that a channel prints for the whole budget, and whether nothing matched.
 fn proposed(
     task: &Task<'_, '_>,
     channel: &dyn Channel,
@@ -235,7 +235,7 @@ fn proposed(
     Ok((list, printed.no_match))
 }
 
-/// Tables alone: a channel that was given no room for units prints none.
+/// Keep only tables: a channel without room for units prints none.
 fn without_units(printed: &mut Printed) {
     debug_assert!(printed.context.rows.is_empty());
     printed.scores.clear();

@@ -1,4 +1,4 @@
-//! Words alone.
+//! The channel `bm25`: units ranked by their words.
 
 use super::channel::Channel;
 use super::query::{need, Query};

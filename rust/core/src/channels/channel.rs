@@ -1,4 +1,4 @@
-//! What a channel is.
+//! The `Channel` trait, one way of ranking units for a query.
 
 use super::options::Options;
 use super::print::{print_ranked, List, Printed, Room};
@@ -11,30 +11,31 @@ use crate::rank::walk::explain::Reason;
 use crate::search::render::Style;
 use crate::sparse::Scored;
 
-/// One way to find what belongs to a question. A channel that ranks units writes `rank`; one that prints
-/// tables of its own writes `print`.
+/// One retrieval method. A channel that ranks units implements `rank`; one that prints tables implements
+/// `print`.
 pub trait Channel: Sync {
     fn name(&self) -> &str;
 
-    /// What the index lacks for this channel.
+    /// Return which part of the index this channel needs and the index lacks.
     fn missing(&self, parts: &Parts<'_>) -> Option<&'static str>;
 
-    /// Whether the index was built for this channel but gave it nothing: its share then goes to the others.
+    /// Return whether the index was built for this channel but holds nothing for it; its share then goes to
+    /// the others.
     fn is_empty(&self, _parts: &Parts<'_>) -> Result<bool> {
         Ok(false)
     }
 
-    /// Whether the budget decides which units come into question, not only how many are printed.
+    /// Return whether the budget determines which units are candidates, not only how many are printed.
     fn depends_on_budget(&self) -> bool {
         false
     }
 
-    /// Refuses options that the channel could not go by.
+    /// Return an error for invalid options.
     fn check(&self, options: &Options, alone: bool) -> Result<()> {
         self.style(options, alone).map(drop)
     }
 
-    /// How its rows are printed where it is `alone` in the context, and where it shares it.
+    /// Return how rows are printed, depending on whether the channel is `alone` in the context.
     fn style(&self, options: &Options, alone: bool) -> Result<Style> {
         match alone {
             true => Ok(Style::Cited),
@@ -42,8 +43,8 @@ pub trait Channel: Sync {
         }
     }
 
-    /// The best `wanted` units of those that [`Query::mask`] leaves, best first; fewer only if there are no more.
-    /// None at all says that nothing matches.
+    /// Return the best `wanted` units that pass [`Query::mask`], best first; fewer only if there are no more.
+    /// An empty result means that nothing matches.
     fn rank(
         &self,
         _query: &Query<'_, '_>,
@@ -55,12 +56,12 @@ pub trait Channel: Sync {
         Err(Error::input(format!("channel {} prints tables: it gives no ranking of units", self.name())))
     }
 
-    /// Why it ranks each of these units where it does; nothing at all from a channel that cannot say.
+    /// Return why each of these units has its rank, or nothing if the channel cannot explain itself.
     fn explain(&self, _query: &Query<'_, '_>, _units: &[u32], _progress: &Progress) -> Result<Vec<Reason>> {
         Ok(Vec::new())
     }
 
-    /// What it prints for each of the room's budgets.
+    /// Print a section for each of the room's budgets.
     fn print(
         &self,
         query: &Query<'_, '_>,
@@ -75,7 +76,8 @@ pub trait Channel: Sync {
     }
 }
 
-/// The option `row_count`: rows are counted as a whole and printed as the published code does.
+/// Return the option `row_count`: whether whole rows are counted and printed as in the reference
+/// implementation.
 pub fn counts_whole_rows(channel: &str, options: &Options) -> Result<bool> {
     Ok(options.choice(channel, "row_count", &["parts", "whole"])? == "whole")
 }

@@ -1,4 +1,5 @@
-//! CG-RAG: similarity by vectors, passed along citations, references and neighbours, by words.
+//! The channel of CG-RAG: vector similarity propagated along citations, references and neighbours, combined
+//! with word matches.
 
 use super::channel::Channel;
 use super::options::Options;
@@ -92,7 +93,7 @@ impl Channel for Cited {
         )
     }
 
-    /// The neighbour that sends the strongest message.
+    /// Return the neighbour that sends the strongest message.
     fn explain(&self, query: &Query<'_, '_>, units: &[u32], progress: &Progress) -> Result<Vec<Reason>> {
         let vector = query.vector()?;
         if silent(vector) {
@@ -112,7 +113,7 @@ impl Channel for Cited {
     }
 }
 
-/// What joins a text to its neighbour, seen from the text.
+/// Return the links between a text and its neighbour, from the text's point of view.
 fn told(kinds: u8) -> Vec<Bridge> {
     let all =
         [(CITED, Kind::Cites), (CITING, Kind::Cited), (REFERENCE, Kind::Refers), (ADJACENT, Kind::Follows)];

@@ -1,4 +1,4 @@
-//! G2ConS's search over the graph of concepts.
+//! The channel of G2ConS: search over the graph of concepts.
 
 use super::channel::Channel;
 use super::options::Options;

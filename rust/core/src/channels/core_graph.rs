@@ -1,5 +1,5 @@
-//! The skeleton of the chunks that concepts chose (20-g2cons 2.6), for modes that do without one: where
-//! nothing reads the chunks it is empty, and its share goes to the others.
+//! The skeleton of the chunks that concepts selected (G2ConS), for modes that can do without one: if no chunk
+//! was extracted it is empty, and its share goes to the others.
 
 use super::channel::Channel;
 use super::options::Options;

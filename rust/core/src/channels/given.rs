@@ -1,4 +1,4 @@
-//! A ranking that was made outside the core, by a function of the caller.
+//! A ranking supplied by the caller, as a channel.
 
 use super::channel::Channel;
 use super::query::{Query, Ranking};
@@ -8,12 +8,12 @@ use crate::generation::Parts;
 use crate::progress::Progress;
 use crate::sparse::{leaves, Scored};
 
-/// A ranking that was looked at.
+/// A checked ranking.
 #[derive(Debug)]
 pub struct Given<'a>(Ranking<'a>);
 
 impl<'a> Given<'a> {
-    /// Refuses what is no ranking of `units` units.
+    /// Check that the ranking is valid for `units` units.
     pub fn new(ranking: Ranking<'a>, units: usize) -> Result<Self> {
         let Ranking { channel, ids, scores } = ranking;
         let wrong = |text: String| Err(Error::input(format!("the ranking of channel {channel} {text}")));
@@ -44,7 +44,7 @@ impl Channel for Given<'_> {
         None
     }
 
-    /// The order is the caller's, whatever the scores.
+    /// The order is the caller's, regardless of the scores.
     fn rank(
         &self,
         query: &Query<'_, '_>,

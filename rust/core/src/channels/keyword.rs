@@ -1,4 +1,5 @@
-//! KET-RAG's text-keyword graph (Alg. 4): keywords near the question bring in the units that hold them.
+//! The channel of KET-RAG's text-keyword graph (Algorithm 4): keywords near the query bring in the units that
+//! contain them.
 
 use super::channel::{counts_whole_rows, Channel};
 use super::options::Options;
@@ -14,10 +15,10 @@ use crate::vector::simd::Level;
 
 pub struct Keyword;
 
-/// The list of vectors that an approximate search may have looked through.
+/// Name of the vectors that an approximate search may have searched.
 const LIST: &str = "keywords";
 
-/// The option `seed_keywords`: at most so many keywords bring in units.
+/// The option `seed_keywords`: maximum number of keywords that bring in units.
 fn most_seeds(options: &Options) -> Result<Option<usize>> {
     options.bound("keyword", "seed_keywords")
 }
@@ -45,7 +46,7 @@ impl Channel for Keyword {
         Ok(if counts_whole_rows(self.name(), options)? { Style::Published } else { Style::Ket })
     }
 
-    /// The pool holds twice the budget. It comes from the keywords near the question if these are enough.
+    /// The pool holds twice the budget. It is filled from the keywords near the query if these are enough.
     fn rank(
         &self,
         query: &Query<'_, '_>,
@@ -61,7 +62,7 @@ impl Channel for Keyword {
         let (vector, most) = (query.vector()?, most_seeds(query.options)?);
         let limit = budget.saturating_mul(2);
         let scratch: &mut PoolScratch = scratch.of();
-        // What an approximate search proposes does without a filter alone: with one every answer is exact.
+        // Proposals of an approximate search are used only without a filter; with one the search is exact.
         let proposed = query.near(LIST).filter(|_| query.mask.is_none());
         let near = proposed.map(|near| keywords.pool_near(vector, limit, most, near, scratch));
         let pool = match near.transpose()?.flatten() {

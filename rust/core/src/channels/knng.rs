@@ -1,4 +1,5 @@
-//! Text with the neighbours of each hit (KNNG-RAG, 1.6). A chunk that is split stands for all of its units.
+//! The channel `knng`: text search plus the nearest neighbours of each hit (KNNG-RAG). A chunk that is split
+//! represents all of its units.
 
 use super::channel::Channel;
 use super::query::{need, Query};
@@ -12,7 +13,7 @@ use crate::vector::simd::Level;
 
 pub struct Knng;
 
-/// A filter that leaves one chunk of so many is answered from those that it leaves.
+/// With a filter that passes fewer than one chunk in this many, only the passing chunks are scored.
 const FEW: usize = 16;
 
 impl Channel for Knng {

@@ -1,5 +1,5 @@
-//! Channels: each finds in its own way what an index holds for a question. A new one is a file with a
-//! [`Channel`] and a line in [`CHANNELS`].
+//! Channels: each one retrieves units for a query in a different way. To add one, write a file with a
+//! [`Channel`] and add it to [`CHANNELS`].
 
 mod bm25;
 mod channel;
@@ -41,7 +41,7 @@ pub static CHANNELS: &[&dyn Channel] = &[
     &cited::Cited,
 ];
 
-/// The channel of this name; others are those of given rankings.
+/// Return the built-in channel of this name; other names refer to given rankings.
 pub fn find(name: &str) -> Option<&'static dyn Channel> {
     CHANNELS.iter().copied().find(|channel| channel.name() == name)
 }

@@ -1,4 +1,4 @@
-//! NodeRAG: a short walk over a graph of seven types of nodes, printed by their types.
+//! The channel of NodeRAG: a short walk over a graph of seven node types, printed by type.
 
 use super::channel::Channel;
 use super::options::Options;
@@ -73,7 +73,7 @@ impl Channel for NodeRag {
             return Ok(vec![Printed { no_match: true, ..Printed::default() }; room.budgets.len()]);
         }
         let blocks = nodes.blocks();
-        // Chunks of which every unit stands elsewhere in the context are left out.
+        // Chunks whose units are all printed elsewhere in the context are omitted.
         let elsewhere = |unit: u32| room.without.binary_search(&unit).is_ok();
         let printed_already = |chunk: usize| chunks.units(chunk).all(elsewhere);
         found.retain(|s| {

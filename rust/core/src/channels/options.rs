@@ -1,6 +1,7 @@
-//! The options of a question: an open map, of which each channel reads and checks its own.
+//! Options of a query: an open map from which each channel reads and checks its entries.
 //!
-//! None has a default here: who asks sends what the settings hold. A channel passes over those of others.
+//! There are no defaults here: callers send the values of the settings. A channel ignores the options of
+//! other channels.
 
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
@@ -29,7 +30,7 @@ impl Options {
         })
     }
 
-    /// A number from 0 up; `None` for no bound.
+    /// Return a number from 0 up, or `None` for no bound.
     pub fn bound(&self, channel: &str, name: &str) -> Result<Option<usize>> {
         match self.get(channel, name)? {
             Value::None => Ok(None),
@@ -38,7 +39,7 @@ impl Options {
         }
     }
 
-    /// A number from 0 up.
+    /// Return a number from 0 up.
     pub fn count(&self, channel: &str, name: &str) -> Result<usize> {
         match self.bound(channel, name)? {
             Some(count) => Ok(count),
@@ -53,7 +54,7 @@ impl Options {
         }
     }
 
-    /// A number from 0 to 1.
+    /// Return a number from 0 to 1.
     pub fn real(&self, channel: &str, name: &str) -> Result<f64> {
         match self.get(channel, name)? {
             Value::Real(x) if (0.0..=1.0).contains(x) => Ok(*x),
@@ -62,7 +63,7 @@ impl Options {
         }
     }
 
-    /// One of a few words.
+    /// Return one of several keywords.
     pub fn choice(&self, channel: &str, name: &str, choices: &[&'static str]) -> Result<&'static str> {
         let value = self.get(channel, name)?;
         let found = choices.iter().find(|choice| matches!(value, Value::Text(text) if text == *choice));

@@ -1,4 +1,4 @@
-//! What a channel prints: a section for each budget, from units that are ranked once for all of them.
+//! Printing of a channel: one section per budget, from units that are ranked once for all budgets.
 
 use super::query::Query;
 use crate::error::Result;
@@ -6,7 +6,7 @@ use crate::progress::Progress;
 use crate::search::render::{Context, Row, Style};
 use crate::sparse::Scored;
 
-/// One table of a context: its bytes in the text, and the channel that filled it.
+/// One table of a context: its byte range in the text, and the channel that filled it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
     pub name: &'static str,
@@ -16,18 +16,18 @@ pub struct Section {
     pub end: usize,
 }
 
-/// What a channel may print.
+/// The space in which a channel may print.
 #[derive(Debug, Clone, Copy)]
 pub struct Room<'a> {
-    /// One section is printed for each.
+    /// One section is printed per budget.
     pub budgets: &'a [u64],
-    /// At most so many units.
+    /// Maximum number of units.
     pub units: usize,
-    /// Units that are printed already, strictly ascending.
+    /// Units that are already printed, strictly ascending.
     pub without: &'a [u32],
-    /// The channel has the context to itself.
+    /// Whether the channel has the whole context.
     pub alone: bool,
-    /// What a table leaves may go to another table of the channel.
+    /// Whether unused tokens of one table may go to another table of the channel.
     pub rollover: bool,
 }
 
@@ -37,10 +37,10 @@ pub struct Printed {
     pub context: Context,
     pub scores: Vec<f64>,
     pub sections: Vec<Section>,
-    /// Beside the rows, for a channel that prints nodes of a graph: the node, or `u32::MAX` where the row is a
-    /// unit. Empty where all rows are units; a row that is none has the unit `u32::MAX`.
+    /// For a channel that prints nodes of a graph, the node of each row, or `u32::MAX` if the row is a unit.
+    /// Empty if all rows are units; a row that is not a unit has the unit `u32::MAX`.
     pub nodes: Vec<u32>,
-    /// Nothing matches the question, whatever the budget.
+    /// Nothing matches the query, whatever the budget.
     pub no_match: bool,
 }
 
@@ -49,16 +49,16 @@ pub struct Printed {
 pub struct List<'a> {
     pub channel: &'a str,
     pub style: Style,
-    /// The ranking depends on the budget.
+    /// Whether the ranking depends on the budget.
     pub each_budget: bool,
 }
 
-/// Units ranked at first: enough for most budgets. Most units cost more than this many tokens.
+/// Units ranked at first, enough for most budgets. Most units cost more tokens than this.
 const LEAST_RANKED: u64 = 64;
 const USUAL_TOKENS: u64 = 40;
 
-/// The units that `rank(wanted, budget)` finds, printed for each budget. It is called again with a larger
-/// `wanted` until the list reaches beyond the budget.
+/// Print the units that `rank(wanted, budget)` returns for each budget. It is called again with a larger
+/// `wanted` until the list exceeds the budget.
 pub fn print_ranked(
     query: &Query<'_, '_>,
     room: &Room<'_>,
@@ -95,7 +95,7 @@ fn one_ranking(
         progress.check()?;
         let asked = wanted + room.without.len();
         let mut ranked = rank(asked, largest)?;
-        // Where the budget makes the pool, no budget at all says nothing about the question.
+        // If the budget determines the pool, an empty budget does not show whether the query matches.
         let no_match = ranked.is_empty() && most > 0 && largest > 0;
         let exhausted = ranked.len() < asked;
         ranked.retain(|s| room.without.binary_search(&s.id).is_err());
@@ -105,7 +105,7 @@ fn one_ranking(
             .iter()
             .map(|&budget| renderer.render(units, &ids, budget, query.policy, query.oversize))
             .collect::<Result<Vec<_>>>()?;
-        // A list that was used up although more units exist is made anew, longer.
+        // A list that was used up although more units exist is ranked again, longer.
         let used_up = printed.iter().any(|context| context.rows.len() == ranked.len());
         if wanted < most && !exhausted && used_up {
             wanted = wanted.saturating_mul(8).min(most);
@@ -117,7 +117,7 @@ fn one_ranking(
 }
 
 fn with_scores(context: Context, ranked: &[Scored], channel: &str, alone: bool, no_match: bool) -> Printed {
-    // Rows keep the order of the ranking, so one pass finds their scores.
+    // Rows keep the ranking's order, so one pass finds their scores.
     let mut rest = ranked.iter();
     let score = |row: &Row| rest.find(|s| s.id == row.unit).map_or(f64::NAN, |s| s.score);
     let scores = context.rows.iter().map(score).collect();

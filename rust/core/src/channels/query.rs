@@ -1,4 +1,4 @@
-//! One question as a channel sees it.
+//! One query as channels see it, with lazily computed parts that they share.
 
 use super::options::Options;
 use crate::error::{Error, Result};
@@ -10,7 +10,7 @@ use crate::sparse::Mask;
 use crate::text::bpe::Encoding;
 use std::cell::OnceCell;
 
-/// Prints rows and tables under one encoding; kept between questions, because it counts marks once.
+/// Printers of rows and tables for one encoding, kept between queries because they count row marks only once.
 pub struct Printers {
     encoding: Encoding,
     cited: Renderer<Encoding>,
@@ -32,12 +32,12 @@ impl Printers {
         }
     }
 
-    /// What tokens are counted under.
+    /// Return the encoding in which tokens are counted.
     pub fn encoding(&self) -> &Encoding {
         &self.encoding
     }
 
-    /// The printer of ranked units. Styles of sources belong to the tables.
+    /// Return the printer of ranked units. Styles of sources belong to the tables.
     pub fn rows(&self, style: Style) -> Result<&Renderer<Encoding>> {
         match style {
             Style::Cited => Ok(&self.cited),
@@ -58,7 +58,7 @@ impl Printers {
     }
 }
 
-/// Units, best first, ranked by a function of the caller under the name of the channel it stands for.
+/// Units, best first, ranked by a function of the caller under the name of the channel that it replaces.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ranking<'a> {
     pub channel: &'a str,
@@ -66,20 +66,20 @@ pub struct Ranking<'a> {
     pub scores: &'a [f64],
 }
 
-/// What a caller knows about a question. Lists are few: they are looked through.
+/// A query and its optional inputs from the caller. The lists are short, so lookups are linear.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Question<'a> {
     pub text: &'a str,
-    /// The question's vector from the index's embedder; `None` where that is the built-in one.
+    /// The query's vector from the index's embedder; `None` if that is the built-in one.
     pub vector: Option<&'a [f32]>,
-    /// What approximate searches found near the vector in the list of a name, strictly ascending. It is
-    /// scored exactly; where it does not suffice, everything is.
+    /// Candidates of approximate searches by list name, strictly ascending. They are scored exactly; if they
+    /// are not enough, everything is scored.
     pub near: &'a [(&'a str, &'a [u32])],
-    /// Rankings that were made outside.
+    /// Rankings supplied by the caller.
     pub given: &'a [Ranking<'a>],
 }
 
-/// A question to one index, with all that its channels need for it.
+/// A query to one index, with everything that its channels need.
 pub struct Query<'a, 'p> {
     /// The mode's name, for messages.
     pub mode: &'a str,
@@ -89,7 +89,7 @@ pub struct Query<'a, 'p> {
     pub options: &'a Options,
     pub policy: FillPolicy,
     pub oversize: OversizePolicy,
-    /// Only these units may be printed; others may lead to them.
+    /// Only these units may be printed; others may still lead to them.
     pub mask: Option<&'a Mask>,
     fitted: OnceCell<Vec<f32>>,
 }
@@ -107,7 +107,7 @@ impl<'a, 'p> Query<'a, 'p> {
         Self { mode, question, parts, printers, options, policy, oversize, mask, fitted: OnceCell::new() }
     }
 
-    /// The question's vector: the caller's, or that of the space fitted on the corpus.
+    /// Return the query's vector: the caller's, or that of the space fitted on the corpus.
     pub fn vector(&self) -> Result<&[f32]> {
         if let Some(vector) = self.question.vector {
             return Ok(vector);
@@ -121,18 +121,19 @@ impl<'a, 'p> Query<'a, 'p> {
         Ok(self.fitted.get_or_init(|| vector))
     }
 
-    /// What an approximate search found in the list `name`.
+    /// Return the candidates of an approximate search in the list `name`.
     pub fn near(&self, name: &str) -> Option<&'a [u32]> {
         self.question.near.iter().find(|near| near.0 == name).map(|near| near.1)
     }
 }
 
-/// A zero vector is similar to nothing: there is no match, never the first ids (specs 0.6).
+/// Return whether a vector is zero. It is similar to nothing, so there is no match, rather than the first
+/// ids.
 pub fn silent(vector: &[f32]) -> bool {
     vector.iter().all(|&x| x == 0.0)
 }
 
-/// A part that was looked for before the channel ran.
+/// Return a part whose presence was checked before the channel ran.
 pub fn need<T>(part: Option<T>) -> Result<T> {
     part.ok_or_else(|| Error::Internal("a channel ran without a part that it needs".into()))
 }

@@ -1,8 +1,8 @@
-//! The buffers of one thread, kept between questions.
+//! Buffers of one thread that are reused between queries.
 
 use std::any::Any;
 
-/// One buffer of each type that was asked for; there are a handful, so they are looked through.
+/// One buffer per requested type; there are only a handful, so lookup is linear.
 #[derive(Debug, Default)]
 pub struct Scratch(Vec<Box<dyn Any + Send>>);
 

@@ -1,5 +1,5 @@
-//! Local search over the skeleton (KET-RAG, Alg. 2; 10-ketrag 1.4): tables of the entities nearest to the
-//! question, of their relations, and of the units they lead to.
+//! Local search over the skeleton (KET-RAG, Algorithm 2): tables of the entities nearest to the query, of
+//! their relations, and of the units to which they lead.
 
 use super::channel::Channel;
 use super::options::Options;
@@ -17,17 +17,17 @@ use crate::vector::{self, Filter};
 
 pub struct Skeleton;
 
-/// The list of vectors that an approximate search may have looked through.
+/// Name of the vectors that an approximate search may have searched.
 const LIST: &str = "entities";
-/// The channel that its sections name.
+/// The channel name of its sections.
 const TABLES: &str = "kg";
 
-/// The option `seed_entities`: local search begins with so many.
+/// The option `seed_entities`: number of entities with which local search begins.
 fn seeds(options: &Options) -> Result<usize> {
     options.count("skeleton", "seed_entities")
 }
 
-/// The option `tables`: made as the published code makes them.
+/// The option `tables`: whether tables are formatted as in the reference implementation.
 fn published(options: &Options) -> Result<bool> {
     Ok(options.choice("skeleton", "tables", &["own", "published"])? == "published")
 }
@@ -88,7 +88,7 @@ impl Channel for Skeleton {
     }
 }
 
-/// The entities nearest to the question, among those proposed if these are enough.
+/// Return the entities nearest to the query, among the proposed ones if these are enough.
 fn nearest(
     skeleton: &View<'_>,
     query: &Query<'_, '_>,
@@ -98,7 +98,7 @@ fn nearest(
     let (vectors, codes) = (need(skeleton.vectors)?, skeleton.codes.as_ref());
     let count = seeds(query.options)?.min(vectors.len());
     if let Some(mask) = query.mask {
-        // A row stands on its sources: entities of which a filter leaves none are not there.
+        // A row depends on its sources: an entity without a source that passes the filter is hidden.
         let sources = skeleton.graph.arrays.units;
         let left = Mask::from_fn(vectors.len(), |entity| mask.any(sources.row(entity)));
         let left = Filter::Bits(left.bits());
@@ -112,7 +112,7 @@ fn nearest(
     vector::top_k(&vectors, codes, vector, count, Filter::All, Level::best(), scratch.of())
 }
 
-/// Each source has the score of the entity that brought it.
+/// Give each source the score of the entity that led to it.
 fn printed(found: LocalContext, nearest: &[Scored]) -> Printed {
     let scores = found.brought_by.iter().map(|&place| nearest[place].score).collect();
     let sections = found.sections.iter().map(|s| Section {

@@ -1,4 +1,4 @@
-//! Vectors alone.
+//! The channel `text`: units ranked by their vectors.
 
 use super::channel::{counts_whole_rows, Channel};
 use super::options::Options;
@@ -14,7 +14,7 @@ use crate::vector::{self, Filter};
 
 pub struct Text;
 
-/// The list of vectors that an approximate search may have looked through.
+/// Name of the vectors that an approximate search may have searched.
 const LIST: &str = "units";
 
 impl Channel for Text {
@@ -26,7 +26,7 @@ impl Channel for Text {
         (!parts.has_vectors()).then_some("vectors of the units (stage vectors)")
     }
 
-    /// The published code prints this channel with headers even where it is alone.
+    /// The reference implementation prints this channel with headers even if it is alone.
     fn style(&self, options: &Options, alone: bool) -> Result<Style> {
         Ok(match (counts_whole_rows(self.name(), options)?, alone) {
             (true, _) => Style::Published,

@@ -1,4 +1,4 @@
-//! Several hops over shared keywords, names and subjects.
+//! The channel `walk`: several hops over shared keywords, names and subjects.
 
 use super::channel::Channel;
 use super::query::{need, Query};
@@ -14,8 +14,8 @@ use crate::sparse::Scored;
 
 pub struct Walk;
 
-/// The vectors, where question and index have a model's. The space fitted on the corpus does not help the
-/// walk (25-walk): it then runs without.
+/// Return the vectors if query and index have those of a model. The space fitted on the corpus does not help
+/// the walk, which then runs without vectors.
 fn dense<'a>(query: &'a Query<'_, '_>) -> Result<Option<walk::Dense<'a>>> {
     let Some(vector) = query.question.vector else { return Ok(None) };
     let (units, sentences) = (query.parts.unit_vectors()?, query.parts.sentence_vectors()?);
@@ -52,7 +52,7 @@ impl Channel for Walk {
     }
 
     fn explain(&self, query: &Query<'_, '_>, units: &[u32], progress: &Progress) -> Result<Vec<Reason>> {
-        // Buffers of its own, so that a ranking for nothing but its result keeps no trace.
+        // Separate buffers, so that a ranking without explanation keeps no trace.
         let mut scratch = Scratch::default();
         scratch.of::<walk::Scratch>().trace = Trace::wanted();
         self.rank(query, 1, 0, &mut scratch, progress)?;

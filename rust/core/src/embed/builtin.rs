@@ -1,8 +1,8 @@
-//! The built-in embedder: a vector space fitted on the corpus itself, with no model at all. Each
-//! word gets a vector (its row in the leading right singular vectors of the weighted unit-word
-//! matrix, times its weight); a text is the saturated sum of its words' vectors, normalised. Units,
-//! sentences and questions are embedded alike. Latent semantic analysis (Deerwester et al. 1990)
-//! by randomised subspace iteration (Halko, Martinsson, Tropp 2011, algorithm 4.4).
+//! The built-in embedder: a vector space fitted on the corpus itself, without a model. Each word has a vector
+//! (its row in the leading right singular vectors of the weighted unit-word matrix, times its weight); the
+//! vector of a text is the saturated sum of its words' vectors, normalised. Units, sentences and queries are
+//! embedded alike. Latent semantic analysis (Deerwester et al. 1990) by randomised subspace iteration (Halko,
+//! Martinsson, Tropp 2011, algorithm 4.4).
 
 use super::dense::{gram, multiply, multiply_into, orthonormal, times, Sparse};
 use super::symmetric::eigen;
@@ -15,31 +15,30 @@ use crate::vector::{normalise, normalise_rows};
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// What memory is asked for, in errors.
+/// Purpose of the allocations, for error messages.
 const WORDS: &str = "the vectors of words";
 const TEXTS: &str = "the vectors of texts";
 
 /// BM25's saturation of repeated words. Length needs no term: vectors are normalised.
 const K1: f64 = 1.2;
-/// Directions carried beyond those asked for, so that the last ones converge too.
+/// Directions computed in addition to the requested ones, so that the last ones converge too.
 const SPARE: usize = 8;
-/// A direction weaker than this share of the strongest (as eigenvalues) is rounding.
+/// A direction weaker than this fraction of the strongest (as eigenvalues) is rounding noise.
 const WEAKEST: f64 = 1e-7;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Dimensions asked for; a small corpus yields fewer.
-    /// 128 serve some 2,000 units; of 9,000 units 256 are needed for the space alone to reach BM25, and
-    /// 512 to pass it, while its fusion with BM25 gains at 128 already.
+    /// Number of dimensions; a small corpus yields fewer. 128 are enough for about 2,000 units; for 9,000
+    /// units the space needs 256 to reach BM25 and 512 to beat it, while its fusion with BM25 already gains
+    /// at 128.
     pub dims: usize,
-    /// Exponent of the inverse document frequency. 2 beats BM25's 1 by far on questions of several
-    /// hops (benches/builtin_embedder.py): there the rare names decide.
+    /// Exponent of the inverse document frequency. 2 clearly beats BM25's 1 on multi-hop questions, which
+    /// rare names decide (benches/builtin_embedder.py).
     pub idf_power: u32,
-    /// Rounds of subspace iteration. With 3, coverage moves by some 3 points from seed to seed; from 5
-    /// on by one or two, as with the exact directions.
+    /// Rounds of subspace iteration. With 3, coverage varies by about 3 points between seeds; from 5 on by
+    /// one or two, as with the exact directions.
     pub rounds: usize,
-    /// Directions are found on at most so many units, evenly spaced; every word gets its vector
-    /// from all of them.
+    /// Maximum number of units, evenly spaced, on which directions are found; word vectors use all units.
     pub sample: usize,
     pub seed: u64,
 }
@@ -50,16 +49,16 @@ impl Default for Options {
     }
 }
 
-/// Vectors of the words, weights folded in: f32[words, dims], row-major.
+/// Vectors of the words, multiplied by their weights: f32[words, dims], row-major.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Basis {
     pub values: Vec<f32>,
     pub dims: usize,
 }
 
-/// Fits the space. `counts` are units -> word ids (columns), `repeats` beside its indices how often
-/// each word occurs there. The result is equal to the byte on any number of threads and any x86-64
-/// or other IEEE machine. At least one dimension is returned, at most as many as the matrix has rank.
+/// Fit the space. `counts` maps units to word ids (columns); `repeats`, parallel to its indices, is the
+/// number of occurrences. The result is identical to the byte on any number of threads and any IEEE machine.
+/// It has at least one dimension and at most the rank of the matrix.
 pub fn fit(
     counts: CsrView,
     repeats: &[u32],
@@ -69,7 +68,7 @@ pub fn fit(
 ) -> Result<Basis> {
     check(counts, repeats)?;
     if options.dims == 0 || options.dims > 4096 {
-        return Err(Error::input(format!("dims must lie between 1 and 4096, not {}", options.dims)));
+        return Err(Error::input(format!("dims must be between 1 and 4096, not {}", options.dims)));
     }
     if options.sample == 0 || options.idf_power > 8 || options.rounds > 100 {
         return Err(Error::input("sample must be positive, idf_power at most 8, rounds at most 100"));
@@ -84,7 +83,7 @@ pub fn fit(
     if width == 0 || values.iter().all(|&x| x == 0.0) {
         return Ok(Basis { values: zeros(words, WORDS)?, dims: 1 });
     }
-    // Words that the sample lacks have rows of zeros all along: they are left out until the end.
+    // Words missing from the sample have zero rows throughout and are left out until the end.
     let place = places(&few)?;
     let few = narrowed(few.view(), &place)?;
     let few_turned = turned(few.view())?;
@@ -96,8 +95,8 @@ pub fn fit(
     let (basis, energy) = directions(few.view(), few_turned.view(), width, options, &run)?;
     drop((few, few_turned));
     let dims = energy.iter().take(options.dims).filter(|&&x| x > WEAKEST * energy[0]).count().max(1);
-    // V = A^T (A V) / eigenvalues over every unit: what the power method would do next. On the
-    // sampled units alone it changes nothing; words that the sample lacks get their vectors here.
+    // V = A^T (A V) / eigenvalues over every unit: the next step of the power method. On the sampled units it
+    // changes nothing; words missing from the sample get their vectors here.
     let narrow = cut(&basis, width, dims)?;
     drop(basis);
     let mut units_in = multiply(narrowed(all, &place)?.view(), &narrow, dims, threads, progress)?;
@@ -113,8 +112,8 @@ pub fn fit(
     Ok(Basis { values, dims })
 }
 
-/// Vectors of texts, normalised: f32[texts, dims]. `counts` are texts -> word ids. A text without a
-/// known word is a zero vector, which is similar to nothing.
+/// Return the normalised vectors of texts: f32[texts, dims]. `counts` maps texts to word ids. A text without
+/// a known word has a zero vector, which is similar to nothing.
 pub fn embed_rows(
     basis: &[f32],
     dims: usize,
@@ -146,7 +145,7 @@ struct Run<'a> {
     progress: &'a Progress,
 }
 
-/// The leading right singular vectors (words x width) and their eigenvalues, greatest first.
+/// Return the leading right singular vectors (words x width) and their eigenvalues, in descending order.
 fn directions(
     a: Sparse,
     turned: Sparse,
@@ -177,8 +176,8 @@ fn directions(
     Ok((z, energy))
 }
 
-/// Independent numbers between -1 and 1: the start of the iteration (specs 0.7). Not signs: in a tiny
-/// corpus signs cancel.
+/// Return independent numbers between -1 and 1 to start the iteration. Random signs would not do: in a tiny
+/// corpus they cancel.
 fn noise(count: usize, seed: u64) -> Result<Vec<f32>> {
     let mut generator = ChaCha8Rng::seed_from_u64(seed);
     collected((0..count).map(|_| (generator.next_u32() >> 8) as f32 / 8_388_608.0 - 1.0), TEXTS)
@@ -196,7 +195,7 @@ fn saturated(count: u32) -> f32 {
     (count * (K1 + 1.0) / (count + K1)) as f32
 }
 
-/// BM25's idf to a power, relative to the greatest.
+/// Return BM25's idf to a power, relative to the maximum.
 fn word_weights(counts: CsrView, power: u32) -> Result<Vec<f32>> {
     let mut found: Vec<u32> = zeros(counts.columns, WORDS)?;
     counts.indices.iter().for_each(|&word| found[word as usize] += 1);
@@ -209,8 +208,8 @@ fn word_weights(counts: CsrView, power: u32) -> Result<Vec<f32>> {
     Ok(weights)
 }
 
-/// The natural logarithm from plain arithmetic: a system's own differs between machines in the last
-/// bit, and the bytes of an index must not. `x` is a positive normal number.
+/// Return the natural logarithm by plain arithmetic: the system's function differs between machines in the
+/// last bit, and the bytes of an index must not. `x` is a positive normal number.
 fn logarithm(x: f64) -> f64 {
     let mut exponent = ((x.to_bits() >> 52) & 0x7ff) as i64 - 1023;
     let mut mantissa = f64::from_bits(x.to_bits() & 0x000f_ffff_ffff_ffff | 1023 << 52);
@@ -223,7 +222,7 @@ fn logarithm(x: f64) -> f64 {
     exponent as f64 * std::f64::consts::LN_2 + 2.0 * s * series
 }
 
-/// The weighted rows, each of length 1.
+/// Return the weighted rows, each of length 1.
 fn unit_rows(counts: CsrView, repeats: &[u32], weights: &[f32]) -> Result<Vec<f32>> {
     let pairs = counts.indices.iter().zip(repeats);
     let mut values =
@@ -240,7 +239,7 @@ struct Owned {
 }
 
 impl Owned {
-    /// No row yet, and room for so many rows and entries.
+    /// Return an empty matrix with capacity for this many rows and entries.
     fn with_room(rows: usize, entries: usize, columns: usize) -> Result<Self> {
         let mut indptr = room(rows.saturating_add(1), TEXTS)?;
         indptr.push(0);
@@ -253,7 +252,7 @@ impl Owned {
     }
 }
 
-/// Every row, or `most` of them, evenly spaced.
+/// Return every row, or `most` of them, evenly spaced.
 fn sample(all: Sparse, most: usize) -> Result<Owned> {
     let rows = all.pattern.rows();
     let kept = rows.min(most);
@@ -269,7 +268,7 @@ fn sample(all: Sparse, most: usize) -> Result<Owned> {
     Ok(few)
 }
 
-/// For each column its place among those that occur, or `u32::MAX`.
+/// Return for each column its index among those that occur, or `u32::MAX`.
 fn places(a: &Owned) -> Result<Vec<u32>> {
     let mut place = filled(u32::MAX, a.columns, WORDS)?;
     a.indices.iter().for_each(|&word| place[word as usize] = 0);
@@ -279,7 +278,7 @@ fn places(a: &Owned) -> Result<Vec<u32>> {
     Ok(place)
 }
 
-/// The columns that have a place, in it; the values of the others are left out.
+/// Return the matrix reduced to the columns that have an index.
 fn narrowed(a: Sparse, place: &[u32]) -> Result<Owned> {
     let columns = place.iter().filter(|&&place| place != u32::MAX).count();
     let entries = a.pattern.indices.iter().filter(|&&word| place[word as usize] != u32::MAX).count();
@@ -303,7 +302,7 @@ fn turned(a: Sparse) -> Result<Owned> {
     Ok(Owned { indptr: csr.indptr, indices: csr.indices, values, columns: csr.columns })
 }
 
-/// The first `dims` of `width` columns.
+/// Return the first `dims` of `width` columns.
 fn cut(matrix: &[f32], width: usize, dims: usize) -> Result<Vec<f32>> {
     let mut kept = room(matrix.len() / width * dims, WORDS)?;
     matrix.chunks_exact(width).for_each(|row| kept.extend_from_slice(&row[..dims]));

@@ -70,7 +70,7 @@ fn tiny_corpora() {
     assert_eq!(one.1[0].abs(), 1.0);
     assert_eq!(fitted(&[], 0, &Options::default(), 1).0, Basis { values: vec![], dims: 1 });
     assert_eq!(fitted(&[vec![], vec![]], 2, &Options::default(), 1).1, [0.0, 0.0]);
-    // Twins and a stranger: rank two.
+    // Two identical units and an unrelated one: rank two.
     let (basis, vectors) = fitted(&[vec![0, 1], vec![0, 1], vec![2]], 3, &Options::default(), 1);
     assert_eq!(basis.dims, 2);
     assert!((reference_dot(&vectors[..2], &vectors[2..4]) - 1.0).abs() < 1e-6);

@@ -1,6 +1,6 @@
-//! The few dense and sparse products of the built-in embedder, in an order of operations that is
-//! fixed: the bytes do not depend on threads, nor on the instructions of the machine. Wider
-//! registers are used only where each lane does what it would do alone, and nothing is fused.
+//! Dense and sparse products of the built-in embedder in a fixed order of operations: the bytes depend
+//! neither on the number of threads nor on the processor. Wider registers are used only if each lane computes
+//! the same as scalar code, and no multiplication is fused with an addition.
 
 use crate::error::Result;
 use crate::memory::zeros;
@@ -9,7 +9,7 @@ use crate::progress::Progress;
 use crate::sparse::{prefetch_lines, CsrView};
 use crate::wide::wide;
 
-/// Some columns of a dense matrix: of each of its rows of `width` values those from `first` on.
+/// Columns of a dense matrix: from `first` on, of each of its rows of `width` values.
 #[derive(Clone, Copy)]
 pub struct Columns<'a> {
     pub values: &'a [f32],
@@ -17,13 +17,13 @@ pub struct Columns<'a> {
     pub first: usize,
 }
 
-/// Values of a row that stay in registers while the rows to be added pass by.
+/// Values of a row that stay in registers while rows are added to them.
 const LANES: usize = 64;
-/// Rows that are asked for before they are added: they lie anywhere in memory.
+/// Rows that are prefetched before they are added, because they are scattered in memory.
 const AHEAD: usize = 6;
 
-/// `sum += weights[i] * dense[ids[i]]` for `sum.len()` columns, one row after the other. `next` are the
-/// ids that follow after [`AHEAD`] more, those of later rows too.
+/// `sum += weights[i] * dense[ids[i]]` for `sum.len()` columns, one row after the other. `next` are the ids
+/// that follow after the next [`AHEAD`], including those of later rows.
 #[inline(always)]
 fn gather_body(ids: &[u32], weights: &[f32], next: &[u32], dense: Columns, sum: &mut [f32]) {
     let (d, Columns { values: dense, width, first }) = (sum.len(), dense);
@@ -57,7 +57,7 @@ fn gather_body(ids: &[u32], weights: &[f32], next: &[u32], dense: Columns, sum: 
 }
 wide!(gather, gather_body, (ids: &[u32], weights: &[f32], next: &[u32], dense: Columns, sum: &mut [f32]));
 
-/// As [`gather`] for a row of the columns of `dense`, whose values count once each.
+/// Like [`gather`] for a row of the columns of `dense`, with all weights 1.
 pub fn gather_once(ids: &[u32], next: &[u32], dense: Columns, sum: &mut [f32]) {
     const ONES: [f32; 256] = [1.0; 256];
     for (at, ids) in ids.chunks(ONES.len()).enumerate() {
@@ -85,8 +85,8 @@ pub fn multiply(
     Ok(out)
 }
 
-/// As [`multiply`], into memory that is there already: fresh pages cost as much as the products. (A few columns
-/// at a time, so that they stay in the second cache, were slower: rows are short, and each is begun anew.)
+/// Like [`multiply`], into existing memory, because fresh pages cost as much as the products. (Processing a
+/// few columns at a time, to keep them in the L2 cache, was slower: rows are short.)
 pub fn multiply_into(
     out: &mut [f32],
     sparse: Sparse,
@@ -99,7 +99,7 @@ pub fn multiply_into(
     fill_rows(out, d, 256, threads, progress, |rows, part| {
         part.fill(0.0);
         for (row, sum) in rows.zip(part.chunks_exact_mut(d)) {
-            // Long rows are cut, so that a stop is seen in time.
+            // Long rows are split, so that a cancellation is noticed in time.
             let range = sparse.pattern.range(row);
             for start in range.clone().step_by(16384) {
                 progress.check()?;
@@ -112,7 +112,7 @@ pub fn multiply_into(
     })
 }
 
-/// Adds the outer products of eight rows at a time to the upper half of `gram`.
+/// Add the outer products of eight rows at a time to the upper half of `gram`.
 #[inline(always)]
 fn gram_body(a: &[f32], b: &[f32], d: usize, gram: &mut [f64]) {
     for (a, b) in a.chunks(8 * d).zip(b.chunks(8 * d)) {
@@ -142,8 +142,8 @@ fn gram_body(a: &[f32], b: &[f32], d: usize, gram: &mut [f64]) {
 }
 wide!(gram_rows, gram_body, (a: &[f32], b: &[f32], d: usize, gram: &mut [f64]));
 
-/// The upper half of `a^T b`, for matrices of `d` columns whose product is symmetric, mirrored:
-/// f64[d, d]. Summed in blocks whose size depends on the number of rows alone.
+/// Return `a^T b` for matrices of `d` columns whose product is symmetric: the upper half, mirrored, f64[d,
+/// d]. Summed in blocks whose size depends only on the number of rows.
 pub fn gram(a: &[f32], b: &[f32], d: usize, threads: usize, progress: &Progress) -> Result<Vec<f64>> {
     let rows = a.len() / d;
     let block = rows.div_ceil(32).next_multiple_of(8).max(64);
@@ -168,7 +168,7 @@ pub fn gram(a: &[f32], b: &[f32], d: usize, threads: usize, progress: &Progress)
     Ok(sum)
 }
 
-/// `row := row * R^-1` for an upper triangular `R`; a zero on the diagonal drops the column.
+/// Compute `row := row * R^-1` for an upper triangular `R`; a zero on the diagonal drops the column.
 #[inline(always)]
 fn solve_body(rows: &mut [f32], r: &[f32], d: usize) {
     for row in rows.chunks_exact_mut(d) {
@@ -185,9 +185,9 @@ fn solve_body(rows: &mut [f32], r: &[f32], d: usize) {
 }
 wide!(solve_rows, solve_body, (rows: &mut [f32], r: &[f32], d: usize));
 
-/// An orthonormal basis of the columns of `matrix` (f32[n, d]); columns that depend on earlier ones
-/// become zero. By Cholesky's factor of the Gram matrix: enough for subspace iteration, where the
-/// next round corrects what this one rounds.
+/// Return an orthonormal basis of the columns of `matrix` (f32[n, d]); linearly dependent columns become
+/// zero. The Cholesky factor of the Gram matrix is accurate enough for subspace iteration, where the next
+/// round corrects rounding errors.
 pub fn orthonormal(mut matrix: Vec<f32>, d: usize, threads: usize, progress: &Progress) -> Result<Vec<f32>> {
     const DEPENDENT: f64 = 1e-8;
     let mut g = gram(&matrix, &matrix, d, threads, progress)?;
@@ -217,12 +217,12 @@ pub fn orthonormal(mut matrix: Vec<f32>, d: usize, threads: usize, progress: &Pr
     Ok(matrix)
 }
 
-/// The square of column `j`'s length before anything was taken from it.
+/// Return the squared length of column `j` before anything was subtracted.
 fn matrix_diagonal(r: &[f32], g: &[f64], d: usize, j: usize) -> f64 {
     g[j * d + j] + (0..j).map(|i| f64::from(r[i * d + j]).powi(2)).sum::<f64>()
 }
 
-/// `a * b` for a f32[n, d] and b f32[d, e]: f32[n, e].
+/// Return `a * b` for a f32[n, d] and b f32[d, e]: f32[n, e].
 pub fn times(
     a: &[f32],
     b: &[f32],

@@ -1,4 +1,4 @@
-//! A keyword's vector: the mean of the vectors of its sentences (KET-RAG 1.2 step 9, 1.9 #4).
+//! Keyword vectors: the mean of the vectors of a keyword's sentences (KET-RAG, section 4.2).
 
 use super::dense::{gather_once, Columns};
 use crate::error::{Error, Result};
@@ -11,15 +11,15 @@ use crate::wide::wide;
 use std::ops::Range;
 use std::sync::Mutex;
 
-/// Sums that stay in registers while the rows to be added pass by.
+/// Sums that stay in registers while rows are added to them.
 const LANES: usize = 32;
-/// Rows that are added to one part of the sums after another: they stay in the nearest cache.
+/// Rows that are added to one block of sums in turn, so that they stay in the L1 cache.
 const BLOCK: usize = 16;
-/// Rows that are asked for before they are added: they lie anywhere in memory.
+/// Rows that are prefetched before they are added, because they are scattered in memory.
 const AHEAD: usize = 6;
 
-/// Adds the rows `ids` of `dense` to `sum`, one after the other. `next` are the ids that follow after
-/// [`AHEAD`] more, those of later keywords too.
+/// Add the rows `ids` of `dense` to `sum`, one after the other. `next` are the ids that follow after the next
+/// [`AHEAD`], including those of later keywords.
 #[inline(always)]
 fn add_rows_body(ids: &[u32], next: &[u32], dense: &[f32], sum: &mut [f64]) {
     let d = sum.len();
@@ -51,10 +51,10 @@ fn add_rows_body(ids: &[u32], next: &[u32], dense: &[f32], sum: &mut [f64]) {
 }
 wide!(add_rows, add_rows_body, (ids: &[u32], next: &[u32], dense: &[f32], sum: &mut [f64]));
 
-/// For each row of `word_sentences` (keyword -> its sentences, strictly ascending) the mean of those
-/// rows of `sentences`: summed in f64 in ascending order, divided, cast to f32. Each sentence counts
-/// once. Lengths are left as they are unless `unit`, because the length says how well a keyword's
-/// sentences agree; a keyword of no sentence gets zeros. Returns f32[keywords, d], row-major.
+/// For each row of `word_sentences` (keyword -> its sentences, strictly ascending) return the mean of those
+/// rows of `sentences`: summed in f64 in ascending order, divided, converted to f32. Each sentence counts
+/// once. Lengths are preserved unless `unit`, because they measure how well a keyword's sentences agree; a
+/// keyword without sentences gets zeros. Returns f32[keywords, d], row-major.
 pub fn keyword_means(
     word_sentences: CsrView,
     sentences: &Vectors,
@@ -81,8 +81,8 @@ pub fn keyword_means(
     Ok(means)
 }
 
-/// The columns `columns` of each row of `means` (of `width` values) from `dense`, which holds these columns of
-/// every sentence.
+/// Add the columns `columns` of each row of `means` (of `width` values) from `dense`, which holds these
+/// columns of every sentence.
 fn add_columns(
     means: &mut [f32],
     width: usize,
@@ -117,15 +117,16 @@ fn to_unit(means: &mut [f32], d: usize, threads: usize) -> Result<()> {
     })
 }
 
-/// Bytes that the vectors of sentences may take at a time.
+/// Maximum size in bytes of the sentence vectors held at a time.
 pub const ROOM: usize = 896 << 20;
 /// Sentences that a thread embeds at a time.
 const GRAIN: usize = 256;
 
-/// As [`keyword_means`] of the vectors that [`super::builtin::embed_rows`] gives to sentences by their words
-/// (`sentence_words`, each counted once; `word_sentences` is its transpose), to the byte. The vectors of all
-/// sentences may be larger than the index: where they take more than `room` bytes, so many columns of them
-/// are made at a time as fit, and a sentence's length, which needs them all, is kept from the first time.
+/// Like [`keyword_means`] of the vectors that [`super::builtin::embed_rows`] computes from the words of
+/// sentences (`sentence_words`, each counted once; `word_sentences` is its transpose), with identical bytes.
+/// The vectors of all sentences may be larger than the index: if they exceed `room` bytes, only as many
+/// columns as fit are computed at a time. A sentence's length, which needs all columns, is kept from the
+/// first pass.
 #[allow(clippy::too_many_arguments)] // one call; a struct would only rename the arguments
 pub fn keyword_means_by_words(
     basis: &[f32],
@@ -154,7 +155,7 @@ pub fn keyword_means_by_words(
     sentence_words.require_sorted()?;
     word_sentences.require_sorted()?;
     let at_once = (room / size_of::<f32>() / sentences.max(1)).clamp(LANES, d.max(LANES));
-    // Parts alike: as many as are needed, each of whole lanes.
+    // Equal parts, as many as needed, each a whole number of lanes.
     let step = d.div_ceil(d.div_ceil(at_once)).next_multiple_of(LANES);
     progress.expect((d.div_ceil(step) * (sentences + words)) as u64);
     let what = "the vectors of sentences";
@@ -173,7 +174,7 @@ pub fn keyword_means_by_words(
     Ok(means)
 }
 
-/// Some columns of the sentences' vectors. The first call, of column 0, finds their lengths.
+/// Compute some columns of the sentences' vectors. The first call, for column 0, determines their lengths.
 #[allow(clippy::too_many_arguments)]
 fn embed_columns(
     out: &mut [f32],
@@ -186,7 +187,7 @@ fn embed_columns(
     progress: &Progress,
 ) -> Result<()> {
     let (width, unknown) = (columns.len(), columns.start == 0);
-    // What is gathered: all columns where lengths are to be found.
+    // Gather all columns while lengths are being determined.
     let own = if unknown { 0..d } else { columns.clone() };
     let dense = Columns { values: basis, width: d, first: own.start };
     let parts: Vec<_> =
@@ -223,7 +224,7 @@ mod tests {
 
     #[test]
     fn each_sentence_counts_once() {
-        // Acceptance 9: the word is twice in sentence 0 and once in sentence 1.
+        // The word occurs twice in sentence 0 and once in sentence 1.
         let words = Csr::from_rows(&[vec![0, 1], vec![], vec![2]], 3).unwrap();
         let values = [1.0, 0.0, 0.0, 1.0, 3.0, 4.0];
         let vectors = Vectors::new(&values, 2).unwrap();

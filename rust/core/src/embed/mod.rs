@@ -1,4 +1,4 @@
-//! The vector space that needs no model: fitted on the corpus itself.
+//! Vectors without a model: a space fitted on the corpus, and the linear algebra that it needs.
 
 pub mod builtin;
 mod dense;

@@ -1,8 +1,8 @@
-//! Eigenvalues and eigenvectors of a small symmetric matrix: reduction to tridiagonal form by
-//! reflections, then implicit QL (Wilkinson and Reinsch 1971, tred2 and tql2). Plain arithmetic
-//! and square roots only, so the bytes are the same on every machine.
+//! Eigenvalues and eigenvectors of a small symmetric matrix: Householder reduction to tridiagonal form, then
+//! implicit QL (Wilkinson and Reinsch 1971, tred2 and tql2). It uses only plain arithmetic and square roots,
+//! so the bytes are the same on every machine.
 
-/// Eigenvalues, greatest first, and the eigenvectors as columns: vector `j` has its component `i`
+/// Return the eigenvalues in descending order and the eigenvectors as columns: component `i` of vector `j` is
 /// at `i * n + j`. `a` is f64[n, n].
 pub fn eigen(a: &[f64], n: usize) -> (Vec<f64>, Vec<f64>) {
     let mut v = a.to_vec();
@@ -30,8 +30,8 @@ fn transpose(a: &[f64], n: usize) -> Vec<f64> {
     (0..n * n).map(|at| a[at % n * n + at / n]).collect()
 }
 
-/// Reflections from the last row up; `v` becomes the product of them, `d` the diagonal and
-/// `e[1..]` what is beside it.
+/// Reflect from the last row up; `v` becomes the product of the reflections, `d` the diagonal and `e[1..]`
+/// the subdiagonal.
 fn tridiagonal(v: &mut [f64], d: &mut [f64], e: &mut [f64], n: usize) {
     for i in (1..n).rev() {
         let scale: f64 = (0..i).map(|k| v[i * n + k].abs()).sum();
@@ -100,8 +100,8 @@ fn tridiagonal(v: &mut [f64], d: &mut [f64], e: &mut [f64], n: usize) {
     }
 }
 
-/// Rotates what lies beside the diagonal away. `rows` holds one vector in each row. An eigenvalue
-/// that has not settled after 60 rounds is taken as it is (none is known that needs more than 30).
+/// Eliminate the subdiagonal by rotations. `rows` holds one vector per row. An eigenvalue that has not
+/// converged after 60 rounds is used as it is (none is known to need more than 30).
 fn ql(rows: &mut [f64], d: &mut [f64], e: &mut [f64], n: usize) {
     e.rotate_left(1);
     e[n - 1] = 0.0;

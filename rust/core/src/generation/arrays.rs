@@ -1,4 +1,4 @@
-//! The arrays of one generation by name, mapped; each is looked at when a question first needs it.
+//! The mapped arrays of one generation by name, each loaded when a query first needs it.
 
 use crate::error::{Error, Result};
 use crate::guard::Guard;
@@ -10,18 +10,17 @@ use std::sync::{Arc, OnceLock};
 
 /// Mapped arrays under names such as `units.unit_tokens` (stage, dot, array).
 ///
-/// Where files are verified as they are read, their values are taken as they were checked before they
-/// were written: whole arrays are verified first, and those of which a question reads a few places come
-/// with a [`Guard`]. Where nothing is verified, or all was on opening, values are checked when a view of
-/// them is made. In both cases all reads are checked by their slices: a file that lies can make a
-/// question fail, never read elsewhere.
+/// If files are verified as they are read, their values were already checked when they were written: whole
+/// arrays are verified first, and sparsely read ones come with a [`Guard`]. If nothing is verified, or
+/// everything was verified on opening, values are checked when a view is created. In both cases slices check
+/// all reads: a corrupt file can make a query fail, but never cause a read out of bounds.
 #[derive(Debug, Default)]
 pub struct Arrays {
     by_name: BTreeMap<String, (Arc<MappedFile>, OnceLock<MappedArray>)>,
     by_blocks: bool,
 }
 
-/// An array of which a question reads a few places.
+/// An array of which a query reads only a few elements.
 pub type Sparse<'a, T> = (&'a [T], Option<Guard<'a>>);
 
 impl Arrays {
@@ -51,17 +50,17 @@ impl Arrays {
         }
     }
 
-    /// All values, verified.
+    /// Return all values, verified.
     pub fn values<T: Item>(&self, name: &str) -> Result<&[T]> {
         self.array(name)?.values()
     }
 
-    /// Values of which a few will be read, each behind the guard.
+    /// Return values of which a few will be read, with their guard.
     pub fn sparse<T: Item>(&self, name: &str) -> Result<Sparse<'_, T>> {
         self.array(name)?.guarded()
     }
 
-    /// Values that must be `length` in number.
+    /// Return the values; there must be exactly `length`.
     pub fn exactly<T: Item>(&self, name: &str, length: usize) -> Result<&[T]> {
         let values = self.values::<T>(name)?;
         if values.len() != length {
@@ -70,7 +69,7 @@ impl Arrays {
         Ok(values)
     }
 
-    /// Ids that must lie below `limit`, `length` in number.
+    /// Return `length` ids, all less than `limit`.
     pub fn ids(&self, name: &str, length: usize, limit: usize) -> Result<&[u32]> {
         let values = self.exactly::<u32>(name, length)?;
         match values.iter().max() {
@@ -81,18 +80,18 @@ impl Arrays {
         }
     }
 
-    /// (rows, columns); a vector has one column.
+    /// Return (rows, columns); a vector has one column.
     pub fn shape(&self, name: &str) -> Result<(usize, usize)> {
         Ok(self.array(name)?.shape())
     }
 
-    /// `NAME_indptr` and `NAME_indices` as rows of ids below `columns`.
+    /// Return `NAME_indptr` and `NAME_indices` as rows of ids less than `columns`.
     pub fn csr(&self, name: &str, rows: usize, columns: usize) -> Result<CsrView<'_>> {
         let indptr = self.exactly::<u64>(&format!("{name}_indptr"), rows + 1)?;
         self.rows_of(name, indptr, columns)
     }
 
-    /// The same with as many rows as `indptr` has.
+    /// Like [`Arrays::csr`], with as many rows as `indptr` has.
     pub fn rows(&self, name: &str, columns: usize) -> Result<CsrView<'_>> {
         self.rows_of(name, self.values(&format!("{name}_indptr"))?, columns)
     }
@@ -106,13 +105,13 @@ impl Arrays {
         .map_err(|e| damaged(name, e))
     }
 
-    /// Rows with `NAME_tf`: a count beside each id, verified with it.
+    /// Return rows with `NAME_tf`: a count parallel to each id, verified with it.
     pub fn counted_rows(&self, name: &str, columns: usize) -> Result<(CsrView<'_>, &[u32])> {
         let (counts, guard) = self.sparse(&format!("{name}_tf"))?;
         Ok((self.rows(name, columns)?.beside(guard), counts))
     }
 
-    /// `NAME_blob` and `NAME_offsets` as strings.
+    /// Return `NAME_blob` and `NAME_offsets` as strings.
     pub fn strings(&self, name: &str) -> Result<Strings<'_>> {
         let blob = format!("{name}_blob");
         let offsets = self.values(&format!("{name}_offsets"))?;
@@ -124,7 +123,7 @@ impl Arrays {
     }
 }
 
-/// What a view found wrong in stored arrays is damage, and says where.
+/// Turn an invalid-input error of a view over stored arrays into damage, with the array's name.
 pub fn damaged(name: &str, error: Error) -> Error {
     match error {
         Error::Input(text) => Error::damaged(format!("{name}: {text}")),

@@ -1,4 +1,4 @@
-//! Which units each chunk has.
+//! The units of each chunk.
 
 use crate::sparse::Mask;
 
@@ -9,7 +9,7 @@ pub struct Chunks<'a> {
 }
 
 impl<'a> Chunks<'a> {
-    /// One offset more than there are chunks.
+    /// `first_unit` has one offset more than there are chunks.
     pub(super) fn new(first_unit: &'a [u64]) -> Self {
         Self { first_unit }
     }
@@ -26,7 +26,7 @@ impl<'a> Chunks<'a> {
         self.first_unit[chunk] as u32..self.first_unit[chunk + 1] as u32
     }
 
-    /// The chunks of which a filter leaves a unit.
+    /// Return the chunks that have a unit which passes the filter.
     pub fn left(&self, mask: &Mask) -> Mask {
         Mask::from_fn(self.len(), |chunk| self.units(chunk).any(|unit| mask.has(unit)))
     }

@@ -1,4 +1,4 @@
-//! The concepts as a question reads them.
+//! View of the concepts: vectors, units and edges.
 
 use super::arrays::{damaged, Arrays};
 use super::vectors::{codes, vectors};
@@ -36,7 +36,7 @@ impl<'a> Concepts<'a> {
         Ok(Self { vectors: Some(vectors), codes: Some(codes), edges, units })
     }
 
-    /// As it is searched, beside the units' own vectors.
+    /// Return the searchable form, together with the units' vectors.
     pub fn index<'b>(
         &'b self,
         unit_vectors: Option<Vectors<'b>>,

@@ -1,4 +1,4 @@
-//! One opened generation: its arrays by name, and typed views of them, made when first needed.
+//! One opened generation: its arrays by name, and typed views of them, created on first use.
 
 mod arrays;
 mod chunks;

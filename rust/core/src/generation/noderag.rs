@@ -1,4 +1,4 @@
-//! NodeRAG's graph as a question reads it.
+//! View of NodeRAG's graph: nodes, edges, vectors, names and texts.
 
 use super::arrays::{damaged, Arrays};
 use super::chunks::Chunks;
@@ -16,8 +16,8 @@ use std::sync::OnceLock;
 /// Nodes with their edges, vectors, names and texts.
 pub struct Nodes<'a> {
     arrays: &'a Arrays,
-    /// By element: the semantic units of its communities, or where these hold none their attributes. Made when a
-    /// filter first asks.
+    /// For each element the semantic units of its communities, or their attributes if they hold no units.
+    /// Computed when a filter first needs it.
     members: OnceLock<Csr>,
     blocks: Blocks,
     vectors: Option<Vectors<'a>>,
@@ -90,8 +90,8 @@ impl<'a> Nodes<'a> {
         self.blocks
     }
 
-    /// The nodes that stand on a chunk that a filter leaves: themselves chunks, or made from one. A summary of a
-    /// community stands on the chunks of what is in it. Entities and titles are never printed.
+    /// Return the nodes that depend on a chunk which passes the filter: chunks, and nodes derived from one. A
+    /// summary of a community depends on the chunks of its members. Entities and titles are never printed.
     pub fn left(&self, chunks: Chunks<'_>, mask: &Mask) -> Result<Mask> {
         let (arrays, blocks, n) = (self.arrays, self.blocks, chunks.len());
         let count = |kind, next| blocks.start(next) - blocks.start(kind);
@@ -126,7 +126,7 @@ impl<'a> Nodes<'a> {
         let (units, attributes) = (count(Kind::Unit, Kind::Attribute), count(Kind::Attribute, Kind::Element));
         let wrong = || Error::damaged("noderag_communities.community is not of the nodes of the graph");
         let before = community.len().checked_sub(attributes).filter(|&n| n >= units).ok_or_else(wrong)?;
-        // By community, numbers among all nodes.
+        // By community, node numbers among all nodes.
         let by_community = |own: &[u32], kind: Kind| {
             let mut inside: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
             for (at, &one) in own.iter().enumerate() {
@@ -160,7 +160,7 @@ impl<'a> Nodes<'a> {
         Ok(self.members.get_or_init(|| made))
     }
 
-    /// As it is searched.
+    /// Return the searchable form.
     pub fn index(&self) -> NodeIndex<'_> {
         NodeIndex {
             blocks: self.blocks,

@@ -1,5 +1,5 @@
-//! Typed views of a generation's arrays, each made when a question first needs it. The stages that write
-//! the arrays name them alike.
+//! Typed views of a generation's arrays, each created when a query first needs it. Array names are those of
+//! the stages that write them.
 
 use super::arrays::{damaged, Arrays};
 use super::chunks::Chunks;
@@ -20,19 +20,19 @@ use crate::vector::quantised::QuantisedView;
 use crate::vector::Vectors;
 use std::sync::OnceLock;
 
-/// Where a unit comes from.
+/// Source location of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place<'a> {
     pub chunk: u32,
     pub document: &'a str,
     pub title: &'a str,
-    /// Code points into the document's text.
+    /// Offset in code points in the document's text.
     pub start: u32,
     pub end: u32,
     pub text: &'a str,
 }
 
-/// Everything a generation holds, as far as it was built. None says that it was not.
+/// All parts of a generation. `None` means that a part was not built.
 pub struct Parts<'a> {
     arrays: &'a Arrays,
     language: String,
@@ -68,7 +68,8 @@ struct Places<'a> {
     titles: Strings<'a>,
 }
 
-/// The value of a cell, made if this is the first call. Two threads may make it at once: the first stays.
+/// Return the value of a cell, computing it on the first call. If two threads compute it, the first result
+/// stays.
 fn once<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
     match cell.get() {
         Some(made) => Ok(made),
@@ -79,7 +80,7 @@ fn once<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
     }
 }
 
-/// The rows of a stored graph the other way round; every block of them is verified first.
+/// Return the transpose of a stored graph, after verifying all of its blocks.
 fn turned(graph: CsrView<'_>) -> Result<Csr> {
     for row in 0..graph.rows() {
         let _ = graph.row(row);
@@ -87,7 +88,7 @@ fn turned(graph: CsrView<'_>) -> Result<Csr> {
     graph.transpose()
 }
 
-/// The same for a part that may not have been built.
+/// Like [`once`], for a part that may not have been built.
 fn part<T>(has: bool, cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<Option<&T>> {
     has.then(|| once(cell, make)).transpose()
 }
@@ -120,7 +121,7 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// The number of units.
+    /// Return the number of units.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -169,7 +170,7 @@ impl<'a> Parts<'a> {
         self.arrays.values("units.unit_tokens")
     }
 
-    /// The natural logarithm of each unit's length in characters, plus one.
+    /// Return log(1 + length in characters) of each unit.
     pub fn unit_lengths(&self) -> Result<&[f64]> {
         let made = once(&self.unit_lengths, || {
             let length = |span: &[u32]| f64::from(span[1].saturating_sub(span[0])).ln_1p();
@@ -178,7 +179,7 @@ impl<'a> Parts<'a> {
         made.map(Vec::as_slice)
     }
 
-    /// What is printed.
+    /// Return the printable texts and titles.
     pub fn units(&self) -> Result<&Units<'a>> {
         once(&self.units, || {
             let (places, tokens) = (self.places()?, self.unit_tokens()?);
@@ -204,7 +205,7 @@ impl<'a> Parts<'a> {
         .copied()
     }
 
-    /// What printing all units of each chunk costs.
+    /// Return the cost of printing all units of each chunk.
     pub fn chunk_costs(&self) -> Result<&[u32]> {
         let made = once(&self.chunk_costs, || {
             let (chunks, tokens) = (self.chunks()?, self.unit_tokens()?);
@@ -252,9 +253,9 @@ impl<'a> Parts<'a> {
         part(has, &self.unit_codes, || codes(self.arrays, "vectors.unit"))
     }
 
-    /// Differs from `unit_vectors` only where chunks are split.
+    /// Differs from `unit_vectors` only if chunks are split.
     pub fn chunk_vectors(&self) -> Result<Option<Vectors<'a>>> {
-        // Of whole chunks the units' vectors serve. The second name is that of older indexes.
+        // If units are whole chunks, their vectors are used. The second name is that of older indexes.
         let own = ["chunk_vectors.chunk_vectors", "vectors.chunk_vectors"];
         let name = own.into_iter().find(|name| self.arrays.has(name)).unwrap_or("vectors.unit_vectors");
         let has = self.arrays.has(name);
@@ -275,13 +276,13 @@ impl<'a> Parts<'a> {
         made.map(Option::<&_>::copied)
     }
 
-    /// The keyword half of KET-RAG.
+    /// Return the keyword half of KET-RAG.
     pub fn keywords(&self) -> Result<Option<KeywordChannel<'a>>> {
         let made = part(self.has_keywords(), &self.keywords, || self.make_keywords());
         made.map(Option::<&_>::copied)
     }
 
-    /// The keywords of each unit, for a filter that leaves few.
+    /// Return the keywords of each unit, for a filter that passes few units.
     pub fn keywords_of(&self) -> Result<Option<&Csr>> {
         let Some(keywords) = self.keywords()? else { return Ok(None) };
         once(&self.keywords_of, || turned(keywords.rows())).map(Some)
@@ -289,7 +290,7 @@ impl<'a> Parts<'a> {
 
     fn make_keywords(&self) -> Result<KeywordChannel<'a>> {
         let arrays = self.arrays;
-        // Keywords as published are raw tokens, apart from the words that everything else is made of.
+        // Keywords of the reference implementation's profile are raw tokens with a separate vocabulary.
         let (vocabulary, graph) = match arrays.has("words.keyword_vocabulary_blob") {
             true => ("words.keyword_vocabulary_offsets", "words.keyword_units"),
             false => ("words.vocabulary_offsets", "words.word_units"),
@@ -320,7 +321,7 @@ impl<'a> Parts<'a> {
         made.map(Option::<&_>::copied)
     }
 
-    /// The chunks of which each one is a neighbour, for a filter that leaves few.
+    /// Return the chunks that have each chunk as a neighbour, for a filter that passes few chunks.
     pub fn knn_into(&self) -> Result<Option<&Csr>> {
         let Some(graph) = self.knn()? else { return Ok(None) };
         once(&self.knn_into, || turned(graph)).map(Some)
@@ -334,12 +335,12 @@ impl<'a> Parts<'a> {
         part(self.has_concepts(), &self.concepts, || Concepts::new(self.arrays, self.len))
     }
 
-    /// NodeRAG's graph.
+    /// Return NodeRAG's graph.
     pub fn nodes(&self) -> Result<Option<&Nodes<'a>>> {
         part(self.has_nodes(), &self.nodes, || Nodes::new(self.arrays, self.chunks()?.len()))
     }
 
-    /// The graph of citations, references and neighbours.
+    /// Return the graph of citations, references and neighbours.
     pub fn citations(&self) -> Result<Option<&CitedGraph<'a>>> {
         part(self.has_citations(), &self.citations, || citations::graph(self.arrays, self.len))
     }
@@ -363,7 +364,7 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// Where unit `unit` comes from; `None` if there is no such unit.
+    /// Return the source location of `unit`, or `None` if it does not exist.
     pub fn place(&self, unit: u32) -> Result<Option<Place<'a>>> {
         let (u, places) = (unit as usize, self.places()?);
         let Some(&document) = places.document.get(u) else { return Ok(None) };

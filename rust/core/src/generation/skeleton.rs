@@ -1,4 +1,4 @@
-//! The skeleton as a question reads it.
+//! View of the skeleton: entities, relations, and the vectors by which entities are found.
 
 use super::arrays::{damaged, Arrays};
 use super::vectors::{codes, vectors};
@@ -7,10 +7,10 @@ use crate::search::local::graph::{EntityGraph, SkeletonArrays};
 use crate::vector::quantised::QuantisedView;
 use crate::vector::Vectors;
 
-/// The skeleton, with the vectors that a question finds its entities by.
+/// The skeleton with the vectors of its entities.
 pub struct Skeleton<'a> {
     pub graph: EntityGraph<'a>,
-    /// None where there is no entity.
+    /// `None` if there are no entities.
     pub vectors: Option<Vectors<'a>>,
     pub codes: Option<QuantisedView<'a>>,
 }

@@ -1,4 +1,4 @@
-//! The vector space fitted on the corpus: how a question becomes a vector without a model.
+//! View of the vector space fitted on the corpus, which embeds queries without a model.
 
 use super::arrays::{Arrays, Sparse};
 use crate::embed::builtin::embed_rows;
@@ -10,7 +10,7 @@ use crate::text::strings::Strings;
 use crate::text::words::Words;
 use std::collections::BTreeMap;
 
-/// A vector for each word. A question reads those of its own words.
+/// A vector for each word. A query reads the vectors of its words.
 pub struct Space<'a> {
     basis: Sparse<'a, f32>,
     dimension: usize,
@@ -33,7 +33,7 @@ impl<'a> Space<'a> {
         Ok(Self { basis, dimension, stop_words: StopWords::by_name(language)?, vocabulary })
     }
 
-    /// The question's vector; zero where no word of it is known.
+    /// Return the query's vector; zero if none of its words is known.
     pub fn embed(&self, question: &str) -> Result<Vec<f32>> {
         let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
         Words::new(self.stop_words).for_each_word(question, |word, _| {

@@ -1,12 +1,12 @@
-//! Vectors and their eight-bit copies as views of a generation's arrays.
+//! Views of vectors and of their eight-bit copies.
 
 use super::arrays::{damaged, Arrays};
 use crate::error::{Error, Result};
 use crate::vector::quantised::QuantisedView;
 use crate::vector::Vectors;
 
-/// With codes a question reads a few of the vectors, and the codes bound their lengths; without, it reads
-/// them all.
+/// With codes, a query reads only a few of the vectors, and the codes bound their lengths; without codes it
+/// reads all of them.
 pub(super) fn vectors<'a>(
     arrays: &'a Arrays,
     name: &str,
@@ -28,7 +28,7 @@ pub(super) fn vectors<'a>(
     Ok(made)
 }
 
-/// `NAME_codes`, `NAME_scale` and `NAME_residual`. A search reads them all.
+/// Return `NAME_codes`, `NAME_scale` and `NAME_residual`. A search reads all of them.
 pub(super) fn codes<'a>(arrays: &'a Arrays, name: &str) -> Result<QuantisedView<'a>> {
     let codes = format!("{name}_codes");
     let (values, dimension) = (arrays.values(&codes)?, arrays.shape(&codes)?.1);

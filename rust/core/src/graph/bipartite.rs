@@ -1,7 +1,7 @@
-//! The text-keyword graph: postings turned around, and rare or frequent keywords left out.
+//! The text-keyword graph: transposed postings without rare or frequent keywords.
 //!
-//! `unit_words` holds the distinct words of each unit (or sentence), ascending; its transpose holds
-//! the units of each word: KET-RAG's edges Ek (Alg. 3, line 20) and the sentences of a keyword.
+//! `unit_words` holds the distinct words of each unit (or sentence), ascending; its transpose holds the units
+//! of each word, which are KET-RAG's edges Ek (Algorithm 3, line 20), or the sentences of a keyword.
 
 use crate::error::{Error, Result};
 use crate::memory::{filled, room, zeros};
@@ -13,16 +13,16 @@ use std::sync::{Mutex, PoisonError};
 /// Postings that one thread counts at a time.
 const COUNT_GRAIN: usize = 1 << 16;
 
-/// What memory is asked for, in errors.
+/// Purpose of the allocations, for error messages.
 const COUNTS: &str = "the counts of columns";
 const TURNED: &str = "the new rows";
 
-/// Columns are turned in blocks of about so many postings. Smaller ones, whose places would all stay in
-/// the second cache, were slower: each block walks over all rows (25 M postings of 300,000 rows on one
-/// core: 0.42 s in blocks of 2^23, 0.88 s of 2^20, 0.53 s in one).
+/// Columns are transposed in blocks of about this many postings. Smaller blocks, whose write positions fit in
+/// the L2 cache, were slower because each block scans all rows (25 M postings of 300,000 rows on one core:
+/// 0.42 s in blocks of 2^23, 0.88 s of 2^20, 0.53 s in one).
 const BLOCK: usize = 1 << 23;
 
-/// A graph of keywords and units, both ways.
+/// A graph of keywords and units, in both directions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bipartite {
     /// Row `u`: the keywords of unit `u`, ascending.
@@ -48,7 +48,7 @@ impl Default for Pruning {
     }
 }
 
-/// The keyword graph of `unit_words` (units x words, ids strictly ascending in each row). Words that
+/// Return the keyword graph of `unit_words` (units x words, ids strictly ascending in each row). Words that
 /// occur nowhere, or that `pruning` leaves out, have no keyword.
 pub fn bipartite(
     unit_words: CsrView<'_>,
@@ -58,7 +58,7 @@ pub fn bipartite(
 ) -> Result<Bipartite> {
     let ratio = pruning.max_df_ratio;
     if !(0.0..=1.0).contains(&ratio) {
-        return Err(Error::input(format!("max_df_ratio must lie in [0, 1], not {ratio}")));
+        return Err(Error::input(format!("max_df_ratio must be between 0 and 1, not {ratio}")));
     }
     let df = document_frequency(unit_words, threads, progress)?;
     let most = (ratio * unit_words.rows() as f64 + 1e-9).floor() as u64;
@@ -72,9 +72,9 @@ pub fn bipartite(
     Ok(Bipartite { unit_keywords, keyword_units, kept })
 }
 
-/// The number of rows in which each column occurs; the ids of each row must strictly ascend.
+/// Return the number of rows in which each column occurs; the ids of each row must strictly ascend.
 pub fn document_frequency(rows: CsrView<'_>, threads: usize, progress: &Progress) -> Result<Vec<u64>> {
-    // Not more parts than threads, since each holds one number for every column.
+    // At most as many parts as threads, since each holds one number per column.
     let parts = cores(threads).min(rows.nnz() / COUNT_GRAIN).max(1);
     let grain = rows.rows().div_ceil(parts);
     let parts = map_ranges(rows.rows(), grain, threads, progress, |range| {
@@ -109,8 +109,8 @@ pub fn document_frequency(rows: CsrView<'_>, threads: usize, progress: &Progress
     Ok(total)
 }
 
-/// The same rows over the columns `kept` (old ids, strictly ascending), which are numbered anew by
-/// their place in `kept`; the others are dropped.
+/// Return the same rows restricted to the columns `kept` (old ids, strictly ascending), renumbered by their
+/// position in `kept`.
 pub fn renumber(rows: CsrView<'_>, kept: &[u32]) -> Result<Csr> {
     if kept.windows(2).any(|w| w[1] <= w[0]) {
         return Err(Error::input("the kept ids are not strictly ascending"));
@@ -138,13 +138,13 @@ pub fn renumber(rows: CsrView<'_>, kept: &[u32]) -> Result<Csr> {
     Ok(Csr { indptr, indices, columns: kept.len() })
 }
 
-/// Columns become rows; the ids of each row must strictly ascend, and so do those of the result.
+/// Transpose rows with strictly ascending ids; the ids of the result's rows ascend, too.
 pub fn transpose(rows: CsrView<'_>, threads: usize, progress: &Progress) -> Result<Csr> {
     let nothing = vec![(); rows.nnz()];
     Ok(transpose_values(rows, &nothing, threads, progress)?.0)
 }
 
-/// As [`transpose`], with a value carried along for each entry.
+/// Like [`transpose`], with a value per entry that moves with it.
 pub fn transpose_values<T: Copy + Default + Send + Sync>(
     rows: CsrView<'_>,
     values: &[T],
@@ -158,7 +158,7 @@ pub fn transpose_values<T: Copy + Default + Send + Sync>(
     turn_all(rows, values, df.into_iter(), threads, progress)
 }
 
-/// One pass over few entries: blocks and threads would cost more than they save.
+/// One pass, for few entries: blocks and threads would cost more than they save.
 fn turn_at_once<T: Copy + Default>(
     rows: CsrView<'_>,
     values: &[T],
@@ -180,7 +180,7 @@ fn turn_at_once<T: Copy + Default>(
     Ok((Csr { indptr, indices, columns: rows.rows() }, carried))
 }
 
-/// The transpose of rows that are known to ascend, with the number of entries of each column.
+/// Transpose rows that are known to ascend, given the number of entries of each column.
 fn turn_all<T: Copy + Default + Send + Sync>(
     rows: CsrView<'_>,
     values: &[T],
@@ -233,7 +233,7 @@ fn turn_all<T: Copy + Default + Send + Sync>(
     Ok((Csr { indptr, indices, columns: rows.rows() }, carried))
 }
 
-/// Ranges of columns of about the same number of entries.
+/// Return ranges of columns with about the same number of entries.
 fn blocks(indptr: &[u64], threads: usize) -> Vec<std::ops::Range<usize>> {
     let columns = indptr.len() - 1;
     let nnz = indptr[columns] as usize;
@@ -251,7 +251,7 @@ fn blocks(indptr: &[u64], threads: usize) -> Vec<std::ops::Range<usize>> {
     ranges
 }
 
-/// The rows of the transpose that belong to some columns.
+/// The rows of the transpose for some columns.
 struct Block<'a, T> {
     columns: std::ops::Range<usize>,
     ids: &'a mut [u32],
@@ -259,7 +259,7 @@ struct Block<'a, T> {
 }
 
 impl<T: Copy> Block<'_, T> {
-    /// Fills the block. `reached` says how much of each row the blocks before have taken.
+    /// Fill the block. `reached` is how much of each row earlier blocks have taken.
     fn turn(
         &mut self,
         rows: CsrView<'_>,
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn large_graphs_are_turned_in_blocks() {
-        // One column holds a third of all entries: it makes a block of its own.
+        // One column holds a third of all entries and therefore forms a block by itself.
         let rows: Vec<Vec<u32>> =
             (0..700_000u32).map(|i| vec![0, 1 + i % 97, 100 + i.wrapping_mul(48_271) % 50_000]).collect();
         let csr = rows_of(&rows, 50_100);

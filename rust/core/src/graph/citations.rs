@@ -1,5 +1,5 @@
-//! Edges between the texts of documents that cite each other (40-cgrag 4.2, step 4): each text of the one
-//! is linked to the texts of the other that are most relevant to it, by words and by vectors.
+//! Edges between the texts of documents that cite each other (CG-RAG): each text of one document is linked to
+//! the texts of the other that are most relevant to it, by words and by vectors.
 
 use crate::error::{Error, Result};
 use crate::memory::room;
@@ -15,7 +15,7 @@ const GRAIN: usize = 16;
 const BLOCK: usize = 256;
 const EDGES: &str = "edges between documents";
 
-/// The texts of some documents: those of document `d` are `first[d]..first[d + 1]`.
+/// The texts of a set of documents: those of document `d` are `first[d]..first[d + 1]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Texts<'a> {
     first: &'a [u64],
@@ -25,7 +25,7 @@ pub struct Texts<'a> {
 }
 
 impl<'a> Texts<'a> {
-    /// `words` are ascending ids with their weights beside them.
+    /// `words` are ascending ids with parallel weights.
     pub fn new(
         first: &'a [u64],
         vectors: Vectors<'a>,
@@ -48,7 +48,7 @@ impl<'a> Texts<'a> {
             )));
         }
         if let Some(at) = weights.iter().position(|w| !w.is_finite()) {
-            return Err(Error::input(format!("word_weights[{at}] is no finite number")));
+            return Err(Error::input(format!("word_weights[{at}] is not a finite number")));
         }
         words.require_sorted()?;
         Ok(Self { first, vectors, words, weights })
@@ -62,7 +62,7 @@ impl<'a> Texts<'a> {
         self.first[document] as u32..self.first[document + 1] as u32
     }
 
-    /// What two texts have in common: the product of their weights of words.
+    /// Return the word similarity of two texts: the product of their word weights.
     fn common(&self, a: usize, b: usize) -> f64 {
         let (mut left, mut right) = (self.words.range(a), self.words.range(b));
         let ids = self.words.indices;
@@ -79,8 +79,8 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// Rows of texts that send to each text, ids ascending, with the relevance of each edge and the part of it
-/// that is by vectors.
+/// For each text the texts that send to it, ids ascending, with the relevance of each edge and the share of
+/// it that comes from vectors.
 #[derive(Debug, Default, PartialEq)]
 pub struct Links {
     pub edges: Csr,
@@ -88,8 +88,8 @@ pub struct Links {
     pub near: Vec<f64>,
 }
 
-/// For each text of document `d` the `most` texts of each of the documents `senders.row(d)` that are most
-/// relevant to it: relevance descending, then id ascending; fewer where the sender has fewer.
+/// Link each text of document `d` to the `most` texts of each document in `senders.row(d)` that are most
+/// relevant to it: relevance descending, then id ascending; fewer if the sender has fewer.
 pub fn link(
     texts: Texts<'_>,
     senders: CsrView<'_>,
@@ -179,7 +179,7 @@ impl Part {
     }
 }
 
-/// How near the ends of each edge are: their cosine for vectors of unit length, no less than 0.
+/// Return the similarity of the ends of each edge: for unit vectors their cosine, but at least 0.
 pub fn alphas(
     edges: CsrView<'_>,
     vectors: &Vectors<'_>,
@@ -221,7 +221,7 @@ mod tests {
         let vectors = Vectors::new(&VECTORS, 2).unwrap();
         let weights = [0.5, 0.5, 1.0, 0.5, 0.25, 1.0];
         let texts = Texts::new(&first, vectors, words.view(), &weights).unwrap();
-        // Document 0 hears from document 1 and from itself, which counts for nothing.
+        // Document 0 has the senders 1 and itself, which is ignored.
         let senders = Csr::from_rows(&[vec![0u32, 1], vec![]], 2).unwrap();
         link(texts, senders.view(), most, threads, &Progress::none()).unwrap()
     }

@@ -1,20 +1,28 @@
-//! The KNN graph: neighbour lists as one simple undirected graph.
+//! The k-nearest-neighbour graph: neighbour lists merged into one simple undirected graph.
 
 use crate::error::{Error, Result};
 use crate::memory::zeros;
 use crate::sparse::Csr;
 
-/// An empty place of a neighbour list.
+/// An empty slot of a neighbour list.
 const NOBODY: u32 = u32::MAX;
 
-/// The undirected, unweighted graph of all pairs {i, j} where j is in a list of i (KET-RAG, Alg. 3,
-/// lines 3 to 6). Each pair once in either row, rows ascending, no loops; a degree may exceed the
-/// length of the lists.
+/// Return the undirected, unweighted graph of all pairs {i, j} with j in a list of i (KET-RAG, Algorithm 3,
+/// lines 3 to 6). Each pair appears once in either row, rows are ascending, there are no self-loops; a degree
+/// may exceed the length of the lists.
 ///
-/// `lists`: neighbour matrices as (ids row after row, ids a row), each of `nodes` rows; `u32::MAX`
-/// is an empty place. An id of the row itself is passed over.
+/// `lists`: neighbour matrices as (ids row after row, ids per row), each with `nodes` rows; `u32::MAX` is an
+/// empty slot. An id of the row itself is ignored.
 ///
 /// Errors: `Input` for a matrix of another size or an id that is not a node.
+///
+/// ```
+/// use ketrag_core::graph::knn_graph::knn_graph;
+///
+/// let graph = knn_graph(3, &[(&[1, 0, 1], 1)])?; // the neighbour of node 2 is node 1
+/// assert_eq!(graph.view().row(1), [0, 2]);
+/// # Ok::<(), ketrag_base::Error>(())
+/// ```
 pub fn knn_graph(nodes: usize, lists: &[(&[u32], usize)]) -> Result<Csr> {
     if u32::try_from(nodes).is_err() {
         return Err(Error::input("there are more nodes than 32-bit ids"));
@@ -37,7 +45,7 @@ pub fn knn_graph(nodes: usize, lists: &[(&[u32], usize)]) -> Result<Csr> {
     let each = |visit: &mut dyn FnMut(usize, usize)| {
         for (ids, k) in lists {
             for (at, &id) in ids.iter().enumerate() {
-                // There is an id, so k is not 0.
+                // An id exists, so k is not 0.
                 let (node, other) = (at / k, id as usize);
                 if id != NOBODY && node != other {
                     visit(node, other);
@@ -45,7 +53,7 @@ pub fn knn_graph(nodes: usize, lists: &[(&[u32], usize)]) -> Result<Csr> {
             }
         }
     };
-    // Both directions with repeats first, in one array; then each row is sorted and closed up.
+    // Both directions with repeats first, in one array; then each row is sorted and deduplicated.
     let mut starts = vec![0usize; nodes + 1];
     each(&mut |a, b| {
         starts[a + 1] += 1;

@@ -1,9 +1,8 @@
-//! The arrays of the walk, built from texts: keywords, names, subjects and mentions of units and
-//! sentences. Source: this project's specification of the walk, section 2.5 "Index".
+//! The arrays of the walk, built from texts: keywords, names, subjects and mentions of units and sentences.
 //!
-//! Subjects are found first, from titles and openings: mentions are looked up in them. Then the texts are
-//! read in ranges of units, each with numbers of its own for its words; the vocabularies are merged and
-//! sorted, and every range gets the numbers of the index.
+//! Subjects are found first, from titles and openings, because mentions refer to them. Then the texts are
+//! read in ranges of units, each with local word numbers; the vocabularies are merged and sorted, and every
+//! range is renumbered to those of the index.
 
 use crate::error::{Error, Result};
 use crate::graph::links_pass::{read, renumber, subjects_of, Part, Rows, Subjects, Words};
@@ -21,7 +20,7 @@ pub const K1: f64 = 1.2;
 pub const B: f64 = 0.75;
 pub(crate) const GRAIN: usize = 1024;
 
-/// Owned arrays; see [`LinksView`] for what each holds.
+/// Owned arrays; see [`LinksView`] for the contents of each.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Links {
     pub keywords: StringsBuf,
@@ -47,11 +46,11 @@ pub struct Links {
     pub subject_idf: Vec<f64>,
     pub unit_sums: Vec<f64>,
     pub keyword_sum: Vec<f64>,
-    /// Units, ascending, that an update of the index reads again: see [`Rows`].
+    /// Units, ascending, that an update of the index must read again: see [`Rows`].
     pub reread_units: Vec<u32>,
 }
 
-/// One owned array by its kind.
+/// One owned array of any kind.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Array {
     U8(Vec<u8>),
@@ -60,7 +59,7 @@ pub enum Array {
     F64(Vec<f64>),
 }
 
-/// idf of things that occur in so many of `n` rows.
+/// Return the idf of items by the number of `n` rows in which they occur.
 pub fn inverse_document_frequency(n: usize, rows: &Csr) -> Vec<f64> {
     let n = n as f64;
     rows.indptr
@@ -73,7 +72,7 @@ pub fn inverse_document_frequency(n: usize, rows: &Csr) -> Vec<f64> {
 }
 
 impl Links {
-    /// Same arrays on any number of threads (0: every core). Progress counts units, twice.
+    /// Build the arrays, identical on any number of threads (0: every core). Progress counts units, twice.
     pub fn build(input: &Texts<'_>, threads: usize, progress: &Progress) -> Result<Self> {
         let n = check_texts(input)?;
         progress.expect(2 * n as u64);
@@ -95,7 +94,7 @@ impl Links {
         let (names, name_numbers) = merge(parts.iter_mut().map(|p| std::mem::take(&mut p.names)), progress)?;
         (links.keywords, links.names, links.subjects) = (keywords, names, subjects);
         let parts: Vec<Mutex<Part>> = parts.into_iter().map(Mutex::new).collect();
-        // Its progress is not counted: it takes no time beside the reading.
+        // Progress is not counted: this takes no time compared with reading.
         let rows = map_ranges(n, GRAIN, threads, &Progress::none(), |r| {
             let at = r.start / GRAIN;
             let part = std::mem::take(&mut *parts[at].lock().unwrap_or_else(|e| e.into_inner()));
@@ -109,7 +108,7 @@ impl Links {
         Ok(links)
     }
 
-    /// The rows of all ranges, one after the other.
+    /// Append the rows of all ranges in order.
     pub(crate) fn collect(&mut self, parts: Vec<Rows>) {
         let mut all = Rows::default();
         for part in parts {
@@ -133,7 +132,7 @@ impl Links {
         self.sentence_names = all.sentence_names.finish(names);
     }
 
-    /// Transposes, idf and the sums that the walk divides by.
+    /// Compute transposes, idf and the sums by which the walk divides.
     pub(crate) fn weigh(&mut self, threads: usize, progress: &Progress) -> Result<()> {
         let n = self.unit_subject.len();
         let (turned, from) = self.unit_keywords.view().transpose_with_positions()?;
@@ -149,7 +148,7 @@ impl Links {
         let mean = self.unit_length.iter().map(|&l| f64::from(l)).sum::<f64>() / n.max(1) as f64;
         let relative = |length: u32| f64::from(length) / mean.max(1e-9);
         self.unit_norm = self.unit_length.iter().map(|&l| K1 * (1.0 - B + B * relative(l))).collect();
-        // Each sum has its terms in one order, whoever adds them up.
+        // Each sum adds its terms in one order, whichever thread computes it.
         let weight = |x: usize, tf: u32, unit: usize| {
             let tf = f64::from(tf);
             self.keyword_idf[x] * (tf / (tf + self.unit_norm[unit]))
@@ -185,7 +184,7 @@ impl Links {
         Ok(())
     }
 
-    /// The arrays in the order of `rank::links_view::ARRAYS`, and `reread_units`, to be stored.
+    /// Return the arrays in the order of `rank::links_view::ARRAYS`, and `reread_units`, for storage.
     pub fn into_arrays(self) -> Vec<(&'static str, Array)> {
         use Array::{F64, U32, U64, U8};
         let values = vec![
@@ -230,7 +229,7 @@ impl Links {
     }
 }
 
-/// A view of stored arrays.
+/// Return a view of stored arrays.
 pub fn view<'a>(arrays: &'a [(&'static str, Array)]) -> Result<LinksView<'a>> {
     LinksView::new(|name| {
         let found = arrays.iter().find(|a| a.0 == name);
@@ -244,7 +243,7 @@ pub fn view<'a>(arrays: &'a [(&'static str, Array)]) -> Result<LinksView<'a>> {
     })
 }
 
-/// The number of units; an error unless the lists fit together.
+/// Return the number of units, or an error if the lists do not fit together.
 pub(crate) fn check_texts(input: &Texts<'_>) -> Result<usize> {
     let n = input.texts.len();
     if input.titles.len() != n || input.first_sentence.len() != n + 1 {
@@ -266,8 +265,8 @@ fn listed(units: std::ops::Range<usize>) -> Vec<u32> {
     (units.start as u32..units.end as u32).collect()
 }
 
-/// One sorted vocabulary of what units have, and for each part the place in it of each of its strings;
-/// `NONE` for those that no unit has.
+/// Merge the vocabularies of units into one sorted list, and map each part's strings to it; strings that no
+/// unit has map to `NONE`.
 fn merge(parts: impl Iterator<Item = Words>, progress: &Progress) -> Result<(StringsBuf, Vec<Vec<u32>>)> {
     let parts: Vec<Words> = parts.collect();
     let mut all = Interner::default();

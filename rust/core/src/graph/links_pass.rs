@@ -1,4 +1,4 @@
-//! The passes over texts that make the arrays of the walk.
+//! The passes over texts that produce the arrays of the walk.
 
 use crate::error::Result;
 use crate::graph::links_rows::{RowBuilder, Texts};
@@ -9,19 +9,19 @@ use crate::text::lexical::Lexer;
 use crate::text::names::{name_spans, opening_subject, title_key, SubjectTree};
 use crate::text::strings::StringsBuf;
 
-/// A sentence carries at most so many distinct keywords of its unit's title: a title of a million
+/// Maximum number of distinct keywords of its unit's title that a sentence inherits: a title of a million
 /// words must not be repeated for each of a million sentences.
 const TITLE_KEYWORDS: usize = 64;
 
-/// The strings of a range of units. The first `of_units` are those that a unit as a whole has; the others
-/// were met in sentences or subjects alone.
+/// The strings of a range of units. The first `of_units` occur in a unit as a whole; the others occurred only
+/// in sentences or subjects.
 #[derive(Default)]
 pub(crate) struct Words {
     pub strings: Interner,
     pub of_units: usize,
 }
 
-/// A range of units in numbers of its own; mentions and subjects in those of the index.
+/// A range of units in local numbers; mentions and subjects in those of the index.
 #[derive(Default)]
 pub(crate) struct Part {
     pub keywords: Words,
@@ -31,17 +31,17 @@ pub(crate) struct Part {
     pub unit_names: RowBuilder,
     pub mentions: RowBuilder,
     pub subjects: RowBuilder,
-    /// The keywords of a unit's title, then those of its subject, in their order.
+    /// The keywords of a unit's title, then those of its subject, in order.
     of_title: RowBuilder,
     /// The subject of a unit as a name, or `NONE`.
     subject_name: Vec<u32>,
-    /// In the order of the text, with repetitions.
+    /// In text order, with repetitions.
     sentence_keywords: RowBuilder,
     sentence_names: RowBuilder,
 }
 
-/// The subjects of some units in numbers of their own (`NONE` where there is none): the title's key, or
-/// what an untitled text says that it is about.
+/// Find the subjects of some units in local numbers (`NONE` if there is none): the key of the title, or what
+/// the opening of an untitled text names.
 pub(crate) fn subjects_of(
     input: &Texts<'_>,
     units: &[u32],
@@ -62,19 +62,19 @@ pub(crate) fn subjects_of(
     Ok((Words { of_units: found.len(), strings: found }, of))
 }
 
-/// What is known of the subjects before the texts are read.
+/// The subjects, known before the texts are read.
 pub(crate) struct Subjects<'a> {
     pub sorted: &'a StringsBuf,
     pub tree: &'a SubjectTree,
-    /// For each unit its subject, or `NONE`.
+    /// The subject of each unit, or `NONE`.
     pub of_unit: &'a [u32],
 }
 
-/// Keywords with counts and names of each unit and of its sentences, and what it mentions. Names are those
-/// of the text, and the title as one more.
+/// Read keywords with counts and names of each unit and of its sentences, and the subjects it mentions. Names
+/// are those of the text, plus the title.
 ///
-/// Few units are read at a time, as units first, as sentences second: their texts and words are still in the
-/// nearest caches then, where those of the whole index would not be.
+/// A few units are read at a time, first as units, then as sentences, while their texts and words are still
+/// in the L1 and L2 caches.
 pub(crate) fn read(
     input: &Texts<'_>,
     units: &[u32],
@@ -124,7 +124,7 @@ pub(crate) fn read(
     Ok(part)
 }
 
-/// The words of "title, text"; the place of the text's first one.
+/// Read the words of "title, text" and return the offset of the text's first one.
 fn read_unit(input: &Texts<'_>, unit: usize, lexer: &mut Lexer) -> usize {
     lexer.read(input.titles.get(unit));
     let first_word = lexer.words.len();
@@ -133,7 +133,7 @@ fn read_unit(input: &Texts<'_>, unit: usize, lexer: &mut Lexer) -> usize {
     first_word
 }
 
-/// What some units mention: for each the subjects, ascending.
+/// Return for each of some units the subjects that it mentions, ascending.
 pub(crate) fn mentions_of(
     input: &Texts<'_>,
     units: &[u32],
@@ -186,13 +186,14 @@ pub(crate) struct Rows {
     pub subjects: RowBuilder,
     pub sentence_keywords: RowBuilder,
     pub sentence_names: RowBuilder,
-    /// Units of which a sentence, the title or the subject has a word or a name that the unit as a whole has
-    /// not: whether it counts is up to the other units.
+    /// Units in which a sentence, the title or the subject has a word or a name that the unit as a whole
+    /// lacks: whether it counts depends on other units.
     pub reread: Vec<u32>,
 }
 
-/// A sentence gets the keywords of its unit's title and subject, and the subject as a name. `keywords` and
-/// `names` are the numbers in the index of the part's own; what no unit as a whole has is left out.
+/// Renumber a part. A sentence inherits the keywords of its unit's title and subject, and the subject as a
+/// name. `keywords` and `names` map local numbers to those of the index; strings that no unit as a whole has
+/// are dropped.
 pub(crate) fn renumber(
     part: Part,
     units: &[u32],
@@ -211,7 +212,7 @@ pub(crate) fn renumber(
         let range = part.unit_keywords.range(at);
         let counts = part.unit_keywords.values[range.clone()].iter().zip(&part.tf[range]);
         pairs.clear();
-        // Number above, count below: one value sorts both.
+        // Number in the high half, count in the low half: one value sorts both.
         pairs.extend(counts.map(|(&own, &tf)| u64::from(keywords[own as usize]) << 32 | u64::from(tf)));
         pairs.sort_unstable();
         rows.unit_keywords.values.extend(pairs.iter().map(|pair| (pair >> 32) as u32));
@@ -249,7 +250,7 @@ pub(crate) fn renumber(
     Ok(rows)
 }
 
-/// The first [`TITLE_KEYWORDS`] distinct ones.
+/// Keep the first [`TITLE_KEYWORDS`] distinct values.
 fn keep_first(of_title: &mut Vec<u32>) {
     of_title.truncate(1 << 16);
     let mut seen = 0;

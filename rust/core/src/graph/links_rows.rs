@@ -1,10 +1,10 @@
-//! What the walk's arrays are made from, and rows that grow while they are.
+//! Input of the walk's arrays, and rows that grow during construction.
 
 use crate::sparse::Csr;
 use crate::text::strings::Strings;
 
-/// The texts of an index: `n` titles (may be empty), `n` texts, and the sentences of every unit, unit
-/// `u`'s being `first_sentence[u]..first_sentence[u + 1]`.
+/// The texts of an index: `n` titles (may be empty), `n` texts, and the sentences of every unit; those of
+/// unit `u` are `first_sentence[u]..first_sentence[u + 1]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Texts<'a> {
     pub titles: Strings<'a>,
@@ -34,18 +34,18 @@ impl RowBuilder {
         &self.values[self.range(row)]
     }
 
-    /// Values as the next row.
+    /// Append values as the next row.
     pub fn push(&mut self, row: &[u32]) {
         self.values.extend_from_slice(row);
         self.close();
     }
 
-    /// The row that was pushed last.
+    /// Return the last row.
     pub fn last(&self) -> &[u32] {
         self.row(self.ends.len() - 1)
     }
 
-    /// Ascending distinct values as the next row.
+    /// Append distinct values, sorted, as the next row.
     pub fn push_set(&mut self, row: &mut Vec<u32>) {
         row.sort_unstable();
         row.dedup();

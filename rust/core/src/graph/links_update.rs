@@ -1,10 +1,10 @@
-//! The arrays of the walk after some documents changed, from those before: equal to [`Links::build`] over the
-//! units that are there now, to the byte.
+//! Incremental update of the walk's arrays after documents changed, identical to the byte to [`Links::build`]
+//! over the current units.
 //!
-//! A unit's own words and names depend on its text alone: the rows of units that stay are taken over, and
-//! only numbered anew. Three things depend on other units, and are looked at again: what a unit mentions
-//! (the subjects are those of all units), words and names that sentences have and their unit has not (they
-//! count where another unit has them), and every weight.
+//! A unit's words and names depend only on its text: the rows of unchanged units are reused and only
+//! renumbered. Three things depend on other units and are computed again: the subjects a unit mentions
+//! (subjects come from all units), words and names that sentences have and their unit lacks (they count if
+//! another unit has them), and every weight.
 
 use crate::error::{Error, Result};
 use crate::graph::links::{check_texts, Links, GRAIN};
@@ -20,8 +20,8 @@ use crate::text::merged::merge;
 use crate::text::names::{SubjectTree, MAX_PHRASE};
 use crate::text::strings::{Strings, StringsBuf};
 
-/// What there was before. `row` says for each unit of now which unit it was there, or [`NONE`]: its title,
-/// text and sentences are equal then.
+/// The previous index. `row` maps each current unit to its previous number, or [`NONE`]: its title, text and
+/// sentences are then unchanged.
 pub struct Earlier<'a> {
     pub links: LinksView<'a>,
     pub reread: &'a [u32],
@@ -29,19 +29,19 @@ pub struct Earlier<'a> {
 }
 
 impl Earlier<'_> {
-    /// Units that stay, and which units they were.
+    /// Iterate over unchanged units and their previous numbers.
     fn kept(&self) -> impl Iterator<Item = (usize, &u32)> {
         self.row.iter().enumerate().filter(|(_, &row)| row != NONE)
     }
 }
 
-/// The units of now in two kinds.
+/// The current units, split into two kinds.
 struct Kinds {
-    /// Those that are read: new ones, and those whose sentences depend on other units.
+    /// Units to read: new ones, and those whose sentences depend on other units.
     read: Vec<u32>,
-    /// For each unit its place in `read`, or [`NONE`].
+    /// For each unit its index in `read`, or [`NONE`].
     place: Vec<u32>,
-    /// For each unit of before where it is now, or [`NONE`].
+    /// For each previous unit its current number, or [`NONE`].
     now: Vec<u32>,
 }
 
@@ -52,15 +52,19 @@ impl Kinds {
         for &unit in earlier.reread {
             *again
                 .get_mut(unit as usize)
-                .ok_or_else(|| Error::input("a unit to be read again is not there"))? = true;
+                .ok_or_else(|| Error::input("a unit to read again does not exist"))? = true;
         }
         let mut kinds = Self { read: Vec::new(), place: vec![NONE; earlier.row.len()], now: Vec::new() };
         for (unit, &row) in earlier.row.iter().enumerate() {
             if row != NONE {
                 let there = now.get_mut(row as usize);
-                let there = there.ok_or_else(|| Error::input(format!("unit {unit} is no unit of before")))?;
+                let there = there.ok_or_else(|| {
+                    Error::input(format!("unit {unit} is not a unit of the previous index"))
+                })?;
                 if *there != NONE {
-                    return Err(Error::input(format!("units {there} and {unit} are one unit of before")));
+                    return Err(Error::input(format!(
+                        "units {there} and {unit} are the same unit of the previous index"
+                    )));
                 }
                 *there = unit as u32;
             }
@@ -74,15 +78,16 @@ impl Kinds {
     }
 }
 
-/// A vocabulary of now: its strings, what those of before are in it, and those of each part.
+/// A current vocabulary: its strings, and the mapping of the previous strings and of each part's strings to
+/// it.
 struct Joined {
     strings: StringsBuf,
     before: Vec<u32>,
     parts: Vec<Vec<u32>>,
 }
 
-/// Joins the strings of before that are in use with those of units that were read. Of what sentences alone have
-/// only what some unit has gets a number.
+/// Merge the previous strings that are still in use with those of units that were read. Strings that only
+/// sentences have get a number if some unit has them, too.
 fn joined(was: Strings<'_>, used: &[u8], parts: Vec<Words>) -> Result<Joined> {
     let mut found = Interner::default();
     let mut numbers: Vec<Vec<u32>> =
@@ -108,7 +113,7 @@ fn marked(count: usize, used: impl Iterator<Item = u32>) -> Vec<u8> {
 }
 
 impl Links {
-    /// As [`Links::build`]; see the module. Progress counts units.
+    /// Like [`Links::build`]; see the module. Progress counts units.
     pub fn update(
         input: &Texts<'_>,
         earlier: &Earlier<'_>,
@@ -118,7 +123,10 @@ impl Links {
         let n = check_texts(input)?;
         let was = &earlier.links;
         if earlier.row.len() != n {
-            return Err(Error::input(format!("{n} units, and {} rows of before", earlier.row.len())));
+            return Err(Error::input(format!(
+                "{n} units, but {} rows of the previous index",
+                earlier.row.len()
+            )));
         }
         let kinds = Kinds::of(earlier)?;
         check_sentences(input, earlier)?;
@@ -179,25 +187,27 @@ impl Links {
     }
 }
 
-/// A unit that stays has as many sentences as before.
+/// Check that an unchanged unit has as many sentences as before.
 fn check_sentences(input: &Texts<'_>, earlier: &Earlier<'_>) -> Result<()> {
     for (unit, &row) in earlier.kept() {
         let count = (input.first_sentence[unit + 1] - input.first_sentence[unit]) as usize;
         if count != earlier.links.sentences(row as usize).len() {
-            return Err(Error::input(format!("unit {unit} has not the sentences that it had before")));
+            return Err(Error::input(format!(
+                "unit {unit} does not have the sentences that it had in the previous index"
+            )));
         }
     }
     Ok(())
 }
 
-/// The subjects of now, what those of before are among them, and the one of each unit.
+/// The current subjects, the mapping of previous subjects to them, and the subject of each unit.
 struct Owned {
     subjects: StringsBuf,
     now: Vec<u32>,
     of_unit: Vec<u32>,
 }
 
-/// Subjects: those of units that stay, and of new ones.
+/// Collect the subjects of unchanged and of new units.
 fn owned_subjects(
     input: &Texts<'_>,
     earlier: &Earlier<'_>,
@@ -232,14 +242,15 @@ fn owned_subjects(
     Ok(Owned { subjects, now, of_unit })
 }
 
-/// Units that stay and whose mentions are looked for again.
+/// Unchanged units whose mentions are searched again.
 struct LookedAt {
     units: Vec<u32>,
-    /// For each unit its place in `units`, or [`NONE`].
+    /// For each unit its index in `units`, or [`NONE`].
     place: Vec<u32>,
 }
 
-/// A unit's mentions change only where it mentioned a subject that is gone, or has all the words of a new one.
+/// Find these units: mentions change only if a unit mentioned a removed subject or has all the words of a new
+/// one.
 fn looked_at(
     earlier: &Earlier<'_>,
     kinds: &Kinds,
@@ -259,7 +270,7 @@ fn looked_at(
     let mut lexer = Lexer::default();
     for (id, known) in known.into_iter().enumerate() {
         let subject = subjects.get(id);
-        // One that no unit owned for a while is new as well, unless it was there before.
+        // A subject that no unit owned for a while is new, unless the previous index had it.
         if known || was.subjects.position(subject).is_some() || subject.split(' ').nth(MAX_PHRASE).is_some() {
             continue;
         }
@@ -269,7 +280,7 @@ fn looked_at(
                     marks[unit as usize] = true;
                 }
             }),
-            // Of stop words alone: any text may have it.
+            // Only stop words: any text may contain it.
             None => marks.iter_mut().zip(earlier.row).for_each(|(mark, &row)| *mark |= row != NONE),
         }
     }
@@ -280,7 +291,7 @@ fn looked_at(
     Ok(LookedAt { units, place })
 }
 
-/// The units of before that have every keyword of a phrase; None where it has no keyword.
+/// Return the previous units that have every keyword of a phrase, or `None` if it has no keyword.
 fn units_with(was: &LinksView<'_>, phrase: &str, lexer: &mut Lexer) -> Option<Vec<u32>> {
     lexer.read(phrase);
     let mut words: Vec<Option<usize>> = Vec::new();
@@ -299,7 +310,7 @@ fn units_with(was: &LinksView<'_>, phrase: &str, lexer: &mut Lexer) -> Option<Ve
     Some(was.keyword_units.row(*rarest).iter().copied().filter(|&unit| has(unit)).collect())
 }
 
-/// For each unit that is read the place of its first sentence among those of its part.
+/// Return for each unit that is read the index of its first sentence among those of its part.
 fn sentence_starts(units: &[u32], first_sentence: &[u64]) -> Vec<usize> {
     let mut starts = Vec::with_capacity(units.len());
     for part in units.chunks(GRAIN) {
@@ -312,7 +323,7 @@ fn sentence_starts(units: &[u32], first_sentence: &[u64]) -> Vec<usize> {
     starts
 }
 
-/// Where the rows of now come from.
+/// Sources of the current rows.
 struct Taken<'a> {
     earlier: &'a Earlier<'a>,
     kinds: &'a Kinds,
@@ -321,7 +332,7 @@ struct Taken<'a> {
     read_sentences: Vec<usize>,
     mentions: &'a [RowBuilder],
     asked: &'a LookedAt,
-    /// From numbers of before to those of now.
+    /// Mapping from previous to current numbers.
     subject: &'a [u32],
     keyword: &'a [u32],
     name: &'a [u32],
@@ -363,7 +374,7 @@ impl Taken<'_> {
     fn kept(&self, rows: &mut Rows, unit: usize) {
         let was = &self.earlier.links;
         let row = self.earlier.row[unit] as usize;
-        // Numbers rise with the strings, before and now: what is in order stays in it.
+        // Numbers follow the order of the strings, before and now, so order is preserved.
         let numbered = |out: &mut RowBuilder, from: CsrView<'_>, row: usize, numbers: &[u32]| {
             out.values.extend(from.row(row).iter().map(|&id| numbers[id as usize]).filter(|&id| id != NONE));
             out.close();

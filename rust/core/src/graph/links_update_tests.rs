@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 type Unit = (String, Vec<String>, String);
 
-/// Titles, texts and sentences; a text may be other than its sentences, as units of windows are.
+/// Titles, texts and sentences; a text may differ from its sentences, as units of windows do.
 fn with<T>(units: &[Unit], work: impl FnOnce(&Texts<'_>) -> T) -> T {
     let titles: StringsBuf = units.iter().map(|u| &u.0).collect();
     let texts: StringsBuf = units.iter().map(|u| u.1.join(" ") + &u.2).collect();

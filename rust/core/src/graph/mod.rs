@@ -1,4 +1,5 @@
-//! One file for each builder of a graph.
+//! Graph builders, one file each: nearest neighbours, co-occurrence, keywords, concepts, citations, the
+//! skeleton and the links of the walk.
 
 pub mod bipartite;
 pub mod citations;

@@ -1,9 +1,10 @@
-//! Betweenness from a few nodes: how many shortest paths that begin there lead through each node.
+//! Betweenness centrality from a sample of pivots: the number of shortest paths from the pivots through each
+//! node.
 //!
-//! Brandes' algorithm (2001) without weights. From each pivot `s` a search by breadth counts the shortest
-//! paths, and from its end back to its begin each node collects its dependency: the sum over its
-//! successors `w` of `paths(v) / paths(w) * (1 + dependency(w))`. The result is the plain sum of the
-//! dependencies over the pivots, without the ends of paths and without any scale.
+//! Brandes' algorithm (2001) without weights. A breadth-first search from each pivot `s` counts the shortest
+//! paths; on the way back each node collects its dependency: the sum over its successors `w` of `paths(v) /
+//! paths(w) * (1 + dependency(w))`. The result is the plain sum of the dependencies over the pivots, without
+//! the ends of paths and unscaled.
 
 use crate::error::{Error, Result};
 use crate::memory::{filled, room, zeros};
@@ -13,18 +14,18 @@ use crate::sparse::CsrView;
 
 const WHAT: &str = "the betweenness of nodes";
 
-/// Nodes between two looks at the progress.
+/// Nodes between two checks of the progress.
 const NODES: usize = 1 << 14;
 
-/// Below so many nodes and edges the search from one pivot is shorter than the start of a thread.
+/// With fewer nodes and edges than this, the search from one pivot takes less time than starting a thread.
 const PARALLEL: usize = 50_000;
 
-/// Counts of paths above this are scaled down by it: a layered graph has more of them than a float holds.
-/// A power of two, so that nothing is rounded.
+/// Path counts above this are scaled down by it: a layered graph has more paths than a float can count. A
+/// power of two, so that nothing is rounded.
 const LARGE: f64 = (1u128 << 127) as f64;
 
-/// The sum over `pivots` of each node's dependency, in an undirected simple graph (each edge both ways). A
-/// pivot that is given twice counts twice.
+/// Return the sum over `pivots` of each node's dependency, in an undirected simple graph (each edge in both
+/// directions). A repeated pivot counts repeatedly.
 pub fn betweenness(
     edges: CsrView<'_>,
     pivots: &[u32],
@@ -42,8 +43,8 @@ pub fn betweenness(
     }
     progress.expect(pivots.len() as u64);
     let threads = if n + edges.nnz() < PARALLEL { 1 } else { cores(threads) };
-    // As many at once as there are threads: what is kept does not grow with the pivots, and every sum
-    // runs in their order.
+    // As many searches at once as there are threads: memory does not grow with the pivots, and every sum runs
+    // in their order.
     let mut kept: Vec<Search> = Vec::new();
     for wave in pivots.chunks(threads) {
         kept.truncate(wave.len());
@@ -70,19 +71,19 @@ pub fn betweenness(
 
 #[derive(Debug, Clone, Copy)]
 struct Node {
-    /// The number of shortest paths to it in its level's scale; on the way back, first what it gives each
-    /// of its predecessors for one path.
+    /// Number of shortest paths to the node in the scale of its level; on the way back, first its
+    /// contribution to each predecessor per path.
     paths: f64,
-    /// Its distance plus one; 0 for one that was not reached.
+    /// Its distance plus one; 0 if it was not reached.
     level: u32,
 }
 
-/// One search, whose buffers are used again.
+/// One search, whose buffers are reused.
 struct Search {
     nodes: Vec<Node>,
     /// The nodes by distance.
     order: Vec<u32>,
-    /// Where each level ends in `order`, and by what its counts were multiplied.
+    /// The end of each level in `order`, and the factor by which its counts were multiplied.
     levels: Vec<(usize, f64)>,
     dependency: Vec<f64>,
 }
@@ -102,7 +103,7 @@ impl Search {
         self.back(edges, progress)
     }
 
-    /// Counts the shortest paths.
+    /// Count the shortest paths.
     fn forth(&mut self, edges: CsrView<'_>, pivot: u32, progress: &Progress) -> Result<()> {
         let Self { nodes, order, levels, .. } = self;
         nodes[pivot as usize] = Node { paths: 1.0, level: 1 };
@@ -137,7 +138,7 @@ impl Search {
         Ok(())
     }
 
-    /// Collects the dependencies. A node's successors are all done before it.
+    /// Collect the dependencies. A node's successors are complete before it.
     fn back(&mut self, edges: CsrView<'_>, progress: &Progress) -> Result<()> {
         let Self { nodes, order, levels, dependency } = self;
         for (end, scale) in levels.windows(2).map(|w| (w[0].0..w[1].0, w[1].1)).rev() {
@@ -156,7 +157,7 @@ impl Search {
                 }
                 let own = paths * sum;
                 dependency[from] = own;
-                // Counts that fell to nothing beside the others of their level give nothing.
+                // Counts that underflowed compared with others of their level contribute nothing.
                 let paths = if paths > 0.0 { (1.0 + own) / paths * scale } else { 0.0 };
                 nodes[from].paths = paths;
             }
@@ -164,7 +165,7 @@ impl Search {
         Ok(())
     }
 
-    /// Adds the dependencies of the nodes that were reached, and is as new after it.
+    /// Add the dependencies of the reached nodes and reset the buffers.
     fn add_to(&mut self, sums: &mut [f64]) {
         for &node in &self.order {
             sums[node as usize] += std::mem::take(&mut self.dependency[node as usize]);
@@ -214,7 +215,7 @@ mod tests {
         let pairs = (1..layers)
             .flat_map(|l| [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(a, b)| (2 * l - 2 + a, 2 * l + b)));
         let got = run(&both_ways(2 * layers as usize, pairs), &[0], 1);
-        // Half of the paths to each of the nodes behind it; those of layer 1 also half of those to node 1.
+        // Half of the paths to each of the later nodes; those of layer 1 also half of those to node 1.
         for layer in 1..layers {
             let want = f64::from(layers - 1 - layer) + if layer == 1 { 0.5 } else { 0.0 };
             for node in [2 * layer, 2 * layer + 1] {
@@ -250,7 +251,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the definition: for each pair the share of shortest paths that lead through a node.
+        /// Compare with the definition: for each pair the share of shortest paths through a node.
         #[test]
         fn equals_the_definition(n in 1usize..9, pairs in prop::collection::vec((0u32..9, 0u32..9), 0..20), pivots in prop::collection::vec(0usize..9, 0..4)) {
             let csr = both_ways(n, pairs);
@@ -275,7 +276,7 @@ mod tests {
         }
     }
 
-    /// (distance, number of shortest paths) from `s`.
+    /// Return (distance, number of shortest paths) from `s`.
     fn paths(csr: &Csr, s: usize) -> Vec<Option<(usize, f64)>> {
         let n = csr.view().rows();
         let mut found = vec![None; n];

@@ -1,8 +1,7 @@
 //! BM25 over the keywords of units (k1 = 1.2, b = .75), with the walk's words.
 //!
-//! Score of unit u = sum over the question's distinct keywords t of
-//! idf(t) tf / (tf + k1 (1 - b + b length / mean length)). The factor k1 + 1 that some write before
-//! it changes no order.
+//! Score of unit u = sum over the query's distinct keywords t of idf(t) tf / (tf + k1 (1 - b + b length /
+//! mean length)). The common factor k1 + 1 is omitted because it does not change the order.
 
 use super::links_view::LinksView;
 use super::matches::Matches;
@@ -18,8 +17,9 @@ pub struct Scratch {
     matches: Matches,
 }
 
-/// The best `top` units, of those that a filter leaves where there is one: score descending, id ascending. Units without any keyword of the question
-/// are never returned: an unknown question gives an empty list (`no_match`).
+/// Return the best `top` units, of those that pass the filter if there is one: score descending, id
+/// ascending. Units without any keyword of the query are never returned, so an unknown query has an empty
+/// result (`no_match`).
 pub fn rank(
     links: &LinksView<'_>,
     question: &str,
@@ -33,7 +33,7 @@ pub fn rank(
     matches.find(links, &known.keywords, None, progress)?;
     let mut best = Leaders::new(top);
     for (&id, &score) in matches.units().iter().zip(matches.scores()) {
-        // Most are far below the best: few need be looked up.
+        // Most scores are far below the best, so few need a lookup.
         if score >= best.floor() && leaves(mask, id) {
             best.push(Scored { id, score });
         }

@@ -1,8 +1,8 @@
-//! Core numbers: how deep inside a graph a node lies (k-core decomposition).
+//! Core numbers (k-core decomposition): how deep inside a graph a node is.
 //!
-//! The k-core is what is left of a graph once nodes with fewer than `k` neighbours are taken away until
-//! there are none; a node's core number is the largest `k` whose core holds it. Nodes are peeled in order of
-//! the degree that they have left, out of buckets, in time linear in the edges (Batagelj and Zaversnik 2003).
+//! The k-core is the subgraph left after repeatedly removing nodes with fewer than `k` neighbours; a node's
+//! core number is the largest `k` whose core contains it. Nodes are removed in order of their remaining
+//! degree, from buckets, in time linear in the edges (Batagelj and Zaversnik 2003).
 
 use crate::error::Result;
 use crate::memory::{room, zeros};
@@ -11,19 +11,19 @@ use crate::sparse::CsrView;
 
 const WHAT: &str = "the core numbers";
 
-/// Between two looks at the progress.
+/// Nodes between two checks of the progress.
 const NODES: usize = 1 << 14;
 
-/// The core number of each node of an undirected simple graph (each edge both ways).
+/// Return the core number of each node of an undirected simple graph (each edge in both directions).
 pub fn core_numbers(edges: CsrView<'_>, progress: &Progress) -> Result<Vec<i64>> {
     edges.require_undirected()?;
     let n = edges.rows();
     progress.expect(n as u64);
-    // The degree that a node has left; once it is peeled, its core number.
+    // Remaining degree of a node; after its removal, its core number.
     let mut left: Vec<u32> = room(n, WHAT)?;
     left.extend((0..n).map(|node| edges.range(node).len() as u32));
     let most = left.iter().copied().max().unwrap_or(0) as usize;
-    // Nodes by the degree they have left: those with degree d begin at `first[d]`.
+    // Nodes by remaining degree: those with degree d begin at `first[d]`.
     let mut first: Vec<u32> = zeros(most + 2, WHAT)?;
     left.iter().for_each(|&degree| first[degree as usize + 1] += 1);
     (1..first.len()).for_each(|d| first[d] += first[d - 1]);
@@ -48,7 +48,7 @@ pub fn core_numbers(edges: CsrView<'_>, progress: &Progress) -> Result<Vec<i64>>
             if degree <= core {
                 continue;
             }
-            // It changes places with the first of its bucket, which then begins behind it.
+            // It swaps places with the first node of its bucket, which then begins after it.
             let begin = &mut first[degree as usize];
             let (from, to) = (place[other as usize], *begin);
             let moved = order[to as usize];
@@ -76,7 +76,7 @@ mod tests {
         core_numbers(csr.view(), &Progress::none())
     }
 
-    /// The definition: for each `k` the nodes that stay.
+    /// The definition: for each `k` the nodes that remain.
     fn plain(rows: &[Vec<u32>]) -> Vec<i64> {
         let mut cores = vec![0; rows.len()];
         for k in 1..=rows.len() {

@@ -1,6 +1,6 @@
-//! What the walk reads: vocabularies and rows, borrowed from wherever they lie.
+//! Borrowed view of the walk's arrays: vocabularies and rows.
 //!
-//! The arrays are made by the index stage (`graph::links`), kept as one file each, and mapped.
+//! The arrays are written by the index stage (`graph::links`), one file each, and mapped.
 
 use crate::error::{Error, Result};
 use crate::sparse::CsrView;
@@ -9,7 +9,7 @@ use crate::text::strings::Strings;
 /// No subject.
 pub const NONE: u32 = u32::MAX;
 
-/// One array by its kind.
+/// One array of any kind.
 #[derive(Debug, Clone, Copy)]
 pub enum Slice<'a> {
     U8(&'a [u8]),
@@ -18,7 +18,7 @@ pub enum Slice<'a> {
     F64(&'a [f64]),
 }
 
-/// Names and kinds of the arrays, in the order in which they are stored.
+/// Names and kinds of the arrays, in the order of storage.
 pub const ARRAYS: [(&str, &str); 35] = [
     ("keywords_blob", "u8"),
     ("keywords_offsets", "u64"),
@@ -57,21 +57,21 @@ pub const ARRAYS: [(&str, &str); 35] = [
     ("unit_length", "u32"),
 ];
 
-/// Units, their words, names and subjects. `n` units, `s` sentences.
+/// Units with their words, names and subjects. `n` units, `s` sentences.
 #[derive(Debug, Clone, Copy)]
 pub struct LinksView<'a> {
     /// Vocabularies: ascending bytes.
     pub keywords: Strings<'a>,
     pub names: Strings<'a>,
     pub subjects: Strings<'a>,
-    /// Keywords of "title, text", with how often each occurs.
+    /// Keywords of "title, text" with their counts.
     pub unit_keywords: CsrView<'a>,
     pub unit_tf: &'a [u32],
     pub keyword_units: CsrView<'a>,
     pub keyword_tf: &'a [u32],
     pub unit_names: CsrView<'a>,
     pub name_units: CsrView<'a>,
-    /// What a unit is about, or [`NONE`].
+    /// The subject of a unit, or [`NONE`].
     pub unit_subject: &'a [u32],
     pub unit_mentions: CsrView<'a>,
     /// Subjects that a unit owns or mentions.
@@ -81,7 +81,7 @@ pub struct LinksView<'a> {
     pub first_sentence: &'a [u64],
     pub sentence_keywords: CsrView<'a>,
     pub sentence_names: CsrView<'a>,
-    /// Number of keywords of a unit, with repetitions.
+    /// Number of keywords of a unit, counting repetitions.
     pub unit_length: &'a [u32],
     /// BM25's k1 (1 - b + b length / mean length).
     pub unit_norm: &'a [f64],
@@ -96,14 +96,14 @@ pub struct LinksView<'a> {
 }
 
 impl<'a> LinksView<'a> {
-    /// From arrays by name (see [`ARRAYS`]). All that a query relies on is checked.
+    /// Create a view from arrays by name (see [`ARRAYS`]). Everything that a query relies on is checked.
     pub fn new(find: impl Fn(&str) -> Result<Slice<'a>>) -> Result<Self> {
         let view = Self::stored(&Checked(find))?;
         view.check_values()?;
         Ok(view)
     }
 
-    /// From arrays that were checked before they were written: their lengths alone are compared.
+    /// Create a view from arrays that were checked before they were written: only lengths are compared.
     pub fn stored(source: &impl Source<'a>) -> Result<Self> {
         let wrong = |name: &str, kind: &str| Error::input(format!("{name} must hold {kind} values"));
         let u32s = |name: &str| match source.slice(name)? {
@@ -154,10 +154,10 @@ impl<'a> LinksView<'a> {
         Ok(view)
     }
 
-    /// The kind of the array of that name.
+    /// Return the kind of the array of that name.
     pub fn kind(name: &str) -> Result<&'static str> {
         let found = ARRAYS.iter().find(|(known, _)| *known == name);
-        found.map(|(_, kind)| *kind).ok_or_else(|| Error::input(format!("there is no array {name}")))
+        found.map(|(_, kind)| *kind).ok_or_else(|| Error::input(format!("array {name} does not exist")))
     }
 
     fn check_lengths(&self) -> Result<()> {
@@ -191,7 +191,7 @@ impl<'a> LinksView<'a> {
     fn check_values(&self) -> Result<()> {
         let known = |&s: &u32| s == NONE || (s as usize) < self.subjects.len();
         if let Some(unit) = self.unit_subject.iter().position(|s| !known(s)) {
-            return Err(Error::input(format!("unit_subject of unit {unit} is no subject")));
+            return Err(Error::input(format!("unit_subject of unit {unit} is not a subject")));
         }
         check_sentences(self.first_sentence, self.sentence_keywords.rows() as u64)
     }
@@ -207,19 +207,19 @@ impl<'a> LinksView<'a> {
     }
 }
 
-/// Where [`LinksView::stored`] finds arrays by name.
+/// A source of arrays by name, for [`LinksView::stored`].
 pub trait Source<'a> {
-    /// An array that is read as it is.
+    /// Return a plain array.
     fn slice(&self, name: &str) -> Result<Slice<'a>>;
-    /// `NAME_blob` and `NAME_offsets`.
+    /// Return `NAME_blob` and `NAME_offsets` as strings.
     fn strings(&self, name: &str) -> Result<Strings<'a>>;
-    /// `NAME_indptr` and `NAME_indices`.
+    /// Return `NAME_indptr` and `NAME_indices` as rows.
     fn rows(&self, name: &str, columns: usize) -> Result<CsrView<'a>>;
-    /// The same with `NAME_tf`, which is read at the places of the rows.
+    /// Like [`Source::rows`], with `NAME_tf`, which is parallel to the ids.
     fn counted_rows(&self, name: &str, columns: usize) -> Result<(CsrView<'a>, &'a [u32])>;
 }
 
-/// Slices in memory, of which every value is checked.
+/// Slices in memory, all of whose values are checked.
 struct Checked<F>(F);
 
 impl<'a, F: Fn(&str) -> Result<Slice<'a>>> Checked<F> {
@@ -268,7 +268,7 @@ fn named(name: &str, error: Error) -> Error {
     }
 }
 
-/// n + 1 offsets that start at 0, never fall and end at the number of sentences.
+/// Check that there are n + 1 offsets that start at 0, never fall and end at the number of sentences.
 pub fn check_sentences(first: &[u64], sentences: u64) -> Result<()> {
     let ends = (first.first(), first.last());
     if ends != (Some(&0), Some(&sentences)) || first.windows(2).any(|w| w[1] < w[0]) {

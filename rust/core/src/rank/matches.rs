@@ -1,19 +1,19 @@
-//! What BM25 finds: the units that have any of a question's keywords, ascending, with their scores.
+//! BM25 matches of a query: the units that have any of its keywords, ascending, with their scores.
 //!
-//! Units are taken window by window, and within one keyword by keyword: sums and lengths of a window stay in
-//! the nearest cache however large the index is. A score is found again by the unit's bit and the number of
-//! bits before it.
+//! Units are processed in windows, and within a window keyword by keyword, so that the sums and lengths of a
+//! window stay in the L1 cache however large the index is. A score is looked up by the unit's bit and the
+//! number of bits before it.
 
 use super::links_view::LinksView;
 use crate::error::Result;
 use crate::progress::Progress;
 
-/// Units of a window; whole words of bits.
+/// Units per window; a multiple of 64.
 const WINDOW: usize = 1 << 12;
-/// Windows between two looks at the clock.
+/// Windows between two checks of the deadline.
 const CHECK: usize = 16;
 
-/// The postings of one keyword that are left.
+/// The remaining postings of one keyword.
 #[derive(Debug)]
 struct Postings<'a> {
     units: &'a [u32],
@@ -21,13 +21,13 @@ struct Postings<'a> {
     idf: f64,
 }
 
-/// Scores of the units that match, in buffers that are kept from question to question.
+/// Scores of matching units, in buffers that are reused from query to query.
 #[derive(Debug, Default)]
 pub struct Matches {
-    /// One bit for each unit; and by word of bits, how many units came before it.
+    /// One bit per unit; and for each 64-bit block, how many units precede it.
     bits: Vec<u64>,
     before: Vec<u32>,
-    /// By word of bits: the greatest score.
+    /// Maximum score of each 64-bit block.
     most: Vec<f64>,
     units: Vec<u32>,
     scores: Vec<f64>,
@@ -35,8 +35,8 @@ pub struct Matches {
 }
 
 impl Matches {
-    /// The score of every unit that has one of the keywords (ids ascending); of each keyword's part the
-    /// share that is given for it, or all.
+    /// Compute the score of every unit that has one of the keywords (ids ascending); each keyword's part is
+    /// multiplied by its share if shares are given.
     pub fn find(
         &mut self,
         links: &LinksView<'_>,
@@ -72,7 +72,7 @@ impl Matches {
             let sums = &mut window[..end - start];
             for list in &mut left {
                 let count = match list.units.get(sums.len()) {
-                    // Units ascend: so many lie in the window at most.
+                    // Units ascend, so at most this many are in the window.
                     Some(_) => list.units[..sums.len()].partition_point(|&u| (u as usize) < end),
                     None => list.units.partition_point(|&u| (u as usize) < end),
                 };
@@ -103,17 +103,17 @@ impl Matches {
         Ok(())
     }
 
-    /// Units that match, ascending.
+    /// Return the matching units, ascending.
     pub fn units(&self) -> &[u32] {
         &self.units
     }
 
-    /// Their scores.
+    /// Return their scores.
     pub fn scores(&self) -> &[f64] {
         &self.scores
     }
 
-    /// Units that match in groups of neighbours, with their scores; first the greatest of these.
+    /// Iterate over groups of adjacent matching units: their maximum score, the units, their scores.
     pub fn groups(&self) -> impl Iterator<Item = (f64, &[u32], &[f64])> {
         let ends = self.before.iter().skip(1).copied().chain([self.units.len() as u32]);
         self.before.iter().zip(ends).zip(&self.most).map(|((&start, end), &most)| {
@@ -122,13 +122,13 @@ impl Matches {
         })
     }
 
-    /// The greatest score of a unit's group.
+    /// Return the maximum score of a unit's group.
     #[inline]
     pub fn most(&self, unit: u32) -> f64 {
         self.most[unit as usize / 64]
     }
 
-    /// The score of a unit: 0 where it does not match.
+    /// Return the score of a unit: 0 if it does not match.
     #[inline]
     pub fn get(&self, unit: u32) -> f64 {
         let (word, bit) = (unit as usize / 64, unit % 64);

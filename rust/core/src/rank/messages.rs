@@ -1,29 +1,29 @@
-//! Messages between the texts of a citation graph (LeSeGR without training): the passing of whole vectors is
-//! linear in them, so the question's similarity to what a text would hold after K layers is passed along
-//! itself, as one number a text.
+//! Messages between the texts of a citation graph (LeSeGR without training). Passing whole vectors is linear
+//! in them, so instead of vectors the query's similarity to the result of K layers is passed along, one
+//! number per text.
 //!
 //! Mean: `x'[i] = (m[i] + sum of alpha[i, j] m[j]) / (|N(i)| + 1)` with `m[j] = weight[j] x[j]`, over the
-//! in-neighbours j of i. Added: `x'[i] = m[i] + share (sum of alpha[i, j] x[j]) / |N(i)|`, where m is made once
-//! of what each text began with, and is what x is at first. Each row is summed in the order of its edges.
+//! in-neighbours j of i. Added: `x'[i] = m[i] + share (sum of alpha[i, j] x[j]) / |N(i)|`, where m is
+//! computed once from the initial x, and is the first x. Each row is summed in the order of its edges.
 
 use crate::error::{Error, Result};
 use crate::memory::room;
 use crate::progress::Progress;
 use crate::sparse::CsrView;
 
-/// Rows between two looks at the clock.
+/// Rows between two checks of the deadline.
 const ROWS: usize = 1 << 13;
 const EDGES: &str = "edges that carry messages";
 
-/// Kinds of edges, one bit each: an edge that is there for several reasons has several.
+/// Kinds of edges, one bit each: an edge that exists for several reasons has several.
 pub const ADJACENT: u8 = 1;
 pub const REFERENCE: u8 = 2;
-/// From what is cited to what cites it.
+/// From a cited text to the texts that cite it.
 pub const CITED: u8 = 4;
-/// From what cites to what it cites.
+/// From a citing text to the texts that it cites.
 pub const CITING: u8 = 8;
 
-/// In-neighbours of each text, with the kinds of the edges and their alphas beside the ids.
+/// In-neighbours of each text, with parallel kinds and alphas of the edges.
 #[derive(Debug, Clone, Copy)]
 pub struct Graph<'a> {
     edges: CsrView<'a>,
@@ -32,7 +32,7 @@ pub struct Graph<'a> {
 }
 
 impl<'a> Graph<'a> {
-    /// Checks the shapes. Alphas are checked by who makes or stores them: finite, from 0 to 1.
+    /// Check the shapes. Alphas are checked when they are computed or loaded: finite, from 0 to 1.
     pub fn new(edges: CsrView<'a>, kinds: &'a [u8], alphas: &'a [f32]) -> Result<Self> {
         if edges.columns != edges.rows() {
             return Err(Error::input(format!(
@@ -60,12 +60,12 @@ impl<'a> Graph<'a> {
         self.len() == 0
     }
 
-    /// Whether there is any edge at all.
+    /// Return whether there are any edges.
     pub fn has_edges(&self) -> bool {
         !self.kinds.is_empty()
     }
 
-    /// (in-neighbour, kinds, alpha) of each edge into `text`.
+    /// Iterate over (in-neighbour, kinds, alpha) of each edge into `text`.
     pub fn into_text(&self, text: usize) -> impl Iterator<Item = (u32, u8, f64)> + 'a {
         let range = self.edges.range(text);
         let Self { edges, kinds, alphas } = *self;
@@ -73,25 +73,25 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// How a text puts together its own message and those of its neighbours.
+/// How a text combines its message with those of its neighbours.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Aggregate {
     Mean,
-    /// Its own, and this share of the mean of the others.
+    /// Its message, plus this share of the mean of the others.
     Added(f64),
 }
 
-/// The edges of some kinds by themselves: what a layer reads.
+/// The edges of some kinds, as a layer reads them.
 #[derive(Debug, Default, PartialEq)]
 pub struct Carried {
-    /// Where the row of each text begins, and the end of the last.
+    /// Start of each text's row, and the end of the last.
     starts: Vec<u32>,
     ids: Vec<u32>,
     alphas: Vec<f32>,
 }
 
 impl Carried {
-    /// The edges that have one of these kinds.
+    /// Select the edges that have one of these kinds.
     pub fn new(graph: Graph<'_>, kinds: u8) -> Result<Self> {
         if graph.kinds.len() > u32::MAX as usize {
             return Err(Error::input("more edges than 32 bits count"));
@@ -126,7 +126,7 @@ impl Carried {
 pub struct Settings {
     pub aggregate: Aggregate,
     pub layers: usize,
-    /// The share of what each text began with in the result.
+    /// Weight of each text's initial value in the result.
     pub residual: f64,
 }
 
@@ -138,8 +138,8 @@ pub struct Buffers {
     start: Vec<f64>,
 }
 
-/// Passes messages along the edges that carry them: `state` holds x of each text before, and after. `weights` are what the messages of each
-/// text are multiplied by.
+/// Pass messages along the selected edges: `state` holds x of each text, before and after. The messages of
+/// each text are multiplied by `weights`.
 pub fn pass(
     carried: &Carried,
     weights: &[f64],
@@ -157,12 +157,12 @@ pub fn pass(
         )));
     }
     if !(0.0..=1.0).contains(&settings.residual) {
-        return Err(Error::input(format!("residual must lie in [0, 1], not {}", settings.residual)));
+        return Err(Error::input(format!("residual must be between 0 and 1, not {}", settings.residual)));
     }
     let start = &mut buffers.start;
     if let Aggregate::Added(share) = settings.aggregate {
         if !(0.0..=1.0).contains(&share) {
-            return Err(Error::input(format!("share must lie in [0, 1], not {share}")));
+            return Err(Error::input(format!("share must be between 0 and 1, not {share}")));
         }
     }
     start.clear();
@@ -200,7 +200,7 @@ pub fn pass(
     Ok(())
 }
 
-/// Hands over the sum of the messages into each row, and their number.
+/// Return the sum and the number of the messages into each row.
 fn layer(
     carried: &Carried,
     message: &[f64],
@@ -298,7 +298,7 @@ mod tests {
     }
 
     proptest! {
-        /// The passing of whole vectors, and their product with the question's at the end.
+        /// Pass whole vectors, and take their product with the query's vector at the end.
         #[test]
         fn equals_the_passing_of_vectors(
             rows in (1usize..8).prop_flat_map(|n| prop::collection::vec(prop::collection::btree_set(0..n as u32, 0..4), n)),

@@ -1,4 +1,5 @@
-//! Ranks and selections over any graph; nothing here knows who built it.
+//! Ranking and selection on any graph, independent of how it was built: PageRank, centralities, BM25 and the
+//! walk.
 
 pub mod betweenness;
 pub mod bm25;

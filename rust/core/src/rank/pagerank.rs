@@ -15,23 +15,24 @@ use std::sync::{Mutex, PoisonError};
 /// When to stop.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Until {
-    /// After `ceil(ln(tol / 2) / ln(1 - teleport))` steps: then the L1 distance to the fixed point is
-    /// at most `tol`, whatever the graph.
+    /// After `ceil(ln(tol / 2) / ln(1 - teleport))` steps: then the L1 distance to the fixed point is at most
+    /// `tol` on any graph.
     Tolerance(f64),
-    /// After exactly that many steps.
+    /// After exactly this number of steps.
     Steps(u32),
-    /// As networkx does: once a step changes less than `n * 1e-6` in L1 (for parity only: with many
-    /// nodes that is too loose to fix a ranking).
+    /// As in networkx: once a step changes less than `n * 1e-6` in L1 (only for parity: with many nodes that
+    /// is too loose to fix a ranking).
     Networkx,
 }
 
-/// How the walk remembers where it started.
+/// What happens with probability `teleport` in each step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Walk {
     /// Each step returns to the restart distribution with probability `teleport`.
     Teleport,
-    /// Each step *stays* with probability `teleport` and never returns: what NodeRAG's code does. It
-    /// drifts to the stationary distribution, so it needs a fixed number of steps. For parity only.
+    /// Each step *stays* with probability `teleport` and never returns, as in NodeRAG's reference
+    /// implementation. It drifts to the stationary distribution, so it needs a fixed number of steps. Only
+    /// for parity.
     Lazy,
 }
 
@@ -49,27 +50,27 @@ impl Default for Settings {
     }
 }
 
-/// networkx gives up after so many steps.
+/// networkx gives up after this many steps.
 const NETWORKX_STEPS: u32 = 100;
 
 /// Rows that one thread takes at a time.
 const GRAIN: usize = 4096;
 
-/// Below so many edges a step is shorter than the start of a thread.
+/// With fewer edges than this, a step takes less time than starting a thread.
 const PARALLEL_EDGES: usize = 200_000;
 
-/// The number of steps that brings the L1 error below `tolerance`.
+/// Return the number of steps that brings the L1 error below `tolerance`.
 pub fn steps_for(teleport: f64, tolerance: f64) -> u32 {
     let steps = (tolerance / 2.0).ln() / (1.0 - teleport).ln();
     steps.ceil().clamp(1.0, f64::from(u32::MAX)) as u32
 }
 
-/// The PageRank of every node, summing to 1 (empty for an empty graph).
+/// Return the PageRank of every node, summing to 1 (empty for an empty graph).
 ///
-/// Row `i` of `edges` (square) holds the targets of node `i`; an undirected graph holds each edge
-/// both ways. `weights` lie beside `indices` (finite, not negative); without them all edges are equal.
-/// `restart` (one entry per node, not negative, scaled to sum 1 here) makes it personalised: it is
-/// also the start, and takes the mass of nodes without out-edges.
+/// Row `i` of `edges` (square) holds the targets of node `i`; an undirected graph holds each edge in both
+/// directions. `weights` are parallel to `indices` (finite, not negative); without them all edges are equal.
+/// `restart` (one entry per node, not negative, normalised here) personalises the result: it is also the
+/// start, and receives the mass of nodes without out-edges.
 pub fn pagerank(
     edges: CsrView<'_>,
     weights: Option<&[f64]>,
@@ -86,11 +87,11 @@ pub fn pagerank(
     }
     let t = settings.teleport;
     if !(t > 0.0 && t <= 1.0) {
-        return Err(Error::input(format!("teleport must lie in (0, 1], not {t}")));
+        return Err(Error::input(format!("teleport must be in (0, 1], not {t}")));
     }
     if let Until::Tolerance(tolerance) = settings.until {
         if !(tolerance > 0.0 && tolerance < 2.0) {
-            return Err(Error::input(format!("the tolerance must lie in (0, 2), not {tolerance}")));
+            return Err(Error::input(format!("the tolerance must be in (0, 2), not {tolerance}")));
         }
     }
     if settings.walk == Walk::Lazy && !matches!(settings.until, Until::Steps(_)) {
@@ -104,7 +105,7 @@ pub fn pagerank(
     Pull::new(edges, weights, &out, restart, settings)?.run(progress)
 }
 
-/// `values` scaled to sum 1.
+/// Return `values` scaled to sum 1.
 fn distribution(values: &[f64], n: usize) -> Result<Vec<f64>> {
     if values.len() != n {
         return Err(Error::input(format!("restart has {} entries for {n} nodes", values.len())));
@@ -119,7 +120,7 @@ fn distribution(values: &[f64], n: usize) -> Result<Vec<f64>> {
     Ok(values.iter().map(|v| v / sum).collect())
 }
 
-/// The sum of the weights of each row.
+/// Return the sum of the weights of each row.
 fn out_weights(edges: CsrView<'_>, weights: Option<&[f64]>) -> Result<Vec<f64>> {
     let Some(weights) = weights else {
         return Ok(edges.indptr.windows(2).map(|w| (w[1] - w[0]) as f64).collect());
@@ -137,9 +138,9 @@ fn out_weights(edges: CsrView<'_>, weights: Option<&[f64]>) -> Result<Vec<f64>> 
     }
 }
 
-/// The graph turned around, its nodes numbered by (number of sources, id): rows of equal length lie
-/// together, so that the inner loop never ends where the processor did not expect it. The sources of a
-/// row keep the order of their old ids, hence every sum its bits.
+/// The transposed graph, with nodes numbered by (number of sources, id): rows of equal length are adjacent,
+/// so the trip count of the inner loop is predictable. The sources of a row keep the order of their old ids,
+/// so every sum keeps its bits.
 struct Pull<'a> {
     /// Old ids in the new order.
     order: Vec<u32>,
@@ -147,7 +148,7 @@ struct Pull<'a> {
     sources: Vec<u32>,
     weights: Option<Vec<f64>>,
     runs: Vec<Run>,
-    /// What a node gives to an edge of weight 1, of its mass; 0 for one without out-edges.
+    /// Share of its mass that a node sends along an edge of weight 1; 0 without out-edges.
     inverse: Vec<f64>,
     /// The nodes without out-edges (new ids, in the order of the old ones).
     dangling: Vec<u32>,
@@ -263,7 +264,7 @@ impl<'a> Pull<'a> {
         let uniform = 1.0 / n as f64;
         let lost: f64 = self.dangling.iter().map(|&i| mass[i as usize]).sum();
         let threads = if self.sources.len() < PARALLEL_EDGES { 1 } else { self.settings.threads };
-        // One lock for each range, taken once by the one thread that fills it.
+        // One lock per range, taken once by the one thread that fills it.
         let slots: Vec<_> =
             next.chunks_mut(GRAIN).zip(next_share.chunks_mut(GRAIN)).map(Mutex::new).collect();
         map_ranges(n, GRAIN, threads, progress, |range| {
@@ -281,7 +282,7 @@ impl<'a> Pull<'a> {
         Ok(())
     }
 
-    /// What the rows of `range` receive along their edges.
+    /// Compute what the rows of `range` receive along their edges.
     fn pull(&self, range: &Range<usize>, share: &[f64], next: &mut [f64]) {
         let first = self.runs.partition_point(|run| run.rows.end <= range.start);
         for run in self.runs[first..].iter().take_while(|run| run.rows.start < range.end) {
@@ -314,7 +315,7 @@ impl<'a> Pull<'a> {
     }
 }
 
-/// The sums of rows of `N` sources, with the loop over them unrolled.
+/// Sum rows of `N` sources, with the loop over them unrolled.
 fn gather<const N: usize>(sources: &[u32], share: &[f64], next: &mut [f64]) {
     for (value, row) in next.iter_mut().zip(sources.chunks_exact(N)) {
         let mut sum = share[row[0] as usize];

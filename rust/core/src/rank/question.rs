@@ -1,11 +1,11 @@
-//! What of a question the index knows.
+//! The keywords, names and subjects of a query that exist in the index.
 
 use crate::rank::links_view::LinksView;
 use crate::text::lexical::Lexer;
 use crate::text::names::MAX_PHRASE;
 use crate::text::strings::Strings;
 
-/// Ids of a question's keywords, names and subjects: ascending, each once.
+/// Ids of a query's keywords, names and subjects: ascending and distinct.
 #[derive(Debug, Clone, Default)]
 pub struct Question {
     pub keywords: Vec<u32>,
@@ -15,8 +15,7 @@ pub struct Question {
 }
 
 impl Question {
-    /// Keywords count once each; names and subjects are all phrases of 1 to 8 words that are known,
-    /// in any case.
+    /// Read a query. Names and subjects are all known phrases of 1 to 8 words, in any case.
     pub fn read(&mut self, links: &LinksView<'_>, text: &str) {
         self.keywords.clear();
         self.names.clear();
@@ -37,7 +36,7 @@ impl Question {
     }
 }
 
-/// Phrases that begin at word `first`. The strings are sorted: where none begins with a phrase, none
+/// Find known phrases that begin at word `first`. The strings are sorted: if none begins with a phrase, none
 /// begins with a longer one.
 fn known_phrases(
     text: &Lexer,
@@ -63,8 +62,8 @@ fn known_phrases(
     }
 }
 
-/// The first string from `low` on that is not below `phrase`. A longer phrase mostly lies just behind its
-/// beginning, so the steps grow from one.
+/// Return the first string from `low` on that is not less than `phrase`. A longer phrase is mostly just after
+/// its prefix, so the steps grow from one.
 fn first_not_below(strings: Strings<'_>, mut low: usize, phrase: &[u8]) -> usize {
     let below = |at: usize| strings.bytes(at) < phrase;
     let (mut step, mut high) = (if low == 0 { strings.len() } else { 1 }, strings.len());

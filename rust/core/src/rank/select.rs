@@ -1,4 +1,4 @@
-//! Which chunks become core chunks: the best by rank (variant P) or a seeded draw (variant U).
+//! Selection of core chunks: the best by rank, or a seeded random draw.
 
 use crate::error::{Error, Result};
 use crate::memory::room;
@@ -6,17 +6,17 @@ use crate::sparse::{quantise, rank_order, Scored};
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// `min(n, ceil(ratio * n - 1e-9))`: the number of core chunks (the small term takes back what
-/// rounding adds, so that 0.29 of 100 is 29).
+/// Return the number of core chunks, `min(n, ceil(ratio * n - 1e-9))` (the small term compensates for
+/// rounding, so that 0.29 of 100 is 29).
 pub fn core_count(n: usize, ratio: f64) -> Result<usize> {
     if !(0.0..=1.0).contains(&ratio) {
-        return Err(Error::input(format!("the core ratio must lie in [0, 1], not {ratio}")));
+        return Err(Error::input(format!("the core ratio must be between 0 and 1, not {ratio}")));
     }
     let count = (ratio * n as f64 - 1e-9).ceil().max(0.0);
     Ok((count as usize).min(n))
 }
 
-/// The first `count` ids by (score rounded to 1e-12, descending; id ascending), in that order.
+/// Return the first `count` ids by (score rounded to 1e-12, descending; id ascending), in that order.
 pub fn select_ranked(scores: &[f64], count: usize) -> Result<Vec<u32>> {
     id_range(scores.len())?;
     if let Some(i) = scores.iter().position(|s| s.is_nan()) {
@@ -36,7 +36,7 @@ pub fn select_ranked(scores: &[f64], count: usize) -> Result<Vec<u32>> {
     Ok(items.into_iter().map(|s| s.id).collect())
 }
 
-/// The first `count` ids of a shuffle of `0..n` that depends on `seed` and `stage` alone.
+/// Return the first `count` ids of a shuffle of `0..n` that depends only on `seed` and `stage`.
 pub fn select_uniform(n: usize, count: usize, seed: u64, stage: &str) -> Result<Vec<u32>> {
     id_range(n)?;
     let mut ids: Vec<u32> = room(n, "the draw")?;
@@ -49,7 +49,7 @@ pub fn select_uniform(n: usize, count: usize, seed: u64, stage: &str) -> Result<
     Ok(ids)
 }
 
-/// The generator of one stage: ChaCha8 whose key is the seed (little-endian, then zeros) and whose
+/// Return the generator of one stage: ChaCha8 whose key is the seed (little-endian, then zeros) and whose
 /// stream is the 64-bit FNV-1a hash of the stage's name.
 pub fn stage_rng(seed: u64, stage: &str) -> ChaCha8Rng {
     let mut key = [0u8; 32];
@@ -62,7 +62,7 @@ pub fn stage_rng(seed: u64, stage: &str) -> ChaCha8Rng {
     random
 }
 
-/// A number in `0..bound`, without bias: draws that fall into the incomplete last block are repeated.
+/// Return an unbiased number in `0..bound`: draws from the incomplete last block are repeated.
 pub(crate) fn below(random: &mut ChaCha8Rng, bound: u64) -> u64 {
     let excess = (u64::MAX % bound + 1) % bound;
     loop {

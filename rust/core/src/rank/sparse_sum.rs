@@ -1,13 +1,14 @@
-//! Sums over a few of many places, cleared by what was touched.
+//! Sparse accumulator: sums at few of many indices, cleared in time proportional to the entries touched.
 
-/// A sum of positive numbers for each `i < n`, zero but where something was added since the last `clear`.
+/// A sum of positive numbers for each `i < n`, zero except at indices added to since the last `clear`.
 ///
-/// Zero itself says that a place is untouched: one number for each look, so that most of a large index's
+/// Zero itself marks an untouched index: one load per access, so that most of a large index's sums stay in
+/// the cache.
 /// sums stay in the cache.
 #[derive(Debug, Default)]
 pub struct SparseSum {
     values: Vec<f64>,
-    /// `count` places, in the order in which something was first added, and room for one more than all.
+    /// `count` indices, in order of first addition, and room for one more than all.
     places: Vec<u32>,
     count: usize,
 }
@@ -15,7 +16,7 @@ pub struct SparseSum {
 impl SparseSum {
     pub fn fit(&mut self, n: usize) {
         self.clear();
-        // New ones, all zero, rather than longer ones: pages that are never touched cost nothing.
+        // A new zeroed vector rather than a longer one: pages that are never touched cost nothing.
         if self.values.len() < n {
             self.values = vec![0.0; n];
         }
@@ -24,13 +25,13 @@ impl SparseSum {
         }
     }
 
-    /// The places, in the order in which something was first added.
+    /// Return the touched indices, in order of first addition.
     pub fn touched(&self) -> &[u32] {
         &self.places[..self.count]
     }
 
-    /// Adds a positive number; a product that fell to zero adds nothing. Whether a place is new cannot be
-    /// foreseen, so it is written down in any case, and kept if it is.
+    /// Add a positive number; a product that underflowed to zero adds nothing. Whether an index is new is
+    /// unpredictable, so it is always written, and kept if it is new.
     #[inline]
     pub fn add(&mut self, i: u32, value: f64) {
         debug_assert!(value >= 0.0);
@@ -50,7 +51,7 @@ impl SparseSum {
         self.values[i as usize] != 0.0
     }
 
-    /// Takes the value away; the place stays among the touched, and nothing may be added to it.
+    /// Reset one value; its index remains touched, and nothing may be added to it.
     pub fn erase(&mut self, i: u32) {
         self.values[i as usize] = 0.0;
     }

@@ -1,8 +1,8 @@
-//! A few steps of personalised PageRank from a few nodes, in push form: only what is reached is touched.
+//! A few steps of personalised PageRank from a few nodes, in push form: only reached nodes are touched.
 //!
 //! The formulas are those of [`super::pagerank`], with the entry points as the restart distribution `p` and
-//! one difference: a node without out-edges keeps its mass, so that a short walk does not leak. Mass is pushed
-//! from the nodes that have some in ascending id, so that each sum runs in the order of its sources.
+//! one difference: a node without out-edges keeps its mass, so that a short walk does not leak. Mass is
+//! pushed from nodes in ascending id, so that each sum runs in the order of its sources.
 
 use super::pagerank::Walk;
 use super::sparse_sum::SparseSum;
@@ -10,12 +10,12 @@ use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::sparse::{rank_order, CsrView, Scored};
 
-/// Edges between two looks at the progress.
+/// Edges between two checks of the progress.
 const EDGES: usize = 1 << 18;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
-    /// The probability with which a step returns to the entry points (or, in the lazy walk, stays).
+    /// Probability of returning to the entry points in each step (or, in the lazy walk, of staying).
     pub teleport: f64,
     pub steps: u32,
     pub walk: Walk,
@@ -28,7 +28,7 @@ impl Default for Settings {
     }
 }
 
-/// The buffers of the walk, kept from one question to the next.
+/// The buffers of the walk, reused from query to query.
 #[derive(Debug, Default)]
 pub struct Spread {
     mass: SparseSum,
@@ -40,10 +40,10 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Walks `settings.steps` steps over the square graph `edges` from `entries` (id, weight), whose weights
-    /// are scaled to sum 1; entries of the same id are added. `weight(place)` is the weight of the edge at
-    /// that place of `edges.indices`: finite and not negative. Only the rows that are reached are read.
-    /// Without any entry nothing is reached. What was is then in [`Self::reached`] and [`Self::ranked`].
+    /// Walk `settings.steps` steps over the square graph `edges` from `entries` (id, weight), whose weights
+    /// are normalised; entries with the same id are added. `weight(index)` is the weight of the edge at that
+    /// index of `edges.indices`: finite and not negative. Only rows that are reached are read. Without
+    /// entries nothing is reached. Read the result with [`Self::reached`] and [`Self::ranked`].
     pub fn run(
         &mut self,
         edges: CsrView<'_>,
@@ -61,7 +61,7 @@ impl Spread {
         }
         let t = settings.teleport;
         if !(t > 0.0 && t <= 1.0) {
-            return Err(Error::input(format!("teleport must lie in (0, 1], not {t}")));
+            return Err(Error::input(format!("teleport must be in (0, 1], not {t}")));
         }
         self.mass.fit(n);
         self.next.fit(n);
@@ -75,19 +75,19 @@ impl Spread {
         Ok(())
     }
 
-    /// What has mass, in no order.
+    /// Iterate over nodes with mass, in no particular order.
     pub fn reached(&self) -> impl Iterator<Item = Scored> + '_ {
         self.mass.touched().iter().map(|&id| Scored { id, score: self.mass.get(id) })
     }
 
-    /// What has mass: the most first, equal ones by ascending id.
+    /// Return the nodes with mass: the most first, equal ones by ascending id.
     pub fn ranked(&self) -> Vec<Scored> {
         let mut all: Vec<Scored> = self.reached().collect();
         all.sort_unstable_by(rank_order);
         all
     }
 
-    /// The mass of a node; 0 for one that was not reached.
+    /// Return the mass of a node; 0 if it was not reached.
     pub fn score(&self, id: u32) -> f64 {
         self.mass.get(id)
     }
@@ -128,8 +128,8 @@ impl Spread {
         active.sort_unstable();
         let (stays, moves) = (settings.teleport, 1.0 - settings.teleport);
         let mut until_check = EDGES;
-        // What moves, then what stays or returns: the order of the dense formula's sums does not matter
-        // to it, but it must be one and the same always.
+        // First the mass that moves, then the mass that stays or returns: any order would match the dense
+        // formula, but it must be fixed.
         for &from in active.iter() {
             let row = edges.range(from as usize);
             let out = out_weight(row.clone(), weight)?;
@@ -158,7 +158,7 @@ impl Spread {
     }
 }
 
-/// The sum of a row's weights.
+/// Return the sum of a row's weights.
 fn out_weight(row: std::ops::Range<usize>, weight: &impl Fn(usize) -> f64) -> Result<f64> {
     let sum: f64 = row.clone().map(weight).sum();
     let whole = row.clone().all(|place| weight(place) >= 0.0);
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn two_steps_with_teleport_and_lazy() {
-        // Node 0 -> 1 -> {0, 2}, 2 -> 0, and one that nothing reaches.
+        // Node 0 -> 1 -> {0, 2}, 2 -> 0, and an unreachable one.
         let csr = Csr::from_rows(&[vec![1u32], vec![0, 2], vec![0], vec![0]], 4).unwrap();
         let of = |walk| run(&csr, &[(0, 7.0)], &Settings { walk, ..Settings::default() }).unwrap();
         assert_eq!(of(Walk::Teleport), [(0, 0.625), (1, 0.25), (2, 0.125)]);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     proptest! {
-        /// As the dense kernel, where every node has edges.
+        /// Equal to the dense kernel if every node has edges.
         #[test]
         fn equals_pagerank(
             rows in (1usize..9).prop_flat_map(|n| prop::collection::vec(prop::collection::vec((0..n as u32, 0.1f64..3.0), 1..6), n)),
@@ -268,7 +268,7 @@ mod tests {
             let want = pagerank::pagerank(csr.view(), Some(&weights), Some(&restart), &dense, &Progress::none()).unwrap();
             let mut spread = Spread::default();
             let settings = Settings { teleport, steps, walk };
-            // Twice: the buffers are as new.
+            // Twice, to check that the buffers are reset.
             for _ in 0..2 {
                 spread.run(csr.view(), |p| weights[p], &entries, &settings, &Progress::none()).unwrap();
             }

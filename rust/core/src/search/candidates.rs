@@ -1,5 +1,5 @@
-//! The part of a citation graph that a question is about (40-cgrag 4.4.2): the best texts by similarity and by
-//! similarity times words, and all that sends to them in some steps.
+//! The part of a citation graph that is relevant to a query (CG-RAG): the best texts by similarity and by
+//! similarity times words, and everything that sends messages to them within some steps.
 
 use crate::error::{Error, Result};
 use crate::memory::filled;
@@ -12,26 +12,25 @@ use crate::wide::wide;
 /// Rows of vectors that a thread takes at a time.
 const GRAIN: usize = 2048;
 const WHAT: &str = "places of texts";
-/// Of a text that is no candidate.
+/// Marks a text that is not a candidate.
 const NOWHERE: u32 = u32::MAX;
 
-/// Some texts, ascending, and the edges among them.
+/// Selected texts, ascending, and the edges among them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Candidates {
     pub texts: Vec<u32>,
     /// The similarity of each.
     pub near: Vec<f64>,
-    /// Which of them are ranked, by their places here; the others only send messages.
+    /// Indices of the texts that are ranked; the others only send messages.
     pub ranked: Vec<u32>,
     pub indptr: Vec<u64>,
-    /// The senders, by their places here.
+    /// The senders, by index.
     pub indices: Vec<u32>,
-    /// Where each edge stands among all edges of the graph.
+    /// Index of each edge among all edges of the graph.
     pub edges: Vec<u64>,
 }
 
-/// What is looked for: so many by either measure, and what sends to them in so many steps, along edges that
-/// have one of these kinds.
+/// Selection of candidates: how many by either measure, and within how many steps along edges of which kinds.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted {
     pub best: usize,
@@ -39,7 +38,8 @@ pub struct Wanted {
     pub kinds: u8,
 }
 
-/// For a question's vector, and what messages of each text are multiplied with for its words (`weights`).
+/// Select the candidates for a query's vector; `weights` multiply the messages of each text by its word
+/// matches.
 pub fn candidates(
     vectors: &Vectors<'_>,
     vector: &[f32],
@@ -115,7 +115,8 @@ pub fn candidates(
 /// Lanes of a sum.
 const LANES: usize = 8;
 
-/// The product of each row with the vector: eight sums in f64 side by side, then the rest, on every machine.
+/// Return the product of each row with the vector: eight f64 sums side by side, then the rest, on every
+/// machine.
 #[inline(always)]
 fn similarities_body(rows: &[f32], vector: &[f32], out: &mut [f64]) {
     let (whole, rest) = vector.split_at(vector.len() / LANES * LANES);

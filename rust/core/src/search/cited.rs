@@ -1,5 +1,5 @@
-//! A question to a citation graph (LeSeGR, 40-cgrag 4.4.1): its similarity to each text by vectors, passed
-//! along the edges and weighted by what each text has of its words.
+//! Search in a citation graph (LeSeGR, CG-RAG): the query's vector similarity to each text, passed along the
+//! edges and weighted by word matches.
 
 use crate::error::{Error, Result};
 use crate::progress::Progress;
@@ -17,19 +17,19 @@ use std::sync::OnceLock;
 
 /// Rows of vectors that are multiplied together.
 const BLOCK: usize = 256;
-/// Choices of the four kinds of edges.
+/// Number of subsets of the four kinds of edges.
 const ALL_KINDS: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// The share of its message that a text sends which has none of the question's words.
+    /// Weight of the message of a text that has none of the query's words.
     pub epsilon: f64,
     pub messages: messages::Settings,
-    /// The kinds of edges that carry messages.
+    /// The kinds of edges that pass messages.
     pub kinds: u8,
 }
 
-/// What a question reads of an index.
+/// The parts of an index that a query reads.
 #[derive(Clone, Copy)]
 pub struct CitedIndex<'a> {
     vectors: Vectors<'a>,
@@ -38,7 +38,7 @@ pub struct CitedIndex<'a> {
     graph: &'a CitedGraph<'a>,
 }
 
-/// The graph, and for each choice of kinds its edges by themselves, made when a question first wants them.
+/// The graph, and for each subset of kinds its edges, computed when a query first needs them.
 pub struct CitedGraph<'a> {
     graph: Graph<'a>,
     carried: [OnceLock<Carried>; ALL_KINDS],
@@ -49,7 +49,7 @@ impl<'a> CitedGraph<'a> {
         Self { graph, carried: Default::default() }
     }
 
-    /// Two threads may make it at once: the first stays.
+    /// If two threads compute it, the first result stays.
     fn carried(&self, kinds: u8) -> Result<&Carried> {
         let kinds = usize::from(kinds) % ALL_KINDS;
         match self.carried[kinds].get() {
@@ -76,7 +76,7 @@ pub struct Buffers {
 }
 
 impl<'a> CitedIndex<'a> {
-    /// Checks that all parts are of the same texts.
+    /// Check that all parts have the same number of texts.
     pub fn new(
         vectors: Vectors<'a>,
         codes: Option<&'a QuantisedView<'a>>,
@@ -97,8 +97,8 @@ impl<'a> CitedIndex<'a> {
         Ok(Self { vectors, codes, links, graph })
     }
 
-    /// The best `wanted` texts for a question and its vector, of those that a filter leaves, best first; messages
-    /// come from all. Without a layer, or where the graph has no edge at all, these are the texts nearest by
+    /// Return the best `wanted` texts for a query and its vector, of those that pass the filter, best first;
+    /// all texts send messages. Without layers, or if the graph has no edges, these are the nearest texts by
     /// vector.
     #[allow(clippy::too_many_arguments)] // a question, what is wanted of it, and buffers
     pub fn search(
@@ -112,7 +112,7 @@ impl<'a> CitedIndex<'a> {
         progress: &Progress,
     ) -> Result<Vec<Scored>> {
         if !(0.0..=1.0).contains(&options.epsilon) {
-            return Err(Error::input(format!("epsilon must lie in [0, 1], not {}", options.epsilon)));
+            return Err(Error::input(format!("epsilon must be between 0 and 1, not {}", options.epsilon)));
         }
         if options.messages.layers == 0 || !self.graph.graph.has_edges() {
             let (vectors, codes) = (&self.vectors, self.codes);
@@ -138,8 +138,8 @@ impl<'a> CitedIndex<'a> {
         Ok(best.finish())
     }
 
-    /// `buffers.state`: the similarity to each text. By the vectors' codes where there are any: products of
-    /// whole numbers, the same on every machine, with an error of some thousandths at the most.
+    /// Compute `buffers.state`, the similarity to each text. With codes these are integer products, the same
+    /// on every machine, with an error of at most a few thousandths.
     fn near(&self, vector: &[f32], buffers: &mut Buffers) -> Result<()> {
         let length = self.vectors.check_query(vector)?;
         let Buffers { codes, products, state, .. } = buffers;
@@ -162,8 +162,8 @@ impl<'a> CitedIndex<'a> {
         Ok(())
     }
 
-    /// `buffers.weights`: what a message of each text is multiplied by, from `epsilon` for none of the
-    /// question's words to 1 for the text with most of them (BM25). 1 for all where no text has any.
+    /// Compute `buffers.weights`, the factor of each text's messages: from `epsilon` for a text without the
+    /// query's words to 1 for the best match (BM25). All 1 if no text matches.
     fn words(&self, question: &str, epsilon: f64, buffers: &mut Buffers, progress: &Progress) -> Result<()> {
         let Buffers { lexer, matches, weights, .. } = buffers;
         let mut counts: BTreeMap<u32, f64> = BTreeMap::new();
@@ -188,8 +188,8 @@ impl<'a> CitedIndex<'a> {
         Ok(())
     }
 
-    /// For each of `texts` the neighbours whose messages are the strongest in the last layer, with their
-    /// kinds and shares, best first; at most `most`.
+    /// Return for each of `texts` at most `most` neighbours with the strongest messages in the last layer,
+    /// with their kinds and shares, best first.
     pub fn senders(
         &self,
         (question, vector): (&str, &[f32]),
@@ -203,7 +203,7 @@ impl<'a> CitedIndex<'a> {
             return Ok(vec![Vec::new(); texts.len()]);
         }
         if let Some(text) = texts.iter().find(|&&text| text as usize >= self.graph.graph.len()) {
-            return Err(Error::input(format!("there is no text {text}")));
+            return Err(Error::input(format!("text {text} does not exist")));
         }
         self.near(vector, buffers)?;
         self.words(question, options.epsilon, buffers, progress)?;
@@ -213,7 +213,7 @@ impl<'a> CitedIndex<'a> {
         let carried = self.graph.carried(options.kinds)?;
         pass(carried, weights, state, &before, messages, progress)?;
         let wanted = options.kinds;
-        // What is added was weighted before it was passed on, and is always passed on.
+        // Added messages were weighted before the first layer, and are always passed on.
         if let (Aggregate::Added(_), 0) = (options.messages.aggregate, before.layers) {
             state.iter_mut().zip(weights.iter()).for_each(|(x, w)| *x *= w);
         }

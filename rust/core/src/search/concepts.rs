@@ -1,5 +1,5 @@
-//! Local search over the graph of concepts (20-g2cons 2.5): the concepts nearest to the question bring in
-//! their units one after the other, or in turns; then those that the graph leads to, all together.
+//! Local search over the graph of concepts (G2ConS): the concepts nearest to the query bring in their units
+//! one after the other, or in turns; then the concepts that the graph reaches bring in theirs, all together.
 
 use crate::error::{Error, Result};
 use crate::progress::Progress;
@@ -8,10 +8,10 @@ use crate::vector::quantised::QuantisedView;
 use crate::vector::simd::Level;
 use crate::vector::{self, Filter, Vectors};
 
-/// What is searched. The lists fit each other.
+/// The searched parts, which fit together.
 #[derive(Clone, Copy)]
 pub struct ConceptIndex<'a> {
-    /// None where there is no concept.
+    /// `None` if there are no concepts.
     pub vectors: Option<Vectors<'a>>,
     pub codes: Option<&'a QuantisedView<'a>>,
     pub edges: CsrView<'a>,
@@ -19,17 +19,17 @@ pub struct ConceptIndex<'a> {
     pub units: CsrView<'a>,
     pub unit_vectors: Vectors<'a>,
     pub unit_codes: Option<&'a QuantisedView<'a>>,
-    /// Only these units are found; concepts of others lead to them all the same.
+    /// Only these units are returned; concepts of others still lead to them.
     pub mask: Option<&'a Mask>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// So many concepts nearest to the question begin.
+    /// Number of concepts nearest to the query from which the search starts.
     pub seeds: usize,
-    /// The graph is followed so far.
+    /// Number of steps in the graph.
     pub depth: usize,
-    /// At most so many concepts are reached, by level, then by cosine.
+    /// Maximum number of concepts reached, by level, then by cosine.
     pub most: Option<usize>,
     pub order: Order,
 }
@@ -39,9 +39,9 @@ pub struct Options {
 pub enum Order {
     /// All of the nearest concept, by their cosine, then all of the next (the paper's).
     Local,
-    /// Of each concept the nearest unit that is not taken, then of each the next, and so on.
+    /// The nearest remaining unit of each concept, then the next of each, and so on.
     Turns,
-    /// All units of all concepts, reached ones too, in one list by their cosine (the paper's ablation D).
+    /// All units of all concepts, including reached ones, in one list by cosine (the paper's ablation D).
     Naive,
 }
 
@@ -54,7 +54,7 @@ impl Order {
     }
 }
 
-/// A unit with the concept that brought it; `u32::MAX` where many did so together.
+/// A unit with the concept that brought it; `u32::MAX` if several did so together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Found {
     pub unit: u32,
@@ -62,7 +62,7 @@ pub struct Found {
     pub concept: u32,
 }
 
-/// The concept of units that came in together.
+/// The concept of units that several concepts brought together.
 pub const TOGETHER: u32 = u32::MAX;
 
 #[derive(Debug, Default)]
@@ -81,8 +81,8 @@ fn insert(bits: &mut [u64], id: u32) -> bool {
 }
 
 impl<'a> ConceptIndex<'a> {
-    /// The first `wanted` units in the order in which they come in. Nothing for a zero vector, which is
-    /// similar to nothing, and where there is no concept.
+    /// Return the first `wanted` units in order. Nothing for a zero vector, which is similar to nothing, and
+    /// if there are no concepts.
     pub fn search(
         &self,
         query: &[f32],
@@ -155,7 +155,7 @@ impl<'a> ConceptIndex<'a> {
         let mut lists = Vec::with_capacity(seeds.len());
         for seed in seeds {
             progress.check()?;
-            // No unit behind the first `wanted` of a list can be brought: those before it are brought first.
+            // No unit after the first `wanted` of a list can be brought: those before it come first.
             let row = self.units.row(seed.id as usize).iter().copied();
             let row: Vec<u32> = row.filter(|&unit| leaves(self.mask, unit)).collect();
             let own = self.best(&row, query, wanted, seed.id, level, scoring)?;
@@ -192,7 +192,7 @@ impl<'a> ConceptIndex<'a> {
         Ok(best.into_iter().map(|s| Found { unit: s.id, score: s.score, concept }).collect())
     }
 
-    /// The concepts that the graph leads to from the seeds, without these.
+    /// Return the concepts that the graph reaches from the seeds, without the seeds.
     fn expanded(
         &self,
         concepts: &Vectors<'_>,

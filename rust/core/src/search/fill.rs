@@ -1,4 +1,4 @@
-//! The token budget: which rows of a ranked list fit, and how a budget is shared.
+//! The token budget: which rows of a ranked list fit, and how a budget is split.
 
 use crate::error::{Error, Result};
 pub use crate::tokens::Count;
@@ -11,7 +11,7 @@ pub enum FillPolicy {
     SkipAndContinue,
 }
 
-/// What happens where not one row fits.
+/// What happens if not one row fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OversizePolicy {
     /// The first row is cut to fit.
@@ -20,20 +20,20 @@ pub enum OversizePolicy {
     Drop,
 }
 
-/// `share` of `budget`, rounded half up, and the rest (KET-RAG 1.5 step 1: the graph's part, then the
-/// keyword channel's).
+/// Return `share` of `budget`, rounded half up, and the rest (KET-RAG: the graph's part, then the keyword
+/// channel's).
 pub fn split_budget(budget: u64, share: f64) -> Result<(u64, u64)> {
     if !(0.0..=1.0).contains(&share) {
-        return Err(Error::input(format!("the share must lie in [0, 1], not {share}")));
+        return Err(Error::input(format!("the share must be between 0 and 1, not {share}")));
     }
-    // The small term takes back what rounding loses of a half: 0.1 * 45 is a little less than 4.5.
+    // The small term compensates for rounding of a half: 0.1 * 45 is slightly less than 4.5.
     let first = (share * budget as f64 + 0.5 + 1e-9).floor() as u64;
     let first = first.min(budget);
     Ok((first, budget - first))
 }
 
-/// The indices of the rows of `0..rows` that are taken, in order, so that their costs add up to at most
-/// `budget`. `cost(row, place)` is the cost of `row` as the `place`-th row taken (from 0).
+/// Return the indices of the rows of `0..rows` that are taken, in order, so that their costs sum to at most
+/// `budget`. `cost(row, n)` is the cost of `row` as the `n`-th row taken (from 0).
 pub fn fill<C>(rows: usize, budget: u64, policy: FillPolicy, mut cost: C) -> Vec<(usize, u64)>
 where
     C: FnMut(usize, usize) -> u64,

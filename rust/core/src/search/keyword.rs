@@ -1,5 +1,5 @@
-//! KET-RAG's keyword channel (1.5, steps 3 and 4 up to the sorted pool): keywords near the question
-//! bring in the units that hold them.
+//! KET-RAG's keyword channel: keywords near the query bring in the units that contain them, up to a sorted
+//! pool.
 
 use crate::error::{Error, Result};
 use crate::sparse::{leaves, rank_order, top_k, CsrView, Mask, Scored};
@@ -7,15 +7,14 @@ use crate::vector::quantised::QuantisedView;
 use crate::vector::simd::Level;
 use crate::vector::{Filter, Scratch, Search, Vectors};
 
-/// Keywords fetched first, by the tokens of the pool; then four times as many, and so on until it is
-/// full. A budget of 12,000 tokens uses some 100 to 200, and a second batch costs another pass over
-/// the scores.
+/// Tokens of the pool per keyword fetched at first; then four times as many, and so on until it is full. A
+/// budget of 12,000 tokens uses about 100 to 200, and a second batch costs another pass over the scores.
 const TOKENS_PER_KEYWORD: u64 = 96;
-/// With a filter that leaves little at most so many times as many keywords are looked at together.
+/// With a filter that passes few units, at most this many times as many keywords are examined together.
 const SPREAD: usize = 4;
 const FIRST_BATCH: std::ops::RangeInclusive<u64> = 64..=256;
 
-/// What the channel reads. All of it is borrowed: the arrays may be mapped files.
+/// The arrays of the channel, all borrowed: they may be mapped files.
 #[derive(Debug, Clone, Copy)]
 pub struct KeywordChannel<'a> {
     keywords: Vectors<'a>,
@@ -30,7 +29,7 @@ pub struct KeywordChannel<'a> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pooled {
     pub unit: u32,
-    /// Its similarity with the question.
+    /// Its similarity to the query.
     pub score: f64,
     /// The keyword that brought it.
     pub keyword: u32,
@@ -46,11 +45,11 @@ pub struct Pool {
     pub tokens: u64,
 }
 
-/// Memory that the questions of one thread use again.
+/// Memory that the queries of one thread reuse.
 #[derive(Debug, Default)]
 pub struct PoolScratch {
     search: Scratch,
-    /// A unit's similarity, valid where `seen` holds this question's number.
+    /// Similarity of each unit, valid if `seen` holds the number of this query.
     scores: Vec<f64>,
     seen: Vec<u32>,
     pooled: Vec<u32>,
@@ -68,9 +67,9 @@ impl PoolScratch {
 }
 
 impl<'a> KeywordChannel<'a> {
-    /// `keywords`: means of sentences, un-normalised unless the index says so (`keyword_norm = unit`
-    /// is a matter of how they were made); `quantised`: codes of the same; `word_units`: keyword ->
-    /// units, ascending; `unit_tokens[i]`: what printing unit `i` costs, title and row marks included.
+    /// `keywords`: means of sentences, not normalised unless the index was built with `keyword_norm = unit`;
+    /// `quantised`: codes of the same; `word_units`: keyword -> units, ascending; `unit_tokens[i]`: cost of
+    /// printing unit `i`, including title and row marks.
     pub fn new(
         keywords: Vectors<'a>,
         quantised: Option<QuantisedView<'a>>,
@@ -82,7 +81,7 @@ impl<'a> KeywordChannel<'a> {
         Self::stored(keywords, quantised, word_units, units, unit_tokens)
     }
 
-    /// As `new`, for rows that were checked before they were written: the shapes alone are checked.
+    /// Like `new`, for rows that were checked before they were written: only the shapes are checked.
     pub fn stored(
         keywords: Vectors<'a>,
         quantised: Option<QuantisedView<'a>>,
@@ -112,13 +111,13 @@ impl<'a> KeywordChannel<'a> {
         Ok(Self { keywords, quantised, word_units, units, unit_tokens, left: None })
     }
 
-    /// The units of each keyword.
+    /// Return the units of each keyword.
     pub fn rows(&self) -> CsrView<'a> {
         self.word_units
     }
 
-    /// The channel of the units that a filter leaves: the others are brought in by no keyword, cost nothing, and
-    /// keywords that hold none of those that it leaves are not there. `words` are the keywords of each unit.
+    /// Return the channel restricted to the units that pass a filter: no keyword brings in the others, they
+    /// cost nothing, and keywords without a passing unit are skipped. `words` are the keywords of each unit.
     pub fn only<'m>(self, mask: &'m Mask, words: CsrView<'m>) -> Result<KeywordChannel<'m>>
     where
         'a: 'm,
@@ -130,8 +129,8 @@ impl<'a> KeywordChannel<'a> {
         Ok(KeywordChannel { left: Some((mask, words)), ..self })
     }
 
-    /// Bits of the keywords that hold a unit which the filter leaves, where it pays to know them: where all of
-    /// them may be tried, a keyword that brings nothing changes nothing.
+    /// Return bits of the keywords that have a unit which passes the filter, if they are worth computing:
+    /// when all keywords may be tried, one that brings nothing changes nothing.
     fn holding(&self, most_seeds: Option<usize>) -> Option<Vec<u64>> {
         let (mask, words) = self.left?;
         if most_seeds.is_none() && mask.count() > self.units.len() / 2 {
@@ -146,10 +145,9 @@ impl<'a> KeywordChannel<'a> {
         Some(bits)
     }
 
-    /// The pool for a question: keywords by (inner product descending, id ascending), the units of
-    /// each not yet pooled by (similarity descending, id ascending), until a unit would make the cost
-    /// exceed `limit` (twice the channel's budget) or `most_seeds` keywords are used. A zero question
-    /// has no pool (specs 0.6).
+    /// Return the pool for a query: keywords by (inner product descending, id ascending), the new units of
+    /// each by (similarity descending, id ascending), until a unit would make the cost exceed `limit` (twice
+    /// the channel's budget) or `most_seeds` keywords are used. A zero vector has an empty pool.
     pub fn pool(
         &self,
         query: &[f32],
@@ -184,8 +182,8 @@ impl<'a> KeywordChannel<'a> {
         Ok(pool)
     }
 
-    /// [`KeywordChannel::pool`] from the keywords `near` alone (strictly ascending ids, found by an
-    /// approximate search); `None` where they are too few to fill it.
+    /// [`KeywordChannel::pool`] restricted to the keywords `near` (strictly ascending ids, found by an
+    /// approximate search); `None` if they are too few to fill it.
     pub fn pool_near(
         &self,
         query: &[f32],
@@ -207,7 +205,7 @@ impl<'a> KeywordChannel<'a> {
         Ok(full.then_some(pool))
     }
 
-    /// Adds the units of the next keywords; true once the pool is full, or holds all units.
+    /// Add the units of the next keywords; return true once the pool is full, or holds all units.
     fn take(
         &self,
         seeds: &[Scored],
@@ -234,7 +232,7 @@ impl<'a> KeywordChannel<'a> {
         pool.units.len() >= there // no keyword has anything left to bring
     }
 
-    /// The units of a keyword that are not pooled yet, best first.
+    /// Return the units of a keyword that are not pooled yet, best first.
     fn fresh_units(&self, keyword: u32, query: &[f32], scratch: &mut PoolScratch, fresh: &mut Vec<Scored>) {
         fresh.clear();
         let mask = self.left.map(|left| left.0);
@@ -268,7 +266,7 @@ mod tests {
     use crate::vector::tests::awkward;
     use proptest::prelude::*;
 
-    /// 1.5 step 3, word for word.
+    /// The literal definition.
     fn plain(channel: &KeywordChannel, query: &[f32], limit: u64, most: usize) -> Pool {
         let scored = |vectors: &Vectors, ids: &mut dyn Iterator<Item = u32>| {
             let all: Vec<Scored> = ids.map(|id| Scored { id, score: vectors.score(id, query) }).collect();
@@ -320,7 +318,7 @@ mod tests {
                     let wanted = plain(&channel, &seed[..d], limit, most.unwrap_or(usize::MAX));
                     prop_assert_eq!(&found.units, &wanted.units);
                     prop_assert_eq!(found.tokens, wanted.tokens);
-                    // Proposals that are all keywords give the same pool; too few of them say so.
+                    // If all keywords are proposed, the pool is the same; too few proposals give `None`.
                     let every: Vec<u32> = (0..rows.len() as u32).collect();
                     let near = channel.pool_near(&seed[..d], limit, most, &every, &mut scratch).unwrap();
                     prop_assert!(near.is_none_or(|pool| pool.units == wanted.units));
@@ -329,7 +327,7 @@ mod tests {
                         prop_assert!(pool.seeds.iter().all(|seed| few.contains(&seed.id)));
                         prop_assert!(pool.tokens <= limit);
                     }
-                    // With a filter the pool is that of the units that it leaves alone, and of their keywords.
+                    // With a filter the pool contains only passing units, and their keywords.
                     for every in [2, 5] {
                         let mask = Mask::from_fn(m, |id| id % every == 0);
                         let own = |row: &Vec<u32>| row.iter().copied().filter(|&id| mask.has(id)).collect();

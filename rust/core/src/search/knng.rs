@@ -1,4 +1,4 @@
-//! Ranks made of others: KNNG-RAG's visit of neighbours (KET-RAG 1.6), and the fusion of ranked lists.
+//! Rankings derived from others: KNNG-RAG's expansion by neighbours, and the fusion of ranked lists.
 
 use crate::error::{Error, Result};
 use crate::sparse::{leaves, rank_order, top_k, CsrView, Mask, Scored};
@@ -8,22 +8,22 @@ use crate::vector::{Filter, Scratch, Search, Vectors};
 
 /// Seeds fetched first; then four times as many, and so on.
 const FIRST_BATCH: usize = 64;
-/// With a filter at most so many times as many.
+/// With a filter, at most this many times as many.
 const SPREAD: usize = 3;
 
-/// A unit in the order of emission.
+/// A unit, in the order of emission.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Visited {
     pub unit: u32,
     pub score: f64,
-    /// The unit whose neighbour it is; itself where it came by its own score.
+    /// The unit whose neighbour it is, or itself if its own score brought it.
     pub seed: u32,
 }
 
-/// Units by (similarity descending, id ascending), each followed by its neighbours not emitted yet in
-/// the same order, until the sum of `unit_tokens` exceeds `limit` (the unit that exceeds it is the
-/// last of the list, so that a budgeted fill sees it). `neighbours` is the graph over the units;
-/// its rows are taken as they are. A zero question visits nothing (specs 0.6).
+/// Emit units by (similarity descending, id ascending), each followed by its neighbours that are not emitted
+/// yet in the same order, until the sum of `unit_tokens` exceeds `limit` (the unit that exceeds it is the
+/// last of the list, so that a budgeted fill sees it). `neighbours` is the graph over the units; its rows are
+/// used in order. A zero vector emits nothing.
 #[allow(clippy::too_many_arguments)] // what is visited, for what, how far and with what
 pub fn knng_order(
     units: &Vectors,
@@ -59,7 +59,7 @@ pub fn knng_order(
         spent += u64::from(unit_tokens[unit as usize]);
         spent <= limit
     };
-    // Where little is left more is visited: it costs less to find that at once.
+    // If the filter passes few units, visit more at once: it is cheaper than a second batch.
     let (mut batch, mut visited) = (FIRST_BATCH * mask.map_or(1, |mask| mask.spread(SPREAD)), 0);
     let there = mask.map_or(n, Mask::count);
     while visited < n && order.len() < there {
@@ -90,8 +90,8 @@ pub fn knng_order(
     Ok(order)
 }
 
-/// The same for a filter that leaves few units: instead of all it looks at these, and at those that may come
-/// before them. `into` is the graph the other way round. None where that are too many to pay.
+/// The same for a filter that passes few units: only these are scored, and those that may precede them.
+/// `into` is the transposed graph. `None` if there are too many for this to pay off.
 pub fn few(
     units: &Vectors,
     (neighbours, into): (CsrView, CsrView),
@@ -109,7 +109,7 @@ pub fn few(
     if units.check_query(query)? == 0.0 {
         return Ok(Some(order));
     }
-    // Whether a unit is a seed depends on those before it of which it is a neighbour, and so on.
+    // Whether a unit is a seed depends on earlier units that have it as a neighbour, and so on.
     let mut known: Vec<Scored> = mask.ids().map(|id| Scored { id, score: units.score(id, query) }).collect();
     let mut place = vec![u32::MAX; n];
     known.iter().zip(0..).for_each(|(one, at)| place[one.id as usize] = at);
@@ -158,8 +158,16 @@ pub fn few(
     Ok(Some(order))
 }
 
-/// Reciprocal-rank fusion (Cormack, Clarke, Buettcher 2009): an id scores the sum over the lists of
-/// `1 / (constant + rank)`, ranks from 1. Best first, ties by id. `constant` is usually 60.
+/// Fuse lists by reciprocal rank (Cormack, Clarke, Buettcher 2009): the score of an id is the sum over the
+/// lists of `1 / (constant + rank)`, ranks from 1. Best first, ties by id. `constant` is usually 60.
+///
+/// ```
+/// use ketrag_core::search::knng::fuse;
+///
+/// let fused = fuse(&[&[7, 3], &[3, 5]], 60.0)?;
+/// assert_eq!(fused.iter().map(|row| row.id).collect::<Vec<_>>(), [3, 7, 5]);
+/// # Ok::<(), ketrag_base::Error>(())
+/// ```
 pub fn fuse(lists: &[&[u32]], constant: f64) -> Result<Vec<Scored>> {
     if !constant.is_finite() || constant < 0.0 {
         return Err(Error::input("the constant of a fusion must be finite and not negative"));
@@ -168,7 +176,7 @@ pub fn fuse(lists: &[&[u32]], constant: f64) -> Result<Vec<Scored>> {
     for (list, ids) in lists.iter().enumerate() {
         parts.extend(ids.iter().enumerate().map(|(rank, &id)| (id, list, rank)));
     }
-    // By id, then by list: sums are taken in the order of the lists.
+    // By id, then by list: sums run in the order of the lists.
     parts.sort_unstable();
     let mut fused: Vec<Scored> = Vec::new();
     let mut before = None;
@@ -231,14 +239,14 @@ mod tests {
                 prop_assert!(cost(&some) > limit);
                 prop_assert!(cost(&some[..some.len() - 1]) <= limit);
             }
-            // With a filter the same without what it leaves out, which costs nothing.
+            // With a filter the result is the same without excluded units, which cost nothing.
             let mask = Mask::from_fn(n, |id| id % 3 == 0);
             let left: Vec<Visited> = all.iter().filter(|v| mask.has(v.unit)).copied().collect();
             prop_assert_eq!(&ask(u64::MAX, Some(&mask)), &left);
             let some = ask(limit, Some(&mask));
             prop_assert_eq!(&some[..], &left[..some.len()]);
             prop_assert!(some.len() == left.len() || cost(&some) > limit);
-            // And where it leaves few without a look at all.
+            // And if it passes few units, the result of `few` is the same.
             let into = graph.view().transpose().unwrap();
             for every in [3, 20, 60] {
                 let mask = Mask::from_fn(n, |id| id % every == every / 2);

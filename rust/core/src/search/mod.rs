@@ -1,4 +1,4 @@
-//! What a question touches: scoring, channels, the budget and the printed context.
+//! The search algorithms behind the channels, the token budget, and the printing of contexts.
 
 pub mod candidates;
 pub mod cited;

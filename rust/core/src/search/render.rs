@@ -1,8 +1,7 @@
-//! The printed context: the ranked units that fit the budget, each with a mark to cite it by.
+//! The printed context: the ranked units that fit the budget, each with a mark by which it can be cited.
 //!
-//! The size of a context is the sum of the counts of its rows (00-conventions 0.3), each the count of
-//! its prefix, the stored count of its text and the count of its line end: nothing but the short
-//! prefixes is tokenised here.
+//! The size of a context is the sum of the token counts of its rows: prefix, stored count of the text, and
+//! line end. Only the short prefixes are tokenised here.
 
 use super::fill::{fill, Count, FillPolicy, OversizePolicy};
 use crate::error::{Error, Result};
@@ -13,17 +12,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The form of a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// The product's own: `[rank]`, the title if there is one, the text, an empty line between rows. The
-    /// line break after the mark makes one token with the bracket, which a space would not.
+    /// The default form: `[rank]`, the title if there is one, the text, an empty line between rows. The line
+    /// break after the mark forms one token with the bracket, which a space would not.
     Cited,
-    /// KET-RAG's text section (1.5 step 4): a title line, `id|text`, rows `chunk_{rank}|text`.
+    /// KET-RAG's text section: a title line, `id|text`, rows `chunk_{rank}|text`.
     Ket,
-    /// As the published code prints and counts [`Style::Ket`]: two line breaks first, and each row
-    /// counted as a whole. For parity only: it tokenises every row again.
+    /// [`Style::Ket`] as the reference implementation prints and counts it: two line breaks first, and each
+    /// row counted as a whole. Only for parity: it tokenises every row again.
     Published,
-    /// The sources of local search (1.4 step 4), which follow its other tables: rows `{unit}|text`.
+    /// The sources of local search, which follow its other tables: rows `{unit}|text`.
     Sources,
-    /// The same as the published code prints and counts it.
+    /// The same as the reference implementation prints and counts it.
     PublishedSources,
 }
 
@@ -42,7 +41,7 @@ impl Style {
         }
     }
 
-    /// The mark of `unit`, which is the `rank`-th row.
+    /// Return the mark of `unit` as the `rank`-th row.
     fn prefix(self, rank: usize, unit: u32) -> String {
         match self {
             Self::Cited => format!("[{rank}]\n"),
@@ -51,7 +50,7 @@ impl Style {
         }
     }
 
-    /// What follows a row. The second line break of the last row is not printed.
+    /// Return the line end of a row. The second line break of the last row is not printed.
     fn end(self) -> &'static str {
         match self {
             Self::Cited => "\n\n",
@@ -59,13 +58,14 @@ impl Style {
         }
     }
 
-    /// Whether rows are counted as a whole.
+    /// Return whether rows are counted as a whole.
     fn recounts(self) -> bool {
         matches!(self, Self::Published | Self::PublishedSources)
     }
 }
 
-/// What can be printed. The text of a row is `title + "\n" + text`, or the text alone if untitled.
+/// The printable units. The text of a row is `title + "
+/// " + text`, or just the text if untitled.
 #[derive(Debug, Clone, Copy)]
 pub struct Units<'a> {
     texts: Strings<'a>,
@@ -74,8 +74,8 @@ pub struct Units<'a> {
 }
 
 impl<'a> Units<'a> {
-    /// `tokens[u]` is the count of the whole text of unit `u`'s row, title included. `titles` are the
-    /// documents' titles (empty where there is none) with the document of each unit.
+    /// `tokens[u]` is the count of the whole text of unit `u`'s row, including the title. `titles` are the
+    /// documents' titles (empty if there is none) with the document of each unit.
     pub fn new(
         texts: Strings<'a>,
         titles: Option<(Strings<'a>, &'a [u32])>,
@@ -93,7 +93,7 @@ impl<'a> Units<'a> {
         Self::stored(texts, titles, tokens)
     }
 
-    /// As `new`, for titles that were checked before they were written: the lengths alone are checked.
+    /// Like `new`, for titles that were checked before they were written: only the lengths are checked.
     pub fn stored(
         texts: Strings<'a>,
         titles: Option<(Strings<'a>, &'a [u32])>,
@@ -109,7 +109,7 @@ impl<'a> Units<'a> {
         Ok(Self { texts, titles, tokens })
     }
 
-    /// The number of units.
+    /// Return the number of units.
     pub fn len(&self) -> usize {
         self.tokens.len()
     }
@@ -118,12 +118,12 @@ impl<'a> Units<'a> {
         self.tokens.is_empty()
     }
 
-    /// The count of each unit's text, title included.
+    /// Return the token count of each unit's text, including the title.
     pub fn tokens(&self) -> &'a [u32] {
         self.tokens
     }
 
-    /// Adds a unit as it is printed; the place where its own text begins, behind the title.
+    /// Append a unit as it is printed and return the offset at which its text begins, after the title.
     pub fn push(&self, out: &mut String, unit: usize) -> usize {
         let text = self.texts.get(unit);
         push_body(out, self.title(unit), text);
@@ -141,7 +141,7 @@ pub struct Row {
     pub unit: u32,
     /// The count of the whole row: prefix, title, text and line end.
     pub tokens: u64,
-    /// The bytes of the context that hold the unit's own text, without mark and title.
+    /// Offset in the context at which the unit's text begins, after mark and title.
     pub start: usize,
     pub end: usize,
 }
@@ -149,15 +149,15 @@ pub struct Row {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Context {
     pub text: String,
-    /// The sum of the counts of the rows and of the header; never above the budget.
+    /// The sum of the counts of the rows and of the header, at most the budget.
     pub tokens: u64,
     pub rows: Vec<Row>,
 }
 
-/// Ranks whose prefix count is remembered.
+/// Ranks whose prefix count is cached.
 const REMEMBERED: usize = 4096;
 
-/// Prints contexts of one style under one encoding; to be kept between questions.
+/// Prints contexts of one style in one encoding; reuse it between queries.
 pub struct Renderer<C> {
     count: C,
     style: Style,
@@ -194,8 +194,8 @@ impl<C: Count> Renderer<C> {
         }
     }
 
-    /// The first of `candidates` (unit ids, best first) that fit `budget`, printed. No candidate, or no
-    /// room for the header and one token: an empty context.
+    /// Print the first of `candidates` (unit ids, best first) that fit `budget`. Without candidates, or
+    /// without room for the header and one token, the context is empty.
     pub fn render(
         &self,
         units: &Units<'_>,
@@ -242,13 +242,13 @@ impl<C: Count> Renderer<C> {
         self.finish(context)
     }
 
-    /// The first row, cut so that it fits `room`.
+    /// Print the first row, cut so that it fits `room`.
     fn print_cut(&self, units: &Units<'_>, unit: u32, room: u64) -> Context {
         let mut body = String::new();
         let (title, text) = (units.title(unit as usize), units.texts.get(unit as usize));
         push_body(&mut body, title, text);
         let text_at = body.len() - text.len();
-        // Counting a row as a whole may come out one or two higher than counting its parts.
+        // Counting a row as a whole may exceed the sum of its parts by one or two.
         let mut most = room.saturating_sub(self.prefix_tokens(1, unit) + self.end) as usize;
         while most > 0 {
             let kept = &body[..self.count.cut(&body, most)];
@@ -262,7 +262,7 @@ impl<C: Count> Renderer<C> {
                 break;
             }
             if tokens <= room {
-                // A cut inside the title leaves no text: what is left of the title stands in its place.
+                // A cut inside the title leaves no text: the rest of the title is printed instead.
                 let in_title = kept.len() <= text_at;
                 let (title, text) =
                     if in_title { ("", kept.trim_end_matches('\n')) } else { (title, &kept[text_at..]) };
@@ -303,8 +303,8 @@ impl<C: Count> Renderer<C> {
     }
 }
 
-/// A text in which no line begins with what looks like the mark of a row: `[2]` becomes `(2)`, which has as many
-/// bytes and tokens. A document could otherwise pass a part of itself for another one.
+/// Return a text in which no line begins with something that looks like a row mark: `[2]` becomes `(2)`, with
+/// the same number of bytes and tokens. Otherwise a document could pass off a part of itself as another one.
 fn unmarked(text: &str) -> Cow<'_, str> {
     if !text.as_bytes().contains(&b'[') {
         return Cow::Borrowed(text);
@@ -338,7 +338,7 @@ fn unmarked(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a reader may take what follows for a line of its own.
+/// Return whether readers may treat this character as a line break.
 fn breaks(c: char) -> bool {
     c.is_control() && c != '\t' || matches!(c, '\u{2028}' | '\u{2029}')
 }

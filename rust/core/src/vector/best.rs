@@ -1,10 +1,10 @@
-//! The best k of rows whose scores are known only between bounds, found exactly.
+//! Exact top-k selection over rows whose scores are only known within bounds.
 
 use crate::sparse::Scored;
 
-/// Rows that may still be among the best `k`: each has a score between `lower` and `upper`. A row
-/// is let go once `k` others are certain to score strictly higher, so that equal scores always
-/// remain to be ordered by id.
+/// Rows that may still be among the best `k`: each has a score between `lower` and `upper`. A row is dropped
+/// once `k` others are certain to score strictly higher, so that equal scores always remain to be ordered by
+/// id.
 #[derive(Debug, Default)]
 pub(crate) struct Best {
     k: usize,
@@ -23,8 +23,7 @@ struct Candidate {
 }
 
 impl Best {
-    /// Forgets everything and begins a new search. Memory is kept, and is bounded by `k` and a
-    /// constant however many rows tie.
+    /// Start a new search. Memory is kept, and is bounded by `k` plus a constant no matter how many rows tie.
     pub fn reset(&mut self, k: usize) {
         self.k = k;
         self.floor = if k == 0 { f64::INFINITY } else { f64::NEG_INFINITY };
@@ -33,13 +32,13 @@ impl Best {
         self.cap = k.saturating_mul(8).saturating_add(8192);
     }
 
-    /// Rows that cannot reach this score need not be pushed.
+    /// Return a score that a row must be able to reach to be pushed.
     pub fn floor(&self) -> f64 {
         self.floor
     }
 
-    /// Adds a row. `exact` scores a row in full; it is called only where very many rows lie
-    /// within the bounds of each other.
+    /// Add a row. `exact` computes its full score; it is called only if very many rows have overlapping
+    /// bounds.
     #[inline]
     pub fn push(&mut self, id: u32, lower: f64, upper: f64, exact: impl Fn(u32) -> f64) {
         if upper >= self.floor && self.k > 0 {
@@ -54,7 +53,7 @@ impl Best {
     fn shrink(&mut self, exact: impl Fn(u32) -> f64) {
         self.prune();
         if self.items.len() > self.cap {
-            // Bounds do not separate these rows: settle them by their exact scores.
+            // Bounds do not separate these rows, so compare their exact scores.
             let best = self.settled(exact);
             self.items.clear();
             self.items.extend(best.iter().map(|s| Candidate { id: s.id, lower: s.score, upper: s.score }));
@@ -80,7 +79,7 @@ impl Best {
         crate::sparse::top_k(all, self.k)
     }
 
-    /// The ids that are left, ascending.
+    /// Return the remaining ids, ascending.
     pub fn left(&mut self) -> Vec<u32> {
         self.prune();
         let mut ids: Vec<u32> = self.items.iter().map(|c| c.id).collect();
@@ -88,7 +87,7 @@ impl Best {
         ids
     }
 
-    /// The best `k` in the project's order, scored by `exact`.
+    /// Return the best `k`, scored by `exact`, in the order of results.
     pub fn finish(&mut self, exact: impl Fn(u32) -> f64) -> Vec<Scored> {
         self.prune();
         self.settled(exact)
@@ -108,7 +107,7 @@ mod tests {
         ) {
             let mut best = Best::default();
             best.reset(k);
-            best.cap = 100; // so that settling is reached
+            best.cap = 100; // so that `settled` is reached
             for (id, &score) in scores.iter().enumerate() {
                 let (down, up) = (wide * ((id % 7) as f64 / 7.0), wide * ((id % 5) as f64 / 5.0));
                 best.push(id as u32, score - down, score + up, |id| scores[id as usize]);

@@ -1,23 +1,23 @@
-//! Products of one query with rows of byte codes, in exact integers: equal on every machine.
+//! Products of one query with rows of byte codes, in exact integers: identical on every machine.
 //!
-//! The query has 16 bits a value. Where the processor multiplies bytes (VNNI), it goes as two bytes,
-//! `256 * high + low`, and the rows, which such products want unsigned, as `code + 128`.
+//! The query has 16 bits per value. If the processor multiplies bytes (VNNI), the query is split into two
+//! bytes, `256 * high + low`, and the rows, which must be unsigned there, become `code + 128`.
 
 use super::simd::Level;
 
-/// The largest code of a query: its high byte then fits a byte with a sign.
+/// The largest code of a query, whose high byte fits in a signed byte.
 pub(crate) const LARGEST: i16 = 127 * 256 + 127;
-/// Bytes that are asked for ahead of those multiplied: some lines, so that several are under way.
+/// Prefetch distance in bytes: several cache lines, so that several loads are in flight.
 #[cfg(target_arch = "x86_64")]
 const AHEAD: usize = 3072;
 
-/// Codes of a query, within [`LARGEST`].
+/// Codes of a query, at most [`LARGEST`] in magnitude.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Query {
     wide: Vec<i16>,
     high: Vec<i8>,
     low: Vec<i8>,
-    /// 128 times the sum of the codes, by 2^32: what the rows' offset adds.
+    /// 128 times the sum of the codes, modulo 2^32: the contribution of the rows' offset.
     offset: i32,
 }
 
@@ -30,7 +30,7 @@ impl Query {
     }
 
     /// # Panics
-    /// Where the code is beyond [`LARGEST`].
+    /// If the magnitude of the code exceeds [`LARGEST`].
     pub fn push(&mut self, code: i16) {
         assert!(code.unsigned_abs() <= LARGEST.unsigned_abs());
         // From -128 to 127, so that the rest is a multiple of 256.
@@ -46,18 +46,18 @@ impl Query {
     }
 }
 
-/// `out[i] = query . rows[i]`, exact as long as no sum of |products| reaches 2^31, which the caller sees
-/// to by the size of the query's codes.
+/// Compute `out[i] = query . rows[i]`. It is exact as long as no sum of |products| reaches 2^31, which the
+/// caller ensures by limiting the query's codes.
 ///
 /// # Panics
-/// Where `rows` is not exactly `out.len()` rows long.
+/// If `rows` is not exactly `out.len()` rows long.
 pub(crate) fn dots(level: Level, query: &Query, rows: &[i8], out: &mut [i32]) {
     assert_eq!(rows.len(), out.len() * query.len());
     match level {
         Level::Portable => portable(&query.wide, rows, out),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: levels above Portable come from `Level::all` or `usable`, which asked the
-        // processor; the lengths were compared above.
+        // SAFETY: levels above Portable come from `Level::all` or `usable`, which checked the processor; the
+        // lengths were compared above.
         Level::Avx2 => unsafe { x86::avx2(&query.wide, rows, out) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -66,7 +66,7 @@ pub(crate) fn dots(level: Level, query: &Query, rows: &[i8], out: &mut [i32]) {
         // SAFETY: as above.
         Level::Avx512 => unsafe { x86::avx512(&query.wide, rows, out) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above; tiles are beside VNNI.
+        // SAFETY: as above; machines with tiles have VNNI.
         Level::Avx512Vnni | Level::Amx => unsafe { x86::avx512_vnni(query, rows, out) },
         #[cfg(not(target_arch = "x86_64"))]
         _ => portable(&query.wide, rows, out),
@@ -83,7 +83,7 @@ fn portable(query: &[i16], rows: &[i8], out: &mut [i32]) {
     }
 }
 
-/// The products from `from` on.
+/// Compute the products from `from` on.
 #[inline(always)]
 fn rest(query: &[i16], row: &[i8], from: usize) -> i32 {
     let pairs = query[from..].iter().zip(&row[from..]);
@@ -102,7 +102,7 @@ mod x86 {
         _mm_cvtsi128_si32(_mm_add_epi32(pair, _mm_shuffle_epi32(pair, 0b1011_0001)))
     }
 
-    /// Where four rows from `i` on begin. Fewer than four are left at the end: the last is read again.
+    /// Return the starts of four rows from `i` on. If fewer than four are left, the last is read again.
     #[inline(always)]
     fn four(i: usize, width: usize, d: usize) -> [usize; 4] {
         std::array::from_fn(|r| (i + r.min(width - 1)) * d)
@@ -135,7 +135,7 @@ mod x86 {
         }
     }
 
-    /// As `avx2`, thirty-two codes at a time.
+    /// Like `avx2`, 32 codes at a time.
     #[target_feature(enable = "avx2,avx512f,avx512bw")]
     pub fn avx512(query: &[i16], rows: &[i8], out: &mut [i32]) {
         let (d, n) = (query.len(), out.len());
@@ -162,15 +162,16 @@ mod x86 {
         }
     }
 
-    /// What the bytes behind `body` add, offset and all, so that one subtraction serves the whole row.
+    /// Return the contribution of the bytes after `body`, offset included, so that one subtraction serves the
+    /// whole row.
     #[inline(always)]
     fn tail(query: &Query, row: &[i8], body: usize) -> i32 {
         let offset = query.wide[body..].iter().fold(0i32, |sum, &q| sum.wrapping_add(128 * i32::from(q)));
         rest(&query.wide, row, body).wrapping_add(offset).wrapping_sub(query.offset)
     }
 
-    /// 64 codes at a time, in two products of bytes. The sums may pass 2^31 on their way: they are right
-    /// by 2^32, and so is the result, which fits.
+    /// 64 codes at a time, in two byte products. Intermediate sums may exceed 2^31: they are correct modulo
+    /// 2^32, and the final result fits.
     #[target_feature(enable = "avx2,avx512f,avx512bw,avx512vnni")]
     pub fn avx512_vnni(query: &Query, rows: &[i8], out: &mut [i32]) {
         let (d, n) = (query.len(), out.len());
@@ -182,8 +183,8 @@ mod x86 {
             let mut high = [_mm512_setzero_si512(); 4];
             let mut low = [_mm512_setzero_si512(); 4];
             for k in (0..body).step_by(64) {
-                // SAFETY: k + 64 <= d and at[r] + d <= rows.len(): all loads are inside; what is asked for
-                // ahead need not be readable.
+                // SAFETY: k + 64 <= d and at[r] + d <= rows.len(): all loads are inside; prefetched addresses
+                // need not be readable.
                 unsafe {
                     let h = _mm512_loadu_si512(query.high.as_ptr().add(k).cast());
                     let l = _mm512_loadu_si512(query.low.as_ptr().add(k).cast());
@@ -204,7 +205,7 @@ mod x86 {
         }
     }
 
-    /// As `avx512_vnni`, 32 codes at a time.
+    /// Like `avx512_vnni`, 32 codes at a time.
     #[target_feature(enable = "avx2,avxvnni")]
     pub fn avx2_vnni(query: &Query, rows: &[i8], out: &mut [i32]) {
         let (d, n) = (query.len(), out.len());
@@ -216,8 +217,8 @@ mod x86 {
             let mut high = [_mm256_setzero_si256(); 4];
             let mut low = [_mm256_setzero_si256(); 4];
             for k in (0..body).step_by(32) {
-                // SAFETY: k + 32 <= d and at[r] + d <= rows.len(): all loads are inside; what is asked for
-                // ahead need not be readable.
+                // SAFETY: k + 32 <= d and at[r] + d <= rows.len(): all loads are inside; prefetched addresses
+                // need not be readable.
                 unsafe {
                     let h = _mm256_loadu_si256(query.high.as_ptr().add(k).cast());
                     let l = _mm256_loadu_si256(query.low.as_ptr().add(k).cast());
@@ -243,7 +244,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Each level against the plain sum in 64 bits.
+    /// Compare each level with the plain 64-bit sum.
     fn check(codes: &[i16], rows: &[i8]) {
         let mut query = Query::default();
         query.clear();

@@ -1,11 +1,11 @@
-//! Which rows of a set take part in a search, and in which runs they are scored.
+//! Row filters of a search, and the runs in which the remaining rows are scored.
 
 use crate::error::{Error, Result};
 use std::ops::Range;
 
-/// Rows per call of the fast product: its scores stay in the first cache.
+/// Rows per call of the fast product: its scores stay in the L1 cache.
 pub(super) const BLOCK: usize = 256;
-/// Wanted rows of 64 from which all of these are scored.
+/// If at least this many of 64 rows are wanted, all 64 are scored.
 const DENSE: u32 = 16;
 
 /// Which rows take part in a search.
@@ -36,7 +36,7 @@ impl Filter<'_> {
         }
     }
 
-    /// Whether a row of [`Filter::runs`] takes part.
+    /// Return whether a row of [`Filter::runs`] takes part.
     #[inline]
     pub(crate) fn leaves(&self, row: usize) -> bool {
         match self {
@@ -45,8 +45,9 @@ impl Filter<'_> {
         }
     }
 
-    /// Calls `work` on runs of at most [`BLOCK`] neighbouring rows, ascending. Where most of a word of bits are
-    /// set all of its rows are among them: they are scored faster together than those that are wanted apart.
+    /// Call `work` on runs of at most [`BLOCK`] adjacent rows, ascending. If enough bits of a 64-bit block
+    /// are set, all of its rows are included: scoring them together is faster than scoring the wanted ones
+    /// separately.
     pub(crate) fn runs(&self, rows: usize, mut work: impl FnMut(Range<usize>)) {
         let mut open = 0..0;
         let mut add = |rows: Range<usize>| {

@@ -1,7 +1,8 @@
 //! Vectors: products, byte codes, filters and the exact search over all rows.
 //!
-//! From below: `simd` (products in f32), `bytes` (products of byte codes), `best` (rows that can still be among the
-//! best), `filter`, `vectors` (a set, and the sum that decides), `quantised` (a set in byte codes) and `search`.
+//! Modules, each depending only on earlier ones: `simd` (products in f32), `bytes` (products of byte codes),
+//! `best` (rows that can still be among the best), `filter`, `vectors` (a set, and the sum that decides),
+//! `quantised` (a set in byte codes) and `search`.
 
 pub(crate) mod best;
 pub(crate) mod bytes;

@@ -1,5 +1,5 @@
-//! Vectors in one byte a value, with what it takes to bound every score: a quarter of the memory
-//! to read, and still the exact result.
+//! Vectors in one byte per value, with bounds on every score: a quarter of the memory traffic, and still the
+//! exact result.
 
 use super::best::Best;
 use super::bytes::{self, Query, LARGEST};
@@ -16,12 +16,12 @@ use crate::wide::wide;
 use std::ops::Range;
 use std::sync::Mutex;
 
-/// Rows that a thread codes at a time.
+/// Rows that a thread encodes at a time.
 const GRAIN: usize = 1024;
-/// What memory is asked for, in errors.
+/// Purpose of the allocations, for error messages.
 const CODES: &str = "byte codes of vectors";
 
-/// The largest dimension whose integer sums fit 32 bits with a query coded well enough.
+/// The largest dimension whose integer sums fit in 32 bits with a sufficiently precise query.
 pub(crate) const MAX_DIM: usize = 1 << 16;
 
 /// Row `i` is `scale[i] * codes[i]` plus an error vector no longer than `residual[i]`.
@@ -36,7 +36,8 @@ pub struct Quantised {
 }
 
 impl Quantised {
-    /// Codes every row by its own largest value. Rows are independent: same bytes on any threads.
+    /// Encode every row, scaled by its largest value. Rows are independent, so the bytes do not depend on
+    /// threads.
     pub fn build(vectors: &Vectors, threads: usize, progress: &Progress) -> Result<Self> {
         let d = vectors.dim();
         check_dim(d)?;
@@ -67,8 +68,8 @@ impl Quantised {
     }
 }
 
-/// Codes rows of `d` values. The errors' squares are summed in their order, those of several rows side by
-/// side: a sum waits for each of its steps.
+/// Encode rows of `d` values. The squared errors of each row are summed in order, several rows in parallel,
+/// because each sum is a chain of dependent additions.
 #[inline(always)]
 fn code_body(values: &[f32], d: usize, codes: &mut [i8], scales: &mut [f32], residuals: &mut [f32]) {
     const SIDE: usize = 8;
@@ -102,7 +103,7 @@ fn code_body(values: &[f32], d: usize, codes: &mut [i8], scales: &mut [f32], res
 }
 wide!(code, code_body, (values: &[f32], d: usize, codes: &mut [i8], scales: &mut [f32], residuals: &mut [f32]));
 
-/// `round_ties_even` of a number far below 2^51, without a call of the system's mathematics.
+/// `round_ties_even` of a number far below 2^51, without calling the system's math library.
 #[inline]
 fn nearest(x: f64) -> f64 {
     const SHIFT: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52: no fraction is left above it
@@ -124,7 +125,7 @@ pub struct QuantisedView<'a> {
     pub residual: &'a [f32],
 }
 
-/// A query in codes: what the bounds of each row need.
+/// A quantised query, with the terms that the bounds of each row need.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CodedQuery {
     scale: f64,
@@ -133,7 +134,7 @@ pub(crate) struct CodedQuery {
     norm: f64,
     /// The part of the error that does not depend on the row.
     fixed: f64,
-    /// The length of what the codes leave out of the query.
+    /// Length of the quantisation error of the query.
     residual: f64,
 }
 
@@ -158,7 +159,7 @@ impl<'a> QuantisedView<'a> {
         Ok(Self { codes, scale, residual })
     }
 
-    /// For stored codes that were checked before they were written: the shapes alone are checked.
+    /// For stored codes that were checked before they were written: only the shapes are checked.
     pub fn stored(codes: &'a [i8], scale: &'a [f32], residual: &'a [f32], d: usize) -> Result<Self> {
         check_dim(d)?;
         if scale.len() != residual.len() || scale.len().checked_mul(d) != Some(codes.len()) {
@@ -167,7 +168,7 @@ impl<'a> QuantisedView<'a> {
         Ok(Self { codes, scale, residual })
     }
 
-    /// A bound on the lengths of the vectors that these codes stand for, from the codes alone.
+    /// Return a bound on the lengths of the original vectors, computed from the codes.
     pub fn norm_bound(&self, d: usize) -> f64 {
         let rows = self.codes.chunks_exact(d.max(1)).zip(self.scale.iter().zip(self.residual));
         let length = |(codes, (&scale, &residual)): (&[i8], (&f32, &f32))| {
@@ -189,7 +190,7 @@ impl<'a> QuantisedView<'a> {
         Ok(())
     }
 
-    /// Codes a query of `length` in 16 bits at most, so that no sum of products overflows.
+    /// Quantise a query of length `length` to at most 16 bits, so that no sum of products overflows.
     pub(crate) fn code_query(&self, query: &[f32], length: f64, norm: f64, codes: &mut Query) -> CodedQuery {
         let room = i32::MAX as usize / (128 * query.len().max(1));
         let amplitude = room.clamp(1, LARGEST as usize) as f64;
@@ -215,8 +216,8 @@ impl<'a> QuantisedView<'a> {
         bytes::dots(level, query, &self.codes[rows.start * d..rows.end * d], out);
     }
 
-    /// (score, error) of a row: with q = q' + e_q and x = x' + e_x, where x', q' are what the codes
-    /// say, `x.q = x'.q' + x'.e_q + e_x.q`, `|x'| <= |x| + |e_x|`, and Cauchy-Schwarz does the rest.
+    /// Return (score, error) of a row: with q = q' + e_q and x = x' + e_x, where x' and q' are the decoded
+    /// values, `x.q = x'.q' + x'.e_q + e_x.q` and `|x'| <= |x| + |e_x|`; Cauchy-Schwarz gives the bound.
     #[inline]
     pub(crate) fn bounds(&self, query: &CodedQuery, id: usize, product: i32) -> (f64, f64) {
         let score = f64::from(self.scale[id]) * query.scale * f64::from(product);
@@ -226,7 +227,7 @@ impl<'a> QuantisedView<'a> {
 }
 
 impl QuantisedView<'_> {
-    /// Offers rows to `best` by their bounds.
+    /// Push rows to `best` with their bounds.
     pub(crate) fn push(
         &self,
         query: &CodedQuery,
@@ -236,9 +237,9 @@ impl QuantisedView<'_> {
         best: &mut Best,
         exact: impl Fn(u32) -> f64,
     ) {
-        // The upper bounds again in f32, to pass over sixteen rows at once. Their rounding is some
-        // units of 2^-24 of |x'||q'| and the error, each at most 2.1 |x||q|: `slack` is more. Outside
-        // of f32's comfortable range every row is looked at.
+        // The upper bounds again in f32, to skip sixteen rows at once. Their rounding is a few units of 2^-24
+        // of |x'||q'| and the error, each at most 2.1 |x||q|: `slack` is more. Outside of f32's safe range
+        // every row is examined.
         let size = query.norm * query.length;
         let slack = if (1e-25..1e25).contains(&size) { 4e-6 * size } else { f64::INFINITY };
         let (factor, fixed) = (query.scale as f32, query.fixed as f32);
@@ -264,7 +265,7 @@ impl QuantisedView<'_> {
     }
 }
 
-/// The largest |reference score - score by codes| over its bound, for tests: at most 1.
+/// Return the largest |reference score - score by codes| relative to its bound, for tests: at most 1.
 #[cfg(test)]
 pub(crate) fn worst_error(vectors: &Vectors, quantised: &QuantisedView, query: &[f32]) -> f64 {
     let mut codes = Query::default();

@@ -1,6 +1,5 @@
-//! The exact best rows of a set of vectors for a query: a fast product preselects with a margin
-//! that is proved to be enough, and the plain sum in f64 decides (specs 0.2). The result is the
-//! same on every machine.
+//! Exact nearest neighbours of a query: a fast product preselects rows with a margin that is proved
+//! sufficient, and the plain sum in f64 decides. The result is the same on every machine.
 
 use super::best::Best;
 use super::bytes;
@@ -14,10 +13,11 @@ use crate::progress::Progress;
 use crate::sparse::{self, Scored};
 use std::ops::Range;
 
-/// Rows beyond twice the wanted that are scored in full without a second look in f32.
+/// If at most this many rows beyond twice the wanted remain, they are scored in full without a second pass in
+/// f32.
 const FEW: usize = 64;
 
-/// Memory that searches of one thread use again.
+/// Memory that the searches of one thread reuse.
 #[derive(Debug, Default)]
 pub struct Scratch {
     best: Best,
@@ -26,8 +26,8 @@ pub struct Scratch {
     codes: bytes::Query,
 }
 
-/// A query against a set of vectors, scored roughly once; [`Search::best`] may then be asked for
-/// more and more rows.
+/// A query against a set of vectors, scored approximately once; [`Search::best`] can then return more and
+/// more rows.
 pub(crate) struct Search<'a> {
     vectors: &'a Vectors<'a>,
     quantised: Option<(&'a QuantisedView<'a>, CodedQuery)>,
@@ -66,7 +66,8 @@ impl<'a> Search<'a> {
         Ok(search)
     }
 
-    /// The best `k` rows; `scratch` is the one given to [`Search::new`], used by no other search since.
+    /// Return the best `k` rows; `scratch` is the one passed to [`Search::new`], unused by other searches
+    /// since.
     pub fn best(&self, k: usize, scratch: &mut Scratch) -> Vec<Scored> {
         let Scratch { best, scores, products, .. } = scratch;
         let rows = self.vectors.len();
@@ -86,7 +87,7 @@ impl<'a> Search<'a> {
         best.reset(k);
         if let Some((quantised, coded)) = &self.quantised {
             self.filter.runs(rows, |run| quantised.push(coded, run, products, self.filter, best, exact));
-            // What the codes leave is thinned by the f32 product before the exact sum.
+            // The f32 product thins out the rows left by the codes before the exact sum.
             let left = best.left();
             if left.len() <= 2 * k + FEW {
                 return sparse::top_k(self.vectors.score_many(&left, self.query), k);
@@ -108,8 +109,8 @@ impl<'a> Search<'a> {
         let d = self.vectors.dim();
         let error = dot_error(d, self.vectors.norm() * self.length, dots_chain(d));
         for (start, scores) in rows.step_by(16).zip(scores.chunks(16)) {
-            // Most rows are far below: sixteen are passed over at once. NaN, from products that
-            // overflow, is not below.
+            // Most rows are far below the floor: skip sixteen at once. NaN, from products that overflow, is
+            // not below it.
             let floor = (best.floor() - error) as f32;
             if !scores.iter().fold(false, |any, &s| any | (s >= floor) | s.is_nan()) {
                 continue;
@@ -117,7 +118,7 @@ impl<'a> Search<'a> {
             for (id, &score) in (start..).zip(scores).filter(|one| self.filter.leaves(one.0)) {
                 let (lower, upper) = match f64::from(score) {
                     s if s.is_finite() => (s - error, s + error),
-                    // The fast product overflowed: nothing is known of this row yet.
+                    // The fast product overflowed, so nothing is known about this row yet.
                     _ => (f64::NEG_INFINITY, f64::INFINITY),
                 };
                 best.push(id as u32, lower, upper, |id| self.vectors.score(id, self.query));
@@ -126,9 +127,20 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The best `k` rows for `query` by [`super::reference_dot`], score descending, then id ascending; fewer
-/// where there are fewer rows. A zero query scores 0 with every row. With `quantised` (codes of the
-/// same vectors) a quarter of the memory is read; the result is the same.
+/// Return the best `k` rows for `query` by [`super::reference_dot`], score descending, then id ascending;
+/// fewer if there are fewer rows. A zero query scores 0 with every row. With `quantised` (codes of the same
+/// vectors) a quarter of the memory is read; the result is the same.
+///
+/// ```
+/// use ketrag_core::vector::{simd::Level, top_k, Filter, Scratch, Vectors};
+///
+/// let values = [1.0, 0.0, 0.6, 0.8, 0.0, 1.0];
+/// let vectors = Vectors::new(&values, 2)?;
+/// let scratch = &mut Scratch::default();
+/// let best = top_k(&vectors, None, &[0.0, 1.0], 2, Filter::All, Level::best(), scratch)?;
+/// assert_eq!(best.iter().map(|row| row.id).collect::<Vec<_>>(), [2, 1]);
+/// # Ok::<(), ketrag_base::Error>(())
+/// ```
 pub fn top_k(
     vectors: &Vectors,
     quantised: Option<&QuantisedView>,
@@ -141,7 +153,7 @@ pub fn top_k(
     Ok(Search::new(vectors, quantised, query, filter, level, scratch)?.best(k, scratch))
 }
 
-/// [`top_k`] of many queries (laid end to end), over threads.
+/// [`top_k`] for many queries (concatenated), on several threads.
 pub fn top_k_many(
     vectors: &Vectors,
     quantised: Option<&QuantisedView>,

@@ -1,11 +1,11 @@
-//! Which instructions to use: found at run time, or forced by a test.
+//! SIMD levels of the fast products: detected at run time, or forced by a test.
 //!
-//! Every level gives the same final results: the fast products below only preselect, and what
-//! they keep is scored again by the plain sum of [`super::vectors::reference_dot`].
+//! Every level gives the same final results: the fast products below only preselect, and the rows they keep
+//! are scored again by the plain sum of [`super::vectors::reference_dot`].
 
 use crate::error::{Error, Result};
 
-/// A set of instructions for the fast products.
+/// An instruction set for the fast products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     Portable,
@@ -17,22 +17,22 @@ pub enum Level {
     Avx512,
     /// AVX-512 with the integer products of VNNI.
     Avx512Vnni,
-    /// Matrix tiles of bytes beside AVX-512 VNNI: for products of many rows with many.
+    /// Byte matrix tiles in addition to AVX-512 VNNI: for products of many rows with many.
     Amx,
 }
 
-/// Every level there is, the plainest first.
+/// All levels, the plainest first.
 const LEVELS: [Level; 6] =
     [Level::Portable, Level::Avx2, Level::Avx2Vnni, Level::Avx512, Level::Avx512Vnni, Level::Amx];
 
 impl Level {
-    /// The best level of this machine for one query. The system is not asked for tiles.
+    /// Return the best level of this machine for one query, without requesting tiles.
     pub fn best() -> Self {
         let mut below = LEVELS.into_iter().rev().skip(1);
         below.find(|level| level.here()).unwrap_or(Self::Portable)
     }
 
-    /// The best level of this machine for products of many rows with many.
+    /// Return the best level of this machine for products of many rows with many.
     pub fn widest() -> Self {
         if Self::Amx.here() {
             Self::Amx
@@ -41,12 +41,12 @@ impl Level {
         }
     }
 
-    /// Every level that this machine has, the plainest first.
+    /// Return every level that this machine has, the plainest first.
     pub fn all() -> Vec<Self> {
         LEVELS.into_iter().filter(|level| level.here()).collect()
     }
 
-    /// Whether this machine has it (and, for tiles, the system grants them).
+    /// Return whether this machine has it (and, for tiles, the system grants them).
     pub fn here(self) -> bool {
         #[cfg(target_arch = "x86_64")]
         {
@@ -68,7 +68,7 @@ impl Level {
         }
     }
 
-    /// The level called `name`, or "auto": [`Level::best`]. Errors: there is none, or not here.
+    /// Return the level called `name`; "auto" is [`Level::best`]. Unknown and unavailable levels are errors.
     pub fn named(name: &str) -> Result<Self> {
         if name == "auto" {
             return Ok(Self::best());
@@ -95,7 +95,7 @@ impl Level {
         }
     }
 
-    /// This level, or the best of the machine where it lacks this one: makes any value safe to act on.
+    /// Return this level, or the best of the machine if it lacks this one, which makes any value safe to use.
     pub(crate) fn usable(self) -> Self {
         if self.here() {
             self
@@ -105,18 +105,18 @@ impl Level {
     }
 }
 
-/// `out[i] = query . rows[i]` in f32, for rows of `query.len()` values laid end to end. Each sum
-/// is a tree whose chains have at most `len / 8 + 8` links: see [`dot_error`].
+/// Compute `out[i] = query . rows[i]` in f32, for concatenated rows of `query.len()` values. Each sum is a
+/// tree whose chains have at most `len / 8 + 8` links: see [`dot_error`].
 ///
 /// # Panics
-/// Where `rows` is not exactly `out.len()` rows long.
+/// If `rows` is not exactly `out.len()` rows long.
 pub(crate) fn dots(level: Level, query: &[f32], rows: &[f32], out: &mut [f32]) {
     assert_eq!(rows.len(), out.len() * query.len());
     match level {
         Level::Portable => portable(query, rows, out),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: levels above Portable come from `Level::all` or `usable`, which asked the
-        // processor; the lengths were compared above.
+        // SAFETY: levels above Portable come from `Level::all` or `usable`, which checked the processor; the
+        // lengths were compared above.
         Level::Avx2 | Level::Avx2Vnni => unsafe { x86::dots_avx2(query, rows, out) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -126,10 +126,10 @@ pub(crate) fn dots(level: Level, query: &[f32], rows: &[f32], out: &mut [f32]) {
     }
 }
 
-/// How far [`dots`] can lie from the exact product of vectors of `d` values whose norms multiply
-/// to `norms`: the usual bound `gamma(links) * |a| |b|` (Higham, Accuracy and Stability, 3.1),
-/// here with twice the unit roundoff in place of gamma's denominator, the plain f64 sum's own
-/// error, and what underflow can lose.
+/// Return a bound on the distance of [`dots`] from the exact product of vectors of `d` values whose norms
+/// multiply to `norms`: the usual `gamma(links) * |a| |b|` (Higham, Accuracy and Stability, 3.1), here with
+/// twice the unit roundoff in place of gamma's denominator, plus the error of the plain f64 sum and of
+/// underflow.
 pub(crate) fn dot_error(d: usize, norms: f64, longest_chain: usize) -> f64 {
     const ROUNDOFF: f64 = 5.960_464_477_539_063e-8; // 2^-24
     let links = longest_chain as f64 + 2.0;
@@ -137,7 +137,7 @@ pub(crate) fn dot_error(d: usize, norms: f64, longest_chain: usize) -> f64 {
     (gamma + d as f64 * 2.3e-16) * norms * (1.0 + 1e-6) + d as f64 * 3e-45
 }
 
-/// The longest chain of additions in [`dots`].
+/// Return the longest chain of additions in [`dots`].
 pub(crate) fn dots_chain(d: usize) -> usize {
     d / 8 + 16
 }
@@ -207,7 +207,7 @@ mod x86 {
         }
     }
 
-    /// As `dots_avx2`, sixteen values at a time.
+    /// Like `dots_avx2`, sixteen values at a time.
     #[target_feature(enable = "avx2,fma,avx512f,avx512bw")]
     pub fn dots_avx512(query: &[f32], rows: &[f32], out: &mut [f32]) {
         let (d, n) = (query.len(), out.len());

@@ -13,7 +13,7 @@ fn plain(vectors: &Vectors, query: &[f32], k: usize, keep: impl Fn(usize) -> boo
     crate::sparse::top_k(all, k)
 }
 
-/// Rows with exact copies, near-copies (1e-7 apart), zero rows and rows far from unit length.
+/// Return rows with exact copies, near-copies (1e-7 apart), zero rows and rows far from unit length.
 pub(crate) fn awkward(seed: &[f32], n: usize, d: usize) -> Vec<f32> {
     let mut values: Vec<f32> = (0..n * d).map(|i| seed[(i * 31 + i / d) % seed.len()]).collect();
     for i in 1..n {
@@ -83,7 +83,7 @@ fn bad_input_is_refused_and_extremes_are_survived() {
     assert!(QuantisedView::new(&[1, 2, 3], &[1.0], &[0.0], 2).is_err());
     assert!(QuantisedView::new(&[1, -128], &[1.0], &[0.0], 2).is_err());
     assert!(QuantisedView::new(&[1, 2], &[f32::NAN], &[0.0], 2).is_err());
-    // Products that overflow f32 are still ordered rightly.
+    // Products that overflow f32 are still ordered correctly.
     let values = [1e30f32, 1e38, -1e38, 0.0, 3e38, 2e38];
     let vectors = Vectors::new(&values, 1).unwrap();
     let codes = Quantised::build(&vectors, 1, &Progress::none()).unwrap();

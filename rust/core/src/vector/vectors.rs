@@ -1,4 +1,4 @@
-//! Sets of vectors, and the plain sum in f64 that decides every comparison of two.
+//! Sets of vectors, and the plain f64 sum that decides every comparison.
 
 use crate::error::{Error, Result};
 use crate::guard::Guard;
@@ -6,8 +6,8 @@ use crate::sparse::Scored;
 use crate::wide::wide;
 use std::ops::Range;
 
-/// The reference similarity of specs 0.2: products in index order, each exact in f64, summed in
-/// f64. For vectors normalised at ingest it is their cosine.
+/// Return the reference similarity: products in index order, each exact in f64, summed in f64. For normalised
+/// vectors it is the cosine.
 pub fn reference_dot(a: &[f32], b: &[f32]) -> f64 {
     a.iter().zip(b).fold(0.0, |sum, (&x, &y)| sum + f64::from(x) * f64::from(y))
 }
@@ -18,7 +18,7 @@ pub(crate) fn reference_dots_with(rows: &[f32], query: &[f32], out: &mut [f64]) 
     out.iter_mut().zip(rows).for_each(|(out, row)| *out = reference_dot(row, query));
 }
 
-/// Scales a vector to length 1, in place; one shorter than 1e-12 becomes zero (specs 0.2).
+/// Scale a vector to length 1, in place; one shorter than 1e-12 becomes zero.
 pub fn normalise(vector: &mut [f32]) {
     divide(vector, reference_dot(vector, vector).sqrt());
 }
@@ -30,8 +30,8 @@ pub fn normalise_rows(values: &mut [f32], d: usize) {
     divide_rows(values, d, &squares);
 }
 
-/// [`reference_dot`] of every row with itself. A sum in one fixed order waits for each of its steps: those of
-/// several rows are made side by side.
+/// [`reference_dot`] of every row with itself. A sum in a fixed order is a chain of dependent additions, so
+/// several rows are summed in parallel.
 pub fn reference_dots(values: &[f32], d: usize, squares: &mut [f64]) {
     squares_of(values, d.max(1), squares);
 }
@@ -66,12 +66,12 @@ fn divide_body(values: &mut [f32], d: usize, squares: &[f64]) {
 }
 wide!(divide_wide, divide_body, (values: &mut [f32], d: usize, squares: &[f64]));
 
-/// Every row to length 1, `squares` being the squares of their lengths.
+/// Scale every row to length 1; `squares` are the squares of their lengths.
 pub fn divide_rows(values: &mut [f32], d: usize, squares: &[f64]) {
     divide_wide(values, d.max(1), squares);
 }
 
-/// A vector of the length `norm` to length 1.
+/// Scale a vector of length `norm` to length 1.
 #[inline(always)]
 fn divide(row: &mut [f32], norm: f64) {
     if norm >= 1e-12 {
@@ -81,7 +81,7 @@ fn divide(row: &mut [f32], norm: f64) {
     }
 }
 
-/// Vectors of `d` values laid end to end (row-major f32), with a bound on their lengths.
+/// Concatenated vectors of `d` values (row-major f32), with a bound on their lengths.
 #[derive(Debug, Clone, Copy)]
 pub struct Vectors<'a> {
     values: &'a [f32],
@@ -91,7 +91,7 @@ pub struct Vectors<'a> {
 }
 
 impl<'a> Vectors<'a> {
-    /// Checks the shape and that every value is finite: one pass over the values.
+    /// Check the shape and that every value is finite, in one pass over the values.
     pub fn new(values: &'a [f32], d: usize) -> Result<Self> {
         let mut set = Self::trusted(values, d, 0.0)?;
         let mut largest = 0f64;
@@ -117,8 +117,8 @@ impl<'a> Vectors<'a> {
         Ok(set)
     }
 
-    /// For values checked before (a stored array under a checksum): `norm` must be
-    /// [`Vectors::norm`] of them. A wrong one gives wrong results, never undefined behaviour.
+    /// For values checked before (a stored array with a checksum): `norm` must be their [`Vectors::norm`]. A
+    /// wrong one gives wrong results, never undefined behaviour.
     pub fn trusted(values: &'a [f32], d: usize, norm: f64) -> Result<Self> {
         if d == 0 {
             return Err(Error::input("vectors must have at least one dimension"));
@@ -135,7 +135,7 @@ impl<'a> Vectors<'a> {
         Ok(Self { values, d, norm, guard: None })
     }
 
-    /// Verifies rows of a mapped file when they are first read.
+    /// Verify rows of a mapped file on first access.
     pub fn guarded(mut self, guard: Option<Guard<'a>>) -> Self {
         self.guard = guard;
         self
@@ -153,7 +153,7 @@ impl<'a> Vectors<'a> {
         self.d
     }
 
-    /// No row is longer than this.
+    /// Return a length that no row exceeds.
     pub fn norm(&self) -> f64 {
         self.norm
     }
@@ -170,12 +170,12 @@ impl<'a> Vectors<'a> {
         &self.values[values]
     }
 
-    /// The reference similarity of row `id` with a query of [`Vectors::dim`] values.
+    /// Return the reference similarity of row `id` and a query of [`Vectors::dim`] values.
     pub fn score(&self, id: u32, query: &[f32]) -> f64 {
         reference_dot(self.row(id as usize), query)
     }
 
-    /// [`Vectors::score`] of many rows: four at a time, each in its own order, so to the same bits.
+    /// [`Vectors::score`] of many rows, four at a time, each summed in order, so the bits are identical.
     pub fn score_many(&self, ids: &[u32], query: &[f32]) -> Vec<Scored> {
         let mut scored = Vec::with_capacity(ids.len());
         let fours = ids.chunks_exact(4);
@@ -194,7 +194,7 @@ impl<'a> Vectors<'a> {
         scored
     }
 
-    /// The length of a query, once its shape and values are checked.
+    /// Return the length of a query after checking its shape and values.
     pub fn check_query(&self, query: &[f32]) -> Result<f64> {
         if query.len() != self.d {
             return Err(Error::input(format!("a query of {} values, vectors of {}", query.len(), self.d)));

@@ -3,7 +3,7 @@ use crate::machine::Machine;
 use crate::testing::{numbers, on_each_machine, operand, operands, values, Walled};
 use proptest::prelude::*;
 
-/// Softmax attention from its definition, in f64: rows of (queries, keys, values) by head.
+/// Softmax attention by definition, in f64: rows of (queries, keys, values) by head.
 fn plain(
     length: usize,
     count: usize,
@@ -85,7 +85,7 @@ proptest! {
 
 #[test]
 fn equal_scores_and_large_ones_stay_finite() {
-    // One key is so far ahead that every other share is next to nothing.
+    // One key has such a high score that every other share is almost zero.
     let mut x = vec![0.0f32; 4 * 3 * 4];
     for (row, scale) in [(0usize, 300.0f32), (1, -300.0), (2, 0.0), (3, 100.0)] {
         x[row * 12..row * 12 + 4].fill(1.0);
@@ -98,6 +98,6 @@ fn equal_scores_and_large_ones_stay_finite() {
     unsafe {
         attend::<crate::simd::plain::Portable, false>(heads, 4, &x, None, &mut Scratch::default(), &mut out)
     };
-    // The other shares are 2^-126 at most, not nothing.
+    // The other shares are at most 2^-126, but not zero.
     assert!(out.iter().all(|x| (0.0..1e-30).contains(x)), "{out:?}");
 }

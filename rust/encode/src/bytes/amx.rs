@@ -1,4 +1,4 @@
-//! Products of bytes by tiles (AMX), a panel of 32 outputs and 32 rows at a time.
+//! Products of bytes by tiles (AMX), a panel of 32 outputs by 32 rows at a time.
 
 use super::dot::{Dot, Portable};
 use super::{HALF_WORDS, PANEL, STEP};
@@ -9,10 +9,10 @@ use std::arch::asm;
 #[derive(Clone, Copy)]
 pub struct Amx;
 
-/// Bytes of a line of weights.
+/// Bytes per line of weights.
 const LINE: usize = 64;
 
-// The vectors are those of the trait's own block, which is not used.
+// The vectors of the portable block, which is not used.
 impl Dot for Amx {
     type On = On;
     type I = [i32; 16];
@@ -61,7 +61,7 @@ impl Dot for Amx {
     ) {
         let (bytes, line, half) = (stride * 4, PANEL * 4, steps * HALF_WORDS);
         // SAFETY: a tile's load reads 16 rows of 64 bytes and its store writes them, which the caller
-        // promises are there; asking for a line needs nothing to be there.
+        // guarantees to exist; prefetched addresses need not be readable.
         unsafe {
             asm!(
                 "tilezero tmm0",

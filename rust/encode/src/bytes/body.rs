@@ -1,5 +1,5 @@
-//! The run over sequences laid end to end, with linear layers on bytes; and the run of built-in texts that
-//! finds out how large their inputs become.
+//! The forward pass over concatenated sequences with linear layers on bytes, and the calibration pass over
+//! built-in texts that measures the range of their inputs.
 
 use super::machine::Bytes;
 use super::product::Linear;
@@ -12,10 +12,10 @@ use crate::model::{Body, Layer};
 use crate::product::{Linear as Exact, Then};
 use crate::progress::Progress;
 
-/// Rows that go through a whole layer (but attention) while they are in the second cache.
+/// Rows that pass through a whole layer (except attention) while they are in the L2 cache.
 const ROWS: usize = 64;
 
-/// What one thread keeps from batch to batch.
+/// Scratch memory of one thread, reused from batch to batch.
 #[derive(Default)]
 pub struct Scratch {
     x: Buffer,
@@ -27,7 +27,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Words that it holds.
+    /// Return the number of words it holds.
     pub fn len(&self) -> usize {
         let own = [&self.x, &self.projected, &self.context, &self.middle];
         own.iter().map(|b| b.len()).sum::<usize>() + self.rows.len() + self.attention.len()
@@ -43,7 +43,7 @@ enum Place {
     Down,
 }
 
-/// The largest magnitude of each input of a layer's four linear parts.
+/// The largest magnitudes of the inputs of a layer's four linear parts.
 pub type Most = [Vec<f32>; 4];
 
 /// How the linear parts are computed.
@@ -100,7 +100,7 @@ fn part<L>(layer: &Layer<L>, place: Place) -> &L {
     }
 }
 
-/// The vectors of all tokens, rows of [`Body::stride`] values.
+/// Return the vectors of all tokens, rows of [`Body::stride`] values.
 ///
 /// # Safety
 /// The instructions of `B`.
@@ -121,7 +121,7 @@ pub unsafe fn run<'s, B: Bytes>(
     Ok(&scratch.x[..tokens * body.stride()])
 }
 
-/// The largest magnitudes that `sequences` bring about, in f32.
+/// Return the largest input magnitudes for `sequences`, computed in f32.
 ///
 /// # Safety
 /// The instructions of `B`.
@@ -134,7 +134,7 @@ pub unsafe fn watch<B: Bytes>(
     let most = vec![Most::default(); layers.len()];
     let mut watched = Watched::<B::Lanes> { layers, most, processor: std::marker::PhantomData };
     let mut scratch = Scratch::default();
-    // One at a time: memory stays small, and a sequence's numbers do not depend on the others.
+    // One at a time: memory stays small, and the numbers of a sequence do not depend on the others.
     for sequence in sequences {
         let one = std::slice::from_ref(sequence);
         // SAFETY: the caller's promise.
@@ -143,7 +143,7 @@ pub unsafe fn watch<B: Bytes>(
     Ok(watched.most)
 }
 
-/// The larger of each two magnitudes.
+/// Return the element-wise maximum.
 pub fn widen(mut all: Vec<Most>, part: Vec<Most>) -> Vec<Most> {
     for (all, part) in all.iter_mut().zip(part) {
         for (all, part) in all.iter_mut().zip(part) {

@@ -4,18 +4,18 @@
 use super::STEP_WORDS;
 use super::{HALF_WORDS, PANEL, STEP};
 
-/// The most rows of a register block.
+/// Maximum number of rows in a register block.
 const ROWS: usize = 8;
-/// The most rows of [`Dot::block`].
+/// Maximum number of rows of [`Dot::block`].
 pub const BLOCK: usize = 32;
 
-/// How a processor multiplies bytes. Sums of two products of neighbours fit 16 bits (see
-/// [`super::product`]), and all sums 32 bits, so that all ways have the same ones.
+/// How a processor multiplies bytes. Sums of two adjacent products fit in 16 bits (see [`super::product`]),
+/// and all sums in 32 bits, so that all implementations have the same results.
 ///
 /// # Safety
 /// Every method needs the instructions of its type, and pointers `N` readable or writable words.
 pub trait Dot: Copy + 'static {
-    /// While it is held, this thread may multiply.
+    /// While this value is held, this thread may multiply.
     type On;
     /// A vector of `N` words.
     type I: Copy;
@@ -128,7 +128,7 @@ unsafe fn any_tile<D: Dot>(
     go!(1, 2, 3, 4, 5, 6, 7, 8)
 }
 
-/// Without instructions of its own.
+/// Without special instructions.
 #[derive(Clone, Copy)]
 pub struct Portable;
 

@@ -1,4 +1,4 @@
-//! The kernels on bytes compiled for each processor.
+//! The byte kernels compiled for each processor.
 
 use super::dot::{Dot, Portable};
 use super::product::Linear;
@@ -8,7 +8,7 @@ use crate::product::Then;
 use crate::simd::plain::PortableWide;
 use crate::simd::wide::Wide;
 
-/// A processor: its sixteen lanes, and how it multiplies bytes.
+/// A processor: its sixteen lanes, and its byte multiplication.
 pub trait Bytes {
     type Lanes: Machine + Wide;
 

@@ -8,32 +8,32 @@ use crate::product::Then;
 use crate::simd::math::{activate, Activation};
 use crate::simd::wide::{gelu, Wide};
 
-/// The largest sum of two neighbouring weights of one sign: 255 times 128, after rounding, fits 16 bits.
+/// The largest sum of two adjacent weights of one sign: 255 times 128, after rounding, fits in 16 bits.
 const LARGEST: f32 = 127.0;
 /// Magnitudes below which a channel is not scaled further.
 const QUIET: f32 = 1e-3;
 const FAINT: f32 = 1e-5;
 
-/// A linear layer `y = W x + b`, packed: for each 32 outputs two halves of 16, in which word `p` holds for each
-/// output the inputs `4 p` to `4 p + 3`.
+/// A linear layer `y = W x + b`, packed: for each 32 outputs two halves of 16, in which word `p` holds the
+/// inputs `4 p` to `4 p + 3` of each output.
 pub struct Linear {
     packed: Buffer,
-    /// For each output: what a unit of its sums is worth, the sum of its weights, its bias.
+    /// For each output: the scale of its sums, the sum of its weights, its bias.
     scale: Buffer,
     sums: Vec<i32>,
     bias: Buffer,
-    /// What each input is multiplied by before it becomes a byte.
+    /// Factor of each input before it becomes a byte.
     factors: Buffer,
     steps: usize,
     outputs: usize,
 }
 
 impl Linear {
-    /// From `weights`, `outputs` rows of `inputs` values (both whole vectors of 16), a bias for each output,
-    /// and the largest magnitude that each input is expected to have. All are finite.
+    /// Pack `weights`, `outputs` rows of `inputs` values (both multiples of 16), with a bias for each output
+    /// and the largest expected magnitude of each input. All are finite.
     ///
     /// # Panics
-    /// Where the lengths do not fit.
+    /// If the lengths do not match.
     pub fn new(weights: &[f32], bias: &[f32], outputs: usize, inputs: usize, most: &[f32]) -> Self {
         assert!(outputs.is_multiple_of(16) && inputs.is_multiple_of(16) && most.len() == inputs);
         assert!(weights.len() == outputs * inputs && bias.len() == outputs);
@@ -74,7 +74,7 @@ impl Linear {
                 made.sums[j] += i32::from(byte);
                 let (panel, half, column) = (j / PANEL, j / 16 % 2, j % 16);
                 let word = panel * steps * STEP_WORDS + half * steps * HALF_WORDS + k / 4 * 16 + column;
-                // SAFETY: the word lies in the panel and step of this weight, which are packed.
+                // SAFETY: the word is within the panel and step of this weight, which are packed.
                 unsafe { bytes.add(word * 4 + k % 4).write(byte) };
             }
         }
@@ -85,13 +85,13 @@ impl Linear {
         &self.factors
     }
 
-    /// `rows` rows of `input`; rows of the result are laid end to end.
+    /// Multiply `rows` rows of `input`; rows of the result are concatenated.
     ///
     /// # Safety
-    /// The instructions of `S` and `D`.
+    /// The instructions of `S` and `D` must be available.
     ///
     /// # Panics
-    /// Where a slice is too short.
+    /// If a slice is too short.
     #[inline(always)]
     pub unsafe fn run<S: Wide, D: Dot>(&self, rows: usize, input: &Rows, then: Then<'_>) {
         assert!(input.stride == self.steps * STEP && input.readable(rows));
@@ -141,7 +141,7 @@ impl Linear {
     }
 }
 
-/// What becomes of sixteen results.
+/// What follows sixteen results.
 trait Follow: Copy {
     /// # Safety
     /// The instructions of `S`, sixteen values at `p`.

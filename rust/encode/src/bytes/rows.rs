@@ -1,10 +1,10 @@
-//! Rows of f32 as bytes: each row has its own scale and zero.
+//! Rows of f32 quantised to bytes: each row has its own scale and zero point.
 
 use super::STEP;
 use crate::buffer::Buffer;
 use crate::simd::wide::Wide;
 
-/// A row's range is never taken to be smaller: its inverse stays finite.
+/// Lower limit of a row's range, so that its inverse stays finite.
 const LEAST: f32 = 1e-30;
 
 /// Rows of bytes: a value is `scale * (byte - zero)`.
@@ -22,24 +22,25 @@ impl Rows {
         self.words.as_ptr().cast()
     }
 
-    /// Words that it holds.
+    /// Return the number of words it holds.
     pub fn len(&self) -> usize {
         self.words.len() + self.scale.len() + self.zero.len()
     }
 
-    /// Whether whole tiles for so many rows can be read.
+    /// Return whether whole tiles for this many rows can be read.
     pub fn readable(&self, rows: usize) -> bool {
         self.words.len() >= rows.next_multiple_of(16) * self.stride && self.scale.len() >= rows
     }
 
-    /// `rows` rows of `x`, `factors.len()` values each, every value times its channel's factor, over the 256
-    /// steps from the least (or 0) to the greatest (or 0) of them. What is no finite number makes the row's
-    /// scale NaN, and so all that is computed from it.
+    /// Quantise `rows` rows of `x`, `factors.len()` values each, every value times its channel's factor, to
+    /// the 256 steps from their minimum (or 0) to their maximum (or 0). A non-finite value makes the row's
+    /// scale NaN, and so everything that is computed from it.
     ///
     /// # Safety
-    /// The instructions of `S`.
+    /// The instructions of `S` must be available.
     ///
     /// # Panics
+    /// If a slice is too short or rows are not whole vectors.
     /// Where a slice is too short or rows are not whole vectors.
     #[inline(always)]
     pub unsafe fn quantise<S: Wide>(&mut self, rows: usize, x: &[f32], factors: &[f32]) {
@@ -50,8 +51,8 @@ impl Rows {
         self.scale.resize(rows.max(self.scale.len()), 0.0);
         self.zero.resize(rows.max(self.zero.len()), 0);
         for row in 0..rows {
-            // SAFETY: a row has `width` values, whole vectors, and so have the factors; the row's words have
-            // room for as many bytes.
+            // SAFETY: rows and factors have `width` values, whole vectors; the row's words have room for as
+            // many bytes.
             unsafe {
                 let line = x.as_ptr().add(row * width);
                 let none = S::splat(0.0);

@@ -1,4 +1,4 @@
-//! Every processor has the bits of the portable one, which is close to the definitions.
+//! Every processor produces the bits of the portable implementation, which is close to the definitions.
 
 use super::machine::*;
 use super::product::Linear;
@@ -24,7 +24,7 @@ macro_rules! on_each {
     }};
 }
 
-/// Rows with the sizes of `x`, and what the layer makes of them in its three ways.
+/// Apply the layer to rows with the sizes of `x`, in its three ways.
 fn results<B: Bytes>(layer: &Linear, rows: usize, outputs: usize, x: &[f32]) -> Vec<f32> {
     let mut input = Walled::new(x);
     let mut bytes = Rows::default();
@@ -48,7 +48,7 @@ fn results<B: Bytes>(layer: &Linear, rows: usize, outputs: usize, x: &[f32]) -> 
 fn check(rows: usize, outputs: usize, inputs: usize, reach: f32, seed: u64) {
     let (weights, bias) = (numbers(seed, outputs * inputs), numbers(seed + 1, outputs));
     let mut x = numbers(seed + 2, rows * inputs);
-    // A channel that stands out.
+    // An outlier channel.
     x.iter_mut().step_by(inputs).for_each(|x| *x *= reach);
     let mut most = vec![1.0; inputs];
     most[0] = reach;
@@ -61,7 +61,7 @@ fn check(rows: usize, outputs: usize, inputs: usize, reach: f32, seed: u64) {
             let want = x.iter().zip(w).map(|(&x, &w)| f64::from(x) * f64::from(w)).sum::<f64>();
             let want = want + f64::from(bias[j]);
             let got = f64::from(all[0].1[r * outputs + j]);
-            // Steps of some 1/255 and 1/127 of the largest, over that many products.
+            // Steps of about 1/255 and 1/127 of the maximum, over that many products.
             let off = 0.02 * f64::from(reach.max(1.0)) * (inputs as f64).sqrt() + 0.02;
             assert!((got - want).abs() < off, "{rows} rows, {outputs} x {inputs}: {got} is not {want}");
             let sum = all[0].1[2 * rows * outputs + r * outputs + j];
@@ -88,7 +88,7 @@ proptest! {
     }
 }
 
-/// The sums of two neighbours where they are as large as they can be: 16 bits hold them.
+/// The sums of two adjacent products at their maximum: 16 bits hold them.
 #[test]
 fn the_largest_bytes_do_not_saturate() {
     let (outputs, inputs) = (32, 128);
@@ -108,7 +108,7 @@ fn the_largest_bytes_do_not_saturate() {
     }
 }
 
-/// A row's bytes do not depend on the rows beside it, and a value comes back within half a step.
+/// A row's bytes do not depend on neighbouring rows, and a value is restored within half a step.
 fn bytes_of<B: Bytes>(rows: usize, x: &[f32], factors: &[f32]) -> Vec<f32> {
     let width = factors.len();
     let mut made = Rows::default();

@@ -6,7 +6,7 @@ use std::arch::x86_64::*;
 /// AVX2: `vpmaddubsw` adds two products into 16 bits, `vpmaddwd` the two sums into 32.
 #[derive(Clone, Copy)]
 pub struct Avx2;
-/// AVX-VNNI: `vpdpbusd` on 256 bits, as laptops have it.
+/// AVX-VNNI: `vpdpbusd` on 256 bits, common in laptops.
 #[derive(Clone, Copy)]
 pub struct AvxVnni;
 /// As AVX2, on 512 bits (AVX-512 BW).

@@ -47,7 +47,7 @@ fn check<M: Machine, const LOW: bool>(rows: usize, outputs: usize, inputs: usize
             assert!((f64::from(added[r * n + j]) - sum).abs() <= close, "{rows} {outputs} {inputs}");
         }
     }
-    // The activation follows the same sums, and a row alone has the same bits.
+    // The activation uses the same sums, and a single row has the same bits.
     let mut active = Walled::new(&vec![f32::NAN; rows * layer.out_words()]);
     let words = layout.words(k);
     // SAFETY: the machine has the instructions.
@@ -96,7 +96,7 @@ fn a_short_input_is_refused() {
 /// Appends the bits of a layer's sums on one machine to `all`.
 fn bits<M: Machine, const LOW: bool>(rows: usize, outputs: usize, inputs: usize, all: &Results) {
     let layout = Layout::of::<M>(LOW);
-    // Padded alike for every machine: by 16.
+    // Padded to 16 on every machine.
     let (n, k) = (outputs.next_multiple_of(16), inputs.next_multiple_of(16));
     let mut weights = numbers(8, n * k);
     weights.iter_mut().skip(outputs * k).for_each(|x| *x = 0.0);

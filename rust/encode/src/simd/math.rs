@@ -1,11 +1,11 @@
-//! The functions between the products: exponent and activations, on vectors.
+//! Functions between the products: exponential and activations, on vectors.
 
 // Coefficients are written with more digits than f32 keeps, as they were fitted.
 #![allow(clippy::excessive_precision)]
 
 use super::Lanes;
 
-/// What a feed-forward layer does between its two products.
+/// The activation between the two products of a feed-forward layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activation {
     /// `x * Phi(x)` with the error function.
@@ -17,7 +17,7 @@ pub enum Activation {
 }
 
 impl Activation {
-    /// By its name in a `config.json`.
+    /// Return the activation by its name in a `config.json`.
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
             "gelu" | "gelu_python" => Self::Gelu,

@@ -1,9 +1,9 @@
-//! Vectors of f32 under one name, so that each kernel is written once.
+//! Vectors of f32 behind one interface, so that each kernel is written once.
 //!
 //! A kernel is generic over [`Lanes`] and wholly inlined into a function that is compiled for the
-//! instructions it uses ([`super::machine`]). What differs between processors is only the one-line
-//! methods here; the same kernels run on [`plain::Plain`] with any number of lanes, which is how
-//! the widths that a machine lacks are tested on it.
+//! instructions it uses ([`super::machine`]). Processors differ only in the one-line methods here; the same
+//! kernels run on [`plain::Plain`] with any number of lanes, which is how widths that a machine lacks are
+//! tested on it.
 
 #[cfg(target_arch = "x86_64")]
 pub mod avx2;
@@ -92,8 +92,7 @@ pub trait Lanes: Copy + 'static {
     /// # Safety
     /// See the trait.
     unsafe fn dot2(acc: Self::V, a: Self::V, b: Self::V) -> Self::V;
-    /// Asks for the line at `p`, which need not be readable, to come near (into the second cache), where that
-    /// helps.
+    /// Prefetch the line at `p`, which need not be readable, into the L2 cache, if that helps.
     ///
     /// # Safety
     /// The instructions of the type.

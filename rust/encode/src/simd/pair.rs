@@ -1,4 +1,4 @@
-//! Two vectors side by side, for machines whose own are half as wide as a kernel wants.
+//! Two vectors side by side, for machines whose vectors are half as wide as a kernel needs.
 
 use super::Lanes;
 

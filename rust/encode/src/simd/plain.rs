@@ -2,12 +2,12 @@
 
 use super::{low, Lanes};
 
-/// `N` lanes, `NV` vectors to a register block. The compiler turns small widths into whatever
-/// vectors the target has. With `FUSED` a multiplication and an addition are rounded once.
+/// `N` lanes, `NV` vectors per register block. The compiler maps small widths to the vectors of the target.
+/// With `FUSED` a multiplication and an addition are rounded once.
 #[derive(Clone, Copy)]
 pub struct Plain<const N: usize, const NV: usize, const FUSED: bool = false>;
 
-/// What machines without a path of their own run: 4 lanes suit SSE2 and NEON.
+/// Lanes for machines without an optimised implementation: 4 lanes suit SSE2 and NEON.
 pub type Portable = Plain<4, 2>;
 
 /// The lanes of [`super::wide::Wide`] on any machine.
@@ -62,7 +62,7 @@ impl<const N: usize, const NV: usize, const FUSED: bool> Lanes for Plain<N, NV, 
     unsafe fn div(a: [f32; N], b: [f32; N]) -> [f32; N] {
         zip(a, b, |x, y| x / y)
     }
-    // `mul_add` only where its bits are needed: without the instruction it is a slow call.
+    // `mul_add` only if its bits are needed: without the instruction it is a slow call.
     #[inline(always)]
     unsafe fn fma(mut a: [f32; N], b: [f32; N], c: [f32; N]) -> [f32; N] {
         for i in 0..N {

@@ -1,10 +1,10 @@
 //! Sixteen lanes with the same bits on every machine.
 //!
-//! What is computed in bf16 by tiles (`encode::tiles`) has one result whatever computes it. The rules
-//! behind that: [`Wide::N`] is 16, `fma` rounds once, sums of lanes are added in the order of
-//! [`Wide::sum`], and a bf16 below [`SMALLEST`] is zero, so that every product of two and every sum of such
-//! products is zero or a multiple of 2^-124: no number below the normal ones arises, which some
-//! instructions flush to zero and others keep.
+//! Results computed in bf16 by tiles (`encode::tiles`) are the same on all hardware. The rules that ensure
+//! this: [`Wide::N`] is 16, `fma` rounds once, sums of lanes are added in the order of [`Wide::sum`], and a
+//! bf16 below [`SMALLEST`] is zero, so that every product of two and every sum of such products is zero or a
+//! multiple of 2^-124: subnormal numbers, which some instructions flush to zero and others keep, do not
+//! occur.
 
 use super::plain::Plain;
 use super::{low, Lanes};
@@ -35,15 +35,14 @@ pub const POWERS: [f32; 4] = [0.999_925_23, 0.695_833_47, 0.226_067_2, 0.078_024
 /// # Safety
 /// As [`Lanes`].
 pub trait Wide: Lanes {
-    /// Asks for the line at `p`, which need not be readable, to come near (into the second cache), where
-    /// that helps.
+    /// Prefetch the line at `p`, which need not be readable, into the L2 cache, if that helps.
     ///
     /// # Safety
     /// The instructions of the type.
     #[inline(always)]
     unsafe fn ask(_p: *const f32) {}
 
-    /// The greatest whole number that is not above, for magnitudes below 2^22.
+    /// Round down to a whole number, for magnitudes below 2^22.
     ///
     /// # Safety
     /// See the trait.

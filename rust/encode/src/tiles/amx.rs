@@ -1,7 +1,7 @@
-//! The tiles of the hardware (AMX), by inline assembly: their intrinsics are not stable.
+//! Hardware tiles (AMX), in inline assembly because the intrinsics are not stable.
 //!
-//! The compiler never uses tile registers, so that they keep their content from one piece of assembly to
-//! the next. A signal or another thread's turn in between is the system's business: it saves them.
+//! The compiler never uses tile registers, so they keep their content between pieces of assembly. On a signal
+//! or context switch the system saves them.
 
 use super::block::{Between, Tiles, STEP_WORDS};
 use super::{PANEL, ROW, TILE};
@@ -9,7 +9,7 @@ use crate::simd::avx512::Avx512Bf16;
 use ketrag_base::tiles::On;
 use std::arch::asm;
 
-/// Lanes beside the tiles: a processor with tiles has these.
+/// Vector lanes used with the tiles: a processor with tiles has these.
 pub type Amx = Avx512Bf16;
 
 #[repr(align(64))]
@@ -18,7 +18,7 @@ struct Ones(#[allow(dead_code)] [u32; TILE * ROW]); // only the assembly reads i
 /// A tile of ones.
 static ONES: Ones = Ones([0x3f80_3f80; TILE * ROW]);
 
-/// Bytes from row to row of a panel.
+/// Bytes between rows of a panel.
 const LINE: usize = ROW * 4;
 
 impl Tiles for Amx {

@@ -1,9 +1,9 @@
 //! Attention of one sequence by tiles: per head, scores of 32 queries against all keys, their powers of 2,
 //! and the weighted sum of the values.
 //!
-//! No maximum is subtracted at first: shares are `2^score`, and a product with a tile of ones adds them up. A
-//! row whose sum leaves [`LEAST`]`..=`[`MOST`] (too large, or so small that shares became zero) is done
-//! again with its maximum subtracted. That depends on the row alone, so its bits do too.
+//! At first no maximum is subtracted: shares are `2^score`, summed by a product with a tile of ones. A row
+//! whose sum leaves [`LEAST`]`..=`[`MOST`] (too large, or so small that shares became zero) is computed again
+//! with its maximum subtracted. That depends only on the row, so its bits do, too.
 
 use super::block::{Idle, Tiles, STEP_WORDS, TILE_WORDS};
 use super::{Panels, PanelsMut, PANEL, ROW, TILE};
@@ -13,14 +13,14 @@ use crate::simd::wide::Wide;
 
 /// Queries whose scores are computed together.
 const QUERIES: usize = 2 * TILE;
-/// Words from panel to panel of the shares.
+/// Words between panels of the shares.
 const SHARES: usize = QUERIES * ROW;
 /// Sums of shares that are used as they are: shares below 2^-55 are zero, those of 2^60 and more of them
 /// are far from infinity.
 const LEAST: f32 = 1.0 / 1024.0;
 const MOST: f32 = (1u64 << 60) as f32;
 
-/// What one thread needs besides the sequence.
+/// Scratch memory of one thread.
 #[derive(Default)]
 pub struct Scratch {
     keys: Buffer,
@@ -31,7 +31,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Words that it holds.
+    /// Return the number of words it holds.
     pub fn len(&self) -> usize {
         [&self.keys, &self.values, &self.scores, &self.shares, &self.sums].iter().map(|b| b.len()).sum()
     }
@@ -192,7 +192,7 @@ unsafe fn share<M: Wide>(size: Size, scores: *const f32, highest: Option<f32>, s
 }
 
 /// # Safety
-/// As [`share`].
+/// Like [`share`].
 #[inline(always)]
 unsafe fn power<M: Wide>(scores: *const f32, highest: Option<f32>) -> M::V {
     // SAFETY: the caller's promise.
@@ -205,7 +205,7 @@ unsafe fn power<M: Wide>(scores: *const f32, highest: Option<f32>) -> M::V {
 /// [`power`] of the scores from `j` on, zero beyond the last key.
 ///
 /// # Safety
-/// As [`share`].
+/// Like [`share`].
 #[inline(always)]
 unsafe fn some<M: Wide>(size: Size, scores: *const f32, highest: Option<f32>, j: usize) -> M::V {
     // SAFETY: the caller's promise.
@@ -244,8 +244,8 @@ unsafe fn weigh<M: Tiles>(
     }
 }
 
-/// Makes anew, with the highest score subtracted, the shares of those of `count` rows whose sums are out of
-/// bounds; says whether there were any.
+/// Recompute, with the highest score subtracted, the shares of those of `count` rows whose sums are out of
+/// bounds; return whether there were any.
 ///
 /// # Safety
 /// The instructions of `M`; `count` rows of scores, shares and sums.

@@ -1,4 +1,4 @@
-//! The arithmetic of the tiles: by the hardware, and the same bits on vectors.
+//! Arithmetic of the tiles: in hardware, and with the same bits on vectors.
 //!
 //! `tdpbf16ps` adds to each sum the products of 16 pairs: those of the pairs' first elements by fused
 //! multiplications and additions from zero, in order, those of the second elements likewise, then
@@ -18,7 +18,7 @@ pub trait Between {
     unsafe fn step(&mut self, step: usize);
 }
 
-/// Nothing to do.
+/// No work.
 pub struct Idle;
 
 impl Between for Idle {
@@ -36,7 +36,7 @@ pub const STEP_WORDS: usize = 2 * TILE_WORDS;
 /// # Safety
 /// The instructions of the type, and [`Tiles::on`] held around all other methods.
 pub trait Tiles: Wide {
-    /// While it is held, this thread's tiles are set up.
+    /// While this value is held, this thread's tiles are configured.
     type On;
     /// # Safety
     /// See the trait.
@@ -75,7 +75,7 @@ pub trait Tiles: Wide {
         }
     }
 
-    /// As [`Tiles::block`] for at most 16 rows, without work, `c` with rows of 32; and the sums of the rows
+    /// Like [`Tiles::block`] for at most 16 rows, without work, `c` with rows of 32; and the sums of the rows
     /// of `a` in `totals`, each 16 times.
     ///
     /// # Safety

@@ -1,4 +1,4 @@
-//! The run over sequences laid end to end, by tiles.
+//! The forward pass over concatenated sequences, by tiles.
 
 use super::attention::Scratch as AttentionScratch;
 use super::machine::Machine;
@@ -9,13 +9,13 @@ use crate::error::Result;
 use crate::model::{Body, Layer};
 use crate::progress::Progress;
 
-/// Rows that go through a layer together: with more they leave the second cache (half the speed).
+/// Rows that pass through a layer together: more would exceed the L2 cache (half the speed).
 const ROWS: usize = 512;
-/// Panels of the feed-forward's inner columns at a time: they and the weights on both sides stay in the
-/// second cache with all rows (7 % over the whole width).
+/// Panels of the feed-forward's inner columns at a time: they and the weights on both sides stay in the L2
+/// cache with all rows (7 % faster than the whole width).
 const SLICE: usize = 12;
 
-/// What one thread keeps from batch to batch.
+/// Scratch memory of one thread, reused from batch to batch.
 #[derive(Default)]
 pub struct Scratch {
     x: Buffer,
@@ -27,14 +27,14 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Words that it holds.
+    /// Return the number of words it holds.
     pub fn len(&self) -> usize {
         let own = [&self.x, &self.low, &self.projected, &self.context, &self.middle];
         own.iter().map(|b| b.len()).sum::<usize>() + self.attention.len()
     }
 }
 
-/// The vectors of all tokens, rows of [`Body::stride`] values.
+/// Return the vectors of all tokens, rows of [`Body::stride`] values.
 ///
 /// # Safety
 /// The instructions of `M`.

@@ -1,4 +1,4 @@
-//! The kernels of the tiles compiled for each processor.
+//! The tile kernels compiled for each processor.
 
 use super::attention::{attend, Scratch};
 use super::block::Tiles;
@@ -8,7 +8,7 @@ use crate::attention::{Distances, Heads};
 use crate::norm::Norm;
 use crate::simd::plain::PortableWide;
 
-/// The kernels as functions of their own, compiled for the instructions of `Self`.
+/// The kernels as separate functions, compiled for the instructions of `Self`.
 pub trait Machine: Tiles {
     /// # Safety
     /// The instructions of `Self`.

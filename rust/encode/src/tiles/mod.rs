@@ -1,14 +1,13 @@
 //! The encoder in bf16 by matrix tiles (AMX), and the same arithmetic for machines without them.
 //!
-//! One idea carries it: operands lie in *panels of 32 columns* ([`Panels`]): panel `p` holds columns
-//! `32 p` to `32 p + 31` of all rows, 64 bytes a row, rows end to end. A tile (16 rows of 64 bytes) is
-//! then one run of 1 KB at any row: no padding between sequences, no strides, and the 32 x 32 block
-//! that a product leaves is written as it will be read. A head of 32 is one panel, so that queries,
-//! keys and values need no gathering.
+//! Operands are stored in *panels of 32 columns* ([`Panels`]): panel `p` holds the columns `32 p` to `32 p +
+//! 31` of all rows, 64 bytes per row, rows contiguous. A tile (16 rows of 64 bytes) is then a contiguous 1 KB
+//! at any row: no padding between sequences, no strides, and the 32 x 32 block that a product leaves is
+//! written as it will be read. A head of 32 is one panel, so that queries, keys and values need no gathering.
 //!
-//! `crate::tiles` asks the system for the tiles, `block` is their arithmetic (by hardware or not, equal to the
-//! bit), `product`, `norm` and `attention` are written once over it, `machine` compiles them for each
-//! processor, `body` runs the layers.
+//! `crate::tiles` requests the tiles from the system, `block` is their arithmetic (in hardware or not,
+//! bit-identical), `product`, `norm` and `attention` are written once over it, `machine` compiles them for
+//! each processor, `body` runs the layers.
 
 #[cfg(target_arch = "x86_64")]
 pub mod amx;
@@ -28,8 +27,8 @@ pub const ROW: usize = 16;
 /// Rows of a tile.
 pub const TILE: usize = 16;
 
-/// Words from panel to panel for `rows` rows. A tile that begins at any row ends within; and some lines
-/// more than a power of two could be, which the caches would map onto each other.
+/// Words between panels for `rows` rows. A tile that begins at any row ends within; some lines are added
+/// because the caches would map a power of two onto itself.
 pub fn panel_stride(rows: usize) -> usize {
     (rows.next_multiple_of(32) + 32) * ROW + ROW
 }
@@ -48,14 +47,14 @@ pub struct PanelsMut<'a> {
 }
 
 impl Panels<'_> {
-    /// Whether whole tiles for `rows` rows of `panels` panels can be read.
+    /// Return whether whole tiles for `rows` rows of `panels` panels can be read.
     fn readable(&self, panels: usize, rows: usize) -> bool {
         self.words.len() >= (panels - 1) * self.stride + rows.next_multiple_of(TILE) * ROW
     }
 }
 
 impl PanelsMut<'_> {
-    /// Whether `rows` rows of `panels` panels have room.
+    /// Return whether `rows` rows of `panels` panels have room.
     fn writable(&self, panels: usize, rows: usize) -> bool {
         self.words.len() >= (panels - 1) * self.stride + rows * ROW
     }

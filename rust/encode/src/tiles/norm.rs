@@ -5,13 +5,13 @@ use crate::norm::Norm;
 use crate::simd::wide::Wide;
 
 impl Norm {
-    /// Normalises `rows` rows of `x`, padded to whole panels, and writes them to `out` as operands.
+    /// Normalise `rows` rows of `x`, padded to whole panels, and write them to `out` as operands.
     ///
     /// # Safety
     /// The instructions of `S`.
     ///
     /// # Panics
-    /// Where a slice is too short.
+    /// If a slice is too short.
     #[inline(always)]
     pub unsafe fn panels<S: Wide>(&self, rows: usize, x: &mut [f32], out: PanelsMut<'_>) {
         let padded = self.weight.len();

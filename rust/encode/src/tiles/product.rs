@@ -1,8 +1,8 @@
-//! The matrix product by tiles, and what follows it.
+//! Matrix products by tiles, and the steps that follow them.
 //!
-//! The sums of a block of 32 x 32 are stored, and turned into output row by row *between the products of
-//! the next block*: tiles are busy, the vector units are not, and the processor's own window is too short
-//! to find that by itself (activation: 842 to 1,326 GFLOP/s with 512 rows).
+//! The sums of a block of 32 x 32 are stored, and converted to output row by row *between the products of the
+//! next block*: tiles are busy, the vector units are not, and the processor's out-of-order window is too
+//! short to overlap them (with the activation: 842 to 1,326 GFLOP/s with 512 rows).
 
 use super::block::{Between, Tiles, STEP_WORDS, TILE_WORDS};
 use super::{Panels, PanelsMut, PANEL, ROW, TILE};
@@ -21,7 +21,7 @@ pub struct Linear {
     panels: usize,
 }
 
-/// Panels of outputs, and of inputs, of a layer.
+/// The part of a layer's outputs and inputs, in panels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     pub outputs: Range<usize>,
@@ -30,7 +30,7 @@ pub struct Part {
     pub bias: bool,
 }
 
-/// What becomes of a product.
+/// What happens to a product.
 pub enum Then<'a> {
     /// `y` as operands; panel 0 is the part's first.
     Operand(PanelsMut<'a>),
@@ -45,7 +45,7 @@ impl Linear {
     /// finite.
     ///
     /// # Panics
-    /// Where the lengths do not fit.
+    /// If the lengths do not match.
     pub fn new(weights: &[f32], bias: &[f32], outputs: usize, inputs: usize) -> Self {
         assert!(outputs.is_multiple_of(PANEL) && inputs.is_multiple_of(PANEL));
         assert!(weights.len() == outputs * inputs && bias.len() == outputs);
@@ -132,7 +132,7 @@ impl Linear {
             bias: zeros.as_ptr(),
             each: (2 * TILE).div_ceil(steps),
             next: self.packed.as_ptr(),
-            // Lines of the next panel's weights to ask for at each step, so that they are near in time.
+            // Lines of the next panel's weights to prefetch at each step.
             lines: (STEP_WORDS / 16).div_ceil(rows.div_ceil(2 * TILE)).min(8),
             lanes: std::marker::PhantomData,
         };
@@ -162,11 +162,11 @@ impl Linear {
     }
 }
 
-/// A block's sums, on a line of their own.
+/// A block's sums, aligned to a cache line.
 #[repr(align(64))]
 struct Sums([f32; 2 * TILE * PANEL]);
 
-/// A finished block that waits for what follows.
+/// A finished block whose next step is pending.
 struct Waiting<S, T> {
     then: T,
     row: usize,

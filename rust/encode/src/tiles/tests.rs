@@ -1,4 +1,4 @@
-//! Every machine has the bits of the portable one, which is close to the definitions.
+//! Every machine produces the bits of the portable implementation, which is close to the definitions.
 
 use super::attention::Scratch;
 use super::machine::Machine;

@@ -1,4 +1,4 @@
-//! Which words are concepts: the best of each chunk by TF-IDF (20-g2cons 2.2).
+//! Concept extraction of G2ConS: the best words of each chunk by TF-IDF.
 
 use crate::error::{Error, Result};
 use crate::graph::bipartite::document_frequency;
@@ -7,38 +7,38 @@ use crate::progress::Progress;
 use crate::sparse::{top_k, Csr, CsrView, Scored};
 use crate::text::strings::Strings;
 
-/// What a word that is in few chunks is worth.
+/// Definition of the inverse document frequency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Idf {
     /// `ln((n + 1) / (df + 1)) + 1`: positive even for a word of all chunks, and in a corpus of one chunk.
     Smooth,
-    /// `ln(n / df)` (Ramos 2003): a word of all chunks is worth nothing and is dropped.
+    /// `ln(n / df)` (Ramos 2003): a word that occurs in all chunks has weight 0 and is dropped.
     Ramos,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// A chunk names at most so many concepts.
+    /// Maximum number of concepts of a chunk.
     pub most: usize,
     pub idf: Idf,
-    /// Words of fewer chunks are no concepts.
+    /// Words in fewer chunks are not concepts.
     pub min_df: u64,
-    /// Nor are words in more than this share of the chunks.
+    /// Words in more than this share of the chunks are not concepts.
     pub max_df_ratio: f64,
-    /// Nor are shorter words, in scripts with spaces between words.
+    /// Shorter words are not concepts, in scripts with spaces between words.
     pub min_chars: usize,
 }
 
-/// The concepts, as ascending ids of words, and the concepts that each chunk named (as their places in
-/// that list, ascending).
+/// The concepts, as ascending word ids, and the concepts of each chunk (as positions in that list,
+/// ascending).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Concepts {
     pub words: Vec<u32>,
     pub named: Csr,
 }
 
-/// `chunk_words` holds the distinct words of each chunk, ascending; `counts` lies beside its ids; ids of
-/// words go by the bytes of `vocabulary`. Ties within a chunk fall to the smaller id.
+/// Extract concepts. `chunk_words` holds the distinct words of each chunk, ascending; `counts` is parallel to
+/// its ids; word ids follow the byte order of `vocabulary`. Ties within a chunk go to the smaller id.
 pub fn concepts(
     chunk_words: CsrView<'_>,
     counts: &[u32],
@@ -57,7 +57,9 @@ pub fn concepts(
     }
     if !(0.0..=1.0).contains(&options.max_df_ratio) {
         let ratio = options.max_df_ratio;
-        return Err(Error::input(format!("the largest share of chunks must lie in [0, 1], not {ratio}")));
+        return Err(Error::input(format!(
+            "the largest share of chunks must be between 0 and 1, not {ratio}"
+        )));
     }
     let n = chunk_words.rows();
     let df = document_frequency(chunk_words, threads, progress)?;
@@ -86,7 +88,7 @@ pub fn concepts(
     Ok(Concepts { words, named })
 }
 
-/// The inverse document frequency of each word; 0 for those that are no concepts.
+/// Return the inverse document frequency of each word; 0 for words that cannot be concepts.
 fn weights(df: &[u64], n: usize, vocabulary: Strings<'_>, options: &Options) -> Vec<f64> {
     let most = (options.max_df_ratio * n as f64 + 1e-9).floor() as u64;
     let weigh = |(word, &df): (usize, &u64)| {
@@ -101,8 +103,8 @@ fn weights(df: &[u64], n: usize, vocabulary: Strings<'_>, options: &Options) -> 
     df.iter().enumerate().map(weigh).collect()
 }
 
-/// Scripts that are written without spaces are cut into pairs of characters, where one says much: the
-/// caseless letters from Thai on, but for Hangul.
+/// Return whether a word is too short. Scripts without spaces are cut into pairs of characters, where one
+/// character carries much meaning: the caseless letters from Thai on, except Hangul.
 fn short(word: &str, least: usize) -> bool {
     let unspaced = |c: char| {
         c >= '\u{E00}'

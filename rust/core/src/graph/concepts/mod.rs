@@ -1,4 +1,4 @@
-//! G2ConS: concepts of a corpus, the graph between them, and the chunks that they choose (20-g2cons).
+//! G2ConS: concepts of a corpus, the graph between them, and the chunks that they select.
 
 pub mod extract;
 pub mod pairs;

@@ -1,7 +1,7 @@
-//! The graph between concepts: those that meet in enough chunks, and whose vectors are close (2.3).
+//! The concept graph: edges between concepts that share enough chunks and whose vectors are close.
 //!
-//! Rows of `B B^T` one after the other (Gustavson), each in a dense accumulator; what does not reach a
-//! threshold is dropped while its row is in the cache, so that memory goes with what is kept.
+//! The rows of `B B^T` are computed one after the other (Gustavson), each in a dense accumulator; entries
+//! below the threshold are dropped while the row is in the cache, so that memory grows only with the edges.
 
 use crate::error::{Error, Result};
 use crate::graph::bipartite::renumber;
@@ -12,26 +12,26 @@ use crate::vector::simd::{dot_error, dots, dots_chain, Level};
 use crate::vector::Vectors;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// How close the vectors of two concepts must be.
+/// Minimum similarity of the vectors of two concepts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Closeness {
-    /// Their cosine is at least this.
+    /// Minimum cosine.
     AtLeast(f64),
-    /// At least the cosine that this part of all pairs that meet in enough chunks does not exceed. Of more
-    /// than [`SAMPLE`] pairs an even sample decides.
+    /// Quantile of the cosines of all pairs that share enough chunks. Above [`SAMPLE`] pairs an even sample
+    /// is used.
     Quantile(f64),
 }
 
-/// Pairs whose cosines decide about a quantile, at most.
+/// Maximum number of pairs whose cosines determine a quantile.
 pub const SAMPLE: u64 = 1 << 20;
-/// Thresholds reach up to 1, and sums of rounded products may fall short of it (2.9).
+/// Thresholds go up to 1, and sums of rounded products may be slightly less.
 const ONE: f64 = 1.0 - 1e-6;
 
-/// Edges both ways, in rows of ascending ids; `shared` and `cosines` lie beside the ids.
+/// Edges in both directions, in rows of ascending ids; `shared` and `cosines` are parallel to the ids.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConceptGraph {
     pub edges: Csr,
-    /// How many chunks hold both.
+    /// Number of chunks that contain both concepts.
     pub shared: Vec<u32>,
     pub cosines: Vec<f32>,
     /// `2 * shared / (chunks of one + chunks of the other)` (Dice).
@@ -53,12 +53,12 @@ struct Scratch {
     pairs: Vec<(u32, u32)>,
 }
 
-/// The rows of concepts that are in enough chunks for an edge, with the way back.
+/// The rows of concepts that are in enough chunks for an edge, and their transpose.
 struct Incidence {
-    /// Old ids, ascending; of few chunks there are the most, and they take no part.
+    /// Old ids, ascending. Most concepts are in few chunks and take no part.
     ids: Vec<u32>,
     chunks: Csr,
-    /// For each place in `chunks` the end of the concept's own place in the row of the chunk.
+    /// For each entry of `chunks` the end of the concept's position in the row of the chunk.
     after: Vec<u64>,
     concepts: Csr,
 }
@@ -74,7 +74,8 @@ impl Incidence {
         Ok(Self { ids, chunks, after, concepts })
     }
 
-    /// The concepts after `row` that share at least `least` chunks with it, ascending, with how many.
+    /// Find the concepts after `row` that share at least `least` chunks with it, ascending, with the number
+    /// of shared chunks.
     fn pairs(&self, row: usize, least: u32, scratch: &mut Scratch) {
         let Scratch { counts, met, pairs } = scratch;
         counts.resize(self.ids.len(), 0);
@@ -101,12 +102,12 @@ impl Incidence {
     }
 }
 
-/// Edges take some 52 bytes each while they are made: at most so many are, 7 GB.
+/// Maximum number of edges: each takes about 52 bytes during construction, 7 GB in all.
 pub const MOST_EDGES: u64 = 1 << 27;
 
-/// The graph of the concepts of `chunk_concepts` (chunks x concepts, ids strictly ascending in each row):
-/// an edge joins two that share at least `least` chunks (0 counts as 1) and whose `vectors` are close.
-/// More than `most` edges are refused.
+/// Return the graph of the concepts of `chunk_concepts` (chunks x concepts, ids strictly ascending in each
+/// row): an edge connects two concepts that share at least `least` chunks (0 counts as 1) and whose `vectors`
+/// are close. More than `most` edges are an error.
 pub fn concept_graph(
     chunk_concepts: CsrView<'_>,
     vectors: &Vectors<'_>,
@@ -127,12 +128,12 @@ pub fn concept_graph(
         Closeness::Quantile(part) if (0.0..=1.0).contains(&part) => {
             quantile(&incidence, vectors, least, part, threads, progress)?
         }
-        other => return Err(Error::input(format!("{other:?} is no threshold of closeness"))),
+        other => return Err(Error::input(format!("{other:?} is not a valid similarity threshold"))),
     };
     progress.expect(incidence.ids.len() as u64);
     let level = Level::best();
     let (d, longest) = (vectors.dim(), vectors.norm());
-    // A fast product below this lies below the threshold for certain.
+    // A fast product below this is certain to be below the threshold.
     let floor = threshold - dot_error(d, longest * longest, dots_chain(d));
     let made = AtomicU64::new(0);
     let rows = map_ranges_with(incidence.ids.len(), 64, threads, progress, Scratch::default, |own, rows| {
@@ -159,7 +160,7 @@ pub fn concept_graph(
             list.shrink_to_fit();
             if made.fetch_add(list.len() as u64, Relaxed) + list.len() as u64 > most {
                 return Err(Error::input(format!(
-                    "the thresholds join more than {most} pairs of concepts: raise theta_co or theta_sem, or lower \
+                    "the thresholds connect more than {most} pairs of concepts: raise theta_co or theta_sem, or lower \
                      concept_max_df"
                 )));
             }
@@ -171,7 +172,7 @@ pub fn concept_graph(
     Ok(both_ways(n, chunk_concepts, &incidence.ids, rows, threshold))
 }
 
-/// The threshold that `part` of the pairs' cosines do not exceed; 1 where there is no pair.
+/// Return the threshold that `part` of the pairs' cosines do not exceed; 1 if there are no pairs.
 fn quantile(
     incidence: &Incidence,
     vectors: &Vectors<'_>,
@@ -225,7 +226,7 @@ fn quantile(
     Ok(cosines.select_nth_unstable_by(at, f64::total_cmp).1.min(ONE))
 }
 
-/// Rows of larger ids become rows of all: those of the smaller ones come first, in order.
+/// Extend rows of larger ids to full rows: the smaller ids come first, in order.
 fn both_ways(
     n: usize,
     chunk_concepts: CsrView<'_>,
@@ -265,7 +266,7 @@ fn both_ways(
 mod tests {
     use super::*;
 
-    /// The graph of chunks that hold all of `concepts` each; every vector is the same.
+    /// Build the graph of chunks that contain `concepts` each; all vectors are equal.
     fn graph(chunks: &[Vec<u32>], concepts: usize, least: u32, most: u64) -> Result<ConceptGraph> {
         let rows = Csr::from_rows(chunks, concepts)?;
         let values = [1.0, 0.0].repeat(concepts);
@@ -284,7 +285,7 @@ mod tests {
 
     #[test]
     fn weights_are_dice_s() {
-        // Acceptance 10: of 4 and 6 chunks 3 are common.
+        // Of 4 and 6 chunks, 3 are shared.
         let rows: Vec<Vec<u32>> =
             vec![vec![0, 1], vec![0, 1], vec![0, 1], vec![0], vec![1], vec![1], vec![1]];
         assert_eq!(graph(&rows, 2, 3, 9).unwrap().weights, [0.6, 0.6]);

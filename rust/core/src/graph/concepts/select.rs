@@ -1,21 +1,21 @@
-//! Which chunks the concepts choose: those with the most of what is important (20-g2cons 2.4).
+//! Selection of chunks by concepts: those with the most important concepts.
 
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::rank::select::select_ranked;
 use crate::sparse::{quantise, CsrView};
 
-/// How the ranks of a chunk's concepts make its own.
+/// How a chunk's score is computed from the ranks of its concepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Score {
     Sum,
-    /// Chunks go by their best concept, then by their next, and so on.
+    /// Compare chunks by their best concept, then by the next, and so on.
     Max,
     Mean,
 }
 
-/// The first `count` chunks, best first; ties fall to the smaller id, and chunks of no concept come last.
-/// `chunk_concepts`: the distinct concepts of each chunk, ascending; `ranks`: one of each concept.
+/// Return the best `count` chunks, best first; ties go to the smaller id, and chunks without concepts come
+/// last. `chunk_concepts`: the distinct concepts of each chunk, ascending; `ranks`: one per concept.
 pub fn choose_chunks(
     chunk_concepts: CsrView<'_>,
     ranks: &[f64],
@@ -44,8 +44,8 @@ pub fn choose_chunks(
     select_ranked(&scores, count)
 }
 
-/// Lists of ranks, descending, compared as words are in a dictionary; of two that begin alike the longer
-/// one comes first.
+/// Order lists of ranks, each descending, lexicographically; if one is a prefix of the other, the longer one
+/// comes first.
 fn by_the_best(
     chunk_concepts: CsrView<'_>,
     ranks: &[f64],
@@ -54,7 +54,7 @@ fn by_the_best(
 ) -> Result<Vec<u32>> {
     let mut order: Vec<u32> = (0..ranks.len() as u32).collect();
     order.sort_by(|&a, &b| quantise(ranks[b as usize]).total_cmp(&quantise(ranks[a as usize])));
-    // Places in that order, equal for equal ranks: the smaller the better.
+    // Positions in that order, equal for equal ranks: smaller is better.
     let mut place = vec![0u32; ranks.len()];
     for pair in order.windows(2) {
         let (before, own) = (pair[0] as usize, pair[1] as usize);
@@ -66,7 +66,7 @@ fn by_the_best(
         let mut list: Vec<u32> =
             chunk_concepts.row(chunk).iter().map(|&concept| place[concept as usize]).collect();
         list.sort_unstable();
-        list.push(u32::MAX); // an end that comes after everything
+        list.push(u32::MAX); // an end marker that sorts after everything
         lists.push((list, chunk as u32));
     }
     lists.sort_unstable();

@@ -1,14 +1,13 @@
-//! The few vector operations that the bit slices need, for each instruction set.
+//! Vector operations that the bit slices need, one implementation per instruction set.
 //!
-//! A lane is a handful of 64-bit words that are worked on together. The algorithms in
-//! [`super::slices`] are written once over this trait; only these operations differ, so one path
-//! that equals the oracle speaks for the others.
+//! A lane is a group of 64-bit words that are processed together. The algorithms in [`super::slices`] are
+//! written once, generically over this trait; only these operations differ.
 
 /// A vector of [`Self::WORDS`] 64-bit words.
 ///
 /// # Safety
-/// Methods may only run on a processor that has the instruction set of the type; pointers must be
-/// good for `WORDS` words. (Alignment is not asked for.)
+/// Methods may only run on a processor that has the instruction set of the type; pointers must be valid for
+/// `WORDS` words. (No alignment is required.)
 pub unsafe trait Lane: Copy {
     const WORDS: usize;
 
@@ -24,7 +23,7 @@ pub unsafe trait Lane: Copy {
     /// Adds three bits of equal weight at every position: (sum, carry).
     #[inline(always)]
     unsafe fn full_add(a: Self, b: Self, c: Self) -> (Self, Self) {
-        // SAFETY: the caller vouches for the instruction set; no memory is touched.
+        // SAFETY: the caller guarantees the instruction set; no memory is accessed.
         unsafe {
             let half = a.xor(b);
             (half.xor(c), a.and(b).or(half.and(c)))
@@ -39,11 +38,11 @@ pub unsafe trait Lane: Copy {
     }
 }
 
-/// Asks for the cache line at `address` ahead of its use. Any address will do: nothing is read.
+/// Prefetch the cache line at `address`. Any address is allowed: nothing is read.
 #[inline(always)]
 pub fn prefetch(address: *const u64) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint without effect on memory; SSE is part of every x86-64 processor.
+    // SAFETY: a prefetch does not affect memory; SSE is part of every x86-64 processor.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
     }
@@ -51,11 +50,11 @@ pub fn prefetch(address: *const u64) {
     let _ = address;
 }
 
-/// Plain 64-bit words, four at a time so that a compiler can pair them up.
+/// Plain 64-bit words, four at a time so that the compiler can vectorise them.
 #[derive(Clone, Copy)]
 pub struct Plain([u64; 4]);
 
-// SAFETY: needs no instruction set; `load` and `store` touch `WORDS` words at the pointer.
+// SAFETY: needs no instruction set; `load` and `store` access `WORDS` words at the pointer.
 unsafe impl Lane for Plain {
     const WORDS: usize = 4;
 
@@ -69,12 +68,12 @@ unsafe impl Lane for Plain {
     }
     #[inline(always)]
     unsafe fn load(from: *const u64) -> Self {
-        // SAFETY: the caller gives four readable words.
+        // SAFETY: the caller passes four readable words.
         Self(unsafe { from.cast::<[u64; 4]>().read_unaligned() })
     }
     #[inline(always)]
     unsafe fn store(self, to: *mut u64) {
-        // SAFETY: the caller gives four writable words.
+        // SAFETY: the caller passes four writable words.
         unsafe { to.cast::<[u64; 4]>().write_unaligned(self.0) }
     }
     #[inline(always)]
@@ -97,8 +96,8 @@ unsafe impl Lane for Plain {
 
 #[cfg(target_arch = "x86_64")]
 pub mod x86 {
-    //! Wrappers without a feature of their own: always inlined into the `#[target_feature]`
-    //! functions of [`super::super::slices`], where the intrinsics become single instructions.
+    //! Wrappers without target features: they are always inlined into the `#[target_feature]` functions of
+    //! [`super::super::slices`], where the intrinsics become single instructions.
     use super::Lane;
     use std::arch::x86_64::*;
 
@@ -106,53 +105,53 @@ pub mod x86 {
     #[derive(Clone, Copy)]
     pub struct Avx2(__m256i);
 
-    // SAFETY: needs AVX2, which `Kernel::resolve` has seen before any call gets here.
+    // SAFETY: needs AVX2, which `Kernel::resolve` has checked before any call.
     unsafe impl Lane for Avx2 {
         const WORDS: usize = 4;
 
         #[inline(always)]
         unsafe fn zero() -> Self {
-            // SAFETY: AVX2 is there.
+            // SAFETY: AVX2 is available.
             Self(unsafe { _mm256_setzero_si256() })
         }
         #[inline(always)]
         unsafe fn ones() -> Self {
-            // SAFETY: AVX2 is there.
+            // SAFETY: AVX2 is available.
             Self(unsafe { _mm256_set1_epi64x(-1) })
         }
         #[inline(always)]
         unsafe fn load(from: *const u64) -> Self {
-            // SAFETY: AVX2 is there; four readable words.
+            // SAFETY: AVX2 is available; four readable words.
             Self(unsafe { _mm256_loadu_si256(from.cast()) })
         }
         #[inline(always)]
         unsafe fn store(self, to: *mut u64) {
-            // SAFETY: AVX2 is there; four writable words.
+            // SAFETY: AVX2 is available; four writable words.
             unsafe { _mm256_storeu_si256(to.cast(), self.0) }
         }
         #[inline(always)]
         unsafe fn and(self, other: Self) -> Self {
-            // SAFETY: AVX2 is there.
+            // SAFETY: AVX2 is available.
             Self(unsafe { _mm256_and_si256(self.0, other.0) })
         }
         #[inline(always)]
         unsafe fn or(self, other: Self) -> Self {
-            // SAFETY: AVX2 is there.
+            // SAFETY: AVX2 is available.
             Self(unsafe { _mm256_or_si256(self.0, other.0) })
         }
         #[inline(always)]
         unsafe fn xor(self, other: Self) -> Self {
-            // SAFETY: AVX2 is there.
+            // SAFETY: AVX2 is available.
             Self(unsafe { _mm256_xor_si256(self.0, other.0) })
         }
         #[inline(always)]
         unsafe fn is_zero(self) -> bool {
-            // SAFETY: AVX2 is there.
+            // SAFETY: AVX2 is available.
             unsafe { _mm256_testz_si256(self.0, self.0) != 0 }
         }
     }
 
-    /// Truth tables of `vpternlogq`: the exclusive or of three, and the majority of three.
+    /// Truth tables of `vpternlogq`: exclusive or of three, and majority of three.
     pub const XOR3: i32 = 0x96;
     pub const MAJORITY: i32 = 0xe8;
 
@@ -160,53 +159,53 @@ pub mod x86 {
     #[derive(Clone, Copy)]
     pub struct Avx512(__m512i);
 
-    // SAFETY: needs AVX-512F, which `Kernel::resolve` has seen before any call gets here.
+    // SAFETY: needs AVX-512F, which `Kernel::resolve` has checked before any call.
     unsafe impl Lane for Avx512 {
         const WORDS: usize = 8;
 
         #[inline(always)]
         unsafe fn zero() -> Self {
-            // SAFETY: AVX-512F is there.
+            // SAFETY: AVX-512F is available.
             Self(unsafe { _mm512_setzero_si512() })
         }
         #[inline(always)]
         unsafe fn ones() -> Self {
-            // SAFETY: AVX-512F is there.
+            // SAFETY: AVX-512F is available.
             Self(unsafe { _mm512_set1_epi64(-1) })
         }
         #[inline(always)]
         unsafe fn load(from: *const u64) -> Self {
-            // SAFETY: AVX-512F is there; eight readable words.
+            // SAFETY: AVX-512F is available; eight readable words.
             Self(unsafe { _mm512_loadu_si512(from.cast()) })
         }
         #[inline(always)]
         unsafe fn store(self, to: *mut u64) {
-            // SAFETY: AVX-512F is there; eight writable words.
+            // SAFETY: AVX-512F is available; eight writable words.
             unsafe { _mm512_storeu_si512(to.cast(), self.0) }
         }
         #[inline(always)]
         unsafe fn and(self, other: Self) -> Self {
-            // SAFETY: AVX-512F is there.
+            // SAFETY: AVX-512F is available.
             Self(unsafe { _mm512_and_si512(self.0, other.0) })
         }
         #[inline(always)]
         unsafe fn or(self, other: Self) -> Self {
-            // SAFETY: AVX-512F is there.
+            // SAFETY: AVX-512F is available.
             Self(unsafe { _mm512_or_si512(self.0, other.0) })
         }
         #[inline(always)]
         unsafe fn xor(self, other: Self) -> Self {
-            // SAFETY: AVX-512F is there.
+            // SAFETY: AVX-512F is available.
             Self(unsafe { _mm512_xor_si512(self.0, other.0) })
         }
         #[inline(always)]
         unsafe fn is_zero(self) -> bool {
-            // SAFETY: AVX-512F is there.
+            // SAFETY: AVX-512F is available.
             unsafe { _mm512_test_epi64_mask(self.0, self.0) == 0 }
         }
         #[inline(always)]
         unsafe fn full_add(a: Self, b: Self, c: Self) -> (Self, Self) {
-            // SAFETY: AVX-512F is there.
+            // SAFETY: AVX-512F is available.
             unsafe {
                 (
                     Self(_mm512_ternarylogic_epi64::<XOR3>(a.0, b.0, c.0)),

@@ -1,21 +1,20 @@
-//! Exact co-occurrence neighbours: for each text those with the most words in common.
+//! Exact co-occurrence neighbours: for each text the texts with the most words in common.
 //!
-//! KET-RAG, Alg. 3 (lexical neighbours), without visiting pairs one by one. Words found in many
-//! texts are bitmaps over blocks of 512 texts, added vertically ([`slices`]): one full adder a
-//! word gives 512 counts. Words found in few texts are postings, met per block ([`rare`]). A
-//! block's counts are compared with the worst neighbour a text still holds ([`select`]); only
-//! positions that can replace it are looked at. Blocks go in ascending order, so that of equal
-//! counts the smaller id stays.
+//! KET-RAG, Algorithm 3 (lexical neighbours), without enumerating pairs. Words found in many texts are
+//! bitmaps over blocks of 512 texts, added vertically ([`slices`]): one full adder per word gives 512 counts.
+//! Words found in few texts are postings, matched per block ([`rare`]). A block's counts are compared with
+//! the worst neighbour that a text still holds ([`select`]); only positions that can replace it are examined.
+//! Blocks are processed in ascending order, so that the smaller id wins among equal counts.
 //!
-//! Cost: about n^2 * (frequent words of a text) / 512 full adders plus the pairs that share a rare
-//! word. Memory beyond input and output: 4 bytes a word of a text and 4 more a rare one (twice that
-//! while the texts are cut), and for each thread 4 bytes a distinct word, a table of 64 bytes a
-//! frequent word (at most 96 kB times the mean length of a text), the neighbours held by a group
-//! (at most 32 MB) and its rare pairs (some 25 MB). Nothing grows with the number of pairs.
+//! Cost: about n^2 * (frequent words of a text) / 512 full adders plus the pairs that share a rare word.
+//! Memory beyond input and output: 4 bytes per word of a text and 4 more per rare word (twice that while the
+//! texts are split). Each thread needs 4 bytes per distinct word, a table of 64 bytes per frequent word (at
+//! most 96 kB times the mean length of a text), the neighbours of a group (at most 32 MB) and its rare pairs
+//! (about 25 MB). Memory does not grow with the number of pairs.
 //!
-//! Measured on a Zen 3 (AVX2), processor time of all threads, generated Zipf text: 100,000 texts
-//! 4.2 s, 300,000 texts 35 s. Reading postings text by text, not word by word, took about four
-//! times as long on rare words; texts in order of id, not of length, half as long again in adders.
+//! Measured on a Zen 3 (AVX2), processor time of all threads, generated Zipf text: 100,000 texts 4.2 s,
+//! 300,000 texts 35 s. Reading postings text by text instead of word by word took about four times as long on
+//! rare words; texts in order of id instead of length took half as long again in adders.
 
 mod lanes;
 mod options;
@@ -34,8 +33,8 @@ use crate::sparse::CsrView;
 
 pub use options::{Kernel, Options, Tuning};
 
-/// `k` neighbours of each text asked for, row after row: count descending, then id ascending.
-/// Empty places hold id `u32::MAX` and count 0.
+/// `k` neighbours of each requested text, row after row: count descending, then id ascending. Empty slots
+/// hold id `u32::MAX` and count 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Neighbours {
     pub ids: Vec<u32>,
@@ -43,12 +42,12 @@ pub struct Neighbours {
     pub k: usize,
 }
 
-/// For each text the `k` other texts with the most words in common.
+/// Return for each text the `k` other texts with the most words in common.
 ///
-/// `words`: text -> its distinct word ids, strictly ascending. A neighbour has at least one word
-/// in common, unless `allow_zero`. Exact for any `k` and any number of texts and words; the same
-/// bytes on any number of threads and with any kernel. Progress counts (text, block) pairs. Stops
-/// within some milliseconds of being asked to.
+/// `words`: text -> its distinct word ids, strictly ascending. A neighbour has at least one word in common,
+/// unless `allow_zero`. Exact for any `k` and any number of texts and words; the same bytes on any number of
+/// threads and with any kernel. Progress counts (text, block) pairs. A cancellation takes effect within
+/// milliseconds.
 ///
 /// Errors: `Input` for unsorted or repeated ids, a ratio outside 0..=1, rows outside the texts, a
 /// kernel that the machine lacks, or a result larger than memory can address.
@@ -76,13 +75,13 @@ pub fn cooccurrence_knn(
     };
     let mut result = Neighbours { ids: filled(size, u32::MAX)?, counts: filled(size, 0)?, k };
     if size == 0 || texts < 2 {
-        // The ids are checked all the same.
+        // Check the ids nevertheless.
         words.require_sorted()?;
         return Ok(result);
     }
     let plan = plan::Plan::new(words, options, progress)?;
     let blocks = plan.texts.div_ceil(slices::TEXTS);
-    // One more than the blocks: `map_ranges_with` counts each finished text once again.
+    // One more than the blocks: `map_ranges_with` counts each finished text once more.
     progress.expect(rows.len() as u64 * (blocks as u64 + 1));
     // Equal shares for the threads, in as few passes as groups allow.
     let workers = threads(options.threads);
@@ -105,10 +104,10 @@ pub fn cooccurrence_knn(
     Ok(result)
 }
 
-/// `size` times `value`, or an error where there is no memory for it.
+/// Return `size` times `value`, or an error if the allocation fails.
 fn filled(size: usize, value: u32) -> Result<Vec<u32>> {
     let mut values = Vec::new();
-    let refused = |_| Error::input(format!("there is no memory for {size} neighbours"));
+    let refused = |_| Error::input(format!("not enough memory for {size} neighbours"));
     values.try_reserve_exact(size).map_err(refused)?;
     values.resize(size, value);
     Ok(values)

@@ -1,4 +1,4 @@
-//! What is counted, by which instructions, and in which sizes.
+//! Options of the co-occurrence kernel: what to count, with which instructions, and block sizes.
 
 use crate::error::{Error, Result};
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 /// The instruction set of the adders. All give the same neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Kernel {
-    /// The widest that this machine has.
+    /// The widest instruction set of this machine.
     #[default]
     Auto,
     Avx512,
@@ -15,7 +15,7 @@ pub enum Kernel {
 }
 
 impl Kernel {
-    /// Those that run here, the widest first; never `Auto`.
+    /// Return the kernels that run here, the widest first; never `Auto`.
     pub fn available() -> Vec<Self> {
         let mut all = vec![];
         #[cfg(target_arch = "x86_64")]
@@ -41,16 +41,16 @@ impl Kernel {
     }
 }
 
-/// Sizes that change the speed and never the result.
+/// Sizes that affect the speed and never the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tuning {
-    /// Words found in this many texts or more are bitmaps (by default from the number of texts).
+    /// Words found in at least this many texts are bitmaps (default: chosen by the number of texts).
     pub frequent_df: Option<u32>,
-    /// Most texts that pass through a block together, on one thread.
+    /// Maximum number of texts that one thread passes through a block together.
     pub group: usize,
-    /// Blocks of 512 texts for which rare words are collected at once.
+    /// Number of blocks of 512 texts for which rare words are collected at once.
     pub run: usize,
-    /// Most shared rare words collected at once (4 bytes each), about.
+    /// Approximate maximum number of shared rare words collected at once (4 bytes each).
     pub rare: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Which words become bitmaps and which stay postings.
+//! Split of the words into bitmaps and postings.
 
 use super::options::{Options, Tuning};
 use crate::error::{Error, Result};
@@ -8,16 +8,16 @@ use crate::progress::Progress;
 use crate::sparse::CsrView;
 use std::ops::Range;
 
-/// What memory is asked for, in errors.
+/// Purpose of the allocations, for error messages.
 const WORDS: &str = "the counts of words";
 
-/// How many texts pass between two looks at the progress.
+/// Number of texts between two checks of the progress.
 const GLANCE: usize = 1024;
 
-/// The words of all texts, cut in two: frequent ones as *slots* (positions in a block's table of
-/// bitmaps, the most frequent first, so that the rows used most lie together), rare ones with
-/// their postings. Words that can add nothing (in one text only, or in more than `max_df_ratio`
-/// of the texts) are left out. Holds one `u32` a kept word of a text, and two a rare one.
+/// The words of all texts in two parts: frequent ones as *slots* (positions in a block's table of bitmaps,
+/// the most frequent first, so that the hottest rows are adjacent), rare ones with their postings. Words that
+/// cannot add anything (in one text only, or in more than `max_df_ratio` of the texts) are dropped. Holds one
+/// `u32` per kept word of a text, and two per rare one.
 pub struct Plan {
     pub texts: usize,
     /// Number of frequent words.
@@ -27,7 +27,7 @@ pub struct Plan {
     postings: Ragged,
 }
 
-/// Rows of ids, as [`CsrView`], but made here and so known to be whole.
+/// Rows of ids like [`CsrView`], but built here and therefore known to be valid.
 #[derive(Default)]
 struct Ragged {
     ends: Vec<u64>,
@@ -47,13 +47,13 @@ impl Ragged {
     }
 }
 
-/// A word that is left out.
+/// A dropped word.
 const NOWHERE: u32 = u32::MAX;
 
 impl Plan {
     pub fn new(mut words: CsrView<'_>, options: &Options, progress: &Progress) -> Result<Self> {
         let texts = words.rows();
-        // Words behind the last that any text has need no place.
+        // Words after the last used id need no space.
         words.columns = words.indices.iter().max().map_or(0, |&last| last as usize + 1);
         let df = frequencies(words, options.threads, progress)?;
         let most = options.max_df_ratio.map_or(f64::INFINITY, |ratio| ratio * texts as f64);
@@ -63,7 +63,7 @@ impl Plan {
         let mut frequent: Vec<u32> =
             (0..words.columns as u32).filter(|&w| kept(df[w as usize]) && df[w as usize] >= least).collect();
         frequent.sort_by_key(|&w| std::cmp::Reverse(df[w as usize]));
-        // Places of frequent words lie below `slots`, those of rare ones from there on.
+        // Positions of frequent words are less than `slots`, those of rare words follow.
         let slots = frequent.len();
         let mut place = filled(NOWHERE, words.columns, WORDS)?;
         for (slot, &word) in frequent.iter().enumerate() {
@@ -85,12 +85,12 @@ impl Plan {
         Ok(Self { texts, slots, frequent: near, rare: far, postings })
     }
 
-    /// Slots of the frequent words of a text, ascending; all below [`Self::slots`].
+    /// Return the slots of a text's frequent words, ascending; all less than [`Self::slots`].
     pub fn frequent(&self, text: usize) -> &[u32] {
         self.frequent.row(text)
     }
 
-    /// Rare words of a text.
+    /// Return the rare words of a text.
     pub fn rare(&self, text: usize) -> &[u32] {
         self.rare.row(text)
     }
@@ -99,20 +99,20 @@ impl Plan {
         self.postings.ends.len()
     }
 
-    /// Texts with a rare word, ascending.
+    /// Return the texts with a rare word, ascending.
     pub fn postings(&self, rare: u32) -> &[u32] {
         self.postings.row(rare as usize)
     }
 }
 
-/// The number of texts from which on a word is kept as a bitmap.
+/// Return the number of texts from which on a word becomes a bitmap.
 fn frequent_df(tuning: &Tuning, texts: usize) -> u32 {
     tuning.frequent_df.unwrap_or(((texts / 1500) as u32).max(8)).max(1)
 }
 
-/// Calls `work` for `parts` equal ranges of `0..of` on all threads; their results in order.
+/// Call `work` for `parts` equal ranges of `0..of` on all threads and return the results in order.
 ///
-/// The parts are not rows of the result, so that they do not count as progress.
+/// The parts are not rows of the result, so they do not count as progress.
 fn in_parts<T: Send>(
     of: usize,
     parts: usize,
@@ -122,7 +122,7 @@ fn in_parts<T: Send>(
     map_ranges(of, of.div_ceil(parts.max(1)), threads, &Progress::none(), work)
 }
 
-/// In how many texts each word is found. Checks the order of the ids on the way.
+/// Return the number of texts of each word, checking the order of the ids.
 fn frequencies(words: CsrView<'_>, asked: usize, progress: &Progress) -> Result<Vec<u32>> {
     let parts = in_parts(words.rows(), threads(asked), asked, |part| {
         let mut df: Vec<u32> = zeros(words.columns, WORDS)?;
@@ -141,7 +141,7 @@ fn frequencies(words: CsrView<'_>, asked: usize, progress: &Progress) -> Result<
         Ok(df)
     })?;
     let mut parts = parts.into_iter();
-    // Without texts there is no word, hence no column.
+    // Without texts there are no words, hence no columns.
     let mut df = parts.next().unwrap_or_default();
     for part in parts {
         df.iter_mut().zip(part).for_each(|(sum, more)| *sum += more);
@@ -149,7 +149,7 @@ fn frequencies(words: CsrView<'_>, asked: usize, progress: &Progress) -> Result<
     Ok(df)
 }
 
-/// The words of each text by their places: (slots, ascending; rare words, ascending).
+/// Split the words of each text: (slots, ascending; rare words, ascending).
 fn cut(
     words: CsrView<'_>,
     place: &[u32],
@@ -171,7 +171,7 @@ fn cut(
                     at => far.ids.push(at - slots),
                 }
             }
-            // Rising slots: the rows are then read in one sweep over the table.
+            // Ascending slots: the rows are then read in one sweep over the table.
             near.ids[first..].sort_unstable();
             near.ends.push(near.ids.len() as u64);
             far.ends.push(far.ids.len() as u64);
@@ -188,7 +188,7 @@ fn cut(
     Ok((near, far))
 }
 
-/// The texts of each rare word. Words are taken in portions whose postings stay in the cache: each
+/// Return the texts of each rare word. Words are processed in portions whose postings stay in the cache: each
 /// portion reads all texts, which is cheaper than a cache miss for every word of every text.
 fn turned(far: &Ragged, ends: Vec<u64>, asked: usize, progress: &Progress) -> Result<Ragged> {
     const PORTION: u64 = 1 << 20;

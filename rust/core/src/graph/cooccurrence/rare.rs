@@ -1,7 +1,7 @@
-//! Rare words: for a group of texts and a run of blocks, who shares one with whom.
+//! Rare words: for a group of texts and a run of blocks, which texts share one with which.
 //!
-//! Postings are read word by word, in memory order. (Reading them text by text costs a cache miss
-//! for each rare word of each text: four times the time.)
+//! Postings are read word by word, in memory order. (Text by text costs a cache miss for each rare word of
+//! each text: four times the time.)
 
 use super::plan::Plan;
 use super::slices::TEXTS;
@@ -9,21 +9,21 @@ use crate::error::Result;
 use crate::progress::Progress;
 use std::ops::Range;
 
-/// Most texts of a group: their numbers within it take 16 bits.
+/// Maximum number of texts in a group: their index in it takes 16 bits.
 pub const GROUP: usize = 1 << 16;
 
-/// Words between two looks at the progress.
+/// Number of words between two checks of the progress.
 const GLANCE: usize = 1 << 14;
 
-/// The texts that share rare words with those of a group, for one run of blocks at a time. Four
-/// bytes a shared word; a group is cut so that these stay within a fixed amount ([`group_end`]).
+/// The texts that share rare words with those of a group, for one run of blocks at a time. Four bytes per
+/// shared word; groups are limited so that these stay within a fixed amount ([`group_end`]).
 #[derive(Default)]
 pub struct Rare {
     group: Range<usize>,
     words: Vec<Word>,
-    /// By block of the run: (place of a text of the group, position in the block) of each shared word.
+    /// By block of the run: (index of a text in the group, position in the block) of each shared word.
     pairs: Vec<Vec<(u16, u16)>>,
-    /// The pairs of the current block by text: where each text's positions end, and they.
+    /// The pairs of the current block by text: the end of each text's positions, and the positions.
     ends: Vec<u32>,
     positions: Vec<u16>,
 }
@@ -31,15 +31,15 @@ pub struct Rare {
 /// A rare word of some text of the group.
 struct Word {
     id: u32,
-    /// Which of its texts are in the group.
+    /// The part of its texts that is in the group.
     from: u32,
     to: u32,
-    /// How many of its texts have been passed by the runs so far.
+    /// Number of its texts that the runs so far have passed.
     passed: u32,
 }
 
 impl Rare {
-    /// Starts before the first block with a new group of at most [`GROUP`] texts.
+    /// Start before the first block with a new group of at most [`GROUP`] texts.
     pub fn begin(&mut self, plan: &Plan, group: &Range<usize>, progress: &Progress) -> Result<()> {
         self.group = group.clone();
         self.words.clear();
@@ -57,8 +57,8 @@ impl Rare {
         Ok(())
     }
 
-    /// Collects for the blocks `run`, which follow the last ones.
-    /// `places`: by text of the group, the number under which [`Self::of`] will be asked for it.
+    /// Collect the pairs of the blocks `run`, which follow the previous ones. `places`: for each text of the
+    /// group, the index with which [`Self::of`] will be called.
     pub fn fill(
         &mut self,
         plan: &Plan,
@@ -92,7 +92,7 @@ impl Rare {
         Ok(())
     }
 
-    /// Sorts the pairs of block `b` of the run by text, for [`Self::of`].
+    /// Sort the pairs of block `b` of the run by text, for [`Self::of`].
     pub fn enter(&mut self, b: usize) {
         let pairs = &self.pairs[b];
         self.ends.clear();
@@ -103,7 +103,7 @@ impl Rare {
         for g in 0..self.group.len() {
             self.ends[g + 1] += self.ends[g];
         }
-        // Each start moves to its end as positions are written; entry g is then the end of g.
+        // Each start advances to its end as positions are written; entry g is then the end of g.
         self.positions.resize(pairs.len().max(self.positions.len()), 0);
         for &(g, position) in pairs {
             let end = &mut self.ends[g as usize];
@@ -112,23 +112,23 @@ impl Rare {
         }
     }
 
-    /// The positions in the current block that share rare words with the text of place `g`, once
-    /// for each word shared.
+    /// Return the positions in the current block that share rare words with the text of index `g`, once per
+    /// shared word.
     pub fn of(&self, g: usize) -> &[u16] {
         let from = if g == 0 { 0 } else { self.ends[g - 1] as usize };
         &self.positions[from..self.ends[g] as usize]
     }
 }
 
-/// The end of a group that begins with text `from`: at most `texts` texts, whose rare words are
-/// found about `budget` times at most in `run` blocks (but one text at least).
+/// Return the end of a group that begins with text `from`: at most `texts` texts whose rare words occur about
+/// `budget` times in `run` blocks (but at least one text).
 pub fn group_end(plan: &Plan, from: usize, last: usize, texts: usize, run: usize, budget: u64) -> usize {
     let blocks = plan.texts.div_ceil(TEXTS).max(1);
     let mut expected = 0u64;
     let mut end = from;
     while end < last && end - from < texts.min(GROUP) {
         let met: u64 = plan.rare(end).iter().map(|&word| plan.postings(word).len() as u64).sum();
-        // Of a posting, the share that falls into one run, were it spread evenly.
+        // The share of a posting that falls into one run if it is spread evenly.
         expected += met * run.min(blocks) as u64 / blocks as u64;
         if expected > budget && end > from {
             break;

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::memory::zeros;
 
-/// A neighbour as one number: larger is better (count first, then the smaller id).
+/// Encode a neighbour as one number: larger is better (count first, then the smaller id).
 fn key(count: u32, id: u32) -> u64 {
     u64::from(count) << 32 | u64::from(!id)
 }
@@ -25,23 +25,23 @@ pub struct Best {
 }
 
 impl Best {
-    /// Nothing found yet for `texts` texts; `k` is at least 1.
+    /// Start without neighbours for `texts` texts; `k` is at least 1.
     pub fn new(texts: usize, k: usize) -> Result<Self> {
         let keys = zeros(texts.saturating_mul(k), "neighbours of texts")?;
         Ok(Self { k, keys, lengths: vec![0; texts], needs: vec![1; texts] })
     }
 
-    /// Neighbours held for each text.
+    /// Return the number of neighbours held for each text.
     pub fn capacity(&self) -> usize {
         self.k
     }
 
-    /// The smallest count with which a text of larger id than all before can still get in.
+    /// Return the smallest count with which a text of larger id than all before can still be added.
     pub fn need(&self, text: usize) -> u32 {
         self.needs[text]
     }
 
-    /// Offers a neighbour (of a count of 1 or more). The order of offers does not matter.
+    /// Offer a neighbour (with a count of at least 1). The order of offers does not matter.
     pub fn offer(&mut self, text: usize, count: u32, id: u32) {
         let heap = &mut self.keys[text * self.k..(text + 1) * self.k];
         let length = &mut self.lengths[text];
@@ -77,7 +77,7 @@ impl Best {
         }
     }
 
-    /// The (count, id) pairs of one text, best first. Ends its heap.
+    /// Remove and return the (count, id) pairs of one text, best first.
     pub fn take(&mut self, text: usize) -> impl Iterator<Item = (u32, u32)> + '_ {
         let from = text * self.k;
         let found = &mut self.keys[from..from + self.lengths[text]];

@@ -1,14 +1,14 @@
 //! Counts of 512 texts at once: bitmaps added vertically into bit slices.
 //!
-//! A word's bitmap over a block of 512 texts is one [`Row`]. The rows of a text's words are added
-//! by a tree of full adders, so that slice `b` holds bit `b` of the count of every position. Each
-//! word costs about one full adder: 2 operations with AVX-512, 5 without, for 512 or 256 texts.
+//! A word's bitmap over a block of 512 texts is one [`Row`]. The rows of a text's words are added by a tree
+//! of full adders, so that slice `b` holds bit `b` of the count of every position. Each word costs about one
+//! full adder: 2 operations with AVX-512, 5 without, for 512 or 256 texts.
 
 use super::lanes::{Lane, Plain};
 use super::options::Kernel;
 
-/// Texts of one block: a bitmap row is then exactly one cache line, and the rows of some thousand
-/// frequent words stay in the second-level cache while all texts of a group pass by.
+/// Texts per block: a bitmap row is then exactly one cache line, and the rows of several thousand frequent
+/// words stay in the L2 cache while all texts of a group pass through.
 pub const TEXTS: usize = 512;
 const WORDS: usize = TEXTS / 64;
 
@@ -20,7 +20,7 @@ pub struct Row(pub [u64; WORDS]);
 impl Row {
     pub const NONE: Self = Self([0; WORDS]);
 
-    /// The first `texts` positions.
+    /// Return the first `texts` positions.
     pub fn first(texts: usize) -> Self {
         Self(std::array::from_fn(|w| match texts.saturating_sub(64 * w) {
             0 => 0,
@@ -60,7 +60,7 @@ impl Row {
 const HELD: usize = 6;
 /// Words of one sum in a longer text: whole octets below 64.
 const GROUP: usize = 56;
-/// Counts are below 2^32: a text has fewer distinct words than there are word ids.
+/// Counts are less than 2^32: a text has fewer distinct words than there are word ids.
 const MOST: usize = 32;
 
 /// The counts of one text with all texts of one block, as bit slices.
@@ -74,15 +74,15 @@ impl Counts {
         Self { slices: [Row::NONE; MOST], levels: 0 }
     }
 
-    /// The count at one position.
+    /// Return the count at one position.
     pub fn at(&self, position: usize) -> u32 {
         let (word, bit) = (position / 64, position % 64);
         let bits = self.slices[..self.levels].iter().enumerate();
         bits.map(|(b, slice)| ((slice.0[word] >> bit & 1) as u32) << b).sum()
     }
 
-    /// The largest `c` so that at least `k >= 1` positions of `among` have a count of `c` or more
-    /// (0 where `among` has fewer than `k` positions).
+    /// Return the largest `c` such that at least `k >= 1` positions of `among` have a count of at least `c`
+    /// (0 if `among` has fewer than `k` positions).
     pub fn kth_largest(&self, among: Row, k: usize) -> u32 {
         let (mut left, mut above, mut value) = (among, 0, 0u32);
         for b in (0..self.levels).rev() {
@@ -101,13 +101,13 @@ impl Counts {
         value
     }
 
-    /// Positions of `among` with a count of `least` or more.
+    /// Return the positions of `among` with a count of at least `least`.
     pub fn at_least(&self, among: &Row, least: u32) -> Row {
         // SAFETY: plain words need no instruction set.
         unsafe { self.at_least_in::<Plain>(among, least) }.0
     }
 
-    /// As [`Self::at_least`], and whether there is any.
+    /// Like [`Self::at_least`], and return whether there are any.
     #[inline(always)]
     unsafe fn at_least_in<L: Lane>(&self, among: &Row, least: u32) -> (Row, bool) {
         let mut out = Row::NONE;
@@ -116,11 +116,11 @@ impl Counts {
         }
         let mut any = false;
         for w in (0..WORDS).step_by(L::WORDS) {
-            // SAFETY: the caller vouches for the instruction set; w + L::WORDS <= WORDS, so all
-            // loads and the store lie within rows.
+            // SAFETY: the caller guarantees the instruction set; w + L::WORDS <= WORDS, so all loads and the
+            // store are within rows.
             unsafe {
-                // From the lowest bit up: at a 1 of `least` the count needs a 1 too (or a higher
-                // decision later), at a 0 any 1 already wins.
+                // From the lowest bit up: at a 1 of `least` the count needs a 1 too (or a decision at a
+                // higher bit), at a 0 any 1 already wins.
                 let mut enough = L::ones();
                 for b in 0..self.levels {
                     let slice = L::load(self.slices[b].0.as_ptr().add(w));
@@ -134,10 +134,10 @@ impl Counts {
         (out, any)
     }
 
-    /// Adds the rows `table[slot]` of all `slots` and gives the positions of `among` whose count
-    /// is `least` or more, if there is any.
+    /// Add the rows `table[slot]` of all `slots` and return the positions of `among` whose count is at least
+    /// `least`, if there are any.
     ///
-    /// Every slot must lie below `table.len()`, and `kernel` must come from `Kernel::resolve`.
+    /// Every slot must be less than `table.len()`, and `kernel` must come from `Kernel::resolve`.
     pub fn add(
         &mut self,
         kernel: Kernel,
@@ -147,8 +147,8 @@ impl Counts {
         least: u32,
     ) -> Option<Row> {
         debug_assert!(slots.iter().all(|&s| (s as usize) < table.len()));
-        // SAFETY: `resolve` gives a kernel only where its instruction set is there; the slots were
-        // made by `Plan` as positions of a table of this length.
+        // SAFETY: `resolve` only returns a kernel whose instruction set is available; `Plan` creates the
+        // slots as positions of a table of this length.
         let (mask, any) = unsafe {
             match kernel {
                 #[cfg(target_arch = "x86_64")]
@@ -164,14 +164,14 @@ impl Counts {
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     unsafe fn add_avx2(&mut self, table: &[Row], slots: &[u32], among: &Row, least: u32) -> (Row, bool) {
-        // SAFETY: AVX2 by the attribute; slots as the caller says.
+        // SAFETY: AVX2 by the attribute; slots as guaranteed by the caller.
         unsafe { self.add_in::<super::lanes::x86::Avx2>(table, slots, among, least) }
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f")]
     unsafe fn add_avx512(&mut self, table: &[Row], slots: &[u32], among: &Row, least: u32) -> (Row, bool) {
-        // SAFETY: AVX-512F by the attribute; slots as the caller says.
+        // SAFETY: AVX-512F by the attribute; slots as guaranteed by the caller.
         unsafe { self.add_in::<super::lanes::x86::Avx512>(table, slots, among, least) }
     }
 
@@ -186,7 +186,7 @@ impl Counts {
         if slots.len() < 1 << HELD {
             self.levels = HELD;
             for w in (0..WORDS).step_by(L::WORDS) {
-                // SAFETY: slots lie in the table; w + L::WORDS <= WORDS.
+                // SAFETY: slots are within the table; w + L::WORDS <= WORDS.
                 unsafe {
                     let sum = sum_of::<L>(table, slots, w);
                     for (slice, bits) in self.slices.iter_mut().zip(sum) {
@@ -199,7 +199,7 @@ impl Counts {
             self.slices[..self.levels].fill(Row::NONE);
             for group in slots.chunks(GROUP) {
                 for w in (0..WORDS).step_by(L::WORDS) {
-                    // SAFETY: slots lie in the table; w + L::WORDS <= WORDS.
+                    // SAFETY: slots are within the table; w + L::WORDS <= WORDS.
                     unsafe {
                         let sum = sum_of::<L>(table, group, w);
                         let mut carry = L::zero();
@@ -219,11 +219,11 @@ impl Counts {
     }
 }
 
-/// The sum of fewer than 64 rows, at words `w..w + L::WORDS` of each.
+/// Sum fewer than 64 rows, at words `w..w + L::WORDS` of each.
 #[inline(always)]
 unsafe fn sum_of<L: Lane>(table: &[Row], slots: &[u32], w: usize) -> [L; HELD] {
-    // SAFETY: the caller gives slots below the table's length and w + L::WORDS <= WORDS, and has
-    // the instruction set.
+    // SAFETY: the caller guarantees slots less than the table's length, w + L::WORDS <= WORDS, and the
+    // instruction set.
     unsafe {
         let row = |slot: u32| L::load(table.as_ptr().add(slot as usize).cast::<u64>().add(w));
         let mut c = [L::zero(); HELD];
@@ -252,7 +252,7 @@ unsafe fn sum_of<L: Lane>(table: &[Row], slots: &[u32], w: usize) -> [L; HELD] {
             rest = &rest[4..];
         }
         if let Some((&first, more)) = rest.split_first() {
-            // One to three are left: a full adder with zeros in the empty places.
+            // One to three are left: a full adder with zeros in the missing inputs.
             let second = more.first().map_or(L::zero(), |&s| row(s));
             let (c0, t1) = L::full_add(c[0], row(first), second);
             let (c0, t2) = match more.get(1) {
@@ -292,8 +292,8 @@ mod tests {
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn the_truth_tables_are_sum_and_carry() {
-        // `vpternlogq` answers bit (a << 2 | b << 1 | c) of its table. Checked here as numbers,
-        // so that a machine without AVX-512 checks them too.
+        // `vpternlogq` returns bit (a << 2 | b << 1 | c) of its table. Checked here as numbers, so that a
+        // machine without AVX-512 checks them, too.
         use super::super::lanes::x86::{MAJORITY, XOR3};
         for index in 0..8i32 {
             let ones = index.count_ones();

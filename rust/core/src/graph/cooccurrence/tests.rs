@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use std::cmp::Reverse;
 use std::ops::Range;
 
-/// All pairs, sorted.
+/// Return all pairs, sorted.
 fn brute(texts: &[Vec<u32>], k: usize, options: &Options) -> Neighbours {
     let n = texts.len();
     let columns = texts.iter().flatten().max().map_or(0, |&m| m as usize + 1);
@@ -35,7 +35,7 @@ fn run(texts: &[Vec<u32>], k: usize, options: &Options) -> Result<Neighbours> {
     cooccurrence_knn(csr.view(), k, options, &Progress::none())
 }
 
-/// Equal to all pairs with every kernel, on 1 to 3 threads, in small and in default portions.
+/// Compare with all pairs for every kernel, on 1 to 3 threads, in small and default portions.
 fn agrees(texts: &[Vec<u32>], k: usize, options: &Options) {
     let expected = brute(texts, k, options);
     let small = Tuning { frequent_df: Some(3), group: 5, run: 1, rare: 7 };
@@ -53,7 +53,7 @@ fn agrees(texts: &[Vec<u32>], k: usize, options: &Options) {
     }
 }
 
-/// A small generator of texts with frequent and rare words (xorshift).
+/// Generate texts with frequent and rare words (xorshift).
 fn generated(texts: usize, words: u32, each: usize) -> Vec<Vec<u32>> {
     let mut state = 88_172_645_463_325_252u64;
     let mut next = move || {
@@ -107,7 +107,7 @@ fn many_blocks_and_odd_ends() {
 
 #[test]
 fn default_sizes_on_more_than_one_run_of_blocks() {
-    // 64 blocks make a run; 33,000 texts need 65. Rows keep the oracle affordable.
+    // 64 blocks form a run; 33,000 texts need 65. The `rows` option keeps the oracle affordable.
     let texts = generated(33_000, 20_000, 20);
     for rows in [0..3, 32_766..32_770, 32_998..33_000] {
         let options = Options { rows: Some(rows), ..Options::default() };
@@ -150,7 +150,7 @@ fn words_in_every_text_count_until_the_ratio_drops_them() {
     for ratio in [None, Some(1.0), Some(0.999), Some(0.5), Some(0.49), Some(0.0)] {
         agrees(&texts, 2, &Options { max_df_ratio: ratio, ..Options::default() });
     }
-    // Exactly at the share a word is kept: "found in more than".
+    // A word in exactly this share is kept: the limit is "more than".
     let best = |ratio| run(&texts, 1, &Options { max_df_ratio: Some(ratio), ..Options::default() }).unwrap();
     assert_eq!(best(1.0).counts[0], 3);
     assert_eq!(best(0.5).counts[0], 2);

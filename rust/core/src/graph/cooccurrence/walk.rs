@@ -1,4 +1,4 @@
-//! One thread's work: a group of texts walks over all blocks.
+//! The work of one thread: a group of texts passes through all blocks.
 
 use super::lanes::prefetch;
 use super::options::{Kernel, Options, Tuning};
@@ -10,32 +10,32 @@ use crate::error::Result;
 use crate::progress::Progress;
 use std::ops::Range;
 
-/// Texts that pass through a block between two looks at the progress: some 50 microseconds.
+/// Texts that pass through a block between two checks of the progress: about 50 microseconds.
 const GLANCE: usize = 512;
 
-/// Most neighbours held for one group, in all (8 bytes each).
+/// Maximum number of neighbours held for one group (8 bytes each).
 const HELD: usize = 4 << 20;
 
-/// What a thread keeps from one group to the next.
+/// State that a thread keeps from group to group.
 pub struct Walk<'a> {
     plan: &'a Plan,
     k: usize,
     kernel: Kernel,
     allow_zero: bool,
     tuning: Tuning,
-    /// A row for each frequent word: who has it, of the texts of the current block.
+    /// A row per frequent word: the texts of the current block that contain it.
     table: Vec<Row>,
     rare: Rare,
     order: Order,
     block: Block,
 }
 
-/// The texts of a group by the number of their frequent words, with these words. Texts of one
-/// length in a row make every branch of the adders predictable (measured: a third faster).
+/// The texts of a group by their number of frequent words, with these words. Adjacent texts of equal length
+/// make every branch of the adders predictable (a third faster).
 #[derive(Default)]
 struct Order {
     texts: Vec<u32>,
-    /// By text (less the first of the group): its place in `texts`.
+    /// By text (minus the first of the group): its index in `texts`.
     places: Vec<u16>,
     ends: Vec<usize>,
     slots: Vec<u32>,
@@ -50,7 +50,7 @@ impl Order {
         self.ends.clear();
         self.slots.clear();
         for (place, &text) in self.texts.iter().enumerate() {
-            // A group has at most `rare::GROUP` texts, so that places fit.
+            // A group has at most `rare::GROUP` texts, so the index fits.
             self.places[text as usize - group.start] = place as u16;
             self.slots.extend_from_slice(plan.frequent(text as usize));
             self.ends.push(self.slots.len());
@@ -110,7 +110,7 @@ impl<'a> Walk<'a> {
         Ok(part)
     }
 
-    /// Adds the smallest ids that are not there yet, with a count of 0.
+    /// Add the smallest ids that are still missing, with a count of 0.
     fn fill_up(&self, text: usize, ids: &mut [u32], length: usize) {
         let (there, free) = ids.split_at_mut(length);
         let mut there = there.to_vec();
@@ -140,7 +140,7 @@ impl<'a> Walk<'a> {
                     if place % GLANCE == 0 {
                         progress.check()?;
                     }
-                    // Rows of the next text: the table is larger than the second-level cache.
+                    // Prefetch rows of the next text: the table is larger than the L2 cache.
                     if place + 1 < self.order.texts.len() {
                         for &slot in self.order.slots(place + 1) {
                             prefetch(self.table.as_ptr().wrapping_add(slot as usize).cast());
@@ -179,7 +179,7 @@ impl Block {
         Self { counts: Counts::new(), rare: [0; TEXTS], touched: Vec::with_capacity(TEXTS) }
     }
 
-    /// Offers to `best` the texts of the block `here` that `text` may take as neighbours.
+    /// Offer to `best` the texts of the block `here` that `text` may have as neighbours.
     #[allow(clippy::too_many_arguments)]
     #[inline]
     fn visit(
@@ -200,8 +200,8 @@ impl Block {
         if here.contains(&text) {
             among.clear(text - here.start);
         }
-        // No text of this block gets more from rare words than one and the repeats: nearly always
-        // 1, so that few blocks hold any text that is possible at all.
+        // No text of this block gets more from rare words than one plus the repeats: nearly always 1, so that
+        // few blocks hold any possible text.
         let mut met = Row::NONE;
         let mut most = u32::from(!rare.is_empty());
         for &p in rare {
@@ -213,7 +213,7 @@ impl Block {
         let mut alone = if rare.is_empty() { possible } else { self.counts.at_least(&among, need) };
         let k = best.capacity();
         if alone.count() > k {
-            // Early on much gets in: what k texts of this very block exceed cannot stay.
+            // Many texts pass at first: counts below the k-th largest of this very block cannot stay.
             need = need.max(self.counts.kth_largest(alone, k));
             alone = self.counts.at_least(&alone, need);
         }

@@ -1,8 +1,7 @@
-//! Neighbours by products of byte codes: what they leave is scored in f32, what that leaves in f64.
+//! Nearest neighbours by products of byte codes: survivors are scored in f32, then in f64.
 //!
-//! With x = x' + e, where x' is what the codes of a row say and |e| its residual,
-//! `x.y = x'.y' + x.e_y + e_x.y'`, so that by Cauchy-Schwarz the product of the codes is wrong by at most
-//! `|x||e_y| + |e_x|(|y| + |e_y|)`.
+//! With x = x' + e, where x' is the decoded row and |e| its residual, `x.y = x'.y' + x.e_y + e_x.y'`, so by
+//! Cauchy-Schwarz the product of the codes is wrong by at most `|x||e_y| + |e_x|(|y| + |e_y|)`.
 
 use super::rows::Knn;
 use super::squares::{reaching, Packed, Square, SIDE};
@@ -15,26 +14,26 @@ use crate::vector::simd::Level;
 use crate::vector::{Filter, Scratch, Search};
 use std::ops::Range;
 
-/// Columns between two looks at whether to stop.
+/// Columns between two checks for a cancellation.
 const STRETCH: usize = 64 * SIDE;
-/// Rows beyond twice the wanted that are scored in f64 without a look in f32.
+/// If at most this many rows beyond twice the wanted remain, they are scored in f64 directly.
 const FEW: usize = 8;
-/// Codes whose margin is a larger share of a row's own square leave too much to score again.
+/// If the margin of the codes is a larger share of a row's squared length, too many rows would remain.
 const WIDEST_MARGIN: f64 = 0.1;
 
-/// The rows in codes, and what bounds their products.
+/// The rows in codes, and the bounds of their products.
 pub struct Bytes<'a> {
     knn: &'a Knn<'a>,
     packed: Packed,
-    /// Per row, padded to whole squares: one step of its codes, and what a product with it adds to the
-    /// margin of any row (minus infinity where there is no row).
+    /// Per row, padded to whole squares: the step of its codes, and its contribution to the margin of any row
+    /// (minus infinity for padding).
     scale: Vec<f32>,
     spread: Vec<f32>,
-    /// What a row adds to the margins of its own products, all but what depends on the other.
+    /// A row's contribution to the margins of its products that does not depend on the other row.
     own: Vec<f64>,
 }
 
-/// Memory that a thread uses again.
+/// Memory that a thread reuses.
 #[derive(Default)]
 pub struct Memory {
     best: Vec<Best>,
@@ -43,20 +42,21 @@ pub struct Memory {
 }
 
 impl<'a> Bytes<'a> {
-    /// None where the f32 product serves better: portable code, odd sizes, codes that say too little.
+    /// Return `None` if the f32 product is better: portable code, unusual sizes, codes that are too
+    /// imprecise.
     pub fn new(knn: &'a Knn, threads: usize) -> Result<Option<Self>> {
         let vectors = knn.vectors;
         let (n, d, norm) = (vectors.len(), vectors.dim(), vectors.norm());
         if knn.level == Level::Portable || d > MAX_DIM || !(1e-25..1e25).contains(&(norm * norm)) {
             return Ok(None);
         }
-        // Far shorter than what follows, whose rows the progress counts.
+        // Much shorter than what follows, so the progress does not count it.
         let codes = Quantised::build(vectors, threads, &Progress::none())?;
         knn.progress.check()?;
         let residuals = codes.residual.iter().map(|&r| f64::from(r));
         let widest = residuals.clone().fold(0.0, f64::max);
         let margin = 2.0 * norm * residuals.clone().sum::<f64>() / n as f64;
-        // The square of a row's length, nearly: by its codes, a sample is enough.
+        // Approximate squared length of a row; by codes, a sample is enough.
         let sample = (0..n).step_by(n.div_ceil(1000)).map(|i| vectors.score(i as u32, vectors.row(i)));
         let (sum, count) = sample.fold((0.0, 0.0), |(sum, count), x| (sum + x, count + 1.0));
         if margin > WIDEST_MARGIN * sum / count {
@@ -64,7 +64,7 @@ impl<'a> Bytes<'a> {
         }
         let whole = n.next_multiple_of(SIDE);
         let packed = Packed::new(knn.level, &codes.codes, d)?;
-        // Rounding of the plain sum in f64, and of the few operations on bounds.
+        // Rounding of the plain f64 sum and of the few operations on bounds.
         let slack = (d as f64 * 2.3e-16 + 1e-12) * norm * norm;
         let own = residuals.map(|r| (r * (norm + widest) + slack) * (1.0 + 1e-9)).collect();
         let mut spread: Vec<f32> =
@@ -75,14 +75,14 @@ impl<'a> Bytes<'a> {
         Ok(Some(Self { knn, packed, scale, spread, own }))
     }
 
-    /// The neighbours of `rows`, which begin at a multiple of [`SIDE`].
+    /// Return the neighbours of `rows`, which begin at a multiple of [`SIDE`].
     pub fn band(&self, rows: Range<usize>, memory: &mut Memory) -> Result<Vec<Vec<Scored>>> {
         let Memory { best, floors, search } = memory;
         let vectors = self.knn.vectors;
         let whole = rows.start..rows.end.next_multiple_of(SIDE);
         best.resize_with(rows.len().max(best.len()), Best::default);
         best[..rows.len()].iter_mut().for_each(|b| b.reset(self.knn.k));
-        // No product reaches infinity: rows of zeros, and those behind the last.
+        // No product reaches infinity: excludes zero rows and padding.
         floors.clear();
         floors.resize(whole.len(), f32::INFINITY);
         let zero: Vec<bool> = rows.clone().map(|i| vectors.row(i).iter().all(|&x| x == 0.0)).collect();
@@ -116,10 +116,10 @@ impl<'a> Bytes<'a> {
         rows.clone().zip(best).map(finish).collect()
     }
 
-    /// Offers the products of rows `first` on with columns `column` on to the best of each row.
+    /// Offer the products of the rows from `first` with the columns from `column` to the best of each row.
     fn offer(&self, square: &Square, first: usize, column: usize, best: &mut [Best], floors: &mut [f32]) {
         let norm = self.knn.vectors.norm();
-        // The upper bounds in f32: their rounding is some units of 2^-24 of |x'||y'| and the margin, which
+        // The upper bounds in f32: their rounding is a few units of 2^-24 of |x'||y'| and the margin, which
         // are at most 4.4 norm^2 each.
         let slack = 4e-6 * norm * norm;
         let (scales, columns) = (&self.scale[first..first + SIDE], &self.scale[column..column + SIDE]);

@@ -2,13 +2,13 @@
 
 use crate::vector::simd::Level;
 
-/// Columns of one packed panel: two registers of AVX2, one of AVX-512.
+/// Columns of one packed panel: two AVX2 registers, one of AVX-512.
 pub const PANEL: usize = 16;
 /// Rows that one call of the inner kernel takes.
 pub const ROWS: usize = 6;
 
-/// Rows turned into panels: panel `p` holds value `k` of rows `16p..16p+16` side by side, for each
-/// `k` in turn. Rows that are missing in the last panel are zeros.
+/// Pack rows into panels: panel `p` holds value `k` of the rows `16p..16p+16` contiguously, for each `k` in
+/// turn. Missing rows of the last panel are zeros.
 pub fn pack(rows: &[f32], d: usize, panels: &mut Vec<f32>) {
     let n = rows.len() / d;
     panels.clear();
@@ -22,10 +22,10 @@ pub fn pack(rows: &[f32], d: usize, panels: &mut Vec<f32>) {
     }
 }
 
-/// `out[r][c] = rows[r] . column c of panel`, each sum a chain of `d` links.
+/// Compute `out[r][c] = rows[r] . column c of panel`, each sum a chain of `d` links.
 ///
 /// # Panics
-/// Where `panel` does not hold 16 columns of `d` values, or a row not `d` values.
+/// If `panel` does not hold 16 columns of `d` values, or a row does not have `d` values.
 #[inline]
 pub fn product(level: Level, rows: [&[f32]; ROWS], panel: &[f32], d: usize, out: &mut [[f32; PANEL]; ROWS]) {
     assert_eq!(panel.len(), d * PANEL);
@@ -33,7 +33,7 @@ pub fn product(level: Level, rows: [&[f32]; ROWS], panel: &[f32], d: usize, out:
     match level {
         Level::Portable => portable(rows, panel, out),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: such levels were found on this processor (`Level::usable`); lengths as asserted.
+        // SAFETY: these levels were detected on this processor (`Level::usable`); lengths as asserted.
         Level::Avx2 | Level::Avx2Vnni => unsafe { x86::avx2(rows, panel, d, out) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.

@@ -1,4 +1,4 @@
-//! The exact nearest rows of every row by cosine: S2 of KET-RAG (1.2 step 4).
+//! Exact nearest neighbours of every row by cosine similarity (KET-RAG's semantic neighbours).
 
 mod bytes;
 pub(super) mod floats;
@@ -17,11 +17,11 @@ use crate::sparse::CsrView;
 use crate::vector::simd::Level;
 use crate::vector::Vectors;
 
-/// Rows of one unit of work: a packed block of columns is used this many times.
+/// Rows per unit of work: a packed block of columns is reused this many times.
 const BAND: usize = 192;
-/// The same for byte codes: rows that stay in the second cache while all columns pass.
+/// The same for byte codes: rows that stay in the L2 cache while all columns pass.
 const WIDE_BAND: usize = 256;
-/// Stands where a row has fewer neighbours than asked for.
+/// Fills rows with fewer neighbours than requested.
 pub const NONE: u32 = u32::MAX;
 
 /// Neighbours of each row, best first.
@@ -31,16 +31,15 @@ pub struct Neighbours {
     pub ids: Vec<u32>,
     /// f64[n, k], padded with 0.
     pub scores: Vec<f64>,
-    /// Columns of both: the smaller of the `k` asked for and n - 1.
+    /// Columns of both: the smaller of the requested `k` and n - 1.
     pub k: usize,
 }
 
-/// For each row the `k` other rows with the highest [`reference_dot`] (score descending, id
-/// ascending), leaving out row `i` itself and the ids in row `i` of `exclude`. For rows normalised
-/// at ingest the score is the cosine. Products in byte codes (see [`bytes`]), or in f32, preselect with a
-/// proved margin; what they keep is scored again in f64, so the result is the same on every machine and
-/// for any number of threads.
-/// Work: n^2 d products; memory: bounded by the threads, not by n^2. Progress counts rows.
+/// Return for each row the `k` other rows with the highest [`reference_dot`] (score descending, id
+/// ascending), excluding row `i` itself and the ids in row `i` of `exclude`. For normalised rows the score is
+/// the cosine. Products in byte codes (see [`bytes`]), or in f32, preselect with a proved margin; the
+/// survivors are scored again in f64, so the result is the same on every machine and for any number of
+/// threads. Work: n^2 d products; memory is bounded by the threads, not by n^2. Progress counts rows.
 ///
 /// [`reference_dot`]: crate::vector::reference_dot
 pub fn cosine_knn(
@@ -64,7 +63,7 @@ pub fn cosine_knn(
     }
     let knn = Knn { vectors, exclude, k, level: level.usable(), progress };
     progress.expect(n as u64);
-    // Bands shrink where there are few rows, so that every thread gets some.
+    // Bands shrink if there are few rows, so that every thread gets some.
     let workers = crate::parallel::threads(threads);
     let band = |most: usize, rows| most.min(n.div_ceil(workers * 2).next_multiple_of(rows));
     let parts = match Bytes::new(&knn, threads)? {
@@ -145,7 +144,7 @@ mod tests {
         stopped.stop();
         let nobody: [Vec<u32>; 2] = [vec![], vec![]];
         assert_eq!(ask(&Csr::from_rows(&nobody, 2).unwrap(), &stopped), Err(Error::Cancelled));
-        // Identical twins: each is the other's neighbour, never its own.
+        // Identical rows: each is the other's neighbour, never its own.
         let twins = ask(&Csr::from_rows(&nobody, 2).unwrap(), &Progress::none()).unwrap();
         assert_eq!(twins.ids, [1, 0]);
     }

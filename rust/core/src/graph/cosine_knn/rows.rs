@@ -1,4 +1,4 @@
-//! The nearest rows of a band of rows, preselected by products in f32.
+//! Nearest rows of a band of rows, preselected by products in f32.
 
 use super::floats::{pack, product, PANEL, ROWS};
 use crate::error::Result;
@@ -8,9 +8,9 @@ use crate::vector::best::Best;
 use crate::vector::simd::{dot_error, Level};
 use crate::vector::Vectors;
 
-/// Values of one packed block of columns: half of a usual second-level cache.
+/// Values of one packed block of columns: half of a typical L2 cache.
 const BLOCK_VALUES: usize = 64 * 1024;
-/// What all rows of one call share.
+/// State shared by all rows of one call.
 pub(super) struct Knn<'a> {
     pub vectors: &'a Vectors<'a>,
     pub exclude: Option<CsrView<'a>>,
@@ -49,7 +49,7 @@ impl Knn<'_> {
             .collect())
     }
 
-    /// Rows `tile` against every packed panel; `start` is the first packed column.
+    /// Score the rows `tile` against every packed panel; `start` is the first packed column.
     fn tile(
         &self,
         tile: std::ops::Range<usize>,
@@ -98,7 +98,7 @@ impl Knn<'_> {
         i == j || self.exclude.is_some_and(|e| e.row(i).binary_search(&(j as u32)).is_ok())
     }
 
-    /// A zero row scores 0 with every other: the lowest ids, without a look at the scores.
+    /// Return the neighbours of a zero row, which scores 0 with every other: the lowest ids.
     pub fn first_ids(&self, i: usize) -> Vec<Scored> {
         (0..self.vectors.len())
             .filter(|&j| !self.left_out(i, j))

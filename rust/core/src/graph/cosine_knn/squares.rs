@@ -1,8 +1,8 @@
-//! Products of 32 rows with 32 others in byte codes, in exact integers: equal on every machine.
+//! Products of 32 rows with 32 others in byte codes, in exact integers: identical on every machine.
 //!
-//! Codes go in *words* of four bytes: four codes where the processor multiplies bytes, else two of 16
-//! bits. A row is whole lines of 16 words; a *panel* is 16 rows turned, one line for each word. So a tile
-//! of rows and one of columns are both 16 lines, and a vector of 16 columns is one.
+//! Codes are grouped in *words* of four bytes: four codes if the processor multiplies bytes, else two of 16
+//! bits. A row is a whole number of lines of 16 words; a *panel* is 16 transposed rows, one line per word. A
+//! tile of rows and a tile of columns are therefore both 16 lines, and a vector of 16 columns is one line.
 
 use crate::error::Result;
 use crate::memory::filled;
@@ -19,14 +19,14 @@ pub struct Packed {
     level: Level,
     rows: Vec<Line>,
     panels: Vec<Line>,
-    /// Lines of a row.
+    /// Lines per row.
     lines: usize,
-    /// What each column's sum begins with: where rows are unsigned (`code + 128`), -128 times its codes.
+    /// Initial value of each column's sum: if rows are unsigned (`code + 128`), -128 times its codes.
     begin: Vec<i32>,
 }
 
 impl Packed {
-    /// `level` must be one of this machine ([`Level::here`]); `codes` hold rows of `d`, within 127.
+    /// `level` must be available on this machine ([`Level::here`]); `codes` hold rows of `d`, within 127.
     pub fn new(level: Level, codes: &[i8], d: usize) -> Result<Self> {
         let bytes = matches!(level, Level::Avx2Vnni | Level::Avx512Vnni | Level::Amx);
         let unsigned = matches!(level, Level::Avx2Vnni | Level::Avx512Vnni);
@@ -59,17 +59,17 @@ impl Packed {
             for (begin, codes) in begin.iter_mut().zip(codes.chunks_exact(d)) {
                 *begin = codes.iter().fold(0i32, |sum, &c| sum.wrapping_sub(128 * i32::from(c)));
             }
-            // The rows are read with the offset; the panels were made before.
+            // The rows are stored with the offset; the panels were built before.
             rows.iter_mut().flat_map(|line| &mut line.0).for_each(|word| *word ^= 0x8080_8080);
         }
         Ok(Self { level, rows, panels, lines, begin })
     }
 
-    /// Makes the processor ready for [`Packed::square`], until what is returned is dropped.
+    /// Prepare the processor for [`Packed::square`] until the returned value is dropped.
     pub fn ready(&self) -> Ready {
         #[cfg(target_arch = "x86_64")]
         {
-            // SAFETY: a machine with this level was granted tiles.
+            // SAFETY: this level exists only if tiles were granted.
             Ready((self.level == Level::Amx).then(|| unsafe { crate::tiles::On::begin() }))
         }
         #[cfg(not(target_arch = "x86_64"))]
@@ -78,10 +78,10 @@ impl Packed {
         }
     }
 
-    /// The products of rows `row` on with rows `column` on, both multiples of [`SIDE`].
+    /// Compute the products of the rows from `row` with the rows from `column`, both multiples of [`SIDE`].
     ///
     /// # Panics
-    /// Where either is no multiple, or beyond the last.
+    /// If either is not a multiple, or is beyond the last row.
     pub fn square(&self, _ready: &Ready, row: usize, column: usize, out: &mut Square) {
         assert!(row.is_multiple_of(SIDE) && column.is_multiple_of(SIDE));
         let rows = &self.rows[row * self.lines..(row + SIDE) * self.lines];
@@ -89,7 +89,7 @@ impl Packed {
         let begin = &self.begin[column..column + SIDE];
         match self.level {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the level is one of this machine; slices of 32 rows of `lines` lines, and 32 sums.
+            // SAFETY: the level is available here; slices of 32 rows of `lines` lines, and 32 sums.
             Level::Avx2 => unsafe { x86::avx2(rows, panels, self.lines, begin, out) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
@@ -129,11 +129,11 @@ fn plain(rows: &[Line], panels: &[Line], lines: usize, out: &mut Square) {
     }
 }
 
-/// Which products of a square may matter: bit `c` of `out[r]` is set where
-/// `scales[r] * (square[r][c] * columns[c]) + spreads[c] >= floors[r]`, in f32.
+/// Find the products of a square that may matter: bit `c` of `out[r]` is set if `scales[r] * (square[r][c] *
+/// columns[c]) + spreads[c] >= floors[r]`, in f32.
 ///
 /// # Panics
-/// Where a slice does not hold 32 values.
+/// If a slice does not hold 32 values.
 pub fn reaching(
     level: Level,
     square: &Square,
@@ -144,7 +144,7 @@ pub fn reaching(
     assert!([scales, floors, columns, spreads].iter().all(|values| values.len() == SIDE));
     match level {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the level is one of this machine; 32 values as asserted.
+        // SAFETY: the level is available here; 32 values as asserted.
         Level::Avx2 | Level::Avx2Vnni => unsafe {
             x86::reaching_avx2(square, scales, floors, columns, spreads, out)
         },
@@ -205,7 +205,7 @@ mod tests {
             values in prop::collection::vec(-2f32..2.0, 4 * SIDE),
         ) {
             let square = Square(std::array::from_fn(|r| std::array::from_fn(|c| sums[r * SIDE + c])));
-            // Whole numbers: no rounding, so that a fused product is equal to two.
+            // Whole numbers: without rounding a fused product equals two operations.
             let values: Vec<f32> = values.iter().map(|x| x.round()).collect();
             let mut floors = values[..SIDE].to_vec();
             floors[3] = f32::NEG_INFINITY;

@@ -1,8 +1,9 @@
-//! k-means, the same to the last bit on every machine and any number of threads.
+//! k-means clustering with results that are identical to the last bit on every machine and any number of
+//! threads.
 //!
-//! Centres are seeded by k-means++ (Arthur and Vassilvitskii 2007) out of ChaCha8 and moved by Lloyd's
-//! iterations. What decides is the squared distance in f64, added in the order of the dimensions; products
-//! in f32 only sort out which centres can be nearest ([`nearest`]).
+//! Centres are seeded by k-means++ (Arthur and Vassilvitskii 2007) with ChaCha8 and moved by Lloyd's
+//! iterations. The squared distance in f64, added in the order of the dimensions, decides; products in f32
+//! only exclude centres that cannot be nearest ([`nearest`]).
 
 mod nearest;
 mod seeds;
@@ -18,18 +19,18 @@ use nearest::Nearest;
 pub use settings::Settings;
 use settings::{distance, VALUES, WHAT};
 
-/// What k-means found.
+/// The result of k-means.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Clusters {
-    /// The nearest centre of each vector; of equally near ones the first.
+    /// The nearest centre of each vector; the first among equally near ones.
     pub labels: Vec<u32>,
     /// f64[centres, d].
     pub centres: Vec<f64>,
 }
 
-/// `vectors` in `centres` clusters, or one for each vector where there are fewer. A centre is the mean of its
-/// vectors, added in the order of their ids; one that lost them all goes to the vector that lies farthest from
-/// its own centre (of equally far ones the first; each such centre to another).
+/// Cluster `vectors` around `centres` centres, or one per vector if there are fewer. A centre is the mean of
+/// its vectors, added in the order of their ids; a centre without vectors moves to the vector that is
+/// farthest from its centre (the first among equally far ones; each such centre to a different vector).
 pub fn kmeans(
     vectors: &Vectors<'_>,
     centres: usize,
@@ -62,7 +63,7 @@ pub fn kmeans(
     Ok(Clusters { labels, centres })
 }
 
-/// The centres of the next iteration.
+/// Return the centres of the next iteration.
 fn means(
     vectors: &Vectors<'_>,
     labels: &[u32],

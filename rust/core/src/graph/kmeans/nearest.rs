@@ -12,9 +12,9 @@ use std::ops::Range;
 
 /// Rows that stay in the cache while all centres pass.
 const BAND: usize = 16 * ROWS;
-/// Products of lengths above this may overflow in f32; then every distance is taken in full.
+/// If products of lengths exceed this, they may overflow in f32; then every distance is computed in full.
 const MOST: f64 = 1e37;
-/// Twice what rounding adds to each term of a sum in f64.
+/// Twice the rounding error of each term of a sum in f64.
 const ROUNDOFF: f64 = 2.3e-16;
 
 pub struct Nearest<'a> {
@@ -23,10 +23,10 @@ pub struct Nearest<'a> {
     lengths: Vec<f64>,
 }
 
-/// Centres as the fast products read them.
+/// Centres in the layout of the fast products.
 struct Table {
     panels: Vec<f32>,
-    /// Half of the square of each centre's length.
+    /// Half of the squared length of each centre.
     halves: Vec<f64>,
     longest: f64,
 }
@@ -38,7 +38,7 @@ impl<'a> Nearest<'a> {
         Ok(Self { vectors, settings, lengths })
     }
 
-    /// Threads for some `work` products of values: a few are done before another thread begins.
+    /// Return the number of threads for `work` products of values: small work starts no further thread.
     fn threads(&self, work: usize) -> usize {
         if work < VALUES {
             1
@@ -47,7 +47,7 @@ impl<'a> Nearest<'a> {
         }
     }
 
-    /// The nearest of `centres` to each vector; of equally near ones the first.
+    /// Return the nearest of `centres` to each vector; the first among equally near ones.
     pub fn labels(&self, centres: &[f64], progress: &Progress) -> Result<Vec<u32>> {
         let (n, d) = (self.vectors.len(), self.vectors.dim());
         let single: Vec<f32> = centres.iter().map(|&c| c as f32).collect();
@@ -86,14 +86,14 @@ impl<'a> Nearest<'a> {
         band.zip(keys.chunks_exact(width)).map(|(row, dots)| self.choose(row, dots, table, centres)).collect()
     }
 
-    /// The nearest centre of one vector, of which the products with all centres are known nearly: where
-    /// `half - dot` exceeds the least one by more than both can be wrong, a centre lies farther.
+    /// Return the nearest centre of one vector, given its approximate products with all centres: if `half -
+    /// dot` exceeds the least one by more than both errors, a centre is farther.
     fn choose(&self, row: usize, dots: &[f32], table: &Table, centres: &[f64]) -> u32 {
         let (vector, length, d) = (self.vectors.row(row), self.lengths[row], self.vectors.dim());
         let key = |c: usize| table.halves[c] - f64::from(dots[c]);
         let least = (0..table.halves.len()).map(key).fold(f64::INFINITY, f64::min);
         let norms = length * table.longest;
-        // The product's own error, that of the centres in f32, and those of the sums in f64.
+        // Error of the product, of the centres in f32, and of the sums in f64.
         let error = dot_error(d, norms * (1.0 + 1e-6), d + 2)
             + norms * 6e-8
             + (d as f64 + 8.0) * (ROUNDOFF * (length + table.longest).powi(2) + length.max(1.0) * 3e-45);
@@ -112,8 +112,8 @@ impl<'a> Nearest<'a> {
         best.map_or(first, |best| best.0) as u32
     }
 
-    /// Lowers `least`, the squared distance of each vector to the nearest of some centres, by one more: the
-    /// vector `id`. What cannot become less is not measured.
+    /// Lower `least`, the squared distance of each vector to its nearest centre, by a new centre: the vector
+    /// `id`. Distances that cannot become smaller are not computed.
     pub fn lower(&self, id: usize, least: &mut [f64], progress: &Progress) -> Result<()> {
         let (d, query) = (self.vectors.dim(), self.vectors.row(id));
         let (length, own) = (self.lengths[id], query.iter().map(|&x| f64::from(x)).collect::<Vec<_>>());

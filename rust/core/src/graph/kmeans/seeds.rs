@@ -1,4 +1,4 @@
-//! Where centres begin: k-means++.
+//! Initial centres by k-means++.
 
 use super::nearest::Nearest;
 use super::settings::WHAT;
@@ -8,9 +8,9 @@ use crate::progress::Progress;
 use crate::rank::select::{below, stage_rng};
 use rand_chacha::rand_core::Rng;
 
-/// `k` vectors (of at least as many) as centres: the first drawn evenly, each next one with a chance in
-/// proportion to its squared distance from the nearest before it. Where all others lie on centres, it is
-/// the first that is not one yet.
+/// Return `k` vectors (of at least as many) as centres: the first drawn uniformly, each next one with a
+/// probability proportional to its squared distance from the nearest centre so far. If all others coincide
+/// with centres, the first that is not one yet is used.
 pub fn seeds(nearest: &Nearest<'_>, k: usize, progress: &Progress) -> Result<Vec<f64>> {
     let (n, d) = (nearest.vectors.len(), nearest.vectors.dim());
     let mut random = stage_rng(nearest.settings.seed, "kmeans");
@@ -28,7 +28,7 @@ pub fn seeds(nearest: &Nearest<'_>, k: usize, progress: &Progress) -> Result<Vec
         nearest.lower(id, &mut least, progress)?;
         let total: f64 = least.iter().sum();
         id = if total > 0.0 {
-            // 53 random bits, of [0, 1).
+            // 53 random bits, in [0, 1).
             let share = (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
             at(&least, share * total)
         } else {
@@ -37,7 +37,8 @@ pub fn seeds(nearest: &Nearest<'_>, k: usize, progress: &Progress) -> Result<Vec
     }
 }
 
-/// The first place where the running sum exceeds `target`; the last that adds to it where rounding took it there.
+/// Return the first index at which the running sum exceeds `target`, or, if rounding prevents that, the last
+/// that adds to it.
 fn at(least: &[f64], target: f64) -> usize {
     let mut sum = 0.0;
     let found = least.iter().position(|value| {

@@ -10,7 +10,7 @@ fn run(values: &[f32], d: usize, k: usize, settings: &Settings) -> Clusters {
     kmeans(&Vectors::new(values, d).unwrap(), k, settings, &Progress::none()).unwrap()
 }
 
-/// The definition, without anything that is fast.
+/// The literal definition, without optimisations.
 fn plain(values: &[f32], d: usize, k: usize, settings: &Settings) -> Clusters {
     let vectors = Vectors::new(values, d).unwrap();
     let n = vectors.len();

@@ -1,4 +1,4 @@
-//! Descriptions joined by a fixed rule, without a model (10-ketrag 1.3 step 5).
+//! Merging of an entity's or relation's descriptions by a fixed rule, without an LLM.
 
 use super::gather::Line;
 use super::input::by_owner;
@@ -9,8 +9,8 @@ use crate::text::bpe::{Counter, Encoding};
 use crate::text::strings::StringsBuf;
 use crate::tokens::Count;
 
-/// For each of `owners` its distinct lines, those that most chunks say first, then by bytes, one
-/// below the other up to `limit` tokens. A first line that is longer by itself is cut.
+/// Return for each of `owners` its distinct lines, those found in most chunks first, then by bytes, one per
+/// line up to `limit` tokens. A first line that exceeds the limit is cut.
 pub fn join(
     lines: &[Line<'_>],
     owners: usize,
@@ -65,8 +65,9 @@ fn join_one(
     said.dedup();
     let mut lines: Vec<(usize, &str)> =
         said.chunk_by(|a, b| a.0 == b.0).map(|same| (same.len(), same[0].0)).collect();
-    lines.sort_by_key(|line| std::cmp::Reverse(line.0)); // stable: equal counts keep the order of bytes
-                                                         // No text has more tokens than bytes, so most lists need no counting.
+    lines.sort_by_key(|line| std::cmp::Reverse(line.0)); // stable: equal counts keep byte order
+                                                         // A text has at most as many tokens as bytes, so
+                                                         // most lists need no counting.
     let fits = lines.iter().map(|line| line.1.len() + 1).sum::<usize>() <= limit;
     let mut used = 0;
     for (place, &(_, line)) in lines.iter().enumerate() {

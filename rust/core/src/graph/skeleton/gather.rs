@@ -1,4 +1,5 @@
-//! One pass over the replies: ids by first appearance, weights, types, and who was said where.
+//! One pass over the replies: ids by first appearance, weights, types, and the rows of each entity and
+//! relation.
 
 use super::input::Replies;
 use crate::error::Result;
@@ -6,7 +7,7 @@ use crate::progress::Progress;
 use crate::text::interner::Interner;
 use std::collections::HashMap;
 
-/// A line of a description: whose it is, and in which reply it was said.
+/// A line of a description: its owner, and the reply that contains it.
 #[derive(Debug, Clone, Copy)]
 pub struct Line<'a> {
     pub owner: u32,
@@ -14,7 +15,7 @@ pub struct Line<'a> {
     pub text: &'a str,
 }
 
-/// What the replies tell, numbered. Pairs (id, row) ascend by row, and an id comes once in a row.
+/// The numbered contents of the replies. Pairs (id, row) ascend by row, and an id occurs once per row.
 #[derive(Debug, Default)]
 pub struct Gathered<'a> {
     pub names: Interner,
@@ -33,9 +34,9 @@ pub struct Gathered<'a> {
 
 pub fn gather<'a>(replies: &Replies<'a>, progress: &Progress) -> Result<Gathered<'a>> {
     let mut all = Gathered::default();
-    // Looked up only, never walked: its order cannot show.
+    // Only used for lookups, never iterated, so its order does not matter.
     let mut known: HashMap<[u32; 2], u32> = HashMap::new();
-    // The last row in which an id came.
+    // The last row in which an id occurred.
     let (mut entity_last, mut relation_last) = (Vec::new(), Vec::new());
     let (mut name, mut other) = (String::new(), String::new());
     for row in 0..replies.chunks.len() {
@@ -87,7 +88,7 @@ pub fn gather<'a>(replies: &Replies<'a>, progress: &Progress) -> Result<Gathered
 }
 
 impl Gathered<'_> {
-    /// The id of an entity, which is noted for this row.
+    /// Return the id of an entity and record it for this row.
     fn entity(&mut self, name: &str, row: usize, last: &mut Vec<u32>) -> u32 {
         let id = self.names.add(name);
         if id as usize == self.types.len() {
@@ -100,7 +101,7 @@ impl Gathered<'_> {
     }
 }
 
-/// Whether `id` comes in `row` for the first time.
+/// Return whether `id` occurs in `row` for the first time.
 fn came(last: &mut Vec<u32>, id: u32, row: usize) -> bool {
     if id as usize == last.len() {
         last.push(u32::MAX);
@@ -108,7 +109,7 @@ fn came(last: &mut Vec<u32>, id: u32, row: usize) -> bool {
     std::mem::replace(&mut last[id as usize], row as u32) != row as u32
 }
 
-/// `text` trimmed, without control characters, in upper case.
+/// Append `text` trimmed, without control characters, in upper case.
 fn upper(text: &str, out: &mut String) {
     out.clear();
     out.extend(text.trim().chars().filter(|c| !c.is_control()).flat_map(char::to_uppercase));

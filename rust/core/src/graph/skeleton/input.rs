@@ -1,11 +1,11 @@
-//! What a skeleton is folded from, and its checks.
+//! Input of the skeleton, and its checks.
 
 use crate::error::{Error, Result};
 use crate::sparse::Csr;
 use crate::text::strings::Strings;
 
-/// The replies of some chunks, one row each, in ascending chunk id. Records are cleaned already; what
-/// is left to do is upper case, merging, and dropping what joins nothing.
+/// The replies of some chunks, one row each, in ascending chunk id. Records are already cleaned; what remains
+/// is upper-casing, merging, and dropping relations without two ends.
 #[derive(Debug, Clone, Copy)]
 pub struct Replies<'a> {
     pub chunks: &'a [u32],
@@ -21,7 +21,7 @@ pub struct Replies<'a> {
     pub strengths: &'a [f64],
 }
 
-/// The units that chunks are cut into.
+/// The units into which chunks are cut.
 #[derive(Debug, Clone, Copy)]
 pub struct ChunkUnits<'a> {
     /// The units of chunk `c` are `units[c]..units[c + 1]`.
@@ -31,17 +31,17 @@ pub struct ChunkUnits<'a> {
     pub spans: &'a [u32],
 }
 
-/// Which units of a chunk an entity or relation of it is tied to (1.2 step 11).
+/// Which units of its chunk an entity or relation is linked to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rewire {
-    /// All of them, as published.
+    /// All of them, as in the reference implementation.
     #[default]
     All,
-    /// Those in which its names occur, else all.
+    /// Those that contain its names, or all if none does.
     Mention,
 }
 
-/// Refuses replies and units that do not fit each other.
+/// Check that replies and units fit together.
 pub(super) fn check(replies: &Replies<'_>, units: &ChunkUnits<'_>) -> Result<()> {
     let rows = replies.chunks.len();
     let chunks = units.units.len().saturating_sub(1);
@@ -74,7 +74,7 @@ pub(super) fn check(replies: &Replies<'_>, units: &ChunkUnits<'_>) -> Result<()>
     Ok(())
 }
 
-/// Row offsets that never fall, from 0 to `items`.
+/// Check row offsets: never falling, from 0 to `items`.
 fn covers(name: &str, offsets: &[u64], rows: usize, items: usize) -> Result<()> {
     let rising = offsets.windows(2).all(|w| w[0] <= w[1]);
     let whole = offsets.first() == Some(&0) && offsets.last() == Some(&(items as u64));
@@ -84,7 +84,7 @@ fn covers(name: &str, offsets: &[u64], rows: usize, items: usize) -> Result<()> 
     Ok(())
 }
 
-/// Pairs (owner, id) as rows of ids, which keep the order of the pairs.
+/// Convert pairs (owner, id) to rows of ids, in the order of the pairs.
 pub(super) fn by_owner(
     pairs: impl Iterator<Item = (u32, u32)> + Clone,
     owners: usize,

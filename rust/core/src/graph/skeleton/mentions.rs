@@ -1,4 +1,4 @@
-//! Where names occur in the text, and which units entities and relations are tied to.
+//! Occurrences of names in the text, and the units to which entities and relations are linked.
 
 use super::gather::Gathered;
 use super::input::{by_owner, ChunkUnits, Rewire};
@@ -8,7 +8,7 @@ use crate::parallel::map_ranges;
 use crate::progress::Progress;
 use crate::sparse::Csr;
 
-/// An entity's name in a unit's text: code points of the document's text.
+/// An occurrence of an entity's name in a unit: code points of the document's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mention {
     pub entity: u32,
@@ -31,7 +31,7 @@ struct Part {
     mentions: Vec<Mention>,
 }
 
-/// Ties what each reply tells to the units of its chunk.
+/// Link the entities and relations of each reply to the units of its chunk.
 pub fn tie(
     chunks: &[u32],
     found: &Gathered<'_>,
@@ -50,7 +50,7 @@ pub fn tie(
             let folded: Vec<Folded> =
                 range.clone().map(|unit| Folded::new(units.texts.get(unit as usize))).collect();
             let entities = of_row(&found.entity_rows, row as u32);
-            // For each entity of the row the units that name it, ascending.
+            // For each entity of the row the units that contain its name, ascending.
             let mut naming: Vec<Vec<u32>> = Vec::with_capacity(entities.len());
             let mut name = String::new();
             for &(entity, _) in entities {
@@ -104,7 +104,7 @@ pub fn tie(
     })
 }
 
-/// The mentions of all parts, sorted by entity; those of one entity keep their order.
+/// Return the mentions of all parts, sorted by entity; those of one entity keep their order.
 fn by_entity(parts: &[Part], entities: usize) -> Result<Vec<Mention>> {
     let places = parts.iter().flat_map(|p| p.mentions.iter().map(|m| m.entity));
     let mut order = vec![0usize; entities + 1];
@@ -122,14 +122,14 @@ fn by_entity(parts: &[Part], entities: usize) -> Result<Vec<Mention>> {
     Ok(mentions)
 }
 
-/// The pairs (id, row) of one row, in pairs that ascend by row.
+/// Return the pairs (id, row) of one row, from pairs that ascend by row.
 fn of_row(pairs: &[(u32, u32)], row: u32) -> &[(u32, u32)] {
     let start = pairs.partition_point(|p| p.1 < row);
     let length = pairs[start..].partition_point(|p| p.1 == row);
     &pairs[start..start + length]
 }
 
-/// Upper, then lower case of each character by itself: `ß` and `SS` become the same.
+/// Fold one character to upper, then lower case: `ß` and `SS` become equal.
 fn fold_char(c: char) -> impl Iterator<Item = char> {
     c.to_uppercase().flat_map(char::to_lowercase)
 }
@@ -142,11 +142,11 @@ fn fold_into(text: &str, out: &mut String) {
     }
 }
 
-/// A case-folded text that knows where its characters come from.
+/// A case-folded text that maps back to its source characters.
 struct Folded {
     text: String,
-    /// For each byte of `text` the code point that begins there, for the end their number; `INSIDE`
-    /// within a character. Empty where bytes are code points.
+    /// For each byte of `text` the code point that begins there, at the end their number; `INSIDE` within a
+    /// character. Empty if bytes are code points.
     place: Vec<u32>,
 }
 
@@ -172,8 +172,8 @@ impl Folded {
         self.place.get(byte).copied().unwrap_or(byte as u32)
     }
 
-    /// Start and end, in code points, of each occurrence of `name` as whole words, left to right
-    /// without overlap.
+    /// Call `take` with start and end, in code points, of each occurrence of `name` as whole words, left to
+    /// right without overlap.
     fn each(&self, name: &str, mut take: impl FnMut(u32, u32)) {
         if name.is_empty() {
             return;
@@ -191,7 +191,7 @@ impl Folded {
         }
     }
 
-    /// Whether the name is no part of a longer word.
+    /// Return whether the name is not part of a longer word.
     fn stands_free(&self, start: usize, end: usize) -> bool {
         let (before, after) = self.text.split_at(start);
         let first = after.chars().next();
@@ -204,7 +204,8 @@ fn joined(a: Option<char>, b: Option<char>) -> bool {
     a.is_some_and(spelt) && b.is_some_and(spelt)
 }
 
-/// A letter or digit of a script that sets words apart; in the others any place may begin a word.
+/// Return whether `c` is a letter or digit of a script that separates words; in other scripts a word may
+/// begin anywhere.
 fn spelt(c: char) -> bool {
     let unspaced = matches!(c as u32, 0xe00..=0xeff | 0x1000..=0x109f | 0x1780..=0x17ff | 0x2e80..=0xfaff)
         || c as u32 >= 0x20000;
@@ -228,7 +229,7 @@ mod tests {
         assert_eq!(found("Nansen, nansen; Nansens NANSEN", "NANSEN"), [(0, 6), (8, 14), (24, 30)]);
         assert_eq!(found("house of US, bus", "US"), [(9, 11)]);
         assert_eq!(found("Die Straße, STRASSE", "STRASSE"), [(4, 10), (12, 19)]);
-        assert_eq!(found("æß", "S"), []); // half of what ß becomes is no occurrence
+        assert_eq!(found("æß", "S"), []); // half of the folded ß is not an occurrence
         assert_eq!(found("東京都の東京", "東京"), [(0, 2), (4, 6)]);
         assert_eq!(found("ａé É", "É"), [(3, 4)]);
         assert_eq!(found("aa a", "A"), [(3, 4)]);

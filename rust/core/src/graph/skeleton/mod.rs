@@ -1,9 +1,9 @@
-//! The skeleton: replies of single chunks folded into one graph of entities and relations (KET-RAG,
-//! Alg. 1; 10-ketrag 1.3 steps 2 to 6 and 1.2 step 11).
+//! The skeleton: extraction replies of single chunks merged into one graph of entities and relations
+//! (KET-RAG, Algorithm 1).
 //!
-//! A pure function of the replies and of the units' texts: chunks are taken in ascending id whatever
-//! the order in which they were read, so removing a document or resuming a build is another fold and
-//! never another reply.
+//! A pure function of the replies and of the units' texts: chunks are merged in ascending id, independent of
+//! the order in which they were extracted, so removing a document or resuming a build only repeats the merge
+//! and never the extraction.
 
 mod describe;
 mod gather;
@@ -25,18 +25,18 @@ use input::{by_owner, check};
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     pub rewire: Rewire,
-    /// Tokens of a joined description, at most.
+    /// Maximum number of tokens of a merged description.
     pub description_tokens: usize,
     pub encoding: Encoding,
 }
 
-/// Entities and relations in the order in which they first appear.
+/// Entities and relations in order of first appearance.
 #[derive(Debug, Default, PartialEq)]
 pub struct Skeleton {
     pub names: StringsBuf,
     pub types: StringsBuf,
     pub descriptions: StringsBuf,
-    /// The number of relations of each entity.
+    /// Number of relations of each entity.
     pub ranks: Vec<u32>,
     pub chunks: Csr,
     pub units: Csr,
@@ -51,15 +51,15 @@ pub struct Skeleton {
     pub relation_units: Csr,
     /// Tokens of the printed row without the links and the line end.
     pub relation_row_tokens: Vec<u32>,
-    /// By entity, unit and place.
+    /// Sorted by entity, unit and position.
     pub mentions: Vec<Mention>,
-    /// Records that were dropped: entities without a name, relations to nothing or to themselves.
+    /// Number of dropped records: entities without a name, relations without two distinct ends.
     pub nameless: u64,
     pub endless: u64,
     pub loops: u64,
 }
 
-/// What the rows of the tables of entities and relations are printed from.
+/// Fields of the printed rows of entities and relations.
 #[derive(Debug, Clone, Copy)]
 pub struct PrintedRows<'a> {
     pub names: Strings<'a>,
@@ -73,7 +73,8 @@ pub struct PrintedRows<'a> {
 }
 
 impl PrintedRows<'_> {
-    /// Tokens of each entity's whole row, and of each relation's without the links and the line end.
+    /// Return the tokens of each entity's whole row, and of each relation's without the links and the line
+    /// end.
     pub fn tokens(
         &self,
         encoding: Encoding,
@@ -121,7 +122,7 @@ impl PrintedRows<'_> {
     }
 }
 
-/// Folds all replies.
+/// Merge all replies.
 pub fn fold(
     replies: &Replies<'_>,
     units: &ChunkUnits<'_>,
@@ -147,7 +148,7 @@ pub fn fold(
     let tied = mentions::tie(replies.chunks, &found, units, options.rewire, threads, progress)?;
     let names = found.names.strings();
     let (sources, targets): (Vec<u32>, Vec<u32>) = found.pairs.iter().map(|p| (p[0], p[1])).unzip();
-    // A view checks the whole text: once, not for each row.
+    // Creating a view checks the whole text, so do it once, not for each row.
     let printed = PrintedRows {
         names,
         descriptions: descriptions.view(),
@@ -188,7 +189,7 @@ pub fn fold(
     })
 }
 
-/// The tokens of one printed row for each of `rows`.
+/// Return the tokens of one printed row for each of `rows`.
 fn counts(
     rows: usize,
     encoding: Encoding,

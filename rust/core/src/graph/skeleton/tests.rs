@@ -96,7 +96,7 @@ fn replies_are_merged_within_and_across_chunks() {
     let s = fold_of(&told(), &UNITS, Rewire::All, 500, 1).unwrap();
     assert_eq!(list(&s.names), ["NANSEN", "FRAM", "OSLO"]);
     assert_eq!(list(&s.types), ["PERSON", "SHIP", ""]);
-    // Said in two chunks, then in one; bytes decide between equals.
+    // Found in two chunks, then in one; byte order decides between equals.
     assert_eq!(list(&s.descriptions), ["scientist\nexplorer", "a ship", ""]);
     assert_eq!((s.sources, s.targets), (vec![0, 0], vec![1, 2]));
     assert_eq!(s.weights, [3.0, 1.5]);

@@ -77,7 +77,7 @@ fn a_stop_is_seen() {
 
 #[test]
 fn the_same_bits_on_any_number_of_threads() {
-    // Large enough for the parallel path, with hubs, dangling nodes and a range that is not full.
+    // Large enough for the parallel path, with hubs, dangling nodes and a partial last range.
     let n = 21_000u32;
     let rows: Vec<Vec<u32>> = (0..n)
         .map(|i| match i % 7 {
@@ -96,7 +96,7 @@ fn the_same_bits_on_any_number_of_threads() {
 }
 
 proptest! {
-    /// Against dense matrices: mass is kept, and the tolerance holds.
+    /// Compare with dense matrices: mass is preserved, and the tolerance holds.
     #[test]
     fn reaches_the_fixed_point(
         rows in (1usize..9).prop_flat_map(|n| prop::collection::vec(prop::collection::vec((0..n as u32, 0.0f64..3.0), 0..6), n)),

@@ -1,9 +1,10 @@
-//! Candidates lie anywhere in mapped arrays: what the next ones need is asked for before its turn.
+//! Prefetching for the walk: candidates are scattered in mapped arrays, so the rows of the next ones are
+//! requested early.
 
 use crate::rank::links_view::LinksView;
 use crate::sparse::{prefetch, prefetch_range, Scored};
 
-/// Asks for what the next candidates need: where their rows are, then the rows.
+/// Prefetch for the next candidates: first the positions of their rows, then the rows.
 pub(crate) fn ask_ahead(links: &LinksView<'_>, pool: &[Scored], at: usize) {
     if let Some(far) = pool.get(at + 6) {
         let unit = far.id as usize;

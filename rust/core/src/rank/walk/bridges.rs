@@ -1,46 +1,46 @@
-//! What a candidate shares with the partners (units, and blocks of their sentences) that the question
-//! does not name.
+//! Bridges: keywords and names that a candidate shares with the partners (units, and blocks of their
+//! sentences) and that the query does not contain.
 
 use super::worth::LANES;
 use crate::rank::links_view::LinksView;
 use crate::sparse::CsrView;
 
-/// Marks what the question names; the bits below it are its place in the question.
+/// Marks items of the query; the lower bits are the position in the query.
 const ASKED: u32 = 1 << 31;
-/// Sentences of a unit are taken in blocks of so many: the bits of a number.
+/// Sentences of a unit are processed in blocks of this size: the bits of a number.
 pub(crate) const BLOCK: usize = 64;
 
-/// Up to [`BLOCK`] neighbouring sentences of one partner.
+/// Up to [`BLOCK`] adjacent sentences of one partner.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Block {
-    /// The partner, by its place among the partners.
+    /// Index of the partner.
     pub partner: usize,
-    /// Its sentences: numbered over the sentences of all partners.
+    /// Its sentences, numbered over the sentences of all partners.
     pub first: usize,
     pub count: usize,
 }
 
-/// The two kinds of rows of one kind of thing, and how rare each thing is.
+/// The rows of units and of sentences for one kind of item (keywords or names), and the items' rarity.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rows<'a> {
     pub of_unit: CsrView<'a>,
     pub of_sentence: CsrView<'a>,
     pub idf: &'a [f64],
-    /// What is less rare than this (idf / ln n) joins nothing.
+    /// Less rare items (idf / ln n) are ignored.
     pub least: f64,
 }
 
-/// Where a thing is found.
+/// The state of an item.
 enum Place {
-    /// Among the things.
+    /// Index among the partners' items.
     At(usize),
-    /// In the question.
+    /// Position in the query.
     Asked(usize),
-    /// Nowhere: it is too common to count.
+    /// Ignored because it is too common.
     Common,
 }
 
-/// A thing that sentences of the candidate and of a block have, and its weight.
+/// An item that sentences of the candidate and of a block share, and its weight.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shared {
     /// When the candidate's sentences first had it.
@@ -50,26 +50,26 @@ pub(crate) struct Shared {
     other: u64,
 }
 
-/// What is known of a thing of the partners.
+/// State of one of the partners' items.
 #[derive(Debug, Clone, Copy, Default)]
 struct Thing {
     /// (idf / ln n)^8.
     weight: f64,
     /// Partners that have it as units, as bits.
     units: u64,
-    /// Partners that have it in a sentence only.
+    /// Partners that have it only in a sentence.
     extra: u64,
-    /// The present candidate's sentences that have it, as bits.
+    /// The current candidate's sentences that have it, as bits.
     own: u64,
     /// When these first had it, and the last candidate that had it as a unit.
     turn: u32,
     candidate: u32,
 }
 
-/// Something of the question, by its place `k` there, that a partner or one of the partners' sentences has.
+/// An item of the query, by its position `k` there, in a partner or in one of the partners' sentences.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Asked {
-    /// The unit in a lane has it at place `at` of its row.
+    /// The unit in a lane has it at index `at` of its row.
     Unit {
         lane: usize,
         k: usize,
@@ -81,23 +81,23 @@ pub(crate) enum Asked {
     },
 }
 
-/// Partners and blocks by thing (keyword or name), and what the present candidate shares with them.
+/// Partners and blocks by item (keyword or name), and what the current candidate shares with them.
 #[derive(Debug, Default)]
 pub(crate) struct Bridges {
-    /// By id of the thing: 0 unknown to the partners, from [`ASKED`] on asked for, else its place + 1.
+    /// By item id: 0 unknown to the partners, from [`ASKED`] on part of the query, else its index + 1.
     slot: Vec<u32>,
     used: Vec<u32>,
     things: Vec<Thing>,
-    /// Block b's things are `of_block[ends[b - 1]..ends[b]]`: place, and which of its sentences have it.
+    /// The items of block b are `of_block[ends[b - 1]..ends[b]]`: index, and which of its sentences have it.
     of_block: Vec<(u32, u64)>,
     ends: Vec<usize>,
-    /// Places that the present candidate's sentences have, in the order in which they first had them.
+    /// Items of the current candidate's sentences, in order of first occurrence.
     touched: Vec<u32>,
     candidate: u32,
 }
 
 impl Bridges {
-    /// No partners, and what the question names; of `count` things.
+    /// Reset the partners and set the query's items; `count` is the number of item ids.
     pub fn begin_question(&mut self, count: usize, asked: &[u32]) {
         let Self { slot, used, things, of_block, ends, touched, candidate } = self;
         used.drain(..).for_each(|x| slot[x as usize] = 0);
@@ -115,8 +115,8 @@ impl Bridges {
         }
     }
 
-    /// More partners: units, the first of them in lane `lane` (below [`LANES`]), and the blocks of their
-    /// sentences. What a partner has of what was asked for is handed to `asked`.
+    /// Add partners: units, the first of them in lane `lane` (less than [`LANES`]), and the blocks of their
+    /// sentences. The partners' items of the query are passed to `asked`.
     pub fn extend(
         &mut self,
         links: &LinksView<'_>,
@@ -182,9 +182,9 @@ impl Bridges {
         }
     }
 
-    /// The next candidate: `sums[i] +=` weight of every thing of its row that partner i has as a unit, and
-    /// `more[i]` of those that partner i has in a sentence only. What was asked for is handed to `asked` by
-    /// its place in the question and in the row.
+    /// Start the next candidate: `sums[i] +=` weight of every item of its row that partner i has as a unit,
+    /// and `more[i]` of those that partner i has only in a sentence. Items of the query are passed to `asked`
+    /// with their positions in the query and in the row.
     pub fn begin(
         &mut self,
         row: &[u32],
@@ -206,9 +206,9 @@ impl Bridges {
         }
     }
 
-    /// Takes sentences of the candidate, at most [`BLOCK`], in place of those before; `more[i] +=` weight of
-    /// what they share with partner i, if the candidate does not have it as a unit. What was asked for is
-    /// handed to `asked` by sentence and place in the question.
+    /// Take sentences of the candidate, at most [`BLOCK`], replacing the previous ones; `more[i] +=` weight
+    /// of what they share with partner i, if the candidate does not have it as a unit. Items of the query are
+    /// passed to `asked` with the sentence and the position in the query.
     pub fn take(
         &mut self,
         rows: &CsrView<'_>,
@@ -237,7 +237,7 @@ impl Bridges {
         }
     }
 
-    /// What the sentences taken last share with block b, what they had last first. Returns the sum of its
+    /// Collect what the sentences taken last share with block b, latest first, and return the sum of its
     /// weights.
     pub fn shared(&self, block: usize, out: &mut Vec<Shared>) -> f64 {
         out.clear();
@@ -250,20 +250,20 @@ impl Bridges {
                 out.push(Shared { turn: thing.turn, weight: thing.weight, own: thing.own, other });
             }
         }
-        // One order of sums, whatever the partners are.
+        // A fixed order of summation, independent of the partners.
         out.sort_unstable_by_key(|shared| std::cmp::Reverse(shared.turn));
         sum
     }
 }
 
-/// The candidate's sentences that share anything with a block, and that block's, as bits.
+/// Return, as bits, the candidate's sentences that share anything with a block, and those of the block.
 #[inline]
 pub(crate) fn meeting(keywords: &[Shared], names: &[Shared]) -> (u64, u64) {
     let all = keywords.iter().chain(names);
     all.fold((0, 0), |(own, other), s| (own | s.own, other | s.other))
 }
 
-/// The weights of all that sentence `own` of the candidate shares with sentence `other` of a block.
+/// Return the weights of all that sentence `own` of the candidate shares with sentence `other` of a block.
 #[inline]
 pub(crate) fn between(shared: &[Shared], own: usize, other: usize) -> f64 {
     shared.iter().fold(0.0, |sum, shared| {
@@ -272,7 +272,7 @@ pub(crate) fn between(shared: &[Shared], own: usize, other: usize) -> f64 {
     })
 }
 
-/// The weights of all keywords and of all names that are shared, if one pair of sentences shares all of them.
+/// Return the weights of all shared keywords and names if one pair of sentences shares all of them.
 pub(crate) fn in_one_pair(keywords: &[Shared], names: &[Shared]) -> Option<(f64, f64)> {
     let all = keywords.iter().chain(names);
     let (own, other) = all.fold((!0, !0), |(own, other), s| (own & s.own, other & s.other));

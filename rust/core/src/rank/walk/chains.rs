@@ -1,4 +1,4 @@
-//! Chains of three: the best pairs of partners, lengthened by a candidate.
+//! Chains of three units: the best pairs of partners, extended by a candidate.
 
 use super::pairs::{greatest, Pairs};
 use super::plan::Plan;
@@ -7,7 +7,7 @@ use super::trace::Pair;
 use super::worth::LANES;
 use crate::sparse::{rank_order, Scored};
 
-/// Two partners, what their pair loses to the best, and what they cover together.
+/// Two partners, how far their pair is below the best, and what they cover together.
 #[derive(Debug)]
 struct Chain {
     partners: [usize; 2],
@@ -19,7 +19,8 @@ struct Chain {
 pub(super) struct Chains<'a> {
     partners: &'a [u32],
     plan: &'a Plan,
-    /// The best pairs so far: i times [`LANES`] plus j, i < j, and the better of the two directions, rounded.
+    /// The best pairs so far: i times [`LANES`] plus j, i < j, with the better of the two directions,
+    /// rounded.
     found: Vec<Scored>,
     chains: Vec<Chain>,
     shares: Vec<f64>,
@@ -32,8 +33,9 @@ impl<'a> Chains<'a> {
         Self { partners, plan, found, chains, shares: Vec::new(), own: Vec::new() }
     }
 
-    /// Pairs the partner with every other: its best pair, not less than 0. `plus` is its own part of a pair's
-    /// worth. Looked at closely is only what may be the best or one of the best ten.
+    /// Pair the partner with every other one and return the score of its best pair, at least 0. `plus` is its
+    /// contribution to a pair's score. Only pairs that may be the best or among the best ten are computed
+    /// exactly.
     pub fn pairs_of(&mut self, pairs: &mut Pairs<'_>, partner: usize, plus: f64) -> f64 {
         let unit = self.partners[partner];
         let most = pairs.at_most(unit);
@@ -65,11 +67,12 @@ impl<'a> Chains<'a> {
             None => self.found.push(Scored { id, score }),
         }
         self.found.sort_unstable_by(rank_order);
-        // More than are wanted: one that falls out may come back by its other direction only with what it has now.
+        // More than needed: a pair that falls out may come back by its other direction only with its present
+        // score.
         self.found.truncate(self.plan.chains);
     }
 
-    /// After the last pair.
+    /// Finish after the last pair.
     pub fn close(&mut self, pairs: &Pairs<'_>) {
         let Self { plan, found, chains, shares, .. } = self;
         *shares = pairs.shares();
@@ -82,7 +85,7 @@ impl<'a> Chains<'a> {
         }));
     }
 
-    /// The pairs that are lengthened, for an explanation.
+    /// Return the pairs that are extended, for an explanation.
     pub fn kept(&self) -> Vec<Pair> {
         let pair = |chain: &Chain| Pair {
             units: chain.partners.map(|i| self.partners[i]),
@@ -92,7 +95,8 @@ impl<'a> Chains<'a> {
         self.chains.iter().map(pair).collect()
     }
 
-    /// The best chain that the present candidate, `unit`, makes as the third; 0 where there is no pair.
+    /// Return the score of the best chain with the current candidate, `unit`, as the third; 0 if there are no
+    /// pairs.
     pub fn best(&mut self, pairs: &mut Pairs<'_>, unit: u32) -> f64 {
         if self.chains.is_empty() {
             return 0.0;
@@ -104,7 +108,7 @@ impl<'a> Chains<'a> {
             let new: f64 = new.map(|((own, both), share)| (own - both).max(0.0) * share).sum();
             plan.chain_cover * new - chain.loss
         };
-        // Of the chains with a partner the best one decides.
+        // Of the chains with a partner only the best matters.
         let mut base = [f64::NEG_INFINITY; LANES];
         let mut met = 0u64;
         for chain in chains.iter() {

@@ -1,16 +1,16 @@
-//! How much of the question sets of its keywords cover.
+//! Coverage: the share of the query's keywords that sets of them contain.
 
 use crate::rank::links_view::LinksView;
 use crate::rank::question::Question;
 
-/// A question's keywords as bits of one number: of longer questions the rarest count.
+/// A query's keywords are bits of one number: of longer queries only the rarest count.
 const MAX_TERMS: usize = 64;
 
-/// Share of the question's keywords, by weight, for sets of them given as bits.
+/// Weighted share of the query's keywords, for sets of them given as bits.
 pub(crate) struct Cover {
-    /// The bit of each of the question's keywords; those that do not count have none.
+    /// The bit of each of the query's keywords; those that do not count have none.
     pub bits: Vec<Option<u8>>,
-    /// By bit; together they make the weight that a full cover has.
+    /// By bit; their sum is the weight of full coverage.
     pub weights: Vec<f64>,
     tables: Vec<[f64; 256]>,
 }

@@ -1,4 +1,4 @@
-//! The vectors of the walk, and its stage 3: the question is moved towards the best sentences.
+//! Vectors in the walk, and its stage 3: the query vector is moved towards the best sentences.
 
 use crate::error::{Error, Result};
 use crate::rank::links_view::LinksView;
@@ -9,8 +9,8 @@ const ANCHOR_STEP: f64 = 0.5;
 const ANCHOR_WEIGHT: f64 = 3.0;
 const ANCHOR_GAP: f64 = 0.1;
 
-/// Vectors of length 1 (or zero): `n` units and `s` sentences by `dim`, row after row, and the
-/// question's.
+/// Vectors of length 1 (or zero): `n` units and `s` sentences of `dim` values, row after row, and the
+/// query's.
 #[derive(Debug, Clone, Copy)]
 pub struct Dense<'a> {
     pub unit_vectors: &'a [f32],
@@ -47,7 +47,7 @@ impl<'a> Dense<'a> {
     }
 }
 
-/// Sum of products in sixteen f32 lanes, always in the same order: same bits on every machine.
+/// Sum of products in sixteen f32 lanes, always in the same order, so the bits are the same on every machine.
 #[inline]
 pub(crate) fn dot(a: &[f32], b: &[f32]) -> f64 {
     let mut lanes = [0f32; 16];
@@ -61,8 +61,8 @@ pub(crate) fn dot(a: &[f32], b: &[f32]) -> f64 {
     lanes.iter().map(|&x| f64::from(x)).sum::<f64>() + rest
 }
 
-/// Stage 3: the question's vector moved half-way towards the nearest sentence of each of the best
-/// units, one at a time; every candidate gains by its nearness to one that was not moved by itself.
+/// Stage 3: move the query's vector half-way towards the nearest sentence of each of the best units, one at a
+/// time; every candidate gains by its similarity to a vector that it did not move itself.
 pub(crate) fn move_question(links: &LinksView<'_>, dense: &Dense<'_>, pool: &[Scored], scores: &mut [f64]) {
     if pool.len() < 2 {
         return;

@@ -1,5 +1,5 @@
-//! Why the walk ranks a unit where it does: the partner of its best pair, the pair of partners that it
-//! lengthens to its best chain, and the bridges to them: what both have and the question does not name.
+//! Explanations of the walk's ranks: the partner of a unit's best pair, the pair of partners that it extends
+//! to its best chain, and the bridges to them, that is, what both share and the query does not contain.
 //!
 //! Computed after a ranking, from its [`Trace`], for the few units that are shown.
 
@@ -15,19 +15,19 @@ use crate::rank::question::Question;
 use crate::sparse::CsrView;
 use std::cmp::Ordering;
 
-/// Bridges that are given of a pair, at most: more than anybody reads, so that the rest can be counted.
+/// Maximum number of bridges of a pair: more than anybody reads, so that the rest can be counted.
 const BRIDGES: usize = 32;
 
-/// What joins two units.
+/// A kind of connection between two units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// The unit mentions the other's subject.
     Mentions,
     /// The other mentions the unit's subject.
     Mentioned,
-    /// Both have a name.
+    /// Both contain a name.
     Name,
-    /// Both have a keyword.
+    /// Both contain a keyword.
     Keyword,
     /// The unit's document cites the other's.
     Cites,
@@ -54,19 +54,19 @@ impl Kind {
     }
 }
 
-/// Something that two units have and the question does not name.
+/// An item that two units share and the query does not contain.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bridge {
     pub kind: Kind,
-    /// In small letters, as the index has it.
+    /// In lower case, as in the index.
     pub text: String,
-    /// How many units have it; of a subject how many mention it.
+    /// Number of units that have it; of a subject the number of units that mention it.
     pub units: u32,
-    /// idf / ln n: 1 of what hardly any other unit has, 0 of what all have.
+    /// idf / ln n: 1 if hardly any other unit has it, 0 if all have it.
     pub rarity: f64,
 }
 
-/// Another unit, and what leads there.
+/// Another unit, and the bridges that lead to it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
     pub unit: u32,
@@ -74,17 +74,17 @@ pub struct Step {
     pub bridges: Vec<Bridge>,
 }
 
-/// The pair that a unit lengthens.
+/// The pair that a unit extends.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chain {
-    /// The one that the unit is linked to.
+    /// The partner to which the unit is linked.
     pub near: Step,
-    /// The other one, and what joins the two.
+    /// The other partner, and the bridges between the two.
     pub far: u32,
     pub between: Vec<Bridge>,
 }
 
-/// Why one unit ranks where it does. Units that were no candidates have neither.
+/// Why one unit has its rank. Units that were not candidates have neither.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reason {
     /// The other unit of its best pair.
@@ -92,7 +92,7 @@ pub struct Reason {
     pub chain: Option<Chain>,
 }
 
-/// Reasons for `units`, from the trace of the ranking of the same question.
+/// Return the reasons for `units`, from the trace of the ranking of the same query.
 pub fn explain(
     links: &LinksView<'_>,
     dense: Option<&Dense<'_>>,
@@ -102,7 +102,7 @@ pub fn explain(
     progress: &Progress,
 ) -> Result<Vec<Reason>> {
     if let Some(unit) = units.iter().find(|&&unit| unit as usize >= links.units()) {
-        return Err(Error::input(format!("there is no unit {unit}")));
+        return Err(Error::input(format!("unit {unit} does not exist")));
     }
     let Some(worth) = trace.worth else { return Ok(vec![Reason::default(); units.len()]) };
     let mut scratch = PairScratch::default();
@@ -128,7 +128,7 @@ pub fn explain(
     Ok(reasons)
 }
 
-/// The first of the best partners.
+/// Return the first of the best partners.
 fn best_partner(pairs: &mut Pairs<'_>, unit: u32, partners: &[u32]) -> Option<(u32, f64)> {
     let mut best: Option<(u32, f64)> = None;
     for (i, &partner) in partners.iter().enumerate() {
@@ -142,8 +142,8 @@ fn best_partner(pairs: &mut Pairs<'_>, unit: u32, partners: &[u32]) -> Option<(u
     best
 }
 
-/// (linked to, the other one, worth) of the best chain that the unit makes as the third; it must be linked
-/// to it, and be neither of the two.
+/// Return (linked partner, other partner, score) of the best chain with the unit as the third; the unit must
+/// be linked to the first and be neither of the two.
 fn best_chain(pairs: &mut Pairs<'_>, unit: u32, trace: &Trace) -> Option<(u32, u32, f64)> {
     let mut own = Vec::new();
     pairs.covers(unit, &mut own);
@@ -169,8 +169,8 @@ fn beyond(own: &[f64], pair: &Pair, shares: &[f64]) -> f64 {
     new.map(|((own, both), share)| (own - both).max(0.0) * share).sum()
 }
 
-/// Things that both units have and the question does not name: subjects that one mentions, names, keywords.
-/// What is part of a longer one is not given again. Keywords less rare than `least` join nothing.
+/// Return the items that both units share and the query does not contain: subjects that one mentions, names,
+/// keywords. Parts of longer items are omitted. Keywords less rare than `least` are ignored.
 pub fn bridges(links: &LinksView<'_>, question: &Question, unit: u32, other: u32, least: f64) -> Vec<Bridge> {
     let log = (links.units().max(2) as f64).ln();
     let mut found = Vec::new();
@@ -194,7 +194,7 @@ pub fn bridges(links: &LinksView<'_>, question: &Question, unit: u32, other: u32
             found.push(Bridge { kind: Kind::Keyword, text, units, rarity });
         }
     }
-    // Subjects, names, keywords; of each the rarest first, of equally rare ones the longest.
+    // Subjects, names, keywords; in each group the rarest first, then the longest.
     found.sort_by(|a, b| {
         let rarer = b.rarity.partial_cmp(&a.rarity).unwrap_or(Ordering::Equal);
         let longer = b.text.len().cmp(&a.text.len());
@@ -209,12 +209,12 @@ pub fn bridges(links: &LinksView<'_>, question: &Question, unit: u32, other: u32
     kept
 }
 
-/// Whether the words of the one are words of the other.
+/// Return whether the words of one text are words of the other.
 fn holds(text: &str, words: &str) -> bool {
     words.split(' ').all(|word| text.split(' ').any(|known| known == word))
 }
 
-/// Ids of both rows that are not among `but`; all ascend.
+/// Return the ids of both rows that are not among `but`; all ascend.
 fn common(rows: &CsrView<'_>, a: u32, b: u32, but: &[u32]) -> Vec<usize> {
     let other = rows.row(b as usize);
     let both = rows.row(a as usize).iter().filter(|x| other.binary_search(x).is_ok());

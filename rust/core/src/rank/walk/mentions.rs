@@ -1,4 +1,4 @@
-//! What it is worth that a candidate mentions a partner's subject, or the reverse.
+//! Scores for a candidate that mentions a partner's subject, or the reverse.
 
 use super::worth::LANES;
 use crate::rank::links_view::{LinksView, NONE};
@@ -7,17 +7,17 @@ use crate::rank::question::Question;
 /// Subjects by the partners that own or mention them.
 #[derive(Debug, Default)]
 pub(crate) struct Mentions {
-    /// By subject: 0 unknown to the partners, else its place + 1.
+    /// By subject: 0 unknown to the partners, else its index + 1.
     slot: Vec<u32>,
     used: Vec<u32>,
-    /// By place: what a mention of it is worth, and the partners that own or mention it, as bits.
+    /// By index: the score of a mention, and the partners that own or mention the subject, as bits.
     worth: Vec<f64>,
     owned: Vec<u64>,
     mentioned: Vec<u64>,
 }
 
 impl Mentions {
-    /// No partners.
+    /// Reset the partners.
     pub fn begin_question(&mut self) {
         let Self { slot, used, worth, owned, mentioned } = self;
         used.drain(..).for_each(|s| slot[s as usize] = 0);
@@ -26,7 +26,7 @@ impl Mentions {
         mentioned.clear();
     }
 
-    /// More partners, the first of them in lane `lane`.
+    /// Add partners, the first of them in lane `lane`.
     pub fn extend(&mut self, links: &LinksView<'_>, question: &Question, lane: usize, partners: &[u32]) {
         let Self { slot, used, worth, owned, mentioned } = self;
         if slot.len() < links.subjects.len() {
@@ -35,7 +35,7 @@ impl Mentions {
         let log = (links.units().max(2) as f64).ln();
         let mut place = |s: u32, owned: &mut Vec<u64>, mentioned: &mut Vec<u64>| {
             if slot[s as usize] == 0 {
-                // A subject that the question names links nothing.
+                // A subject that the query names does not link anything.
                 let named = question.subjects.binary_search(&s).is_ok();
                 worth.push(if named { 0.0 } else { links.subject_idf[s as usize] / log });
                 owned.push(0);
@@ -58,8 +58,8 @@ impl Mentions {
         }
     }
 
-    /// `out[i]`: the better of what the unit's mention of partner i's subject is worth, times `mentions`,
-    /// and the reverse, times `mentioned`.
+    /// Set `out[i]` to the greater of the score of the unit's mention of partner i's subject, times
+    /// `mentions`, and the reverse, times `mentioned`.
     pub fn of(
         &self,
         links: &LinksView<'_>,

@@ -1,20 +1,20 @@
-//! The walk: ranking over several hops without a language model, in two rounds with chains of three.
+//! The walk: multi-hop ranking without an LLM, in two rounds with chains of three units.
 //!
-//! Round 1 finds candidates over what units share outside the question (`pool`) and ranks them by the best linked
-//! pair that they form (`pairs`), where a pair knows who mentions whom and whether the question names the
-//! partner. Round 2 takes what the best pair covers out of the question and walks again from what the rest
-//! finds; the best of round 1 take one step more. Both add candidates and partners. The final score is a
-//! weighted sum of the best pair, the best chain, the direct matches, the step, and what the question says
-//! of the candidate's subject; with vectors the question is then moved towards the best sentences (`dense`). In
-//! the first two places the direct match counts more: the two of a pair share its worth, and for a question that
-//! one unit answers the direct match alone tells them apart.
+//! Round 1 finds candidates through items that units share outside the query (`pool`) and ranks them by the
+//! best linked pair that they form (`pairs`); a pair takes into account who mentions whom and whether the
+//! query names the partner. Round 2 removes from the query what the best pair covers and walks again from the
+//! matches of the rest; the best of round 1 walk one more step. Both add candidates and partners. The final
+//! score is a weighted sum of the best pair, the best chain, the direct matches, the step, and the comparison
+//! of the query with the candidate's subject; with vectors the query is then moved towards the best sentences
+//! (`dense`). In the first two places the direct match has more weight: the two units of a pair share its
+//! score, and for a query that one unit answers only the direct match distinguishes them.
 //!
-//! Whatever is put in order is rounded first (`ties`): candidates, pairs, the best of either round and the
-//! final scores have the same order on every processor. Equal scores go to the smaller id in stage 1, and after
-//! it to the candidate that stage 1 puts first.
+//! Everything that is sorted is rounded first (`ties`): candidates, pairs, the best of either round and the
+//! final scores have the same order on every processor. Ties go to the smaller id in stage 1, and later to
+//! the candidate that stage 1 puts first.
 //!
-//! Tried in the sketch and needed: without the direct match in the sum, half of the questions that one
-//! passage answers lose their first place.
+//! The direct match in the sum is necessary: without it, half of the questions that one passage answers lose
+//! their first place.
 
 mod ahead;
 mod bridges;
@@ -53,7 +53,7 @@ use trace::Trace;
 /// Subtracted from the score of units that are not candidates.
 const OUTSIDE_POOL: f64 = 1e4;
 
-/// Buffers of one thread, kept from question to question.
+/// Buffers of one thread, reused from query to query.
 #[derive(Debug, Default)]
 pub struct Scratch {
     question: Question,
@@ -65,7 +65,7 @@ pub struct Scratch {
     pub trace: Trace,
 }
 
-/// One candidate and what it is scored by.
+/// One candidate and the terms of its score.
 #[derive(Debug, Clone, Copy, Default)]
 struct Row {
     unit: u32,
@@ -79,14 +79,15 @@ struct Row {
     chain: f64,
 }
 
-/// The best `top` units, best first.
+/// Return the best `top` units, best first.
 ///
-/// `lengths`: the natural logarithm of each unit's length in characters, plus one; without it, of its
-/// number of keywords. The first two places go by a sum in which the direct match counts more; they carry
-/// the score of the other, or the least that is above those that follow. Units that are not candidates follow in
-/// the order of stage 1, with their stage-1 score less 10,000. Without vectors, a question with no known keyword
-/// finds nothing; with vectors it is ranked by them alone. Of the units only those that `mask` leaves are returned, and as many candidates as ever are taken from
-/// these; of the others the best serve as partners and bridges.
+/// `lengths`: log(1 + length in characters) of each unit; if missing, the number of keywords is used. The
+/// first two places are chosen by a sum in which the direct match has more weight; their reported score is
+/// that of the ordinary sum, raised if necessary to the least score above those that follow. Units that are
+/// not candidates follow in the order of stage 1, with their stage-1 score less 10,000. Without vectors, a
+/// query without known keywords finds nothing; with vectors it is ranked by them alone. Only units that pass
+/// `mask` are returned, and as many candidates as usual are taken from these; the best of the others serve as
+/// partners and bridges.
 #[allow(clippy::too_many_arguments)] // the index, the question, and how it is ranked
 pub fn rank(
     links: &LinksView<'_>,
@@ -128,7 +129,7 @@ pub fn rank(
     let mut pairs = Pairs::new(links, dense, known, &early, plan.worth(), buffers);
     let best = task.round_one(&pool, early.len(), &mut rows, &mut pairs)?;
 
-    // Round 2: what the rest of the question finds, and a step from the best.
+    // Round 2: matches of the rest of the query, and a step from the best.
     let winner = rows[best[0]].unit;
     let after = task.reach_rest(winner, best_partner(&mut pairs, winner, &early), rest)?;
     let seeds: Vec<u32> = best.iter().take(plan.seeds).map(|&at| rows[at].unit).collect();
@@ -159,7 +160,7 @@ pub fn rank(
     Ok(finish(links, dense, plan, &rows, &order, top))
 }
 
-/// What a ranking is made from.
+/// Input of a ranking.
 struct Task<'a> {
     links: &'a LinksView<'a>,
     lengths: Option<&'a [f64]>,
@@ -170,7 +171,7 @@ struct Task<'a> {
 }
 
 impl<'a> Task<'a> {
-    /// A candidate, with what depends on nothing but the question.
+    /// Create a candidate with the terms that depend only on the query.
     fn row(&self, subjects: &mut Subjects, unit: u32, stage1: f64) -> Row {
         let length = match self.lengths {
             Some(lengths) => lengths[unit as usize],
@@ -180,11 +181,11 @@ impl<'a> Task<'a> {
         Row { unit, stage1, named, subject, length, ..Row::default() }
     }
 
-    /// The candidates of round 1: the best of `order`, and with a filter its partners.
+    /// Return the candidates of round 1: the best of `order`, and with a filter its partners.
     fn candidates(&self, stage1: &Reach<'_>, order: &[Scored]) -> Vec<Scored> {
         let mut pool = order[..order.len().min(self.plan.pool)].to_vec();
         if let Some(mask) = self.mask {
-            // The best of all are the partners of round 1, whether they are wanted or not.
+            // The overall best are the partners of round 1, whether or not they pass the filter.
             let bridges = stage1.best(self.plan.partners);
             pool.extend(bridges.iter().filter(|one| !mask.has(one.id)));
             pool.sort_unstable_by(rank_order);
@@ -192,7 +193,8 @@ impl<'a> Task<'a> {
         pool
     }
 
-    /// The best pair of each candidate with the first `partners`; places of the rows, the best first.
+    /// Compute the best pair of each candidate with the first `partners`; return indices of the rows, best
+    /// first.
     fn round_one(
         &self,
         pool: &[Scored],
@@ -215,7 +217,7 @@ impl<'a> Task<'a> {
         Ok(ordered(rows.iter().map(shown)))
     }
 
-    /// Stage 1 again, from what two units leave of the question.
+    /// Run stage 1 again, from what two units leave uncovered of the query.
     fn reach_rest<'s>(&self, winner: u32, partner: u32, scratch: &'s mut PoolScratch) -> Result<Reach<'s>> {
         let (links, plan) = (self.links, self.plan);
         let mine = saturations(links, self.question, winner);
@@ -225,8 +227,8 @@ impl<'a> Task<'a> {
         reach(links, None, self.question, Some(&left), plan.options(plan.rest_steps), scratch, self.progress)
     }
 
-    /// The best pair and the best chain of each candidate; `columns` are all partners, `early` of them those of
-    /// round 1, and the first `in_pool` rows its candidates.
+    /// Compute the best pair and the best chain of each candidate; `columns` are all partners, the first
+    /// `early` of them those of round 1, and the first `in_pool` rows its candidates.
     fn round_two(
         &self,
         columns: &'a [u32],
@@ -253,9 +255,9 @@ impl<'a> Task<'a> {
             if place.is_some() {
                 pairs.at_most(row.unit);
             } else if !leaves(self.mask, row.unit) {
-                continue; // it is nobody's partner, and not returned
+                continue; // it is not a partner, and not returned
             } else {
-                // Of the pool the pairs with the partners of round 1 are known.
+                // Pairs of the pool with the partners of round 1 are already computed.
                 let from = if k < in_pool { early } else { 0 };
                 row.pair = pairs.best(row.unit, row.pair, from..columns.len(), self.progress)?;
             }
@@ -265,7 +267,7 @@ impl<'a> Task<'a> {
     }
 }
 
-/// The weighted sum, what stage 3 adds where there are vectors, and the order of places.
+/// Compute the weighted sum, add stage 3 if there are vectors, and return the final order.
 fn finish(
     links: &LinksView<'_>,
     dense: Option<&Dense<'_>>,
@@ -306,8 +308,8 @@ fn finish(
     found
 }
 
-/// Whoever orders by score again finds the same order: a first place that another sum brought there is
-/// given the least score that puts it there.
+/// Make the scores consistent with the order: a first place that the other sum brought there gets the least
+/// score that puts it there.
 fn lift(found: &mut [Scored], first: usize) {
     for at in (1..found.len().min(first + 1)).rev() {
         let below = found[at].score;
@@ -316,14 +318,15 @@ fn lift(found: &mut [Scored], first: usize) {
     }
 }
 
-/// Places of scores, the greatest first; of those that are equal after rounding the first.
+/// Return the indices of scores, the greatest first; of those that are equal after rounding, the first.
 fn ordered(scores: impl Iterator<Item = f64>) -> Vec<usize> {
-    let mut all: Vec<Scored> = scores.map(round_score).zip(0..).map(|(score, id)| Scored { id, score }).collect();
+    let mut all: Vec<Scored> =
+        scores.map(round_score).zip(0..).map(|(score, id)| Scored { id, score }).collect();
     all.sort_unstable_by(rank_order);
     all.iter().map(|s| s.id as usize).collect()
 }
 
-/// The partner of a unit's best pair; the first of equal ones, and a pair with itself is worth nothing.
+/// Return the partner of a unit's best pair; the first of equal ones. A pair with itself scores 0.
 fn best_partner(pairs: &mut Pairs<'_>, unit: u32, partners: &[u32]) -> u32 {
     pairs.at_most(unit);
     let worth = |i: usize| if partners[i] == unit { 0.0 } else { pairs.exactly(unit, i) };
@@ -331,7 +334,7 @@ fn best_partner(pairs: &mut Pairs<'_>, unit: u32, partners: &[u32]) -> u32 {
     partners[ordered(all.into_iter())[0]]
 }
 
-/// A unit's saturation of each of the question's keywords.
+/// Return a unit's saturation of each of the query's keywords.
 fn saturations(links: &LinksView<'_>, question: &Question, unit: u32) -> Vec<f64> {
     let mut out = vec![0.0; question.keywords.len()];
     for (k, at) in asked_keywords(links.unit_keywords.row(unit as usize), &question.keywords) {
@@ -340,7 +343,7 @@ fn saturations(links: &LinksView<'_>, question: &Question, unit: u32) -> Vec<f64
     out
 }
 
-/// Every unit by its vector alone.
+/// Rank every unit by its vector only.
 fn by_vectors(
     links: &LinksView<'_>,
     dense: &Dense<'_>,

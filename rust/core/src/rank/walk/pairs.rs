@@ -1,7 +1,7 @@
-//! Stage 2 of the walk: a candidate is as good as the best linked pair it forms with a partner.
+//! Stage 2 of the walk: a candidate's score is that of the best linked pair it forms with a partner.
 //!
-//! Every partner gets a bound on the pair's worth that needs no root and no look at single sentences;
-//! partners are then looked at closely, best bound first, for as long as they could win.
+//! Every partner gets an upper bound on the pair's score that needs no roots and no single sentences;
+//! partners are then scored exactly, best bound first, for as long as they could win.
 
 use super::bridges::{between, in_one_pair, meeting, Shared, BLOCK};
 use super::dense::{dot, Dense};
@@ -15,20 +15,20 @@ use crate::rank::question::Question;
 const DENSE_WEIGHT: f64 = 6.0;
 const SENTENCE_SHARE: f64 = 0.5;
 
-/// What one candidate has with every partner, and with which of its sentences.
+/// What one candidate shares with every partner, and in which of its sentences.
 struct Candidate {
-    /// By partner: weights of the shared keywords and names, as units; and of what a sentence of either
-    /// has that its unit has not.
+    /// By partner: weights of the shared keywords and names, as units; and of those that a sentence of either
+    /// has and its unit lacks.
     keywords: [f64; LANES],
     names: [f64; LANES],
     more_keywords: [f64; LANES],
     more_names: [f64; LANES],
-    /// The worth of the units but for the link's roots.
+    /// The score of the units without the link's roots.
     plain: [f64; LANES],
     mention: [f64; LANES],
-    /// Saturation of the question's keywords.
+    /// Saturation of the query's keywords.
     own: Vec<f64>,
-    /// What each of the sentences taken has of the question, and all of them.
+    /// The query's keywords in each of the sentences taken, and in all of them.
     sets: [u64; BLOCK],
     every: u64,
     taken: std::ops::Range<usize>,
@@ -44,9 +44,9 @@ pub(crate) struct Pairs<'a> {
     question: &'a Question,
     scratch: &'a mut PairScratch,
     worth: Worth,
-    /// Added to the units' worth in every pair with partner i.
+    /// Added to the units' score in every pair with partner i.
     pub bonus: [f64; LANES],
-    /// What vectors can add to a pair at most.
+    /// Maximum that vectors can add to a pair.
     explained_at_most: f64,
     now: Candidate,
 }
@@ -76,7 +76,7 @@ impl<'a> Pairs<'a> {
             shared_keywords: Vec::new(),
             shared_names: Vec::new(),
         };
-        // With c cut at .98 the projection of q is at most sqrt(2.02) |q|, for vectors of length 1.
+        // With c limited to 0.98 the projection of q is at most sqrt(2.02) |q|, for vectors of length 1.
         let explained_at_most =
             dense.map_or(0.0, |d| DENSE_WEIGHT * 1.5 * dot(d.query, d.query).sqrt().max(1e-3));
         let bonus = [0.0; LANES];
@@ -86,13 +86,14 @@ impl<'a> Pairs<'a> {
         pairs
     }
 
-    /// More partners, after those that are there.
+    /// Add partners after the existing ones.
     pub fn extend(&mut self, ids: &[u32]) {
         let Self { links, dense, partners, question, scratch, .. } = self;
         partners.extend(links, *dense, question, ids, scratch);
     }
 
-    /// The best pair of a unit with any of the partners `among` but itself; not less than `best`.
+    /// Return the score of the best pair of a unit with any of the partners `among` except itself; at least
+    /// `best`.
     pub fn best(
         &mut self,
         unit: u32,
@@ -116,8 +117,8 @@ impl<'a> Pairs<'a> {
         Ok(best)
     }
 
-    /// The pair of a unit with every partner: at most so much; nothing with itself. Leaves the unit as the
-    /// present candidate.
+    /// Return upper bounds for the pairs of a unit with every partner; 0 with itself. Makes the unit the
+    /// current candidate.
     pub fn at_most(&mut self, unit: u32) -> [f64; LANES] {
         self.begin(unit);
         let mut most = [f64::NEG_INFINITY; LANES];
@@ -129,7 +130,7 @@ impl<'a> Pairs<'a> {
         most
     }
 
-    /// The pair of the present candidate, `unit`, with partner i.
+    /// Return the score of the pair of the current candidate, `unit`, with partner i.
     pub fn exactly(&mut self, unit: u32, i: usize) -> f64 {
         let mut best = f64::NEG_INFINITY;
         let chunks = self.chunks(unit);
@@ -143,7 +144,7 @@ impl<'a> Pairs<'a> {
         best
     }
 
-    /// Sentences of a unit in portions; one of none where there are none.
+    /// Return the sentences of a unit in portions; one empty portion if it has none.
     fn chunks(&self, unit: u32) -> impl ExactSizeIterator<Item = std::ops::Range<usize>> {
         let all = self.links.sentences(unit as usize);
         let count = all.len().div_ceil(BLOCK).max(1);
@@ -153,7 +154,7 @@ impl<'a> Pairs<'a> {
         })
     }
 
-    /// The candidate as a unit: all of its worth with each partner but the link's roots.
+    /// Start the candidate as a unit: all of its score with each partner except the link's roots.
     fn begin(&mut self, unit: u32) {
         let Self { links, dense, partners, scratch, worth, now, bonus, .. } = self;
         let width = partners.ids.len();
@@ -189,7 +190,7 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// Sentences of the candidate, at most [`BLOCK`].
+    /// Take sentences of the candidate, at most [`BLOCK`].
     fn take(&mut self, taken: std::ops::Range<usize>) {
         let Self { links, partners, scratch, now, .. } = self;
         now.sets[..taken.len()].fill(0);
@@ -203,7 +204,7 @@ impl<'a> Pairs<'a> {
         now.taken = taken;
     }
 
-    /// What the pair with each partner is worth at most, by the sentences taken.
+    /// Return upper bounds of the pairs with each partner, by the sentences taken.
     fn bounds(&self, unit: u32, among: std::ops::Range<usize>) -> [f64; LANES] {
         let Self { partners, now, .. } = self;
         let mut bounds = [f64::NEG_INFINITY; LANES];
@@ -227,7 +228,7 @@ impl<'a> Pairs<'a> {
         bounds
     }
 
-    /// How strongly the present candidate is linked to partner i, at most: see [`Self::linked`].
+    /// Return an upper bound of the link between the current candidate and partner i: see [`Self::linked`].
     pub fn linked_at_most(&self, unit: u32, i: usize) -> f64 {
         let now = &self.now;
         if self.partners.ids[i] == unit {
@@ -238,15 +239,15 @@ impl<'a> Pairs<'a> {
             + 1e-12
     }
 
-    /// How strongly the present candidate, `unit`, is linked to partner i, whatever the two cover: units,
-    /// best sentences and mentions. Not at all to itself. What is not above `floor` may come out as less.
+    /// Return how strongly the current candidate, `unit`, is linked to partner i, regardless of coverage:
+    /// units, best sentences and mentions. 0 for itself. Values up to `floor` may be returned as less.
     pub fn linked(&mut self, unit: u32, i: usize, floor: f64) -> f64 {
         if self.partners.ids[i] == unit {
             return 0.0;
         }
         let Self { now, worth, .. } = &*self;
         let whole = (1.0 - SENTENCE_SHARE) * (link(worth, now.keywords[i], now.names[i]) + now.mention[i]);
-        // What a pair of sentences must be worth, a little less than that for the rounding.
+        // Minimum score of a pair of sentences, slightly less because of rounding.
         let least = ((floor - whole) / SENTENCE_SHARE - 1e-9).max(0.0);
         let mut best = least;
         let chunks = self.chunks(unit);
@@ -284,8 +285,8 @@ impl<'a> Pairs<'a> {
         whole + SENTENCE_SHARE * best
     }
 
-    /// What the present candidate has of each of the question's keywords that count, 0 to 1: as a unit and
-    /// in any of its sentences.
+    /// Return how well the current candidate covers each of the query's keywords that count, 0 to 1: as a
+    /// unit and in any of its sentences.
     pub fn covers(&mut self, unit: u32, out: &mut Vec<f64>) {
         let mut every = self.now.every;
         let chunks = self.chunks(unit);
@@ -299,19 +300,19 @@ impl<'a> Pairs<'a> {
         out.extend(self.now.own.iter().enumerate().map(|(bit, &own)| half(own, every, bit)));
     }
 
-    /// The same of partner i.
+    /// Like [`Self::covers`], for partner i.
     pub fn partner_covers(&self, i: usize) -> Vec<f64> {
         let every = self.partners.unit_unions[i];
         self.partners.saturated.iter().enumerate().map(|(bit, row)| half(row[i], every, bit)).collect()
     }
 
-    /// Shares of the question's keywords that count; together they make 1.
+    /// Return the shares of the query's keywords that count; they sum to 1.
     pub fn shares(&self) -> Vec<f64> {
         let full = if self.dense.is_some() { self.worth.cover_dense } else { self.worth.cover };
         self.partners.cover.weights.iter().map(|w| w / full).collect()
     }
 
-    /// The greater of `best` and the pair with partner i, by the sentences taken.
+    /// Return the greater of `best` and the exact pair with partner i, by the sentences taken.
     fn closely(&mut self, i: usize, mut best: f64) -> f64 {
         let Self { dense, partners, scratch, now, explained_at_most, worth, .. } = self;
         let base = (1.0 - SENTENCE_SHARE) * (now.plain[i] + link(worth, now.keywords[i], now.names[i]));
@@ -349,7 +350,7 @@ impl<'a> Pairs<'a> {
     }
 }
 
-/// The places of the bits of a set, ascending.
+/// Iterate over the positions of the bits of a set, ascending.
 fn bits(mut set: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let at = (set != 0).then(|| set.trailing_zeros() as usize);
@@ -362,7 +363,7 @@ fn half(saturation: f64, set: u64, bit: usize) -> f64 {
     (1.0 - SENTENCE_SHARE) * saturation + SENTENCE_SHARE * (set >> bit & 1) as f64
 }
 
-/// The greatest of some numbers, and where it is: the first of equal ones. NaN is passed over.
+/// Return the maximum and its index: the first of equal ones. NaN is ignored.
 pub(crate) fn greatest(numbers: &[f64]) -> Option<(usize, f64)> {
     let mut found = None;
     let mut most = f64::NEG_INFINITY;

@@ -1,4 +1,4 @@
-//! The partners' side of stage 2: what does not depend on the candidate.
+//! The partners' side of stage 2: everything that does not depend on the candidate.
 
 use super::bridges::{Asked, Block, Bridges, Rows, BLOCK};
 use super::cover::Cover;
@@ -16,7 +16,7 @@ pub(crate) struct PairScratch {
     pub mentions: Mentions,
 }
 
-/// The partners, their sentences, and what they have of the question.
+/// The partners, their sentences, and the query's keywords in them.
 pub(crate) struct Partners {
     pub ids: Vec<u32>,
     pub blocks: Vec<Block>,
@@ -25,17 +25,17 @@ pub(crate) struct Partners {
     /// The sentences of all partners.
     pub sentences: Vec<u32>,
     pub cover: Cover,
-    /// Keywords less rare than this join nothing.
+    /// Less rare keywords are ignored.
     least: f64,
-    /// By the question's keyword: its saturation in each partner.
+    /// By the query's keyword: its saturation in each partner.
     pub saturated: Vec<[f64; LANES]>,
-    /// What each partner covers of the question on its own.
+    /// What each partner by itself covers of the query.
     pub alone: [f64; LANES],
-    /// What each sentence has of the question, and what all sentences of each partner, of each block have.
+    /// The query's keywords in each sentence, and in all sentences of each partner and of each block.
     pub sets: Vec<u64>,
     pub unit_unions: [u64; LANES],
     pub unions: Vec<u64>,
-    /// Similarity of partners and sentences to the question; empty without vectors.
+    /// Similarity of partners and sentences to the query; empty without vectors.
     pub unit_near: Vec<f64>,
     pub sentence_near: Vec<f64>,
 }
@@ -71,7 +71,7 @@ impl Partners {
         }
     }
 
-    /// More partners, in the lanes after those that are taken.
+    /// Add partners, in the lanes after those in use.
     pub fn extend(
         &mut self,
         links: &LinksView<'_>,
@@ -120,20 +120,20 @@ impl Partners {
         }
     }
 
-    /// The numbers of partner i's blocks.
+    /// Return the numbers of partner i's blocks.
     pub fn blocks_of(&self, i: usize) -> std::ops::Range<usize> {
         i.checked_sub(1).map_or(0, |last| self.block_ends[last])..self.block_ends[i]
     }
 }
 
-/// BM25's saturation of the `at`-th keyword of a unit.
+/// Return BM25's saturation of the `at`-th keyword of a unit.
 #[inline]
 pub(crate) fn saturation(links: &LinksView<'_>, unit: u32, at: usize) -> f64 {
     let tf = f64::from(links.unit_tf[links.unit_keywords.indptr[unit as usize] as usize + at]);
     tf / (tf + links.unit_norm[unit as usize])
 }
 
-/// Which of the question's keywords a row has: their places in the question and in the row.
+/// Iterate over the query's keywords in a row: their positions in the query and in the row.
 pub(crate) fn asked_keywords<'a>(
     row: &'a [u32],
     asked: &'a [u32],

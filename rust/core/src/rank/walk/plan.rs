@@ -1,14 +1,15 @@
-//! How much the walk looks at, and what its parts weigh: the product's numbers, and the sketch's.
+//! Parameters of the walk: limits and weights, in the product's version and in the exact version without
+//! limits.
 
 use super::step::Options;
 use super::worth::Worth;
 use super::worth::LANES;
 use crate::error::{Error, Result};
 
-/// A number of a plan, as itself and as what a caller gives.
+/// A number of a plan, and its conversion from the caller's value.
 trait Number: Copy {
     fn of(value: f64) -> Self;
-    /// What a caller may give.
+    /// Return whether a caller may pass this value.
     fn fits(value: f64) -> bool;
 }
 
@@ -34,22 +35,22 @@ impl Number for usize {
 
 macro_rules! plan {
     ($($(#[$about:meta])* $name:ident: $kind:ty = $product:expr, $sketch:expr;)*) => {
-        /// Every number of the walk.
+        /// Every parameter of the walk.
         #[derive(Debug, Clone, PartialEq)]
         pub struct Plan {
-            /// Stage 1 over every unit and node, or local.
+            /// Whether stage 1 covers every unit and node, or is local.
             pub exact: bool,
             $($(#[$about])* pub $name: $kind,)*
         }
 
         impl Plan {
-            /// The product's, whose cost does not grow with the index; or every unit and node, and as much of
-            /// them as the sketch looks at.
+            /// Return the product's parameters, whose cost does not grow with the index, or those that cover
+            /// every unit and node.
             pub fn new(exact: bool) -> Self {
                 Self { exact, $($name: if exact { $sketch } else { $product },)* }
             }
 
-            /// Sets one number by its name.
+            /// Set one parameter by its name.
             pub fn set(&mut self, name: &str, value: f64) -> Result<()> {
                 match name {
                     $(stringify!($name) if <$kind>::fits(value) => self.$name = Number::of(value),)*
@@ -73,43 +74,43 @@ plan! {
     pool: usize = 120, 150;
     /// The first candidates, with which every candidate is paired.
     partners: usize = 24, 30;
-    /// The best of round 1, from which one step is walked.
+    /// The best of round 1, from which one more step is walked.
     seeds: usize = 8, 8;
-    /// Candidates added by the walk of the rest of the question, and by the step.
+    /// Candidates added by the walk from the uncovered part of the query, and by the step.
     rest_pool: usize = 50, 50;
     step_pool: usize = 30, 30;
-    /// Partners added: the best of round 1, and the best by the rest of the question. With `partners` at most
-    /// as many as a pair has lanes.
+    /// Partners added: the best of round 1, and the best by the uncovered part of the query. Together with
+    /// `partners` at most the number of lanes of a pair.
     best_partners: usize = 8, 10;
     rest_partners: usize = 8, 10;
-    /// Steps of the walk from the question's matches, and from those of its rest.
+    /// Steps of the walk from the query's matches, and from those of its uncovered part.
     steps: usize = 2, 3;
     rest_steps: usize = 1, 3;
-    /// In the local form nodes with more units are not walked over; units and nodes that carry mass on.
+    /// In the local form: nodes with more units are skipped; numbers of units and nodes that pass mass on.
     max_df: usize = 200, 200;
     keep: usize = 50, 100;
     nodes: usize = 100, 100;
-    /// Share of the question that a pair covers, without and with vectors.
+    /// Weight of the share of the query that a pair covers, without and with vectors.
     cover: f64 = 9.0, 9.0;
     cover_dense: f64 = 6.0, 6.0;
-    /// The rarest keyword and the rarest name that a pair shares.
+    /// Weights of the rarest keyword and of the rarest name that a pair shares.
     shared_keyword: f64 = 2.45, 2.45;
     shared_name: f64 = 1.05, 1.05;
-    /// Keywords that are less rare than this (idf / ln n) join nothing.
+    /// Less rare keywords (idf / ln n) are ignored.
     least_rarity: f64 = 0.3, 0.0;
     /// The partner mentions the candidate's subject, and the reverse.
     mentioned: f64 = 1.5, 1.5;
     mentions: f64 = 1.0, 1.0;
-    /// A partner whose subject the question names, by the share of it that is named.
+    /// Weight of a partner whose subject the query names, by the share of it that is named.
     named_partner: f64 = 2.5, 2.5;
-    /// A keyword with saturation 1 / 1.5 counts as covered when the rest of the question is formed.
+    /// A keyword with saturation 1 / 1.5 counts as covered when the uncovered part of the query is computed.
     saturated: f64 = 1.5, 1.5;
-    /// Best pairs that are lengthened; what a third unit covers beyond the two; a pair counts less by this
-    /// times its distance in worth to the best.
+    /// Number of best pairs that are extended; weight of what a third unit covers beyond the two; a pair
+    /// loses this times its distance from the best.
     chains: usize = 10, 10;
     chain_cover: f64 = 5.0, 5.0;
     chain_gap: f64 = 0.5, 0.5;
-    /// Weights of the sum; in round 1 also `length_early`. Lengths: natural logarithms of characters.
+    /// Weights of the sum; in round 1 also `length_early`. Lengths are natural logarithms of characters.
     stage1: f64 = 0.1, 0.1;
     rest: f64 = 0.03, 0.03;
     step: f64 = 0.16, 0.16;
@@ -120,14 +121,14 @@ plan! {
     length_dense: f64 = -0.4, -0.4;
     chain: f64 = 0.8, 0.8;
     chain_dense: f64 = 0.5, 0.5;
-    /// The first places, and the weight of stage 1 there: for questions that one passage answers. With the
-    /// sketch's weight the passage of a sentence is first 2 to 5 points less often than by BM25.
+    /// Number of first places, and the weight of stage 1 there, for questions that one passage answers. With
+    /// the ordinary weight the passage of a sentence is first 2 to 5 points less often than by BM25.
     first: usize = 2, 2;
     first_stage1: f64 = 1.0, 0.3;
 }
 
 impl Plan {
-    /// Sizes that later code relies on.
+    /// Check the limits on which other code relies.
     fn check(&self) -> Result<()> {
         let partners = self.partners + self.best_partners + self.rest_partners;
         match (self.pool, self.partners) {
@@ -138,7 +139,7 @@ impl Plan {
         }
     }
 
-    /// A mention counts whole; these stand beside units, which count half.
+    /// A mention counts fully; it is added to units, which count half.
     pub(super) fn worth(&self) -> Worth {
         Worth {
             cover: self.cover,
@@ -152,7 +153,7 @@ impl Plan {
         }
     }
 
-    /// Stage 1 from the question's matches, or from those of its rest.
+    /// Return the options of stage 1 from the query's matches, or from those of its uncovered part.
     pub(super) fn options(&self, steps: usize) -> Options {
         let Self { exact, max_df, keep, nodes, .. } = *self;
         Options { exact, max_df: max_df as u64, keep, steps, nodes }

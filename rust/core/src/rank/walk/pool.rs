@@ -1,4 +1,4 @@
-//! Stage 1 of the walk: the pool of candidates, reached over what units share outside the question.
+//! Stage 1 of the walk: the pool of candidates, reached through items that units share outside the query.
 
 use super::dense::{dot, Dense};
 use super::step::{walk_step, Options, TELEPORT};
@@ -16,12 +16,12 @@ const WALK_WEIGHT: f64 = 1.5;
 pub(crate) const TINY: f64 = 1e-9;
 /// A standard deviation up to this is rounding noise.
 const NO_SPREAD: f64 = 1e-6;
-/// Rounding twice adds no more than this to a score.
+/// Rounding twice adds at most this to a score.
 const ROUNDED: f64 = 2e-9;
-/// Vectors between two looks at the clock.
+/// Vectors between two checks of the deadline.
 const CHECK: usize = 4096;
 
-/// How to standardise: (x - mean) / deviation, or 0 where nothing differs.
+/// Standardisation: (x - mean) / deviation, or 0 if all values are equal.
 #[derive(Debug, Clone, Copy, Default)]
 struct Standard {
     mean: f64,
@@ -29,7 +29,7 @@ struct Standard {
 }
 
 impl Standard {
-    /// Of `values` and `rest` more that all equal `other`.
+    /// Compute it for `values` and `rest` more values that all equal `other`.
     fn of(values: &[f64], rest: usize, other: f64) -> Self {
         let count = (values.len() + rest) as f64;
         let mean = sum_of(other * rest as f64, values, |x| x) / count.max(1.0);
@@ -38,7 +38,7 @@ impl Standard {
         Self { mean, deviation: (square / count.max(1.0)).sqrt() }
     }
 
-    /// What is less than this has a z below `z`, however the two are rounded.
+    /// Return a bound: values less than this have a z below `z`, whatever the rounding.
     fn least(&self, z: f64) -> f64 {
         if self.deviation > NO_SPREAD {
             let away = z * self.deviation;
@@ -57,7 +57,7 @@ impl Standard {
     }
 }
 
-/// The sum of `of` over the values, in eight lanes: always in the same order.
+/// Return the sum of `of` over the values, in eight lanes: always in the same order.
 fn sum_of(start: f64, values: &[f64], of: impl Fn(f64) -> f64) -> f64 {
     let mut lanes = [0.0; 8];
     let chunks = values.chunks_exact(8);
@@ -80,10 +80,10 @@ pub(crate) struct PoolScratch {
     heads: Vec<Scored>,
 }
 
-/// T = f + 1.5 z(ln P) of every unit, as far as the walk reached it.
+/// T = f + 1.5 z(ln P) of every unit that the walk reached.
 pub(crate) struct Reach<'s> {
     n: usize,
-    /// Every unit is ranked, not only those that BM25 or the walk touched.
+    /// Whether every unit is ranked, not only those that BM25 or the walk touched.
     every: bool,
     words: &'s Matches,
     /// With vectors: f of every unit.
@@ -94,7 +94,7 @@ pub(crate) struct Reach<'s> {
     logs: Vec<f64>,
 }
 
-/// Walks from the units that match the question best; of each of its keywords a share counts, or all.
+/// Walk from the units that match the query best; with shares, each keyword counts only in part.
 #[allow(clippy::too_many_arguments)] // what is walked over, from where, and how
 pub(crate) fn reach<'s>(
     links: &LinksView<'_>,
@@ -136,14 +136,19 @@ pub(crate) fn reach<'s>(
         restart.iter().for_each(|r| arrived.add(r.id, TELEPORT * r.score));
         if step < options.steps {
             mass.clear();
-            mass.extend(arrived.touched().iter().map(|&id| Scored { id, score: options.ordered_mass(arrived.get(id)) }));
+            mass.extend(
+                arrived
+                    .touched()
+                    .iter()
+                    .map(|&id| Scored { id, score: options.ordered_mass(arrived.get(id)) }),
+            );
             if !options.exact && mass.len() > options.keep {
                 keep_best(mass, options.keep);
             }
             mass.sort_unstable_by_key(|m| m.id);
         }
     }
-    // The standard of ln P is that of every unit, or, in the local form, of those that were reached.
+    // ln P is standardised over every unit, or, in the local form, over those that were reached.
     let reached = arrived.touched();
     let logs: Vec<f64> = reached.iter().map(|&u| (arrived.get(u) + TINY).ln()).collect();
     let rest = if options.exact { n - reached.len() } else { 0 };
@@ -152,32 +157,32 @@ pub(crate) fn reach<'s>(
 }
 
 impl Reach<'_> {
-    /// The direct match of one unit.
+    /// Return the direct match of one unit.
     fn f(&self, u: u32) -> f64 {
         self.direct.map_or_else(|| self.matched(self.words.get(u)), |direct| direct[u as usize])
     }
 
-    /// The direct match without vectors, of a unit with this score by BM25.
+    /// Return the direct match, without vectors, of a unit with this BM25 score.
     fn matched(&self, score: f64) -> f64 {
         round_score(self.standard.z(score))
     }
 
-    /// T of one unit.
+    /// Return T of one unit.
     pub fn value(&self, u: u32) -> f64 {
         round_score(self.f(u) + WALK_WEIGHT * self.spread.z((self.arrived.get(u) + TINY).ln()))
     }
 
-    /// The best `want` units by T, best first.
+    /// Return the best `want` units by T, best first.
     pub fn best(&self, want: usize) -> Vec<Scored> {
         self.best_of(want, None)
     }
 
-    /// The same among those that a filter leaves.
+    /// Like [`Reach::best`], among the units that pass a filter.
     pub fn best_of(&self, want: usize, mask: Option<&Mask>) -> Vec<Scored> {
         let mut best = Leaders::new(want);
         for (&id, &log) in self.arrived.touched().iter().zip(&self.logs) {
             let plus = WALK_WEIGHT * self.spread.z(log);
-            // Most fall by the best match of their neighbours, which is read sooner than their own.
+            // Most fail by the best match of their group, which is cheaper to read than their own.
             let score = |direct: f64| round_score(direct + plus);
             let near = self.direct.is_some() || score(self.matched(self.words.most(id))) >= best.floor();
             if near && leaves(mask, id) {
@@ -188,7 +193,7 @@ impl Reach<'_> {
         best.finish()
     }
 
-    /// Every unit by its direct match plus a constant, if wanted without those that the walk reached.
+    /// Push every unit with its direct match plus a constant, optionally without those that the walk reached.
     fn push_others(&self, leaders: &mut Leaders, plus: f64, unreached: bool, mask: Option<&Mask>) {
         let left_out = |u: u32| (unreached && self.arrived.has(u)) || !leaves(mask, u);
         if self.every {
@@ -213,8 +218,8 @@ impl Reach<'_> {
     }
 }
 
-/// Rounded mass after one step from some units alike, most first: `most` at most. All of it stays in
-/// `arrived` of the scratch, where [`stepped`] finds it.
+/// Return at most `most` rounded masses after one step from the given units with equal weights, most first.
+/// All masses remain in `arrived` of the scratch for [`stepped`].
 pub(crate) fn step_from(
     links: &LinksView<'_>,
     question: &Question,
@@ -243,12 +248,12 @@ pub(crate) fn step_from(
     best.finish()
 }
 
-/// The mass of one unit after [`step_from`].
+/// Return the mass of one unit after [`step_from`].
 pub(crate) fn stepped(scratch: &PoolScratch, unit: u32) -> f64 {
     scratch.arrived.get(unit)
 }
 
-/// Similarity of the question to every unit.
+/// Compute the similarity of the query to every unit.
 fn similarities(dense: &Dense<'_>, out: &mut Vec<f64>, progress: &Progress) -> Result<()> {
     out.clear();
     for (unit, vector) in dense.unit_vectors.chunks_exact(dense.dim).enumerate() {

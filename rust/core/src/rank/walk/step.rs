@@ -1,5 +1,5 @@
-//! One step of the walk: units to what they have (keywords, names, subjects), and on to units that have it
-//! too, past what the question names.
+//! One step of the walk: from units to their keywords, names and subjects, and on to other units that have
+//! them, skipping what the query contains.
 
 use super::ties::round_mass;
 use crate::rank::links_view::LinksView;
@@ -10,20 +10,20 @@ use crate::sparse::{keep_best, prefetch, prefetch_range, Scored};
 /// How stage 1 is computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Options {
-    /// Every unit and node, as the specification writes it. Otherwise the local form, whose cost
-    /// does not grow with the index: the fields below.
+    /// Every unit and node, as in the definition. Otherwise the local form, whose cost does not grow with the
+    /// index: the fields below.
     pub exact: bool,
-    /// Nodes with more units are not walked over.
+    /// Nodes with more units are skipped.
     pub max_df: u64,
-    /// Units that carry mass into the next step.
+    /// Number of units that pass mass on to the next step.
     pub keep: usize,
     pub steps: usize,
-    /// Nodes of each graph that carry mass on: those that got most.
+    /// Number of nodes of each graph that pass mass on: those with the most.
     pub nodes: usize,
 }
 
 impl Options {
-    /// A mass as it is put in order when only the greatest go on. The exact form leaves out none.
+    /// Round a mass for the selection of the greatest. The exact form drops none.
     #[inline]
     pub fn ordered_mass(&self, mass: f64) -> f64 {
         if self.exact {
@@ -34,7 +34,7 @@ impl Options {
     }
 }
 
-/// Share of the mass that goes back to the start at each step.
+/// Share of the mass that returns to the start in each step.
 pub(crate) const TELEPORT: f64 = 0.5;
 const SHARE_KEYWORD: f64 = 0.34;
 const SHARE_OTHER: f64 = 0.33;
@@ -50,7 +50,7 @@ pub(crate) fn walk_step(
     arrived: &mut SparseSum,
 ) {
     let n = links.units();
-    // Which nodes have too many units their idf says, which is read anyway.
+    // The idf, which is read anyway, shows which nodes have too many units.
     let rare = if options.exact { f64::NEG_INFINITY } else { least_idf(n, options.max_df) };
     arrived.clear();
 
@@ -84,7 +84,8 @@ pub(crate) fn walk_step(
     }
 }
 
-/// Mass of units to their keywords, in proportion to their weights; of keywords with an idf below `rare` none.
+/// Move mass from units to their keywords, in proportion to their weights; not to keywords with an idf below
+/// `rare`.
 #[inline]
 fn to_keywords(links: &LinksView<'_>, mass: &[Scored], rare: f64, nodes: &mut SparseSum) {
     nodes.clear();
@@ -115,7 +116,7 @@ fn to_keywords(links: &LinksView<'_>, mass: &[Scored], rare: f64, nodes: &mut Sp
     }
 }
 
-/// Mass of keywords to the units that have them, in proportion to their weights.
+/// Move mass from keywords to the units that have them, in proportion to their weights.
 #[inline]
 fn from_keywords(links: &LinksView<'_>, heavy: &[Scored], arrived: &mut SparseSum) {
     for (at, node) in heavy.iter().enumerate() {
@@ -139,7 +140,7 @@ fn from_keywords(links: &LinksView<'_>, heavy: &[Scored], arrived: &mut SparseSu
     }
 }
 
-/// Below the idf of a node with `most` of `n` units, above that of one with more.
+/// Return a threshold below the idf of a node with `most` of `n` units, and above that of one with more.
 fn least_idf(n: usize, most: u64) -> f64 {
     let (n, df) = (n as f64, most as f64 + 0.5);
     match df < n {
@@ -148,8 +149,8 @@ fn least_idf(n: usize, most: u64) -> f64 {
     }
 }
 
-/// The nodes that carry mass on, ascending: without what the question names, in the local form only
-/// the best, and rescaled so that together they have the share of this graph.
+/// Return the nodes that pass mass on, ascending: without those that the query contains; in the local form
+/// only the best, rescaled so that together they have the share of this graph.
 fn best_nodes<'a>(
     nodes: &mut SparseSum,
     asked: &[u32],

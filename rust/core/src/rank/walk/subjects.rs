@@ -1,16 +1,16 @@
-//! What the question says of a unit's subject.
+//! Comparison of the query with a unit's subject.
 
 use crate::rank::links_view::{LinksView, NONE};
 use crate::rank::question::Question;
 use crate::text::lexical::Lexer;
 
-/// The question's subjects and keywords, to compare subjects with.
+/// The query's subjects and keywords, for comparison with subjects.
 #[derive(Debug)]
 pub(super) struct Subjects {
     known: Vec<u32>,
     /// Ids, ascending.
     keywords: Vec<u32>,
-    /// What words of the question's keywords begin with, whatever their plural; first bytes of these.
+    /// Prefixes of words that yield the query's keywords, singular or plural; and the first bytes of these.
     roots: Vec<Vec<u8>>,
     begins: [bool; 128],
     lexer: Lexer,
@@ -32,7 +32,7 @@ impl Subjects {
         self.roots.clear();
         for &x in &self.keywords {
             let word = links.keywords.get(x as usize).as_bytes();
-            // "cities" is the keyword "city".
+            // "cities" yields the keyword "city".
             let root = word.strip_suffix(b"y").filter(|root| !root.is_empty()).unwrap_or(word);
             if let Some(begins) = self.begins.get_mut(usize::from(root[0])) {
                 *begins = true;
@@ -41,12 +41,12 @@ impl Subjects {
         }
     }
 
-    /// 1 if the question names the unit's subject.
+    /// Return 1 if the query names the unit's subject.
     pub fn named(&self, links: &LinksView<'_>, unit: u32) -> f64 {
         f64::from(u8::from(self.known.binary_search(&links.unit_subject[unit as usize]).is_ok()))
     }
 
-    /// Share of the subject's keywords, by idf, that the question has.
+    /// Return the share of the subject's keywords, by idf, that the query contains.
     pub fn share(&mut self, links: &LinksView<'_>, unit: u32) -> f64 {
         let subject = links.unit_subject[unit as usize];
         let row = links.unit_keywords.row(unit as usize);
@@ -76,7 +76,7 @@ impl Subjects {
         }
     }
 
-    /// Whether no word of a subject begins as one of the question's keywords does. What is not plain lower
+    /// Return whether no word of a subject begins with one of the query's keywords. Anything but plain lower
     /// case is left to the lexer.
     fn has_none(&self, subject: &[u8]) -> bool {
         if subject.iter().any(|b| !b.is_ascii() || b.is_ascii_uppercase()) {
@@ -96,13 +96,13 @@ impl Subjects {
         true
     }
 
-    /// Whether a unit has any of the question's keywords: one without has none of them in its subject.
+    /// Return whether a unit has any of the query's keywords: if not, its subject has none either.
     fn meets(&self, row: &[u32]) -> bool {
         self.keywords.iter().any(|x| row.binary_search(x).is_ok())
     }
 }
 
-/// The id of a keyword, which mostly is one of the unit's own: their ids ascend as the words do.
+/// Return the id of a keyword, which mostly is one of the unit's: their ids ascend with the words.
 fn keyword_id(links: &LinksView<'_>, row: &[u32], word: &str) -> Option<u32> {
     let own = row.binary_search_by(|&x| links.keywords.get(x as usize).as_bytes().cmp(word.as_bytes()));
     own.map_or_else(|_| links.keywords.position(word).map(|at| at as u32), |at| Some(row[at]))

@@ -16,7 +16,7 @@ fn index(units: &[(String, String)]) -> Vec<(&'static str, Array)> {
     Links::build(&input, 1, &Progress::none()).unwrap().into_arrays()
 }
 
-/// A chain of three: a film, its maker, the maker's town; and much that has nothing to do with it.
+/// A chain of three: a film, its maker, the maker's town; and many unrelated units.
 fn units() -> Vec<(String, String)> {
     let told = [
         ("Blue Engine", "Blue Engine is a film of Ada Lorne."),

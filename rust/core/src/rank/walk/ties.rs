@@ -1,18 +1,18 @@
-//! Which scores of the walk are equal, on every processor alike.
+//! Rounding of the walk's scores, so that ties are the same on every processor.
 //!
-//! Sums run in a fixed order, but `ln` and `exp` come from the system's library, which rounds the last bit
-//! differently on processors with and without fused multiply-add; and passages that deserve the same score
-//! sum the same terms in different orders. So that no last bit decides an order, whatever is put in order is
-//! rounded first: scores to multiples of 2^-30 (about 1e-9), masses of the walk to 31 significant bits. What
-//! is equal after that is a tie, and goes to the smaller id, or to the candidate that round 1 puts first.
+//! Sums run in a fixed order, but `ln` and `exp` come from the system's library, whose last bit differs
+//! between processors with and without fused multiply-add; and passages with equal scores sum the same terms
+//! in different orders. So that the last bits never decide an order, everything that is sorted is rounded
+//! first: scores to multiples of 2^-30 (about 1e-9), masses of the walk to 31 significant bits. Values that
+//! are equal after rounding are ties, decided by the smaller id, or by the order of round 1.
 
-/// Below this a score has digits beyond 2^-30.
+/// Scores below this have digits beyond 2^-30.
 const FINE: f64 = (1u64 << 21) as f64;
 
-/// A score rounded to the nearest multiple of 2^-30, ties to even.
+/// Round a score to the nearest multiple of 2^-30, ties to even.
 #[inline]
 pub(crate) fn round_score(score: f64) -> f64 {
-    // Next to this number doubles are 2^-30 apart: the addition rounds.
+    // Near this number doubles are 2^-30 apart, so the addition rounds.
     const ANCHOR: f64 = 3.0 * FINE;
     if score.abs() < FINE {
         (score + ANCHOR) - ANCHOR
@@ -21,7 +21,7 @@ pub(crate) fn round_score(score: f64) -> f64 {
     }
 }
 
-/// A positive number rounded to 31 significant bits.
+/// Round a positive number to 31 significant bits.
 #[inline]
 pub(crate) fn round_mass(mass: f64) -> f64 {
     const DROPPED: u32 = 22;

@@ -1,18 +1,18 @@
-//! What a ranking of the walk leaves for its explanation, where that is wanted; else nothing is kept.
+//! Trace of a ranking of the walk for its explanation, recorded only on request.
 
 use super::worth::Worth;
 
-/// A pair of partners that candidates lengthen to a chain.
+/// A pair of partners that candidates extend to a chain.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pair {
     pub units: [u32; 2],
-    /// What the pair loses to the best.
+    /// How far the pair is below the best.
     pub loss: f64,
-    /// What the two cover together of each of the question's keywords that count.
+    /// How well the two together cover each of the query's keywords that count.
     pub covered: Vec<f64>,
 }
 
-/// The partners of the last ranking, what each adds to a pair, and the pairs that were lengthened.
+/// The partners of the last ranking, their contributions to a pair, and the pairs that were extended.
 #[derive(Debug, Default)]
 pub struct Trace {
     pub wanted: bool,
@@ -20,7 +20,7 @@ pub struct Trace {
     pub(crate) bonus: Vec<f64>,
     pub(crate) worth: Option<Worth>,
     pub(crate) pairs: Vec<Pair>,
-    /// What a third unit covers beyond a pair counts so much.
+    /// Weight of what a third unit covers beyond a pair.
     pub(crate) chain_cover: f64,
 }
 

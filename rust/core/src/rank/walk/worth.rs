@@ -1,20 +1,20 @@
-//! The numbers of which a pair's worth is made.
+//! The terms of a pair's score.
 
 /// Partners are bits of a number and lanes of a register.
 pub(crate) const LANES: usize = 64;
 const MAX_COSINE: f64 = 0.98;
 
-/// What the parts of a pair's worth weigh.
+/// Weights of the terms of a pair's score.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Worth {
-    /// Of the question's keywords, without and with vectors.
+    /// Coverage of the query's keywords, without and with vectors.
     pub cover: f64,
     pub cover_dense: f64,
     /// A link, and in it the rarest keyword and the rarest name that both have.
     pub link: f64,
     pub keyword: f64,
     pub name: f64,
-    /// Keywords that are less rare than this (idf / ln n) join nothing.
+    /// Less rare keywords (idf / ln n) are ignored.
     pub least: f64,
     /// The candidate mentions the partner's subject.
     pub mentions: f64,
@@ -28,8 +28,9 @@ fn root(x: f64) -> f64 {
     x.sqrt().sqrt().sqrt()
 }
 
-/// At least x^(1/8) for x >= 0, within some 7 % (or 1e-38), without a root. The bits of a positive number
-/// are a piecewise linear logarithm: at most .0861 below it, and at least as great when read back.
+/// Return an upper bound of x^(1/8) for x >= 0, within about 7 % (or 1e-38), without a root. The bits of a
+/// positive number are a piecewise linear logarithm: at most 0.0861 below it, and at least as great when
+/// converted back.
 #[inline]
 fn root_bound(x: f64) -> f64 {
     const ONE: u64 = 0x3ff0_0000_0000_0000;
@@ -37,20 +38,20 @@ fn root_bound(x: f64) -> f64 {
     f64::from_bits((x.to_bits() >> 3) + (ONE - ONE / 8 + SLACK / 8 + 2))
 }
 
-/// What it is worth that two share keywords and names: sums of (idf / ln n)^8 of each.
+/// Return the score of shared keywords and names, given the sums of (idf / ln n)^8 of each.
 #[inline]
 pub(crate) fn link(worth: &Worth, keywords: f64, names: f64) -> f64 {
     worth.link * (worth.keyword * root(keywords) + worth.name * root(names))
 }
 
-/// At least that.
+/// Return an upper bound of [`shared`].
 #[inline]
 pub(crate) fn link_bound(worth: &Worth, keywords: f64, names: f64) -> f64 {
     worth.link * (worth.keyword * root_bound(keywords) + worth.name * root_bound(names))
 }
 
-/// Length of the projection of the question on the plane of two vectors: a, b their similarities to
-/// it, c that of the two.
+/// Return the length of the projection of the query on the plane of two vectors: a, b are their similarities
+/// to it, c is that of the two.
 #[inline]
 pub(crate) fn explained(a: f64, b: f64, c: f64) -> f64 {
     let c = c.clamp(-MAX_COSINE, MAX_COSINE);

@@ -1,11 +1,11 @@
-//! A skeleton as local search reads it: borrowed arrays, checked once.
+//! The skeleton in the form that local search reads: borrowed arrays, checked once.
 
 use crate::error::{Error, Result};
 use crate::sparse::{Csr, CsrView};
 use crate::tables::RelationCells;
 use crate::text::strings::Strings;
 
-/// The arrays of a skeleton; row counts are those of the printed tables.
+/// The arrays of a skeleton; row token counts are those of the printed tables.
 #[derive(Debug, Clone, Copy)]
 pub struct SkeletonArrays<'a> {
     pub names: Strings<'a>,
@@ -23,11 +23,11 @@ pub struct SkeletonArrays<'a> {
     pub relation_row_tokens: &'a [u32],
 }
 
-/// [`SkeletonArrays`] that fit together, with the relations of each entity.
+/// Checked [`SkeletonArrays`], with the relations of each entity.
 #[derive(Debug)]
 pub struct EntityGraph<'a> {
     pub arrays: SkeletonArrays<'a>,
-    /// Entity -> the relations that touch it, ascending.
+    /// Entity -> its relations, ascending.
     touching: Csr,
 }
 
@@ -38,7 +38,7 @@ impl<'a> EntityGraph<'a> {
         Self::stored(arrays)
     }
 
-    /// As `new`, for rows that were checked before they were written: they are not read here.
+    /// Like `new`, for rows that were checked before they were written: they are not read here.
     pub fn stored(arrays: SkeletonArrays<'a>) -> Result<Self> {
         let (entities, relations) = (arrays.names.len(), arrays.sources.len());
         for (name, length, wanted) in [
@@ -82,7 +82,7 @@ impl<'a> EntityGraph<'a> {
         &self.touching.indices[self.touching.indptr[start] as usize..self.touching.indptr[end] as usize]
     }
 
-    /// The other end of a relation that touches `entity`.
+    /// Return the other end of a relation of `entity`.
     pub fn other(&self, relation: u32, entity: u32) -> u32 {
         let (source, target) = self.ends(relation);
         if source == entity {
@@ -92,7 +92,7 @@ impl<'a> EntityGraph<'a> {
         }
     }
 
-    /// Source and target.
+    /// Return source and target.
     pub fn ends(&self, relation: u32) -> (u32, u32) {
         (self.arrays.sources[relation as usize], self.arrays.targets[relation as usize])
     }

@@ -1,5 +1,5 @@
-//! Local search over a skeleton (KET-RAG, Alg. 2; graphrag's local search; 10-ketrag 1.4): the tables
-//! of entities, relations and sources for the entities nearest to a question.
+//! Local search over a skeleton (KET-RAG, Algorithm 2; graphrag's local search): the tables of entities,
+//! relations and sources for the entities nearest to a query.
 
 pub mod graph;
 mod options;
@@ -15,7 +15,7 @@ use graph::EntityGraph;
 pub use options::Options;
 use relations::{grow, head, push_row, Relations};
 
-/// One printed table: bytes of the text, without the empty lines before it.
+/// One printed table: a byte range of the text, without the empty lines before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Section {
     pub name: &'static str,
@@ -27,12 +27,13 @@ pub struct Section {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LocalContext {
     pub text: String,
-    /// The sum of the sections' tokens; never above the budget. As published: the count of the text.
+    /// The sum of the sections' tokens, at most the budget. In the reference implementation's style: the
+    /// count of the text.
     pub tokens: u64,
     pub sections: Vec<Section>,
     pub entities: Vec<u32>,
     pub relations: Vec<u32>,
-    /// The printed sources, and for each the place of the entity that brought it.
+    /// The printed sources, and for each the index of the entity that led to it.
     pub sources: Vec<Row>,
     pub brought_by: Vec<usize>,
 }
@@ -40,14 +41,14 @@ pub struct LocalContext {
 const ENTITIES: &str = "-----Entities-----\nid|entity|description|number of relationships\n";
 const GAP: &str = "\n\n";
 
-/// Prints the tables under one encoding; to be kept between questions.
+/// Prints the tables in one encoding; reuse it between queries.
 pub struct Tables<C> {
     count: C,
     sources: Renderer<C>,
     entities: u64,
     relations: u64,
-    /// Everything as the published code does it: rows recounted, links that stick to a relation while a
-    /// question is answered, sources repeated. For parity only.
+    /// Whether everything is done as in the reference implementation: rows recounted, link counts that stick
+    /// to a relation during a query, sources repeated. Only for parity.
     published: bool,
 }
 
@@ -59,7 +60,7 @@ impl<C: Count + Clone> Tables<C> {
         Self { sources: Renderer::new(count.clone(), style), entities, relations, published, count }
     }
 
-    /// The tables for `selected` entities, nearest first.
+    /// Return the tables for the `selected` entities, nearest first.
     pub fn search(
         &self,
         graph: &EntityGraph<'_>,
@@ -70,7 +71,7 @@ impl<C: Count + Clone> Tables<C> {
         progress: &Progress,
     ) -> Result<LocalContext> {
         if let Some(&unknown) = selected.iter().find(|&&e| e as usize >= graph.entities()) {
-            return Err(Error::input(format!("there is no entity {unknown}")));
+            return Err(Error::input(format!("entity {unknown} does not exist")));
         }
         if units.len() != graph.arrays.units.columns {
             return Err(Error::input("the skeleton is tied to other units"));
@@ -151,7 +152,7 @@ impl<C: Count + Clone> Tables<C> {
         context.push_section("entities", self.entities + tokens, 0);
     }
 
-    /// A row cut so that it and its line end take at most `room` tokens.
+    /// Cut a row so that it and its line end have at most `room` tokens.
     fn cut(&self, row: &str, room: u64) -> Option<(String, u64)> {
         let most = room.checked_sub(1)?;
         let kept = &row[..self.count.cut(row.trim_end_matches('\n'), most as usize)];
@@ -162,7 +163,7 @@ impl<C: Count + Clone> Tables<C> {
     fn print_relations(&self, context: &mut LocalContext, graph: &EntityGraph<'_>, grown: &Relations) {
         context.relations = grown.rows.iter().map(|row| row.relation).collect();
         if grown.tokens == 0 {
-            // As published the empty lines stay where the table is missing.
+            // The reference implementation prints the empty lines even if the table is missing.
             context.text.push_str(if self.published { GAP } else { "" });
             return;
         }

@@ -1,20 +1,20 @@
-//! How the tables of a local search are made.
+//! Options of the tables of a local search.
 
 use crate::search::fill::{FillPolicy, OversizePolicy};
 use crate::sparse::Mask;
 
-/// How the tables are made.
+/// Options of the tables.
 #[derive(Debug, Clone, Copy)]
 pub struct Options<'a> {
-    /// Relations that lead out of the prefix, for each entity of it, at most.
+    /// Maximum number of relations to entities outside the prefix, for each entity of it.
     pub relations_per_entity: usize,
-    /// Sources, at most.
+    /// Maximum number of sources.
     pub most_sources: usize,
-    /// What the tables of entities and relations leave goes to the sources.
+    /// Whether unused tokens of the entity and relation tables go to the sources.
     pub rollover: bool,
-    /// Units that are no sources any more, strictly ascending.
+    /// Units that may not be sources, strictly ascending.
     pub without: &'a [u32],
-    /// Only these units are sources, and only relations that stand on one of them have a row.
+    /// Only these units may be sources, and only relations with a source among them are printed.
     pub mask: Option<&'a Mask>,
     pub policy: FillPolicy,
     pub oversize: OversizePolicy,

@@ -1,4 +1,4 @@
-//! The table of relations, grown entity by entity (10-ketrag 1.4 step 3).
+//! The table of relations, grown entity by entity.
 
 use super::graph::EntityGraph;
 use super::options::Options;
@@ -16,37 +16,38 @@ pub struct RelationRow {
     pub links: Option<u32>,
 }
 
-/// The table as far as it grew.
+/// The table at its current size.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Relations {
     pub rows: Vec<RelationRow>,
-    /// Header and rows; 0 where nothing is printed.
+    /// Tokens of header and rows; 0 if nothing is printed.
     pub tokens: u64,
-    /// As published the column of links may lack.
+    /// The reference implementation omits the column of links in some cases.
     pub column: bool,
 }
 
-/// What the prefixes of one question share.
+/// State shared by the prefixes of one query.
 struct Growing<'g, 'a, C> {
     graph: &'g EntityGraph<'a>,
     count: &'g C,
     published: bool,
-    /// Relations that lead outside, for each entity of the prefix.
+    /// Maximum number of outside relations of each entity of the prefix.
     most: usize,
     budget: u64,
     header: u64,
     mask: Option<&'g Mask>,
-    /// By entity: whether it is one of the prefix.
+    /// By entity: whether it belongs to the prefix.
     member: Vec<bool>,
-    /// By entity: how many of the prefix it is joined to, while it is outside.
+    /// By outside entity: the number of entities of the prefix to which it is linked.
     links: Vec<u32>,
     inside: Vec<u32>,
     outside: Vec<u32>,
-    /// As published: the links that a relation was last given.
+    /// For the reference implementation's style: the links last assigned to a relation.
     sticky: Vec<Option<u32>>,
 }
 
-/// The largest prefix of `selected` whose table, beside `used` tokens of entities, fits `budget`.
+/// Return the largest prefix of `selected` whose table, in addition to `used` tokens of entities, fits
+/// `budget`.
 pub fn grow<C: Count>(
     graph: &EntityGraph<'_>,
     selected: &[u32],
@@ -85,7 +86,7 @@ pub fn grow<C: Count>(
 }
 
 impl<C: Count> Growing<'_, '_, C> {
-    /// One more entity: relations to the others of the prefix come inside.
+    /// Add an entity: relations to the others of the prefix become inside relations.
     fn add(&mut self, entity: u32) {
         self.member[entity as usize] = true;
         let (member, graph) = (&self.member, self.graph);
@@ -109,7 +110,7 @@ impl<C: Count> Growing<'_, '_, C> {
         self.inside.sort_unstable_by_key(rank);
     }
 
-    /// The end that is not one of the prefix.
+    /// Return the end outside the prefix.
     fn end_outside(&self, relation: u32) -> u32 {
         let (source, target) = self.graph.ends(relation);
         if self.member[source as usize] {
@@ -170,7 +171,7 @@ impl<C: Count> Growing<'_, '_, C> {
         let fitting = fitting.count();
         rows.truncate(fitting);
         if self.published {
-            // The published loop weighs the printed table as one text, bare header included.
+            // The reference implementation counts the printed table as one text, including a bare header.
             let mut whole = head(column).to_owned();
             rows.iter().for_each(|row| push_row(&mut whole, self.graph, row, column));
             tokens = self.count.count(&whole) as u64;
@@ -181,14 +182,14 @@ impl<C: Count> Growing<'_, '_, C> {
     }
 }
 
-/// The stored count of the row, its links and its line end.
+/// Return the stored count of the row plus its links and its line end.
 fn row_tokens(graph: &EntityGraph<'_>, row: &RelationRow) -> u64 {
-    // Both encodings take digits by threes.
+    // Both encodings group digits by threes.
     let links = row.links.map_or(0, |links| u64::from(links.checked_ilog10().unwrap_or(0) / 3 + 1));
     u64::from(graph.arrays.relation_row_tokens[row.relation as usize]) + links + 1
 }
 
-/// The title and the names of the columns.
+/// Return the title and the names of the columns.
 pub fn head(column: bool) -> &'static str {
     match column {
         true => "-----Relationships-----\nid|source|target|description|weight|rank|links\n",
@@ -196,7 +197,7 @@ pub fn head(column: bool) -> &'static str {
     }
 }
 
-/// One row with its line end.
+/// Append one row with its line end.
 pub fn push_row(out: &mut String, graph: &EntityGraph<'_>, row: &RelationRow, column: bool) {
     push_relation(out, graph.cells(row.relation));
     if column {

@@ -1,13 +1,13 @@
-//! Which units the entities of a question lead to (10-ketrag 1.4 step 4).
+//! The units to which the entities of a query lead.
 
 use super::graph::EntityGraph;
 use crate::sparse::{leaves, Mask};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-/// Units with the place of the entity that brings them: by entity, then by the number of that
-/// entity's relations that are tied to the unit, then by id. A unit comes once, unless `repeat` (as
-/// published). The list ends where the units' tokens exceed `enough`.
+/// Return units with the index of the entity that brings them: by entity, then by the number of that entity's
+/// relations linked to the unit, then by id. Units are distinct, unless `repeat` (as in the reference
+/// implementation). The list ends when the units' tokens exceed `enough`.
 pub fn order(
     graph: &EntityGraph<'_>,
     selected: &[u32],

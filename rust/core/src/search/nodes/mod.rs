@@ -1,5 +1,5 @@
-//! NodeRAG's search over a graph of seven types of nodes (specs 30, 3.11): a short walk from the nodes nearest
-//! to a question and from those that it names, and what is taken from where the walk arrives.
+//! NodeRAG's search in a graph of seven node types: a short walk from the nodes nearest to a query and from
+//! those that it names, and the selection of nodes around the places that the walk reaches.
 
 pub mod print;
 
@@ -14,7 +14,7 @@ use crate::vector::quantised::QuantisedView;
 use crate::vector::simd::Level;
 use crate::vector::{self, Filter, Vectors};
 
-/// What a node is, in the order of the ids.
+/// The type of a node, in the order of the ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Chunk,
@@ -26,15 +26,15 @@ pub enum Kind {
     Relation,
 }
 
-/// The words of a name in a question, at most.
+/// Maximum number of words of a name in a query.
 const LONGEST_NAME: usize = 6;
 
-/// Where the nodes of each kind begin, in the order of [`Kind`], and where the last ones end.
+/// The first node of each kind, in the order of [`Kind`], and the end of the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Blocks([usize; 8]);
 
 impl Blocks {
-    /// From the number of nodes of each kind.
+    /// Compute the blocks from the number of nodes of each kind.
     pub fn new(counts: [usize; 7]) -> Self {
         let mut starts = [0usize; 8];
         for (at, count) in counts.into_iter().enumerate() {
@@ -47,7 +47,7 @@ impl Blocks {
         self.0[7]
     }
 
-    /// Nodes that have a vector.
+    /// Return the number of nodes that have a vector.
     pub fn searched(&self) -> usize {
         self.0[Kind::Entity as usize]
     }
@@ -56,7 +56,7 @@ impl Blocks {
         self.0[kind as usize]
     }
 
-    /// What a node is, and its number among those of its kind.
+    /// Return the kind of a node, and its number among the nodes of that kind.
     pub fn place(&self, node: u32) -> (Kind, usize) {
         use Kind::{Attribute, Chunk, Element, Entity, Relation, Title, Unit};
         let node = node as usize;
@@ -66,12 +66,12 @@ impl Blocks {
     }
 }
 
-/// How a question is answered.
+/// Options of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// Nodes nearest to the question that the walk starts from.
+    /// Number of nodes nearest to the query from which the walk starts.
     pub hits: usize,
-    /// Units, attributes, elements and chunks that the walk adds, together or of each kind.
+    /// Number of units, attributes, elements and chunks that the walk adds, in total or of each kind.
     pub nodes: usize,
     pub each: bool,
     pub entities: usize,
@@ -80,15 +80,15 @@ pub struct Options {
     pub walk: Settings,
 }
 
-/// The graph as a question reads it.
+/// The graph in its searchable form.
 #[derive(Debug, Clone, Copy)]
 pub struct NodeIndex<'a> {
     pub blocks: Blocks,
-    /// Of the first nodes, up to the entities.
+    /// Vectors of the first nodes, up to the entities.
     pub vectors: Option<Vectors<'a>>,
     pub codes: Option<&'a QuantisedView<'a>>,
     pub edges: CsrView<'a>,
-    /// Beside the ids of `edges`.
+    /// Parallel to the ids of `edges`.
     pub weights: &'a [f64],
     /// The words of each name, sorted by bytes, and the entities and titles of that name.
     pub names: Strings<'a>,
@@ -98,7 +98,7 @@ pub struct NodeIndex<'a> {
     pub title_elements: CsrView<'a>,
 }
 
-/// Buffers that are kept between questions.
+/// Buffers that are reused between queries.
 #[derive(Debug, Default)]
 pub struct Buffers {
     nearest: vector::Scratch,
@@ -106,10 +106,10 @@ pub struct Buffers {
 }
 
 impl NodeIndex<'_> {
-    /// What is printed, best first: the nearest nodes, those that the walk found, the attributes of its
-    /// entities, the elements of its titles, and its relations. Scores are those of the walk. Nothing at all
-    /// where nothing is near and nothing is named. With a filter over the nodes the nearest are those of it, and
-    /// only these are found; the walk passes over all.
+    /// Return the nodes to print, best first: the nearest nodes, those that the walk found, the attributes of
+    /// its entities, the elements of its titles, and its relations. Scores are those of the walk. The result
+    /// is empty if nothing is near and nothing is named. With a filter over the nodes, the nearest nodes and
+    /// the results are taken from those that pass; the walk uses all.
     pub fn search(
         &self,
         question: &str,
@@ -121,7 +121,7 @@ impl NodeIndex<'_> {
     ) -> Result<Vec<Scored>> {
         let near = self.near(vector, options.hits, mask, &mut buffers.nearest)?;
         let named = self.named(question);
-        // A node that is near and named as well is entered once.
+        // A node that is both near and named is entered once.
         let mut entries: Vec<(u32, f64)> =
             near.iter().map(|s| s.id).chain(named).map(|id| (id, 1.0)).collect();
         entries.sort_unstable_by_key(|entry| entry.0);
@@ -149,8 +149,8 @@ impl NodeIndex<'_> {
 
     /// Return the entities and titles whose whole name is a run of words of the question, in the order of the
     /// question; of names within names only the longest counts. Stop words are kept, because stored names have
-    /// them ("House of Representatives"). A run of stop words alone is not a name: an entity called "It" would
-    /// be an entry point of every other question.
+    /// them ("House of Representatives", "Out Here on My Own"). A single stop word is not a name: an entity called
+    /// "It" would be an entry point of every other question.
     pub fn named(&self, question: &str) -> Vec<u32> {
         let mut words: Vec<String> = Vec::new();
         let mut lexer = Words::new(StopWords::None);
@@ -160,8 +160,12 @@ impl NodeIndex<'_> {
             let most = (words.len() - first).min(LONGEST_NAME);
             let name = |size: &usize| {
                 let run = &words[first..first + size];
-                let significant = run.iter().any(|word| !StopWords::English.contains(word));
-                significant.then(|| self.names.position(&run.join(" "))).flatten()
+                let is_stop_word = *size == 1 && StopWords::English.contains(&run[0]);
+                if is_stop_word {
+                    None
+                } else {
+                    self.names.position(&run.join(" "))
+                }
             };
             let Some((size, row)) = (1..=most).rev().find_map(|size| Some((size, name(&size)?))) else {
                 continue;
@@ -224,7 +228,7 @@ impl NodeIndex<'_> {
         list
     }
 
-    /// Arrays that do not fit each other are damage.
+    /// Return a damage error if the arrays do not fit together.
     pub fn check(&self) -> Result<()> {
         let (n, searched) = (self.blocks.nodes(), self.blocks.searched());
         let fits = self.edges.rows() == n
@@ -246,14 +250,21 @@ mod tests {
     use crate::text::strings::StringsBuf;
 
     fn named(question: &str) -> Vec<&'static str> {
-        const NAMES: [&str; 6] =
-            ["bay of whales", "house of representatives", "it", "south pole", "south pole inn", "the who"];
+        const NAMES: [&str; 7] = [
+            "bay of whales",
+            "house of representatives",
+            "it",
+            "out here on my own",
+            "south pole",
+            "south pole inn",
+            "the who",
+        ];
         let strings: StringsBuf = NAMES.iter().collect();
-        let rows = Csr::from_rows(&[[0u32], [1], [2], [3], [4], [5]], 6).unwrap();
-        let empty = Csr::from_rows(&[[0u32; 0]; 6], 6).unwrap();
+        let rows = Csr::from_rows(&[[0u32], [1], [2], [3], [4], [5], [6]], 7).unwrap();
+        let empty = Csr::from_rows(&[[0u32; 0]; 7], 7).unwrap();
         let titles = Csr::from_rows(&[[0u32; 0]; 0], 0).unwrap();
         let index = NodeIndex {
-            blocks: Blocks::new([0, 0, 0, 0, 6, 0, 0]),
+            blocks: Blocks::new([0, 0, 0, 0, 7, 0, 0]),
             vectors: None,
             codes: None,
             edges: empty.view(),
@@ -275,13 +286,14 @@ mod tests {
             named("From the Bay of Whales to the South Pole Inn"),
             ["bay of whales", "south pole inn"]
         );
-        // Without their stop words these runs would be names.
+        // These runs are names only without their stop words.
         assert_eq!(named("What lies south of the pole?"), [""; 0]);
     }
 
     #[test]
-    fn stop_words_alone_are_not_a_name() {
-        assert_eq!(named("It is said that it was the who"), [""; 0]);
+    fn a_single_stop_word_is_not_a_name_but_several_are() {
+        assert_eq!(named("Who sang Out Here on My Own?"), ["out here on my own"]);
+        assert_eq!(named("It is said that it was the who"), ["the who"]);
         assert_eq!(named("Is it at the South Pole?"), ["south pole"]);
     }
 }

@@ -1,5 +1,5 @@
-//! The nodes of a graph printed by their types, as many as the budget holds: first come those that the search
-//! found first, whatever section they stand in.
+//! Printing of NodeRAG's nodes by type, as many as the budget holds. The search order decides which nodes are
+//! printed, whatever section they are in.
 
 use super::{Blocks, Kind};
 use crate::error::Result;
@@ -9,7 +9,7 @@ use crate::sparse::Scored;
 use crate::text::strings::Strings;
 use std::ops::Range;
 
-/// The sections in their order, each with its name.
+/// The sections in order, each with its name.
 const SECTIONS: [(Kind, &str, &str); 5] = [
     (Kind::Element, "high_level_elements", "------------high_level_element-------------\n"),
     (Kind::Attribute, "attributes", "------------attribute-------------\n"),
@@ -20,7 +20,7 @@ const SECTIONS: [(Kind, &str, &str); 5] = [
 const END: &str = "\n";
 const GAP: &str = "\n";
 
-/// The texts of the nodes and what they count.
+/// The texts of the nodes and their token counts.
 #[derive(Debug, Clone, Copy)]
 pub struct Texts<'a> {
     pub units: (Strings<'a>, &'a [u32]),
@@ -41,7 +41,7 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// What may be printed: tokens, units, and what happens to a row that does not fit.
+/// Limits of printing: tokens, units, and the policy for a row that does not fit.
 #[derive(Debug, Clone, Copy)]
 pub struct Room {
     pub budget: u64,
@@ -50,7 +50,7 @@ pub struct Room {
     pub oversize: OversizePolicy,
 }
 
-/// A printed table: its bytes in the text.
+/// A printed table: a byte range of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Section {
     pub name: &'static str,
@@ -59,8 +59,8 @@ pub struct Section {
     pub end: usize,
 }
 
-/// What was printed. `rows` are in the order of the search; a row that is no unit has the unit [`NO_UNIT`] and
-/// its node in `nodes`, one that is a unit has the node [`NO_NODE`].
+/// The printed context. `rows` are in search order; a row that is not a unit has the unit [`NO_UNIT`] and its
+/// node in `nodes`, one that is a unit has the node [`NO_NODE`].
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Printed {
     pub context: Context,
@@ -82,11 +82,11 @@ struct Item {
     tokens: u64,
     /// Its number within its section.
     number: usize,
-    /// The bytes of its text that are printed, title included, where it was cut.
+    /// If it was cut, the number of bytes of its text that are printed, including the title.
     cut: Option<usize>,
 }
 
-/// Prints `found`, the best first. `units_of` are the units of a chunk.
+/// Print `found`, best first. `units_of` returns the units of a chunk.
 pub fn print<C: Count>(
     count: &C,
     blocks: Blocks,
@@ -129,7 +129,7 @@ pub fn print<C: Count>(
     Ok(written(count, blocks, texts, units, taken, used))
 }
 
-/// The first row with as much of its text as `budget` holds; `None` where it holds nothing of it.
+/// Return the first row with as much of its text as `budget` holds; `None` if it holds nothing of it.
 fn cut<C: Count>(
     count: &C,
     texts: &Texts<'_>,
@@ -148,8 +148,9 @@ fn cut<C: Count>(
     (bytes > 0 && own <= room).then_some(Item { tokens, number: 1, cut: Some(bytes), ..row })
 }
 
-/// What the line of a section costs, and the empty line before it; the first section printed has none, but
-/// which one that is is known last, so each but the first row taken pays for one.
+/// Return the cost of a section's header line and of the empty line before it. The first printed section has
+/// no empty line, but which one that is only turns out at the end, so each row taken except the first pays
+/// for one.
 fn opening<C: Count>(count: &C, section: usize, first: bool) -> u64 {
     let gap = if first { 0 } else { count.count(GAP) };
     (count.count(SECTIONS[section].2) + gap) as u64
@@ -159,7 +160,7 @@ fn mark(number: usize) -> String {
     format!("{number}. ")
 }
 
-/// The rows that the nodes stand for. A chunk stands for its units, in their order.
+/// Return the rows of the nodes. A chunk is represented by its units, in order.
 fn candidates(blocks: Blocks, units_of: impl Fn(usize) -> Range<u32>, found: &[Scored]) -> Vec<Item> {
     let mut rows = Vec::with_capacity(found.len());
     for node in found {
@@ -234,7 +235,7 @@ fn written<C: Count>(
     out
 }
 
-/// The text of a row; the place where what is its own begins, behind the title of a unit.
+/// Append the text of a row and return the offset at which its text begins, after the title of a unit.
 fn push_body(out: &mut String, texts: &Texts<'_>, blocks: Blocks, units: &Units<'_>, row: &Item) -> usize {
     if row.node == NO_NODE {
         return units.push(out, row.unit as usize);

@@ -2,7 +2,7 @@ use super::*;
 use crate::text::strings::StringsBuf;
 use proptest::prelude::*;
 
-/// A count that is easy to follow: one token for each byte.
+/// A simple count: one token per byte.
 fn bytes(text: &str) -> usize {
     text.len()
 }

@@ -1,4 +1,4 @@
-//! Lines of codes and squares of sums, as they lie in memory.
+//! Memory layout of code lines and of squares of sums.
 
 /// Rows and columns of a square.
 pub const SIDE: usize = 32;

@@ -1,4 +1,4 @@
-//! Squares by the vectors and tiles of x86.
+//! Squares computed with x86 vectors and tiles.
 
 use super::layout::{Line, Square, LINE, SIDE};
 use std::arch::asm;
@@ -9,14 +9,14 @@ macro_rules! square {
     ($name:ident, $features:literal, $rows:literal, $lanes:literal, $load:ident, $store:ident,
      $spread:ident, |$sum:ident, $a:ident, $b:ident| $product:expr) => {
         /// # Safety
-        /// 32 rows of `lines` lines, as many panels' lines, and 32 values of `begin`.
+        /// Needs 32 rows of `lines` lines, as many lines of two panels, and 32 values of `begin`.
         #[target_feature(enable = $features)]
         pub unsafe fn $name(rows: &[Line], panels: &[Line], lines: usize, begin: &[i32], out: &mut Square) {
             debug_assert!(rows.len() == SIDE * lines && panels.len() == SIDE * lines && begin.len() == SIDE);
             let words = lines * LINE;
             let row: *const i32 = rows.as_ptr().cast();
             for column in (0..SIDE).step_by(2 * $lanes) {
-                // Where these columns' words of the first line are: panel, then place in it.
+                // Offset of these columns' words in the first line: panel, then position in it.
                 let at = |c: usize| (c / LINE) * words * LINE + c % LINE;
                 let panel: *const i32 = panels.as_ptr().cast();
                 for first in (0..SIDE).step_by($rows) {
@@ -87,14 +87,14 @@ square!(
 /// Tiles 0 to 3 are the sums, 4 and 5 rows, 6 and 7 columns.
 ///
 /// # Safety
-/// Tiles in use, as [`crate::tiles::On`] configures them; 32 rows and panels' lines.
+/// Tiles must be in use, as [`crate::tiles::On`] configures them; 32 rows and panels' lines.
 pub unsafe fn amx(rows: &[Line], panels: &[Line], lines: usize, out: &mut Square) {
     debug_assert!(rows.len() == SIDE * lines && panels.len() == SIDE * lines);
     let row = lines * size_of::<Line>();
     let (mut a, mut b): (*const u8, *const u8) = (rows.as_ptr().cast(), panels.as_ptr().cast());
     let c: *mut u8 = out.0.as_mut_ptr().cast();
-    // SAFETY: each load reads 16 lines of the rows (one of each) or of a panel; `a` and `b` pass the
-    // end only after the last step. The stores fill the square.
+    // SAFETY: each load reads 16 lines of the rows (one per row) or of a panel; `a` and `b` pass the end only
+    // after the last step. The stores fill the square.
     unsafe {
         asm!(
             "tilezero tmm0",
@@ -129,12 +129,12 @@ pub unsafe fn amx(rows: &[Line], panels: &[Line], lines: usize, out: &mut Square
     }
 }
 
-/// [`super::reaching`] by vectors of `$lanes` values; `$mask` makes a word of a comparison.
+/// [`super::reaching`] with vectors of `$lanes` values; `$mask` extracts the bits of a comparison.
 macro_rules! reaching {
     ($name:ident, $features:literal, $lanes:literal, $load:ident, $ints:ident, $convert:ident, $spread:ident,
      $product:ident, $fused:ident, |$upper:ident, $floor:ident| $mask:expr) => {
         /// # Safety
-        /// 32 values in each slice.
+        /// Each slice must hold 32 values.
         #[target_feature(enable = $features)]
         pub unsafe fn $name(
             square: &Square,
