@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -29,23 +30,31 @@ JSON: Final = "application/json"
 
 
 def json_bytes(data: Any) -> bytes:
-    """JSON as bytes. Numbers of NumPy and tuples are taken; what a terminal would obey is escaped."""
-    made = orjson.dumps(data, _other, orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)
+    """Return JSON as bytes. NumPy numbers and tuples are accepted; terminal control characters are escaped."""
+    try:
+        text = orjson.dumps(data, _other, orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)
+    except orjson.JSONEncodeError:
+        # Metadata may hold integers above 64 bits and deeper nesting than orjson writes.
+        text = json.dumps(data, default=_plain, separators=(",", ":")).encode()
     for first, pattern in _UNSEEN:
-        if first in made:
-            made = pattern.sub(_escape, made)
-    return made
+        if first in text:
+            text = pattern.sub(_escape, text)
+    return text
 
 
-def _escape(found: re.Match[bytes]) -> bytes:
-    units = found[0].decode().encode("utf-16-be")
+def _escape(match: re.Match[bytes]) -> bytes:
+    units = match[0].decode().encode("utf-16-be")
     return b"".join(b"\\u" + units[at : at + 2].hex().encode() for at in range(0, len(units), 2))
 
 
 def _other(value: Any) -> Any:
     if isinstance(value, (Mapping, Sequence)):
         return dict(value) if isinstance(value, Mapping) else list(value)
-    raise TypeError
+    raise TypeError(f"JSON has no {type(value).__name__}")
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else _other(value)
 
 
 def json_reply(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
