@@ -58,7 +58,7 @@ def create_app(options: ServerOptions, token: str | None = None) -> Starlette:
         "ask": answering.shape(service),
         "documents": documents.SHAPE,
         "embeddings": openai_protocol.EMBEDDINGS,
-        "chat": openai_protocol.CHAT,
+        "chat": openai_protocol.chat_shape(service),
     }
     app.state.openapi = openapi.document(service, shapes)
     return app

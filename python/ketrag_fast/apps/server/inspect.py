@@ -75,11 +75,13 @@ async def passage(request: Request) -> Response:
         raise Problem(422, "bad_request", "a passage has a number")
     before, after = (number(request, side, 1, _NEIGHBOURS) for side in ("before", "after"))
     try:
-        found = await service.aside(entry.index.around, int(text), before, after)
+        spans = await service.aside(entry.index.around, int(text), before, after)
+        metadata = await service.aside(entry.index.metadata, int(text))
     except ValueError as error:
         raise Problem(404, "unknown_passage", getattr(error, "message", "unknown")) from None
-    rows = [{"unit": unit, **span.to_json()} for unit, span in found]
-    return json_reply({"schema": "ketrag/passages/1", "unit": int(text), "passages": rows})
+    rows = [{"unit": unit, **span.to_json()} for unit, span in spans]
+    data = {"schema": "ketrag/passages/1", "unit": int(text), "metadata": metadata, "passages": rows}
+    return json_reply(data)
 
 
 async def documents(request: Request) -> Response:

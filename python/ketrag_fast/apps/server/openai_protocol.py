@@ -18,7 +18,7 @@ from ketrag_fast.apps.server.guard import openai_error
 from ketrag_fast.apps.server.indexes import OpenIndex
 from ketrag_fast.apps.server.problems import Problem
 from ketrag_fast.apps.server.replies import JSON, event, json_bytes, json_reply
-from ketrag_fast.apps.server.retrieving import LONGEST
+from ketrag_fast.apps.server.retrieving import LONGEST, filter_text, topics
 from ketrag_fast.apps.server.service import QueryOptions, Service
 from ketrag_fast.errors import KetragError
 from ketrag_fast.types import Answer, Context
@@ -49,9 +49,17 @@ CHAT: Final[Shape] = {
     "stream_options": Field("object", "include_usage"),
     "max_tokens": Field("integer", "tokens of the answer, at most", least=1, most=16_384),
     "max_completion_tokens": Field("integer", "the same", least=1, most=16_384),
-    "n": Field("integer", "one answer", least=1, most=1),
+    "n": Field("integer", "number of answers; only 1", least=1, most=1),
 }
-"""Other fields of OpenAI's (temperature, ...) are taken and have no effect."""
+"""Other OpenAI fields (temperature, ...) are accepted and have no effect."""
+_RETRIEVAL: Final = ("budget", "top", "deadline", "filter")
+"""Fields of `/v1/ask` that a chat request may have as well (`extra_body` of OpenAI's clients)."""
+
+
+def chat_shape(service: Service) -> Shape:
+    """Return the fields of the body of `/v1/chat/completions`."""
+    fields = topics(service)
+    return {**CHAT, **{name: fields[name] for name in _RETRIEVAL}}
 
 
 async def models(request: Request) -> Response:
@@ -122,7 +130,7 @@ def _index_of(service: Service, name: str) -> tuple[OpenIndex, str | None]:
 async def chat(request: Request) -> Response:
     """`POST /v1/chat/completions`."""
     service: Service = request.app.state.service
-    body = await read_body(request, CHAT, strict=False)
+    body = await read_body(request, request.app.state.shapes["chat"], strict=False)
     entry, mode = _index_of(service, body["model"])
     if service.options.settings.get("writer") in (None, "none"):
         raise Problem(
@@ -132,12 +140,16 @@ async def chat(request: Request) -> Response:
             hint="start it with --llm SPEC, or ask /v1/retrieve for passages",
         )
     question = _question(body["messages"])
-    query = QueryOptions(entry, mode, None, None, explain=False)
+    query = QueryOptions(
+        entry, mode, body.get("budget"), body.get("top"), False, filter_text(body.get("filter"))
+    )
     seconds = service.options.answer_seconds
     options: dict[str, Any] = {"seconds": seconds}
     most = body.get("max_completion_tokens", body.get("max_tokens"))
     if most is not None:
         options["tokens"] = most
+    if "deadline" in body:
+        options["deadline"] = body["deadline"]
     answering = Answering(service, query, question, options)
     head = {"id": f"chatcmpl-{secrets.token_hex(12)}", "created": now(), "model": body["model"]}
     if body.get("stream"):
@@ -195,6 +207,7 @@ def notes_of(answer: Answer, index: str) -> list[dict[str, Any]]:
                     "end": passage.end,
                     "unit": passage.unit,
                     "text": passage.text,
+                    "metadata": dict(passage.metadata),
                 },
             }
         )

@@ -30,7 +30,7 @@ JSON: Final = "application/json"
 
 
 def json_bytes(data: Any) -> bytes:
-    """Return JSON as bytes. NumPy numbers and tuples are accepted; terminal control characters are escaped."""
+    """Return JSON as bytes. NumPy numbers and tuples are accepted; terminal controls are escaped."""
     try:
         text = orjson.dumps(data, _other, orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)
     except orjson.JSONEncodeError:

@@ -63,16 +63,19 @@ def query_of(service: Service, body: dict[str, Any]) -> QueryOptions:
     entry = service.indexes.find(body.get("index"))
     explain = body.get("explain", False)
     return QueryOptions(
-        entry, body.get("mode"), body.get("budget"), body.get("top"), explain, _filter(body.get("filter"))
+        entry, body.get("mode"), body.get("budget"), body.get("top"), explain, filter_text(body.get("filter"))
     )
 
 
-def _filter(given: Any) -> str | None:
-    """Return a filter as text: itself, or JSON, which the library tells from words by its first brace."""
+def filter_text(given: Any) -> str | None:
+    """Return a filter as text; an object becomes JSON, which the library recognises by its first brace.
+
+    Raises InputError for an invalid filter, before the question waits in the queue.
+    """
     if given is None:
         return None
     if isinstance(given, str):
-        parse_filter(given)  # a bad one is refused before it waits with others
+        parse_filter(given)
         return given
     condition_of(given)
     return json.dumps(given, sort_keys=True)

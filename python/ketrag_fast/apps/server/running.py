@@ -18,7 +18,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from ketrag_fast.apps.server.app import create_app
-from ketrag_fast.apps.server.connection import protocol
+from ketrag_fast.apps.server.connection import create_protocol
 from ketrag_fast.apps.server.guard import is_local
 from ketrag_fast.apps.server.options import ServerOptions
 from ketrag_fast.errors import ConfigError, KetragError
@@ -132,7 +132,7 @@ def serve(
     app = make(options, token)
     config = uvicorn.Config(
         app,
-        http=protocol(options),
+        http=create_protocol(options),
         ws="none",
         lifespan="on",
         loop="uvloop" if sys.platform != "win32" else "asyncio",
