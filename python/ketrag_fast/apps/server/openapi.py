@@ -158,7 +158,7 @@ def _health_paths() -> dict[str, Any]:
 
 
 async def serve(request: Request) -> Response:
-    """`GET /openapi.json`."""
+    """Serve `GET /openapi.json`."""
     return json_reply(request.app.state.openapi)
 
 

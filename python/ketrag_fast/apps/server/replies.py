@@ -1,4 +1,4 @@
-"""Replies as finished bytes."""
+"""Replies as bytes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ _UNSEEN: Final = tuple(
         b"\xf3\xa0[\x80\x81][\x80-\xbf]",
     )
 )
-"""What a terminal obeys or hides, and JSON leaves as it is: sent as JSON's own escapes. By first byte: one
-pattern for all looks at every byte, and takes twice as long as making the JSON.
+"""Terminal controls and invisible characters that JSON does not escape, by first byte.
+
+A single pattern for all would scan every byte, which takes twice as long as writing the JSON.
 """
 JSON: Final = "application/json"
 
@@ -58,16 +59,16 @@ def _plain(value: Any) -> Any:
 
 
 def json_reply(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """A reply with one JSON document."""
+    """Return a reply with one JSON document."""
     return Response(json_bytes(data), status, headers, JSON)
 
 
 def event(data: Any, name: str | None = None) -> bytes:
-    """An event of a stream (server-sent events); JSON has no line ends of its own."""
+    """Return a server-sent event; its JSON contains no line breaks."""
     head = b"" if name is None else b"event: " + name.encode() + b"\n"
     return head + b"data: " + json_bytes(data) + b"\n\n"
 
 
 def log_text(text: str) -> str:
-    """One line for the log: of a stranger's text nothing moves the cursor, and no key stands in it."""
+    """Return client input as one log line, without control characters and keys."""
     return redact_all(text.encode("unicode_escape").decode())
