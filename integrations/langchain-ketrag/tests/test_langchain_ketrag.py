@@ -21,7 +21,7 @@ from langchain_tests.integration_tests import (  # noqa: E402
 )
 
 from ketrag_fast import Index  # noqa: E402
-from ketrag_fast.errors import InputError  # noqa: E402
+from ketrag_fast.errors import IndexMissing, InputError  # noqa: E402
 
 QUESTION = "Who built the Fram?"
 
@@ -111,7 +111,7 @@ def test_what_is_wrong_is_said(polar_index: Path, tmp_path: Path) -> None:
         KetragRetriever(path=str(polar_index)).invoke(QUESTION, filter="no_such_field=1")
     with pytest.raises(ValueError, match="greater than or equal"):
         KetragRetriever(path=str(polar_index), k=-1)
-    with pytest.raises(Exception, match="no index"):
+    with pytest.raises(IndexMissing, match="none"):
         KetragRetriever(path=str(tmp_path / "none")).invoke(QUESTION)
 
 

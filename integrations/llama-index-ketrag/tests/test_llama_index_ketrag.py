@@ -26,7 +26,7 @@ from llama_index.core.vector_stores.utils import build_metadata_filter_fn  # noq
 from llama_index_ketrag import KetragEmbedding, KetragRetriever  # noqa: E402
 
 from ketrag_fast import Document, Index, Settings  # noqa: E402
-from ketrag_fast.errors import InputError  # noqa: E402
+from ketrag_fast.errors import IndexMissing, InputError  # noqa: E402
 
 QUESTION = "Who built the Fram?"
 
@@ -136,5 +136,5 @@ def test_the_embedding(polar_index: Path) -> None:
 def test_what_is_wrong_is_said(polar_index: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="0 or more"):
         KetragRetriever(str(polar_index), similarity_top_k=-1)
-    with pytest.raises(Exception, match="no index"):
+    with pytest.raises(IndexMissing, match="none"):
         KetragRetriever(str(tmp_path / "none")).retrieve(QUESTION)

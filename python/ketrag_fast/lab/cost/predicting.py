@@ -38,7 +38,7 @@ _CHARACTERS: Final = 1_500_000
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Options of an estimate. `spend` allows calls that may cost money; `index` may have records of builds."""
+    """Options of an estimate. `spend` permits calls that may cost money; `index` may record past builds."""
 
     sample: int = 2000
     calls: int = 3
