@@ -35,7 +35,7 @@ def topics(service: Service) -> Shape:
         "deadline": Field("number", "maximum seconds", least=0, most=service.options.deadline, above=True),
         "filter": Field(
             "any",
-            "only passages of documents with matching metadata: a string (year>=1990 and lang=en) or an object"
+            "only passages of documents with matching metadata: a string (year>=1990 and lang=en) or object"
             ' ({"year": {"$gte": 1990}, "lang": "en"})',
         ),
     }
