@@ -1,6 +1,6 @@
 """Vector spaces fitted on the corpus, compared on the development sets: `python benches/builtin_spaces.py`.
 
-Which space serves `text` and `fused` best where there is no model? Each is a vector for every word; a text is the sum of
+Which space serves `text` and `fused` best without a model? Each is a vector for every word; a text is the sum of
 its words' vectors. Beside the product's own (latent semantic analysis, benches/builtin_embedder.py):
 
 * `lsa`: the same by scipy, with another power of the idf and other dimensions;
@@ -141,7 +141,7 @@ Space = Callable[[Words], tuple[Vectors, Vectors]]
 
 
 def product(dims: int, power: int) -> Space:
-    """What the package computes."""
+    """Return the vectors that the package computes."""
 
     def made(w: Words) -> tuple[Vectors, Vectors]:
         def parts(m: sp.csr_matrix) -> tuple[Any, Any, Any]:
@@ -271,7 +271,7 @@ def fusions(w: Words) -> Iterator[tuple[str, list[NDArray[Any]]]]:
 
 
 def main() -> None:
-    """Prints a table for each set."""
+    """Print a table for each set."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -71,7 +71,7 @@ def show(kept: dict[str, Any], name: str) -> None:
 
 
 def main() -> None:
-    """Measures, keeps and prints."""
+    """Print what differs from the documents."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -190,7 +190,7 @@ def system() -> str:
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--chunks", type=int, default=16)
     parser.add_argument("--runs", type=int, default=5)

@@ -1,4 +1,4 @@
-"""Core numbers, betweenness and short walks beside networkx and igraph: `python benches/graph_kernels.py`.
+"""Core numbers, betweenness and short walks, compared with networkx and igraph: `python benches/graph_kernels.py`.
 
 Caveats first. One machine, medians of the repetitions shown, peers in the same run. The graph is random: one
 end of each edge by a power law (there are hubs of some thousand neighbours), the other evenly drawn. Making

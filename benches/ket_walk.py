@@ -71,7 +71,7 @@ def hits(index: Index, dataset: DataSet, mode: str, budget: int) -> Hits:
 
 
 def shares(name: str, embedder: str, work: Path) -> None:
-    """What `ket` buys with its budget, and `ket-walk` beside `walk`."""
+    """Return what `ket` buys with its budget, and compare `ket-walk` with `walk`."""
     dataset = load_dataset(require_data(name))
     recorded = dataset.folder / RECORDED
     llm = f"replay:{recorded}" if recorded.is_file() else "heuristic"
@@ -102,7 +102,7 @@ def shares(name: str, embedder: str, work: Path) -> None:
 
 
 def main() -> None:
-    """Prints the tables."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -3,7 +3,7 @@
     python benches/long_documents.py [--set musique-dev] [--single 300]
 
 Passages of one title are joined to one document, in the order of the set, and cut as the product cuts. Only questions
-count of which a supporting passage is in such a document. Beside them sentences cut out of such documents, asked as
+count of which a supporting passage is in such a document. In addition sentences are cut out of such documents, asked as
 questions: how often the document that they were in is first.
 """
 
@@ -185,7 +185,7 @@ def cut_out(documents: list[Document], count: int) -> list[list[str]]:
 
 
 def main() -> None:
-    """Prints the tables."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--set", default="musique-dev")
     parser.add_argument("--single", type=int, default=300)

@@ -1,4 +1,4 @@
-"""PageRank and the keyword graph's transpose beside networkx, igraph and scipy: `python benches/pagerank.py`.
+"""PageRank and the keyword graph's transpose, compared with networkx, igraph and scipy: `python benches/pagerank.py`.
 
 Caveats first. One machine, medians of the repetitions shown, peers in the same run. The graphs are random
 (each node with `degree / 2` random partners, as KNN graphs have no hubs either; postings by a Zipf law). The

@@ -20,7 +20,7 @@ RECORDING = "openie.gpt-3.5-turbo-1106.jsonl"
 
 
 def main() -> None:
-    """Prints one table."""
+    """Print one table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--set", default="musique-train100")
     parser.add_argument("--budgets", default="12000,6000,3000")
