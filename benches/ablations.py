@@ -1,7 +1,7 @@
 """Ablation of the walk, one part at a time, without a model, on the development sets.
 
     python benches/ablations.py [--sets musique-dev,2wiki-dev,hotpotqa-dev] [--only chains,length] [--single 300]
-    python benches/ablations.py --try "shorter=length=-0.7" --try "more chains=chains=20,chain=1"   # numbers of one's own
+    python benches/ablations.py --try "shorter=length=-0.7" --try "more chains=chains=20,chain=1"   # other numbers
 
 Differences are paired: each question with and without the part. Some 5 s for a part and a set.
 """

@@ -48,9 +48,9 @@ print(best)
 
 
 def peak() -> float:
-    """FLOP/s of one core in NumPy's f32 product: a stand-in for the peak, from below.
+    """FLOP/s of one core in NumPy's f32 product: a lower estimate of the peak.
 
-    In a process of its own, since the number of its threads is settled when NumPy is imported.
+    In a separate process, because the number of its threads is settled when NumPy is imported.
     """
     one = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, "-c", _PEAK], env=one, check=True, capture_output=True, text=True)

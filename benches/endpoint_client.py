@@ -1,6 +1,6 @@
 """The client of OpenAI-compatible endpoints next to the official `openai` package: the same requests to the same server
 on loopback, one after another and from several threads. The server replies at once with canned content, so that the
-client's own time is measured. Both clients keep their connections; each row is the best of some rounds, taken in turns.
+time of the client is measured. Both clients keep their connections; each row is the best of some rounds, taken in turns.
 """
 
 from __future__ import annotations

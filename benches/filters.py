@@ -1,7 +1,7 @@
 """Questions with a filter, compared with the same without: `python benches/filters.py`.
 
 Real passages with made-up metadata: a number drawn for each document, so that a filter leaves any share of them.
-Each question is asked without and with every filter in turn, and their times are compared question by question.
+Each question is run without and with every filter in turn, and their times are compared question by question.
 The units are checked against the unfiltered ranking without what the filter leaves out (bm25, text, knng), and what
 is allowed against an index of these documents alone.
 """

@@ -1,6 +1,6 @@
 """Why the paper's `ket` covers less than `keyword` at a large budget, and what brings it nearer (skeleton.py).
 
-`rollover = texts` does two things at once. Here each is done alone, put together from the product's own parts:
+`rollover = texts` does two things at once. Here each is done alone, put together from parts of the product:
 the tables of mode `skeleton` at the graph's share, then KET-RAG's text channel at what it is given. The index
 is to be open with `rollover = none`.
 """

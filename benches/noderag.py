@@ -2,7 +2,7 @@
 
     python benches/noderag.py [--part build,question,scored] [--embedder native:FOLDER] [--work FOLDER]
 
-The build is of musique-dev by rules, cut to chunks of 150 tokens (some 11,000). The published code on a graph of
+The build is of musique-dev by rules, cut to chunks of 150 tokens (about 11,000). The reference implementation on a graph of
 the same size as ours: benches/noderag_published.py.
 """
 

@@ -227,7 +227,7 @@ def published_steps(published: Published, at: Stage) -> list[Step]:
 
 
 def igraph_steps(at: Stage) -> list[Step]:
-    """igraph's own functions, where it is installed."""
+    """Return the functions of igraph, if it is installed."""
     try:
         import igraph
     except ImportError:

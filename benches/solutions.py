@@ -2,7 +2,7 @@
 
     python benches/solutions.py --embedder sentence-transformers:FOLDER > benches/SOLUTIONS.md
 
-Each passage is a document; and once more all passages are one document, in shuffled order, as the published
+Each passage is a document; and again with all passages as one document, in shuffled order, as the published
 code has it. On musique-train100 the skeleton comes from the recorded extraction, on hotpotqa-train100 from
 the heuristic extractor. `--parity` adds the preset `parity` next to the numbers of the published functions.
 """

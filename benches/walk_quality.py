@@ -42,7 +42,7 @@ class Corpus:
 
     @classmethod
     def of(cls, titles: list[str], texts: list[str], *, every: bool = True) -> Corpus:
-        """Runs the stages units and links alone; without `every`, a title stands with the document's first unit alone."""
+        """Runs the stages units and links alone; without `every`, only a document's first unit has its title."""
         s, packed, named = Settings(), pack(texts), pack(titles)
         cut = _core.corpus(named, packed, s.cut, s.chunk_tokens, s.overlap, s.split_level, s.encoding)
         document = cut["chunk_doc"][cut["unit_chunk"]]

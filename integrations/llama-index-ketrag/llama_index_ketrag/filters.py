@@ -23,9 +23,9 @@ _ORDERS: Final = {
 def index_filter(filters: MetadataFilters, node_keys: Collection[str]) -> dict[str, Any] | None:
     """Return a filter that every document passes whose passages pass `filters`, or None.
 
-    The index applies it before ranking, so that matches far down the ranking are found; LlamaIndex's own
-    rules are applied to the nodes afterwards. Conditions on `node_keys` (rank, unit, ...) say nothing about a
-    document and are left out.
+    The index applies it before ranking, so that matches far down the ranking are found; the nodes then pass
+    LlamaIndex's rules. Conditions on `node_keys` (rank, unit, ...) say nothing about a document and are left
+    out.
     """
     parts = [_condition(one, node_keys) for one in filters.filters]
     known = [part for part in parts if part is not None]

@@ -52,6 +52,8 @@ MetadataFilter = Annotated[
 ]
 Budget = Annotated[int, Field(description="maximum tokens of all passages", ge=1, le=_MOST_TOKENS)]
 Top = Annotated[int | None, Field(description="maximum number of passages", ge=0, le=10_000)]
+Explain = Annotated[bool, Field(description="explain why each passage was found")]
+Deadline = Annotated[float | None, Field(description="maximum seconds", gt=0, le=3600)]
 Unit = Annotated[int, Field(description="number of a passage, as returned by search", ge=0)]
 Side = Annotated[int, Field(description="number of neighbouring passages", ge=0, le=20)]
 EntityName = Annotated[
@@ -100,12 +102,20 @@ class _Tools:
         index: IndexName = None,
         filter: MetadataFilter = None,  # noqa: A002 - the name in every interface
         top: Top = None,
+        explain: Explain = False,
+        deadline: Deadline = None,
     ) -> dict[str, Any]:
         """Find the passages most relevant to a question, each with its document, span and metadata."""
 
         def call() -> dict[str, Any]:
             context = self._indexes.find(index).index.retrieve(
-                question, mode=mode, budget=budget, filter=filter, top=top
+                question,
+                mode=mode,
+                budget=budget,
+                filter=filter,
+                top=top,
+                explain=explain,
+                deadline=deadline,
             )
             return {
                 "mode": context.mode,
@@ -125,6 +135,7 @@ class _Tools:
         index: IndexName = None,
         filter: MetadataFilter = None,  # noqa: A002 - the name in every interface
         top: Top = None,
+        deadline: Deadline = None,
     ) -> dict[str, Any]:
         """Have a language model answer from the documents, with citations; without a model, return the
         passages.
@@ -132,7 +143,7 @@ class _Tools:
 
         def call() -> dict[str, Any]:
             answer = self._indexes.find(index).index.ask(
-                question, mode=mode, budget=budget, filter=filter, top=top
+                question, mode=mode, budget=budget, filter=filter, top=top, deadline=deadline
             )
             passages = [] if answer.citations else [_passage(one) for one in answer.context.passages]
             return {
@@ -200,6 +211,7 @@ def _passage(passage: Passage) -> dict[str, Any]:
         "score": passage.score,
         "text": passage.said,
         "metadata": dict(passage.metadata),
+        **({"why": list(passage.why)} if passage.why else {}),
     }
 
 
