@@ -1,7 +1,7 @@
-"""What each part of the walk brings: one taken out at a time, without a model, on the development sets.
+"""Ablation of the walk, one part at a time, without a model, on the development sets.
 
     python benches/ablations.py [--sets musique-dev,2wiki-dev,hotpotqa-dev] [--only chains,length] [--single 300]
-    python benches/ablations.py --try "shorter=length=-0.7" --try "more chains=chains=20,chain=1"   # numbers of one's own
+    python benches/ablations.py --try "shorter=length=-0.7" --try "more chains=chains=20,chain=1"   # other numbers
 
 Differences are paired: each question with and without the part. Some 5 s for a part and a set.
 """
@@ -102,7 +102,7 @@ class Asked:
 
 
 def paired(values: Values, base: Values) -> str:
-    """The mean difference in points, with its 95 % interval."""
+    """Return the mean difference in points, with its 95 % interval."""
     apart = 100 * (values - base)
     apart = apart[~np.isnan(apart)]
     return f"{apart.mean():+.1f} ± {1.96 * apart.std() / len(apart) ** 0.5:.1f}"
@@ -137,7 +137,7 @@ def own(texts: list[str]) -> dict[str, Numbers]:
 
 
 def main() -> None:
-    """Prints a table for each set."""
+    """Print a table for each set."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

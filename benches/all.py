@@ -1,6 +1,6 @@
 """Runs benchmarks in turn and puts their sections into benches/BENCHMARKS.md; `make bench` is this.
 
-What is not run, for want of a model or because it was not asked for, keeps its section, its date and its machine.
+Benchmarks that are not run, because a model is missing or they were not selected, keep their section, its date and its machine.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def run(command: list[str], model: str | None) -> str:
 
 
 def main() -> int:
-    """Writes the page; a benchmark that fails is named, keeps its section, and the rest go on."""
+    """Write the page. A benchmark that fails is named and keeps its section; the rest continue."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--only", help="comma-separated names, such as coverage,build; none makes no section anew"

@@ -25,7 +25,7 @@ from ketrag_fast.models.ann.stored import BUILD_WIDTH, LINKS
 
 
 def clustered(count: int, dimension: int, seed: int) -> np.ndarray:
-    """Unit vectors around 1,000 centres, as texts about so many subjects are."""
+    """Return unit vectors around 1,000 centres, like texts about 1,000 subjects."""
     draw = np.random.Generator(np.random.PCG64(7))
     centres = draw.standard_normal((1000, dimension)).astype(np.float32)
     draw = np.random.Generator(np.random.PCG64(seed))

@@ -12,7 +12,7 @@ from ketrag_fast import Index, Settings
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--set", default="2wiki-101", help="a question set")
     parser.add_argument("--runs", type=int, default=5)

@@ -37,7 +37,7 @@ def write(path: Path, count: int) -> None:
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--documents", default="100000")
     parser.add_argument("--modes", default="auto bm25,walk", help="lists of modes, with blanks between")

@@ -1,4 +1,4 @@
-"""What the built-in embedder is worth without any model: `python benches/builtin_embedder.py DATA`.
+"""Quality of the built-in embedder, without any model: `python benches/builtin_embedder.py DATA`.
 
 DATA holds folders in the data-set layout (corpus.jsonl, queries.jsonl with answers). Prints coverage
 (% of questions with an answer in the context) at 12,000 / 6,000 / 3,000 tokens. Caveats: words are

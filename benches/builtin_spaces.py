@@ -1,14 +1,14 @@
 """Vector spaces fitted on the corpus, compared on the development sets: `python benches/builtin_spaces.py`.
 
-Which space serves `text` and `fused` best where there is no model? Each is a vector for every word; a text is the sum of
-its words' vectors. Beside the product's own (latent semantic analysis, benches/builtin_embedder.py):
+Which space serves `text` and `fused` best without a model? Each is a vector for every word; a text is the sum of
+its words' vectors. In addition to the product's space (latent semantic analysis, benches/builtin_embedder.py):
 
 * `lsa`: the same by scipy, with another power of the idf and other dimensions;
 * `ppmi`: words that occur in the same sentences (positive pointwise mutual information, singular vectors times the root of
   the singular values; Levy, Goldberg, Dagan 2015), summed with the weights of Arora et al. 2017 (SIF), with and
   without taking out the first component;
 * `hashed`: random directions, so that a cosine estimates that of the words themselves (Johnson, Lindenstrauss);
-* `lsa + hashed`: both, one beside the other, so that equal words count by themselves too.
+* `lsa + hashed`: both, concatenated, so that equal words count by themselves too.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ Space = Callable[[Words], tuple[Vectors, Vectors]]
 
 
 def product(dims: int, power: int) -> Space:
-    """What the package computes."""
+    """Return the vectors that the package computes."""
 
     def made(w: Words) -> tuple[Vectors, Vectors]:
         def parts(m: sp.csr_matrix) -> tuple[Any, Any, Any]:
@@ -271,7 +271,7 @@ def fusions(w: Words) -> Iterator[tuple[str, list[NDArray[Any]]]]:
 
 
 def main() -> None:
-    """Prints a table for each set."""
+    """Print a table for each set."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

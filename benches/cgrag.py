@@ -1,4 +1,4 @@
-"""CG-RAG: what its graph takes, one question, and how it ranks where there are citations and judgements.
+"""CG-RAG: cost of its graph, time of a question, and ranking quality on data with citations and judgements.
 
     python benches/cgrag.py [--part graph,question,scored,linked,trained] [--embedder native:FOLDER]
 
@@ -135,7 +135,9 @@ class Scores:
 
 
 def configurations() -> list[tuple[str, dict[str, object]]]:
-    """What is compared: the parts of it, the walk, and CG-RAG by layers, direction and form."""
+    """Return the configurations to compare: the parts of CG-RAG, the walk, and CG-RAG by layers, direction
+    and form.
+    """
     rows: list[tuple[str, dict[str, object]]] = [
         ("bm25", {"mode": "bm25"}),
         ("text", {"mode": "text"}),
@@ -370,7 +372,7 @@ def trained(work: Path, label: str, embedder: str, folds: int, epochs: int) -> N
 
 
 def main() -> None:
-    """Prints the sections."""
+    """Print the sections."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""CG-RAG where links were made by people: this project's own pages, and the articles of examples/polar.
+"""CG-RAG on links made by people: the pages of this project, and the articles of examples/polar.
 
     python benches/cgrag_docs.py [--embedder native:FOLDER]
 
@@ -36,7 +36,7 @@ Asked = Sequence[tuple[str, frozenset[str]]]
 
 
 def pages(folder: Path) -> list[str]:
-    """The project's own, by themselves in a folder."""
+    """Copy the project's pages into a folder and return it."""
     for page in PAGES:
         for file in sorted(ROOT.glob(page)):
             to = folder / file.relative_to(ROOT)
@@ -122,7 +122,7 @@ def scored(path: Path, title: str, asked: Asked, name: Name) -> None:
 
 
 def main() -> None:
-    """Prints the sections."""
+    """Print the sections."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,10 +1,10 @@
-"""What the modes find on some 2,700 questions of several hops: the numbers of the README, with intervals.
+"""Quality of the modes on about 2,700 multi-hop questions: the numbers of the README, with intervals.
 
     python benches/claims.py --keep FOLDER                               # no model
     python benches/claims.py --keep FOLDER --embedder native:FOLDER      # with MiniLM; embeds once, for some ten minutes
     python benches/claims_figure.py                                      # draws docs/claims.svg from claims.json
 
-Writes what it measured to benches/claims.json, beside what stands there of other sets and models.
+Writes the results to benches/claims.json and keeps those of other sets and models there.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def show(kept: dict[str, Any], name: str) -> None:
 
 
 def main() -> None:
-    """Measures, keeps and prints."""
+    """Print what differs from the documents."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

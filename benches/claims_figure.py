@@ -1,6 +1,6 @@
-"""Draws docs/claims.svg from benches/claims.json: `python benches/claims_figure.py`.
+"""Draw docs/claims.svg from benches/claims.json: `python benches/claims_figure.py`.
 
-Left coverage against the budget, with intervals; right recall@5, beside what two published systems report. Colours for
+Left coverage against the budget, with intervals; right recall@5, with the results that two published systems report. Colours for
 light and for dark pages: the file asks which one it is on.
 """
 

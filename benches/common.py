@@ -54,7 +54,9 @@ def header(title: str, caveats: Sequence[str]) -> None:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], about: str = "") -> None:
-    """Prints a Markdown table, with the targets of its numbers; `about` is what stands above it, if it matters."""
+    """Print a Markdown table, with the targets of its numbers; `about` is the text above it if a target needs
+    it.
+    """
     cells = [[f"{x:.3g}" if isinstance(x, float) else str(x) for x in row] for row in rows]
     script = Path(sys.argv[0]).name
     print("\n".join(markdown(*with_targets(script, "\n".join([*_header, about]), columns, cells))))

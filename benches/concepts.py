@@ -75,7 +75,7 @@ def measured(who: str, chunks: int, threads: int = 0) -> tuple[float, float, dic
 
 
 def graph(sizes: list[int]) -> None:
-    """The graph, PageRank and the choice of 80 % of the chunks, beside the bare product of scipy."""
+    """The graph, PageRank and the choice of 80 % of the chunks, compared with the bare product of scipy."""
     print("## Graph of concepts and selection\n")
     rows = []
     for chunks in sizes:
@@ -150,7 +150,7 @@ def coverage(sets: list[str], embedder: str, budgets: list[int], thetas: list[st
 
 
 def main() -> None:
-    """Prints the parts that are asked for."""
+    """Print the requested parts."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--part", default="graph,question,coverage")
     parser.add_argument("--chunks", default="8000,100000")

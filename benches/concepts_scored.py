@@ -2,8 +2,8 @@
 
     python benches/concepts_scored.py --embedder native:FOLDER --work FOLDER
 
-`search`: `concepts` beside other channels, without a skeleton, with and without a model. `selection`: core chunks
-by concepts, PageRank and chance, equally many, as skeletons alone. `whole`: the presets beside KET-RAG's.
+`search`: `concepts` and other channels, without a skeleton, with and without a model. `selection`: core chunks
+by concepts, PageRank and chance, equally many, as skeletons alone. `whole`: the presets and KET-RAG's.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ def main() -> None:
 
 
 def recorded(work: Path, layouts: Sequence[str], embedder: str, budgets: list[int]) -> list[Scored]:
-    """What was read by a model: 100 questions, in the layouts of this page."""
+    """Return the scores with a recorded extraction: 100 questions, in the layouts of this page."""
     dataset = load_dataset(require_data("musique-train100"))
     found = []
     for layout in layouts:

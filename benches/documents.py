@@ -1,4 +1,4 @@
-"""Readers of documents: speed and order of PDF, main text of web pages, memory, beside their peers."""
+"""Readers of documents: speed and order of PDF, main text of web pages, memory, compared with other tools."""
 
 from __future__ import annotations
 
@@ -322,7 +322,7 @@ def write_xlsx(path: Path, megabytes: int) -> None:
 
 
 def main() -> None:
-    """Prints the tables."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--parts", default="order,speed,web,memory")
     parser.add_argument("--runs", type=int, default=5)

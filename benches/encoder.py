@@ -2,7 +2,7 @@
 
 Usage: python benches/encoder.py MODEL_FOLDER [--texts 400] [--repeat 3] [--set musique-train100] [--all] [--wheel]
 
-Compared with `SentenceTransformer.encode` (its defaults) in the same run where that is installed.
+Compared with `SentenceTransformer.encode` (its defaults) in the same run if it is installed.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ print(best)
 
 
 def peak() -> float:
-    """FLOP/s of one core in NumPy's f32 product: a stand-in for the peak, from below.
+    """FLOP/s of one core in NumPy's f32 product: a lower estimate of the peak.
 
-    In a process of its own, since the number of its threads is settled when NumPy is imported.
+    In a separate process, because the number of its threads is settled when NumPy is imported.
     """
     one = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, "-c", _PEAK], env=one, check=True, capture_output=True, text=True)
@@ -121,7 +121,7 @@ def library(folder: Path) -> Any:
 
 
 def theirs_on(model: Any, threads: int) -> Callable[[list[str]], Any]:
-    """Its `encode` on so many threads."""
+    """Return its `encode` on that many threads."""
     import torch
 
     def encode(texts: list[str]) -> Any:
@@ -235,7 +235,7 @@ def alone(encoder: Encoder) -> list[list[str]]:
 
 
 def wheel() -> str:
-    """The size of the wheel, built anew."""
+    """Return the size of the rebuilt wheel."""
     with tempfile.TemporaryDirectory() as folder:
         manifest = str(ROOT / "rust" / "py" / "Cargo.toml")
         command = ["maturin", "build", "--release", "-q", "-m", manifest, "-o", folder]
@@ -245,7 +245,7 @@ def wheel() -> str:
 
 
 def main() -> None:
-    """Prints the tables."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--set", default="musique-train100")

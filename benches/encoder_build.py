@@ -2,7 +2,7 @@
 
 Usage: python benches/encoder_build.py MODEL_FOLDER [--build 2wiki-101] [--quality musique-train100] [--short]
 
-Beside the builds `SentenceTransformer.encode` with its defaults embeds the same texts, which is the least that a
+In addition `SentenceTransformer.encode` with its defaults embeds the same texts, which is the least that a
 build on it would take. --short leaves out the builds on that library and the questions.
 """
 
@@ -68,7 +68,7 @@ def builds(folder: Path, name: str, kinds: Sequence[str]) -> tuple[dict[str, flo
 
 
 def main() -> None:
-    """Prints the tables."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--build", default="2wiki-101", help="the set whose build is timed")

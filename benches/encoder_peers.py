@@ -1,4 +1,4 @@
-"""The native encoder beside onnxruntime and OpenVINO on the same tokens: `python benches/encoder_peers.py FOLDER`.
+"""The native encoder, onnxruntime and OpenVINO on the same tokens: `python benches/encoder_peers.py FOLDER`.
 
 Caveats first. One machine; medians of interleaved runs. All are given the same texts; the peers get them as
 token ids already (our own time includes the tokeniser), in batches of texts of like length up to `--batch`
@@ -135,7 +135,7 @@ def timed(work: Callable[[], Any]) -> float:
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--texts", type=int, default=400, help="passages; three times as many sentences")

@@ -1,6 +1,6 @@
 """The client of OpenAI-compatible endpoints next to the official `openai` package: the same requests to the same server
 on loopback, one after another and from several threads. The server replies at once with canned content, so that the
-client's own time is measured. Both clients keep their connections; each row is the best of some rounds, taken in turns.
+time of the client is measured. Both clients keep their connections; each row is the best of some rounds, taken in turns.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def serve() -> None:
-    """The server, in a process of its own."""
+    """Run the server, in a separate process."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     print(server.server_address[1], flush=True)
     server.serve_forever()
@@ -88,7 +88,7 @@ def best(works: Sequence[Callable[[], object]], count: int, rounds: int) -> list
 
 
 def pairs(port: int, count: int) -> list[tuple[str, int, Callable[[], object], Callable[[], object]]]:
-    """What is measured: its name, the requests, ours, the official client's."""
+    """Return the cases: name, requests, our client, the official client."""
     from openai import OpenAI
 
     url = f"http://127.0.0.1:{port}/v1"
@@ -138,7 +138,7 @@ def pairs(port: int, count: int) -> list[tuple[str, int, Callable[[], object], C
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=5)

@@ -123,7 +123,7 @@ def sweep(args: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Prints the parts that are asked for."""
+    """Print the requested parts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", default="polar,musique-train100,hotpotqa-train100")
     parser.add_argument("--parts", default="estimates,formula,sweep")

@@ -3,7 +3,7 @@
     python benches/extraction_speed.py [--chunks 16] [--runs 1] [--threads 0] [--cpu] [--rows NAME;...]
 
 The plain loop is what one writes first: llama-cpp-python's `create_chat_completion` for one chunk after the
-other, the facts asked for as JSON objects by a schema. It re-uses the common prefix between calls by itself.
+other, the facts as JSON objects by a schema. It re-uses the common prefix between calls by itself.
 All rows make the same number of facts with strings of the same lengths; the schema says so, because random
 weights would end their replies anywhere. `--cpu` counts the process's seconds on one core in place of the
 clock: the only fair measure on a machine that does other things too.
@@ -190,7 +190,7 @@ def system() -> str:
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--chunks", type=int, default=16)
     parser.add_argument("--runs", type=int, default=5)

@@ -1,7 +1,7 @@
-"""A question with a filter beside the same without: `python benches/filters.py`.
+"""Questions with a filter, compared with the same without: `python benches/filters.py`.
 
 Real passages with made-up metadata: a number drawn for each document, so that a filter leaves any share of them.
-Each question is asked without and with every filter in turn, and their times are compared question by question.
+Each question is run without and with every filter in turn, and their times are compared question by question.
 The units are checked against the unfiltered ranking without what the filter leaves out (bm25, text, knng), and what
 is allowed against an index of these documents alone.
 """
@@ -27,7 +27,7 @@ ROUNDS = 7
 
 
 def main() -> None:
-    """Prints the tables."""
+    """Print the tables."""
     chance = random.Random(7)
     made = [dataclasses.replace(d, metadata={"draw": chance.random()}) for d in documents(SETS)]
     asked = questions(SETS)

@@ -1,10 +1,10 @@
-"""Core numbers, betweenness and short walks beside networkx and igraph: `python benches/graph_kernels.py`.
+"""Core numbers, betweenness and short walks, compared with networkx and igraph: `python benches/graph_kernels.py`.
 
 Caveats first. One machine, medians of the repetitions shown, peers in the same run. The graph is random: one
 end of each edge by a power law (there are hubs of some thousand neighbours), the other evenly drawn. Making
 the peers' own graph objects is not counted, and ours checks its arrays in every call, which theirs need not.
 igraph counts betweenness from chosen sources (its `sources`), networkx the same of a subset, one core each.
-The short walk of the published code is two products of a sparse matrix with a dense vector (scipy); networkx
+The short walk of the reference implementation is two products of a sparse matrix with a dense vector (scipy); networkx
 and igraph have no walk of two steps, so their personalised PageRank to its end stands beside it.
 """
 

@@ -82,7 +82,7 @@ def measure(n: int, threads: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Prints the table; each size runs in a process of its own."""
+    """Print the table; each size runs in a separate process."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", default="10000,30000,100000,300000")
     parser.add_argument("--threads", type=int, default=0)

@@ -1,4 +1,4 @@
-"""What it costs that everything is verified: processor time of openings, questions and builds, with and without.
+"""Cost of verification: processor time of openings, questions and builds, with and without.
 
 python benches/hardening.py [CORPUS]
 """

@@ -6,7 +6,7 @@ Matching. Names are folded as everywhere (case, accents, possessives) and lose a
 equality of that, "near" also counts names whose sets of words share at least half of all their words.
 Entities of the recorded extraction are the declared names and the endpoints of the triples. A pair of
 endpoints is found where a relation, in either direction, joins names that match both, one by one.
-Precision counts the heuristic's own, recall the recorded ones; both over the passages together. Passages
+Precision counts the names and pairs of the heuristic, recall the recorded ones; both over the passages together. Passages
 with an even place in the corpus were looked at while the rules were made ("tune"), the others were not.
 """
 

@@ -1,6 +1,6 @@
 """Why the paper's `ket` covers less than `keyword` at a large budget, and what brings it nearer (skeleton.py).
 
-`rollover = texts` does two things at once. Here each is done alone, put together from the product's own parts:
+`rollover = texts` does two things at once. Here each is done alone, put together from parts of the product:
 the tables of mode `skeleton` at the graph's share, then KET-RAG's text channel at what it is given. The index
 is to be open with `rollover = none`.
 """
@@ -57,7 +57,7 @@ class Texts:
         return result
 
     def query(self, question: str) -> NDArray[np.float32] | None:
-        """The question's vector, from its similarity to every unit; None where nothing is near it."""
+        """Return the question's vector, from its similarity to every unit; None if nothing is near it."""
         if question not in self.known:
             found = self.index.retrieve(question, mode="text", budget=2**40)
             scores = np.zeros(len(self.texts))
@@ -77,7 +77,7 @@ class Texts:
 
 
 def print_reason(index: Index, dataset: DataSet, budget: int, share: float) -> None:
-    """Prints what becomes of `ket`'s budget, and a table with the remedies beside `ket` and `keyword`."""
+    """Print how `ket` spends its budget, and a table of the remedies with `ket` and `keyword`."""
     graph_budget, text_budget = split_budget(budget, share)
     texts = [q.text for q in dataset.questions]
     tables, kets, alone, whole = (

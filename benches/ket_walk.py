@@ -5,7 +5,7 @@
 1. Is the gain of KET-RAG-P at chunks of 1,200 tokens the skeleton's, or that of splitting them for the texts? The control is
    `ket-rag-p` with `kg_share` 0: the same pieces, and no skeleton.
 2. Why does `ket` cover less than `keyword` on units of some 200 tokens? What each side of its budget buys.
-3. What is left of that where the walk ranks the texts: `ket-walk` beside `walk`, and larger shares for the skeleton.
+3. What is left of that if the walk ranks the texts: `ket-walk` and `walk`, and larger shares for the skeleton.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def hits(index: Index, dataset: DataSet, mode: str, budget: int) -> Hits:
 
 
 def shares(name: str, embedder: str, work: Path) -> None:
-    """What `ket` buys with its budget, and `ket-walk` beside `walk`."""
+    """Return what `ket` buys with its budget, and compare `ket-walk` with `walk`."""
     dataset = load_dataset(require_data(name))
     recorded = dataset.folder / RECORDED
     llm = f"replay:{recorded}" if recorded.is_file() else "heuristic"
@@ -102,7 +102,7 @@ def shares(name: str, embedder: str, work: Path) -> None:
 
 
 def main() -> None:
-    """Prints the tables."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

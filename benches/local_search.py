@@ -21,7 +21,7 @@ from ketrag_fast.query.recipes import request_of
 
 
 def main() -> None:
-    """Prints one table."""
+    """Print one table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--chunks", type=int, default=8000)
     parser.add_argument("--entities", type=int, default=20_000)

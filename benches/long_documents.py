@@ -1,10 +1,10 @@
-"""What neighbours and titles of units bring to the walk on long documents, without a model.
+"""Effect of neighbours and titles of units on the walk on long documents, without a model.
 
     python benches/long_documents.py [--set musique-dev] [--single 300]
 
 Passages of one title are joined to one document, in the order of the set, and cut as the product cuts. Only questions
-count of which a supporting passage is in such a document. Beside them sentences cut out of such documents, asked as
-questions: how often the document that they were in is first.
+count of which a supporting passage is in such a document. In addition sentences are cut out of such documents, used as
+questions: how often their document is first.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def cut_out(documents: list[Document], count: int) -> list[list[str]]:
 
 
 def main() -> None:
-    """Prints the tables."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--set", default="musique-dev")
     parser.add_argument("--single", type=int, default=300)

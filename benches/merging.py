@@ -1,4 +1,4 @@
-"""A merge of shards beside one build of the whole whose vectors are all kept: `python benches/merging.py`.
+"""A merge of shards, compared with one build of the whole with all vectors cached: `python benches/merging.py`.
 
 The model is one of random weights with few layers and the width of MiniLM's vectors: its vectors cost little to make
 and as much as real ones to keep, to copy and to search.
@@ -39,14 +39,14 @@ print(json.dumps([took, peak, tokens, digest]))
 
 
 def run(what: str, out: Path, sources: list[Path], given: dict[str, object]) -> tuple[float, float, int, str]:
-    """Seconds, peak GB, tokens embedded and digest of one build or merge, in a process of its own."""
+    """Return seconds, peak GB, tokens embedded and digest of one build or merge, in a separate process."""
     argv = [sys.executable, "-c", _CHILD, what, str(out), ";".join(map(str, sources)), json.dumps(given)]
     took, peak, tokens, digest = json.loads(subprocess.run(argv, check=True, capture_output=True).stdout)
     return took, peak, tokens, digest
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shards", type=int, default=10)
     parser.add_argument("--each", type=int, default=10_000, help="documents of one shard")

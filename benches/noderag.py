@@ -1,8 +1,8 @@
-"""NodeRAG: what a build takes stage by stage, one question, and how it scores beside other systems.
+"""NodeRAG: what a build takes stage by stage, one question, and its scores compared with other systems.
 
     python benches/noderag.py [--part build,question,scored] [--embedder native:FOLDER] [--work FOLDER]
 
-The build is of musique-dev by rules, cut to chunks of 150 tokens (some 11,000). The published code on a graph of
+The build is of musique-dev by rules, cut to chunks of 150 tokens (about 11,000). The reference implementation on a graph of
 the same size as ours: benches/noderag_published.py.
 """
 
@@ -77,7 +77,9 @@ def question(path: Path) -> None:
 
 
 def parts(llm: str | None) -> Part:
-    """NodeRAG as published (chunks of 1,048 and of 150 tokens), with more of its graph, and others beside it."""
+    """Return NodeRAG as published (chunks of 1,048 and of 150 tokens), with more of its graph, and other
+    systems.
+    """
     read = {"llm": llm} if llm else {}
     more = {"node_hits": 40, "cross_nodes": 100}
     rows = [
@@ -101,7 +103,7 @@ def parts(llm: str | None) -> Part:
 
 
 def main() -> None:
-    """Prints the sections."""
+    """Print the sections."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

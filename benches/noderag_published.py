@@ -7,7 +7,7 @@ backoff, rich, tqdm and pydantic; what else it imports is not called here. With 
 
 Caveats first. One machine, medians of the runs shown. Its functions are called as its pipeline calls them, one by
 one, on decompositions by chance (`noderag_workload.py`); no language model, no embedding and no file is in any of
-these times. CPU seconds stand beside wall-clock seconds, because other work disturbs them less; those of several threads add up.
+these times. CPU seconds are printed next to wall-clock seconds, because other work disturbs them less; those of several threads add up.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def published_steps(published: Published, at: Stage) -> list[Step]:
 
 
 def igraph_steps(at: Stage) -> list[Step]:
-    """igraph's own functions, where it is installed."""
+    """Return the functions of igraph, if it is installed."""
     try:
         import igraph
     except ImportError:
@@ -255,9 +255,10 @@ def igraph_steps(at: Stage) -> list[Step]:
 
 
 def our_steps(at: Stage) -> list[Step]:
-    """Ours, under the same names as in `published_steps`; a name that is missing leaves its cell empty.
+    """Return our steps, under the same names as in `published_steps`; a missing name leaves its cell empty.
 
-    `at.load` is what the graphs are made of, `at.first_rows` and `at.final_rows` are the graphs as compressed rows.
+    `at.load` is the input of the graphs, `at.first_rows` and `at.final_rows` are the graphs as compressed
+    rows.
     """
     from ketrag_fast import _core
     from ketrag_fast.systems.noderag.communities import leiden
@@ -335,7 +336,7 @@ def shown(sides: dict[str, dict[str, Measured]], at: Stage) -> str:
 
 
 def main() -> None:
-    """Prints the table, and the seconds of every run as JSON where a file is named."""
+    """Print the table, and the seconds of every run as JSON if a file is named."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("checkout")
     parser.add_argument("--nodes", type=int, default=200_000)

@@ -30,7 +30,7 @@ class Workload:
 
 
 def workload(nodes: int, seed: int = 17) -> Workload:
-    """About so many nodes; `add_semantic` brings the edges to their number."""
+    """Return a workload of about that many nodes; `add_semantic` adds the remaining edges."""
     rng = random.Random(seed)
     chunks, units = max(nodes // 20, 1), nodes * 3 // 10
     decompositions: list[Output] = [[] for _ in range(chunks)]
@@ -61,7 +61,7 @@ def workload(nodes: int, seed: int = 17) -> Workload:
 
 
 def add_semantic(load: Workload, missing: int, seed: int = 18) -> None:
-    """So many edges among nodes with a vector, none twice; and a question."""
+    """Add that many distinct edges among nodes with a vector, and a question."""
     rng = random.Random(seed)
     embedded = [row["semantic_unit"] for output in load.decompositions for row in output]
     embedded += load.chunks + [text for _, text in load.attributes] + [text for _, text, _ in load.elements]

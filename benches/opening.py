@@ -55,7 +55,7 @@ def texts(count: int) -> Iterator[Document]:
 
 
 def made(place: Path, count: int, options: Settings) -> int:
-    """Builds an index of so many documents, unless it is there; its bytes."""
+    """Build an index of that many documents unless it exists; return its bytes."""
     if not place.exists():
         Index.build(texts(count), place, settings=options).close()
     return bytes_of(place)
@@ -75,7 +75,7 @@ def asked(place: Path, verify: str, mode: str, questions: list[str]) -> dict[str
 
 
 def main() -> None:
-    """Prints the tables."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--large", type=int, default=LARGE, help="documents of the large index (2 GB)")

@@ -1,4 +1,4 @@
-"""The page of benchmarks as sections: what was run anew is replaced, the rest is kept with its date and machine."""
+"""The page of benchmarks as sections: sections that were run again are replaced, the rest keeps its date and machine."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _MARK = re.compile(r"^<!-- (python benches/.+) -->$", re.MULTILINE)
 
 
 def sections_of(text: str) -> dict[str, str]:
-    """What stands under each command, in the page's order."""
+    """Return the section of each command, in the page's order."""
     marks = list(_MARK.finditer(text))
     ends = [*(mark.start() for mark in marks[1:]), len(text)]
     return {mark[1]: text[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)}
 
 
 def merged(old: Mapping[str, str], new: Mapping[str, str], order: Sequence[str]) -> dict[str, str]:
-    """The sections of `order`, anew where they are, else as they were; then whatever else the page had."""
+    """Return the sections of `order`, new ones first choice, then the remaining old ones."""
     found = {command: new.get(command, old.get(command)) for command in [*order, *old]}
     return {command: text for command, text in found.items() if text is not None}
 
 
 def page(preface: str, sections: Mapping[str, str]) -> str:
-    """The whole page, with today's targets in every table."""
+    """Return the whole page, with today's targets in every table."""
     parts = [preface.strip()]
     parts += [f"<!-- {command} -->\n{_with_targets(command, text)}" for command, text in sections.items()]
     return "\n\n".join(parts) + "\n"

@@ -1,8 +1,8 @@
-"""PageRank and the keyword graph's transpose beside networkx, igraph and scipy: `python benches/pagerank.py`.
+"""PageRank and the keyword graph's transpose, compared with networkx, igraph and scipy: `python benches/pagerank.py`.
 
 Caveats first. One machine, medians of the repetitions shown, peers in the same run. The graphs are random
 (each node with `degree / 2` random partners, as KNN graphs have no hubs either; postings by a Zipf law). The
-peers stop earlier or later than ours by their own rules, so the number of steps is shown where it is known:
+peers stop earlier or later than ours by their own rules, so the number of steps is shown if it is known:
 ours does 132, enough for 1e-9 on any graph; scipy's power iteration is given the same 132; networkx stops at
 an L1 change below n * 1e-6; igraph (PRPACK) solves to its own tolerance by Gauss-Seidel. Making the peers'
 own graph objects is not counted. scipy's csr -> csc checks nothing and uses one thread; ours checks that the

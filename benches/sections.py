@@ -26,7 +26,7 @@ EACH = 20
 def volumes(
     passages: list[Document], name_of: Callable[[int, str], str], *, headings: bool
 ) -> tuple[list[Document], dict[str, tuple[str, int, int]]]:
-    """The volumes, and where each passage stands in them."""
+    """Return the volumes, and the position of each passage in them."""
     made: list[Document] = []
     places: dict[str, tuple[str, int, int]] = {}
     for first in range(0, len(passages), EACH):

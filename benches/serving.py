@@ -1,4 +1,4 @@
-"""What the service can take: requests a second beside the library's own questions in the same run, latency at 70 % of
+"""Capacity of the service: requests per second compared with the library in the same run, latency at 70 % of
 that, overload, cold start, memory of several workers. The load comes from wrk on the same machine, which takes its share;
 that at a set rate from a generator of our own, whose limit is shown.
 """
@@ -385,7 +385,7 @@ def megabytes(folder: Path) -> float:
 
 
 def main() -> None:
-    """Prints all tables."""
+    """Print all tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=10, help="of each measurement")
     parser.add_argument("--overload", type=float, default=30, help="seconds at twice the capacity")

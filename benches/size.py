@@ -1,4 +1,4 @@
-"""What the core costs on disk: the wheel, and an installation with its dependencies."""
+"""Disk usage of the core: the wheel, and an installation with its dependencies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def megabytes(folder: Path) -> float:
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     header(
         "Size",
         [

@@ -1,7 +1,7 @@
 """KET-RAG with a recorded extraction: skeleton, keyword, ket and walk: `python benches/skeleton.py`.
 
 `--embedder` names a model (default: the built-in space). Shares of the budget for the skeleton and the
-rollover of what a half leaves are measured beside the defaults, to say where `ket` gains and loses; then
+rollover of what a half leaves are compared with the defaults, to say where `ket` gains and loses; then
 what becomes of `ket`'s budget as the paper has it is printed, and what each half of `rollover = texts` brings.
 """
 
@@ -20,7 +20,7 @@ RECORDING = "openie.gpt-3.5-turbo-1106.jsonl"
 
 
 def main() -> None:
-    """Prints one table."""
+    """Print one table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--set", default="musique-train100")
     parser.add_argument("--budgets", default="12000,6000,3000")

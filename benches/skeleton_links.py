@@ -1,6 +1,6 @@
 """Whether a skeleton's entities and relations help the walk: `python benches/skeleton_links.py`.
 
-They become names beside the walk's own, so that the compiled walk goes over them (stage 1, the step from the best) and
+They become names in addition to the walk's names, so that the compiled walk goes over them (stage 1, the step from the best) and
 counts them in pairs, as it does with names:
 
 * entities: a name for each entity, in the units and the sentences that mention it (a control: no relation, more link);
@@ -132,7 +132,7 @@ def table_of(place: Path, dataset: DataSet) -> list[list[str]]:
 
 
 def main() -> None:
-    """Prints a table for each set."""
+    """Print a table for each set."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

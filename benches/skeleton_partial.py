@@ -1,4 +1,4 @@
-"""What a skeleton is worth that was stopped early: chunks read in order of importance, and in order of id.
+"""Quality of a skeleton whose extraction stopped early: chunks read in order of importance, and in order of id.
 
 A stop is made by a recording that holds the first chunks alone; every other stage is that of one index.
 """
@@ -22,7 +22,7 @@ ORDERS = ("importance", "id", "chance")
 
 
 def main() -> None:
-    """Prints one table."""
+    """Print one table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--set", default="musique-train100")
     parser.add_argument("--recording", default="openie.gpt-3.5-turbo-1106.jsonl")
@@ -81,7 +81,7 @@ def recorded(file: Path) -> dict[int, str]:
 
 
 def core_chunks(place: Path, order: str) -> Sequence[int]:
-    """The core chunks as places among themselves in order of id, in the order asked for."""
+    """Return the core chunks as positions among themselves in order of id, in the requested order."""
     newest = max(place.glob("gen-*"))
     core = np.load(newest / "core" / "core.npy", allow_pickle=False)
     ranks = np.argsort(np.argsort(core))  # of each core chunk, the most important first

@@ -2,9 +2,9 @@
 
     python benches/solutions.py --embedder sentence-transformers:FOLDER > benches/SOLUTIONS.md
 
-Each passage is a document; and once more all passages are one document, in shuffled order, as the published
+Each passage is a document; and again with all passages as one document, in shuffled order, as the published
 code has it. On musique-train100 the skeleton comes from the recorded extraction, on hotpotqa-train100 from
-the heuristic extractor. `--parity` adds the preset `parity` beside the published functions' numbers.
+the heuristic extractor. `--parity` adds the preset `parity` next to the numbers of the published functions.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ Family = dict[tuple[str, str, str, int], tuple[PairedDifference, float]]
 
 
 def rival(outcome: Outcome) -> str:
-    """What a solution is compared with in the table."""
+    """Return the solution that another is compared with in the table."""
     return "text-rag-150" if outcome.name.partition(",")[0].endswith("-150") else "text-rag"
 
 
@@ -265,7 +265,7 @@ def report(section: Section, family: Family) -> None:
 
 
 def parts_of_ket(dataset: DataSet, folder: Path, settings: Settings, budgets: list[int]) -> list[list[str]]:
-    """Where in KET-RAG's contexts the answers stand: what each table holds of them, taken alone."""
+    """Print which part of KET-RAG's contexts contains the answers, each table taken alone."""
     counted = [q for q in dataset.questions if q.answers and not metrics.is_yes_no(q.answers)]
     rows: list[list[str]] = []
     with Index.build(
@@ -329,7 +329,7 @@ def verdict(gaps: dict[int, tuple[PairedDifference, float] | None]) -> str:
 
 
 def parity(embedder: str, work: Path, nltk: str) -> None:
-    """The preset `parity` beside the published functions, in questions of 100 (yes/no questions count)."""
+    """Compare the preset `parity` with the published functions, in questions of 100 (yes/no questions count)."""
     dataset = concatenate(load_dataset(require_data(SETS[0])), SEED, titles=False)
     common = Settings(embedder=embedder, nltk_data=nltk, precision="fp32")
     rows = [

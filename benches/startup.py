@@ -11,7 +11,7 @@ from common import ROOT, header, median, seconds, table
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     header(
         "Start-up of the command",
         ["Whole processes, wall clock, median of 15 after 2 warm-ups; files are in the page cache."],

@@ -1,6 +1,6 @@
-"""What the project set out to reach, and a column that says so in every table that has a number with a target.
+"""Targets of the project, and a column for them in every table that has a number with a target.
 
-A target stands here once; `common.table` adds the column when a table is printed, and `all.py` to the sections
+Each target is defined once, here; `common.table` adds the column when a table is printed, and `all.py` to the sections
 of the page that it keeps, so that a target that changes changes everywhere.
 """
 

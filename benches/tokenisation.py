@@ -43,7 +43,7 @@ def interleaved(*works: Callable[[], object]) -> list[float]:
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     titles, texts = passages()
     header(
         "Words and the text-keyword graph",

@@ -68,7 +68,7 @@ def batches(ask: Callable[[list[str]], object], asked: list[str], rounds: int) -
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, default=300_000)
     parser.add_argument("--rounds", type=int, default=5)

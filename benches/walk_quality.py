@@ -42,7 +42,7 @@ class Corpus:
 
     @classmethod
     def of(cls, titles: list[str], texts: list[str], *, every: bool = True) -> Corpus:
-        """Runs the stages units and links alone; without `every`, a title stands with the document's first unit alone."""
+        """Runs the stages units and links alone; without `every`, only a document's first unit has its title."""
         s, packed, named = Settings(), pack(texts), pack(titles)
         cut = _core.corpus(named, packed, s.cut, s.chunk_tokens, s.overlap, s.split_level, s.encoding)
         document = cut["chunk_doc"][cut["unit_chunk"]]
@@ -80,12 +80,12 @@ def coverage(corpus: Corpus, normal: list[str], ids: NDArray[np.uint32], answers
 
 
 def variants(corpus: Corpus) -> dict[str, dict[str, Any]]:
-    """What is compared: lengths in characters, as the product has them, and in keywords."""
+    """Return the variants to compare: lengths in characters, as in the product, and in keywords."""
     return {"walk": {"lengths": corpus.lengths}, "walk, length in keywords": {}}
 
 
 def evaluate(name: str) -> list[list[str]]:
-    """A row of the table for each variant."""
+    """Return a row of the table for each variant."""
     dataset = load_dataset(require_data(name))
     documents = passages(name)
     corpus = Corpus.of([d.title for d in documents], [d.text for d in documents])
@@ -149,7 +149,7 @@ def single_hop(name: str, count: int) -> list[list[str]]:
 
 
 def main() -> None:
-    """Prints the two tables."""
+    """Print the two tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--single", type=int, default=300, help="sentences cut out of each set")

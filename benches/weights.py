@@ -3,7 +3,7 @@
     python benches/weights.py [--sets musique-dev,2wiki-dev,hotpotqa-dev] [--single 300] [--rounds 2]
 
 From the product's weights on: each round tries every weight times .7 and times 1.4 alone, takes of those that gain on
-the two sets together the best first, each only where it gains beside those that are taken already. What is
+the two sets together the best first, each only if it still gains in addition to those already taken. What is
 maximised: the mean of coverage at four budgets, recall@5, all gold in 10, and the first place of cut sentences.
 """
 
@@ -88,7 +88,7 @@ def fitted(judge: Judge, names: list[str], rounds: int) -> Numbers:
 
 
 def main() -> None:
-    """Prints a row for each set that was held out."""
+    """Print a row for each set that was held out."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -28,6 +28,7 @@ def test_context_as_json_has_the_published_shape() -> None:
         "title": "T",
         "page": None,
         "location": {},
+        "metadata": {},
         "start": 1200,
         "end": 1874,
         "score": 3.21,

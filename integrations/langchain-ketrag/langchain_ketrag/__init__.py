@@ -1,4 +1,4 @@
-"""An index of ketrag-fast as LangChain's retriever and embeddings."""
+"""An index of ketrag-fast as a LangChain retriever and embeddings."""
 
 from langchain_ketrag.embeddings import KetragEmbeddings
 from langchain_ketrag.retriever import KetragRetriever

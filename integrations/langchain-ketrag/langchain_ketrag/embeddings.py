@@ -1,4 +1,4 @@
-"""The encoder of an index as LangChain's embeddings."""
+"""The encoder of an index as LangChain embeddings."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from typing import Any
 
 from langchain_core.embeddings import Embeddings
 
-from langchain_ketrag.opening import Opening
+from langchain_ketrag.opening import LazyIndex
 
 
 class KetragEmbeddings(Embeddings):
-    """Vectors in the space of a ketrag index: of its embedding model, or fitted on its corpus."""
+    """Embed texts with the embedding model of a ketrag index, or in the space fitted on its corpus."""
 
     def __init__(self, path: str, settings: dict[str, Any] | None = None) -> None:
-        self._opening = Opening(path, settings or {})
+        self._opening = LazyIndex(path, settings or {})
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """The vectors of texts that are to be found."""
+        """Return the vectors of documents."""
         if not texts:
             return []
         rows: list[list[float]] = self._opening.index().vectors(texts, "document").tolist()
         return rows
 
     def embed_query(self, text: str) -> list[float]:
-        """The vector of a question."""
+        """Return the vector of a query."""
         row: list[float] = self._opening.index().vectors([text], "query")[0].tolist()
         return row
 
     def close(self) -> None:
-        """Lets go of the index; the next text opens it again."""
+        """Close the index; the next text opens it again."""
         self._opening.close()

@@ -1,4 +1,4 @@
-"""Indexes that are opened with their first use, once, whichever thread comes first."""
+"""An index that is opened on first use, once, whichever thread comes first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from ketrag_fast import Index, Settings
 
 
-class Opening:
+class LazyIndex:
     """The index at a path."""
 
     def __init__(self, path: str, settings: Mapping[str, Any]) -> None:
@@ -19,7 +19,7 @@ class Opening:
         self._index: Index | None = None
 
     def index(self) -> Index:
-        """The open index. Raises what `Index.open` raises."""
+        """Return the open index. Raises what `Index.open` raises."""
         if self._index is None:
             with self._lock:
                 if self._index is None:
@@ -27,7 +27,7 @@ class Opening:
         return self._index
 
     def close(self) -> None:
-        """Lets go of it; the next use opens it again."""
+        """Close the index; the next use opens it again."""
         with self._lock:
             index, self._index = self._index, None
         if index is not None:

@@ -1,7 +1,8 @@
-"""Passages of an index as LangChain's documents."""
+"""Passages of an index as LangChain documents."""
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -10,17 +11,19 @@ from langchain_core.retrievers import BaseRetriever
 from pydantic import Field, PrivateAttr
 
 from ketrag_fast import Context, Passage
-from langchain_ketrag.opening import Opening
+from langchain_ketrag.opening import LazyIndex
 
-_ENOUGH = 10_000_000
-"""Tokens that any number of passages fit: `k` alone decides."""
+_UNLIMITED = 10_000_000
+"""A token budget that any number of passages fits, so that `k` alone decides."""
 
 
 class KetragRetriever(BaseRetriever):
-    """The passages of a ketrag index that tell most about a question.
+    """Retrieve the passages of a ketrag index that are most relevant to a query.
 
-    `k` passages come at most; with a `budget` of tokens as many of them as fit. All of these may also be
-    given to `invoke`. `settings` are those of `ketrag_fast.Settings`.
+    Returns at most `k` passages, and with a `budget` as many of them as fit that many tokens. `filter` limits
+    the passages to documents whose metadata matches: a string (`"year>=1990 and lang=en"`) or a mapping
+    (`{"year": {"$gte": 1990}}`). All of these may also be given to `invoke`. `settings` are those of
+    `ketrag_fast.Settings`.
     """
 
     path: str
@@ -29,49 +32,50 @@ class KetragRetriever(BaseRetriever):
     budget: int | None = Field(default=None, ge=0)
     explain: bool = False
     deadline: float | None = None
+    filter: str | dict[str, Any] | None = None
     settings: dict[str, Any] = Field(default_factory=dict)
-    _opening: Opening = PrivateAttr()
+    _opening: LazyIndex = PrivateAttr()
 
     def model_post_init(self, context: Any) -> None:
-        """The index is opened by the first question."""
+        """Prepare to open the index with the first query."""
         super().model_post_init(context)
-        self._opening = Opening(self.path, self.settings)
+        self._opening = LazyIndex(self.path, self.settings)
 
     def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **given: Any
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
-        return self._documents(self._opening.index().retrieve(query, **self._options(given)))
+        return self._documents(self._opening.index().retrieve(query, **self._options(options)))
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **given: Any
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
-        return self._documents(await self._opening.index().aretrieve(query, **self._options(given)))
+        return self._documents(await self._opening.index().aretrieve(query, **self._options(options)))
 
-    def _options(self, given: dict[str, Any]) -> dict[str, Any]:
-        known = ("k", "mode", "budget", "explain", "deadline")
-        unknown = set(given) - set(known)
+    def _options(self, options: dict[str, Any]) -> dict[str, Any]:
+        names = ("k", "mode", "budget", "explain", "deadline", "filter")
+        unknown = set(options) - set(names)
         if unknown:
-            raise TypeError(f"there is no option {', '.join(sorted(unknown))}; options: {', '.join(known)}")
-        chosen = {name: given.get(name, getattr(self, name)) for name in known}
+            raise TypeError(f"unknown option {', '.join(sorted(unknown))}; options: {', '.join(names)}")
+        chosen = {name: options.get(name, getattr(self, name)) for name in names}
         top = chosen.pop("k")
         if chosen["budget"] is None:
-            chosen["budget"] = _ENOUGH
+            chosen["budget"] = _UNLIMITED
         return {**chosen, "top": top}
 
-    def _documents(self, found: Context) -> list[Document]:
-        return [_document(passage, found) for passage in found.passages]
+    def _documents(self, context: Context) -> list[Document]:
+        return [_document(passage, context) for passage in context.passages]
 
     def refresh(self) -> bool:
-        """Takes up a newer generation of the index; True if there was one."""
+        """Switch to the newest generation of the index; return True if there was a newer one."""
         return self._opening.index().refresh()
 
     def close(self) -> None:
-        """Lets go of the index; the next question opens it again."""
+        """Close the index; the next query opens it again."""
         self._opening.close()
 
 
-def _document(passage: Passage, found: Context) -> Document:
-    metadata: dict[str, Any] = {
+def _document(passage: Passage, context: Context) -> Document:
+    about: dict[str, Any] = {
         "document": passage.document,
         "title": passage.title,
         "start": passage.start,
@@ -81,10 +85,17 @@ def _document(passage: Passage, found: Context) -> Document:
         "rank": passage.rank,
         "unit": passage.unit,
         "chunk": passage.chunk,
-        "mode": found.mode,
-        "generation": found.generation,
+        "mode": context.mode,
+        "generation": context.generation,
     }
     if passage.why:
-        metadata["why"] = list(passage.why)
-    name = f"{passage.document}:{passage.start}-{passage.end}"
-    return Document(id=name, page_content=passage.said, metadata=metadata)
+        about["why"] = list(passage.why)
+    metadata = {
+        f"metadata.{name}" if name in about else name: copy.deepcopy(value)
+        for name, value in passage.metadata.items()
+    }
+    return Document(
+        id=f"{passage.document}:{passage.start}-{passage.end}",
+        page_content=passage.said,
+        metadata={**metadata, **about},
+    )

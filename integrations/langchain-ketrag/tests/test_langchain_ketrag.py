@@ -1,4 +1,4 @@
-"""LangChain's own suites, and what they do not look at."""
+"""LangChain's standard suites, and what they leave out."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from langchain_tests.integration_tests import (  # noqa: E402
 )
 
 from ketrag_fast import Index  # noqa: E402
+from ketrag_fast.errors import IndexMissing, InputError  # noqa: E402
 
 QUESTION = "Who built the Fram?"
 
@@ -76,6 +77,25 @@ def test_passages_are_those_of_the_library(polar_index: Path) -> None:
     assert retriever.invoke(QUESTION) == found
 
 
+@pytest.mark.parametrize("where", ["year<1910 and lang=en", {"year": {"$lt": 1910}, "lang": "en"}])
+def test_a_filter_and_the_metadata_of_documents(dated_index: Path, where: Any) -> None:
+    years = {1901, 1902, 1903, 1905, 1906, 1907, 1909}
+    retriever = KetragRetriever(path=str(dated_index), k=40, filter=where)
+    documents = retriever.invoke("A ship in the polar basin")
+    assert {document.metadata["year"] for document in documents} == years
+    assert asyncio.run(retriever.ainvoke("A ship in the polar basin")) == documents
+    metadata = documents[0].metadata
+    assert metadata["document"] == f"d{metadata['year'] - 1900}"
+    assert metadata["crew"] == [{"name": f"sailor {metadata['year'] - 1900}"}]
+    assert (metadata["page"], metadata["metadata.page"]) == (None, "a page of the document")
+    one = retriever.invoke("A ship", filter="year=1920")
+    assert [document.metadata["lang"] for document in one] == ["de"]
+    everything = retriever.invoke("A ship", filter=None)
+    assert len(everything) == 40
+    everything[0].metadata["crew"].clear()  # the caller's copy
+    assert retriever.invoke("A ship", filter=None)[0].metadata["crew"]
+
+
 def test_it_is_a_link_of_a_chain(polar_index: Path) -> None:
     def titles(documents: list[Document]) -> list[str]:
         return [document.metadata["title"] for document in documents]
@@ -85,11 +105,13 @@ def test_it_is_a_link_of_a_chain(polar_index: Path) -> None:
 
 
 def test_what_is_wrong_is_said(polar_index: Path, tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="no option filter"):
-        KetragRetriever(path=str(polar_index)).invoke(QUESTION, filter={"a": 1})
+    with pytest.raises(TypeError, match="allow"):
+        KetragRetriever(path=str(polar_index)).invoke(QUESTION, allow={"a": 1})
+    with pytest.raises(InputError, match="no_such_field"):
+        KetragRetriever(path=str(polar_index)).invoke(QUESTION, filter="no_such_field=1")
     with pytest.raises(ValueError, match="greater than or equal"):
         KetragRetriever(path=str(polar_index), k=-1)
-    with pytest.raises(Exception, match="no index"):
+    with pytest.raises(IndexMissing, match="none"):
         KetragRetriever(path=str(tmp_path / "none")).invoke(QUESTION)
 
 

@@ -1,4 +1,4 @@
-"""An index of ketrag-fast as LlamaIndex's retriever and embedding."""
+"""An index of ketrag-fast as a LlamaIndex retriever and embedding."""
 
 from llama_index_ketrag.embedding import KetragEmbedding
 from llama_index_ketrag.retriever import KetragRetriever

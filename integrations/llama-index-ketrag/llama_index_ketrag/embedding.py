@@ -1,4 +1,4 @@
-"""The encoder of an index as LlamaIndex's embedding."""
+"""The encoder of an index as a LlamaIndex embedding."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from pydantic import PrivateAttr
 
-from llama_index_ketrag.opening import Opening
+from llama_index_ketrag.opening import LazyIndex
 
 
 class KetragEmbedding(BaseEmbedding):
-    """Vectors in the space of a ketrag index: of its embedding model, or fitted on its corpus."""
+    """Embed texts with the embedding model of a ketrag index, or in the space fitted on its corpus."""
 
-    _opening: Opening = PrivateAttr()
+    _opening: LazyIndex = PrivateAttr()
 
     def __init__(self, path: str, settings: dict[str, Any] | None = None, **others: Any) -> None:
         super().__init__(**{"model_name": "ketrag", **others})
-        self._opening = Opening(str(path), settings or {})
+        self._opening = LazyIndex(str(path), settings or {})
 
     @classmethod
     def class_name(cls) -> str:
-        """As LlamaIndex names it."""
+        """Return the name under which LlamaIndex serialises the class."""
         return "KetragEmbedding"
 
     def _get_query_embedding(self, query: str) -> list[float]:
@@ -40,5 +40,5 @@ class KetragEmbedding(BaseEmbedding):
         return rows
 
     def close(self) -> None:
-        """Lets go of the index; the next text opens it again."""
+        """Close the index; the next text opens it again."""
         self._opening.close()

@@ -164,6 +164,16 @@ class Contents(ABC):
         return neighbouring_units(self._opened, unit, before, after)
 
     @enough_memory()
+    def metadata(self, unit: int) -> dict[str, Any]:
+        """Return the metadata of the document that a unit (`Passage.unit`) is from.
+
+        Raises InputError for an unknown unit.
+        """
+        from ketrag_fast.query.inspect import metadata_of_unit
+
+        return metadata_of_unit(self._opened, unit)
+
+    @enough_memory()
     def vectors(
         self, texts: Sequence[str], role: Role = "query", *, seconds: float | None = None
     ) -> NDArray[np.float32]:

@@ -109,9 +109,9 @@ def _passages(
             about = (row + 1, kind, units[row], chunk, document, title, start, end)
             location = opened.places.of_unit(units[row], start, end)
             page = location.get("page")
-            passages.append(
-                Passage(*about, scores[row], costs[row], channel, text, page=page, location=location)
-            )
+            metadata = opened.document_metadata.of_unit(units[row])
+            rated = (scores[row], costs[row], channel, text)
+            passages.append(Passage(*about, *rated, page=page, location=location, metadata=metadata))
             continue
         node = cited[row]
         first = node.sources[0]
@@ -130,6 +130,7 @@ def _passages(
                 sources=node.sources,
                 page=location.get("page"),
                 location=location,
+                metadata=opened.document_metadata.of_document(first.document),
             )
         )
     return passages

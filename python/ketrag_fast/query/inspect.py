@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -55,7 +55,7 @@ def documents(opened: Opened, first: int, count: int, containing: str) -> list[L
             if passed <= first:
                 continue
         begin, end = np.searchsorted(owners, np.array([row, stop], owners.dtype)).tolist()
-        found.append(Listed(name, title, begin, end - begin))
+        found.append(Listed(name, title, begin, end - begin, opened.document_metadata.of_row(row)))
     return found
 
 
@@ -63,15 +63,26 @@ def neighbouring_units(opened: Opened, unit: int, before: int, after: int) -> li
     """A unit and its neighbours in its document, in the order of the text, each with its number."""
     units = opened.generation.stages["units"]
     owners = units["unit_document"]
-    number = whole("unit", unit)
-    if not 0 <= number < len(owners):
-        raise InputError(f"there is no unit {number}", hint=f"units are numbered from 0 to {len(owners) - 1}")
+    number = _check_unit(opened, unit)
     if whole("before", before) < 0 or whole("after", after) < 0:
         raise InputError("before and after must not be negative")
     own = int(owners[number])
     begin, end = np.searchsorted(owners, np.array([own, own + 1], owners.dtype)).tolist()
     shown = range(max(begin, number - before), min(end, number + after + 1))
     return [(one, span_of(units, one)) for one in shown]
+
+
+def metadata_of_unit(opened: Opened, unit: int) -> dict[str, Any]:
+    """Return the metadata of the document that a unit is from."""
+    return opened.document_metadata.of_unit(_check_unit(opened, unit))
+
+
+def _check_unit(opened: Opened, unit: int) -> int:
+    count = len(opened.generation.stages["units"]["unit_document"])
+    number = whole("unit", unit)
+    if not 0 <= number < count:
+        raise InputError(f"there is no unit {number}", hint=f"units are numbered from 0 to {count - 1}")
+    return number
 
 
 def embeds(opened: Opened, mode: str | None, path: Path) -> bool:

@@ -18,6 +18,7 @@ from ketrag_fast.kernels.text import unpack
 from ketrag_fast.models.endpoint_trust import Trust
 from ketrag_fast.models.llms.models import Models
 from ketrag_fast.query.availability import UNREAD, missing_of, reads
+from ketrag_fast.query.document_metadata import DocumentMetadata
 from ketrag_fast.query.hyde import Hyde, writer_of
 from ketrag_fast.query.passage_locations import Places
 from ketrag_fast.storage.checksum import text_digest
@@ -113,6 +114,11 @@ class Opened:
     def places(self) -> Places:
         """Where passages stand in their sources."""
         return Places(self.generation.stages["units"])
+
+    @cached_property
+    def document_metadata(self) -> DocumentMetadata:
+        """The metadata of documents, for their passages."""
+        return DocumentMetadata(self.generation.stages["units"])
 
     @cached_property
     def _metadata(self) -> ColumnReader:

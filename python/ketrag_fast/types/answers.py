@@ -25,6 +25,7 @@ class Citation:
             "title": passage.title,
             "page": passage.page,
             "location": dict(passage.location),
+            "metadata": dict(passage.metadata),
             "start": passage.start,
             "end": passage.end,
             "unit": {"kind": passage.kind, "id": passage.unit},

@@ -51,6 +51,8 @@ class Passage:
     printed: str | None = None
     sources: tuple[Span, ...] = ()
     location: Location = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """The metadata of its document."""
 
     @property
     def said(self) -> str:
@@ -68,6 +70,7 @@ class Passage:
             "title": self.title,
             "page": self.page,
             "location": dict(self.location),
+            "metadata": dict(self.metadata),
             "start": self.start,
             "end": self.end,
             "score": self.score,

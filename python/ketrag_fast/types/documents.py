@@ -59,6 +59,7 @@ class Listed:
     title: str
     unit: int
     units: int
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """As the service sends it."""

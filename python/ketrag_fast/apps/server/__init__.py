@@ -1,1 +1,1 @@
-"""The service: questions over HTTP, the protocols of OpenAI and MCP, and a page. Needs the extra `server`."""
+"""The service: HTTP, the protocols of OpenAI and MCP, and a web page. Needs the extra `server`."""

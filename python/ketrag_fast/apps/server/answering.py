@@ -1,4 +1,4 @@
-"""Answers of a language model: made on a thread, handed over piece by piece, stopped when nobody listens."""
+"""Answers of a language model: generated on a thread, streamed in pieces, stopped when the client is gone."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from ketrag_fast.errors import DeadlineExceeded, KetragError
 from ketrag_fast.types import Answer, Context
 
 _BUSY: Final = 20.0
-"""Seconds after which a full queue of answers may have moved on."""
+"""Seconds after which a client may retry when the queue of answers is full."""
 STREAM: Final = "text/event-stream"
 _ALIVE: Final = 10.0
 _LINGER: Final = 30.0
 _PIECES: Final = 10_000
-"""Pieces that a client may be behind; then the model waits for nobody and stops."""
+"""Maximum number of unread pieces; with more of them the model stops."""
 
 
 def shape(service: Service) -> Shape:
-    """Of the body of `/v1/ask`."""
+    """Return the fields of the body of `/v1/ask`."""
     return {
         "question": question(required=True),
         **topics(service),
-        "stream": Field("boolean", "answer by server-sent events: context, text..., answer"),
-        "answer_tokens": Field("integer", "tokens of the answer, at most", least=1, most=16_384),
+        "stream": Field("boolean", "stream server-sent events: context, text..., answer"),
+        "answer_tokens": Field("integer", "maximum tokens of the answer", least=1, most=16_384),
         "answer_seconds": Field(
             "number",
-            "seconds of the answer, at most",
+            "maximum seconds for the answer",
             least=0,
             most=service.options.answer_seconds,
             above=True,
@@ -48,10 +48,9 @@ def shape(service: Service) -> Shape:
 
 
 class Answering:
-    """One answer in the making. `pieces` yields its context, its texts and at last the answer.
+    """One answer in progress; `pieces` yields its context, its texts and finally the answer.
 
-    It holds its turn to use the index's language model until its thread is done with it, however long the
-    client takes to read.
+    It holds the index's language model until its thread is done, however slowly the client reads.
     """
 
     def __init__(self, service: Service, query: QueryOptions, question: str, options: dict[str, Any]) -> None:
@@ -64,12 +63,14 @@ class Answering:
         self._queue: asyncio.Queue[Context | str | Answer | Exception] = asyncio.Queue()
 
     def stop(self) -> None:
-        """Nobody listens any more: the model stops at its next piece."""
+        """Stop the model at its next piece, because the client is gone."""
         self._gone.set()
 
     async def pieces(self) -> AsyncIterator[Context | str | Answer | None]:
-        """None where nothing came for a while. Raises Problem 429 where too many wait for their turn,
-        DeadlineExceeded where it does not come, and what the library raises.
+        """Yield the pieces; None after a while without one.
+
+        Raises Problem 429 if too many answers wait, DeadlineExceeded if the model stays busy, and what the
+        library raises.
         """
         await self._take_turn()
         self._loop.run_in_executor(self._service.writers, self._run).add_done_callback(self._end_turn)
@@ -97,7 +98,7 @@ class Answering:
         except BaseException as error:
             service.answers -= 1
             if isinstance(error, TimeoutError):
-                raise DeadlineExceeded("the language model was busy with other questions") from None
+                raise DeadlineExceeded("the language model is busy with other questions") from None
             raise
 
     def _end_turn(self, _: object) -> None:
@@ -105,10 +106,10 @@ class Answering:
         self._service.answers -= 1
 
     def _run(self) -> None:
-        """On a thread."""
+        """Answer the question, on a thread."""
         query = self._query
         try:
-            self._give(
+            self._put(
                 query.entry.index.ask(
                     self._question,
                     mode=query.mode,
@@ -116,24 +117,24 @@ class Answering:
                     top=query.top,
                     explain=query.explain,
                     filter=query.filter,
-                    on_context=self._give,
-                    on_text=self._give,
+                    on_context=self._put,
+                    on_text=self._put,
                     **self._options,
                 )
             )
-        except Exception as error:  # noqa: BLE001 - whoever waits is told
-            self._give(error)
+        except Exception as error:  # noqa: BLE001 - raised again by `pieces`
+            self._put(error)
 
-    def _give(self, piece: Context | str | Answer | Exception) -> bool:
+    def _put(self, piece: Context | str | Answer | Exception) -> bool:
         if isinstance(piece, Context):
-            _ = len(piece.passages)  # made on this thread, and not on the loop's
+            _ = len(piece.passages)  # built on this thread, not on the event loop
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._queue.put_nowait, piece)
         return not self._gone.is_set() and self._queue.qsize() < _PIECES
 
 
 async def answer_while_connected(request: Request, answering: Answering) -> Answer:
-    """The whole answer. Stops the model where the client goes."""
+    """Return the whole answer; stop the model if the client disconnects."""
     watch = asyncio.create_task(_watch_disconnect(request, answering))
     try:
         async for piece in answering.pieces():
@@ -142,7 +143,7 @@ async def answer_while_connected(request: Request, answering: Answering) -> Answ
     finally:
         answering.stop()
         watch.cancel()
-    raise Problem(499, "gone", "the client has gone")
+    raise Problem(499, "gone", "the client disconnected")
 
 
 async def _watch_disconnect(request: Request, answering: Answering) -> None:
@@ -152,7 +153,7 @@ async def _watch_disconnect(request: Request, answering: Answering) -> None:
 
 
 async def ask(request: Request) -> Response:
-    """`POST /v1/ask`."""
+    """Serve `POST /v1/ask`."""
     service: Service = request.app.state.service
     body = await read_body(request, request.app.state.shapes["ask"])
     query = query_of(service, body)
@@ -181,7 +182,7 @@ def _event(piece: Context | str | Answer | KetragError) -> bytes:
 
 
 class AnswerStream(StreamingResponse):
-    """An answer as a stream of events. What is wrong before the first is a reply with its own status."""
+    """An answer as a stream of events. An error before the first event is a reply with its own status."""
 
     def __init__(
         self,
@@ -201,13 +202,13 @@ class AnswerStream(StreamingResponse):
         self._first: Any = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Sends it. A client that does not read what it is sent is left in the end."""
+        """Send the stream; give up if the client does not read it."""
         try:
             self._first = await anext(self._pieces)
             async with asyncio.timeout(self._seconds + _LINGER):
                 await super().__call__(scope, receive, send)
         except TimeoutError:
-            raise Problem(499, "gone", "the client does not read") from None
+            raise Problem(499, "gone", "the client does not read the reply") from None
         finally:
             self._answering.stop()
 
@@ -220,20 +221,20 @@ class AnswerStream(StreamingResponse):
         except StopAsyncIteration:
             pass
         except KetragError as error:
-            said = error_json(error, self._folders)
-            yield self._render(Problem(500, error.code, said["message"], hint=said["hint"]))
-        except Exception:  # noqa: BLE001 - the reply has begun: it ends with an event that says so
-            log.exception("an answer broke off")
-            yield self._render(Problem(500, "internal", "a defect of the service; its log says more"))
+            data = error_json(error, self._folders)
+            yield self._render(Problem(500, error.code, data["message"], hint=data["hint"]))
+        except Exception:  # noqa: BLE001 - the reply has begun: it ends with an error event
+            log.exception("an answer was interrupted")
+            yield self._render(Problem(500, "internal", "internal error; see the log of the service"))
         if self._last:
             yield self._last
 
 
 def finish_of(answer: Answer) -> str:
-    """How a reply ended, in OpenAI's words."""
+    """Return the finish reason of an answer in OpenAI's terms."""
     return "stop" if answer.finish in (None, "stop") else "length"
 
 
 def now() -> int:
-    """Seconds since 1970, as OpenAI's objects have them."""
+    """Return the seconds since 1970, as in OpenAI's objects."""
     return int(time.time())

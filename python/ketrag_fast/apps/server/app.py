@@ -1,4 +1,4 @@
-"""The application: routes, and what happens when it starts and stops."""
+"""The application: routes, start and stop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from ketrag_fast.apps.server import answering, documents, health, openai_protocol, openapi, page, retrieving
-from ketrag_fast.apps.server import inspect as looking
+from ketrag_fast.apps.server import inspect as inspection
 from ketrag_fast.apps.server.guard import Guard
 from ketrag_fast.apps.server.options import ServerOptions
 from ketrag_fast.apps.server.problems import Problem, log
@@ -26,8 +26,9 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def create_app(options: ServerOptions, token: str | None = None) -> Starlette:
-    """The application of one worker; its indexes are open when this returns. `token` is what requests must
-    show. Raises what `Index.open` raises.
+    """Return the application of one worker, with its indexes open.
+
+    Requests must send `token` if it is not None. Raises what `Index.open` raises.
     """
     service = Service(options, token)
 
@@ -58,7 +59,7 @@ def create_app(options: ServerOptions, token: str | None = None) -> Starlette:
         "ask": answering.shape(service),
         "documents": documents.SHAPE,
         "embeddings": openai_protocol.EMBEDDINGS,
-        "chat": openai_protocol.CHAT,
+        "chat": openai_protocol.chat_shape(service),
     }
     app.state.openapi = openapi.document(service, shapes)
     return app
@@ -71,8 +72,8 @@ def _wrap_guard(app: ASGIApp, service: Service) -> Guard:
 async def _warm(service: Service) -> None:
     try:
         await asyncio.to_thread(service.indexes.load)
-    except KetragError as error:  # a question says the same; `auto` goes on without vectors
-        log.error("a model of questions cannot be used: %s", error.message)
+    except KetragError as error:  # questions report the same; `auto` works without vectors
+        log.error("an embedding model cannot be loaded: %s", error.message)
     service.ready = True
 
 
@@ -80,11 +81,11 @@ def _routes(options: ServerOptions) -> list[Route]:
     return [
         Route("/v1/retrieve", retrieving.retrieve, methods=["POST"]),
         Route("/v1/ask", answering.ask, methods=["POST"]),
-        Route("/v1/indexes", looking.indexes),
-        Route("/v1/stats", looking.stats),
-        Route("/v1/graph", looking.graph),
-        Route("/v1/graph/{name:path}", looking.node),
-        Route("/v1/passages/{unit}", looking.passage),
+        Route("/v1/indexes", inspection.indexes),
+        Route("/v1/stats", inspection.stats),
+        Route("/v1/graph", inspection.graph),
+        Route("/v1/graph/{name:path}", inspection.node),
+        Route("/v1/passages/{unit}", inspection.passage),
         Route("/v1/documents", documents.documents_endpoint, methods=["GET", "POST"]),
         Route("/v1/models", openai_protocol.models),
         Route("/v1/models/{name}", openai_protocol.model),
@@ -101,8 +102,8 @@ def _routes(options: ServerOptions) -> list[Route]:
 async def _http(request: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 500)
     codes = {
-        404: ("not_found", "there is nothing here"),
-        405: ("method_not_allowed", "another method is due"),
+        404: ("not_found", "unknown path"),
+        405: ("method_not_allowed", "wrong HTTP method"),
     }
-    code, message = codes.get(status, ("bad_request", "the request makes no sense"))
+    code, message = codes.get(status, ("bad_request", "invalid request"))
     raise Problem(status, code, message, headers=dict(getattr(error, "headers", None) or {}))

@@ -1,8 +1,7 @@
-"""Questions of many requests put to the core together, off the event loop.
+"""Batches of questions from many requests, answered by the core off the event loop.
 
-A thread that is free takes what waits for the same index and options, so that batches grow with the load and
-nobody waits for company: one question on a quiet server goes at once. A model embeds a batch together, and
-while it does, the next batch grows.
+A free thread takes whatever waits for the same index and options, so batches grow with the load and no
+question waits for a batch to fill. An embedding model embeds a batch together while the next one grows.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _LEAST: Final = 0.001
 
 @dataclass(slots=True, eq=False)
 class PendingQuestion:
-    """A question on its way."""
+    """A question in the queue."""
 
     question: str
     until: float
@@ -35,15 +34,17 @@ class PendingQuestion:
 
 
 Answer = Callable[[Key, Sequence[str], float], Sequence[bytes]]
-"""Finished replies to some questions, within some seconds for each. Runs on a thread."""
+"""Returns replies to some questions, within some seconds for each. Runs on a thread."""
 Prepare = Callable[[Sequence[str], float], object]
-"""What is done first, with all questions that wait, by one thread at a time: a model embeds them."""
+"""Prepares all waiting questions, one thread at a time: a model embeds them."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """How the questions of a key are put together: so many at most. Those with the same `model` are prepared
-    by one thread at a time; what comes meanwhile waits for the next turn, and goes together.
+    """How the questions of a key are batched: at most `largest` together.
+
+    Questions with the same `model` are prepared by one thread at a time; those that arrive meanwhile form the
+    next batch.
     """
 
     largest: int
@@ -52,7 +53,7 @@ class BatchPlan:
 
 
 class Batcher(Generic[Key]):
-    """Used from one event loop; `answer` runs on `threads` threads of its own."""
+    """Used from one event loop; `answer` runs on `threads` threads of its pool."""
 
     def __init__(
         self,
@@ -68,20 +69,22 @@ class Batcher(Generic[Key]):
         self._threads = self._free = threads
         self._plan = plan
         self._embedding: set[Hashable] = set()
-        """Models that a thread uses now."""
+        """Models in use by a thread."""
         self._queue = queue
         self._on_batch = on_batch
         self._lock = threading.Lock()
-        """Of what waits and of how many threads are free: one that is done takes the next batch itself."""
+        """Guards the queue and the number of free threads, which take their next batch themselves."""
         self._waiting: OrderedDict[Key, deque[PendingQuestion]] = OrderedDict()
         self.waiting = 0
-        """Questions that no thread has taken yet."""
+        """Number of questions in the queue."""
         self._planned = False
         self._mean = _LEAST
-        """Seconds that a question takes of one thread, smoothed."""
+        """Seconds of one thread per question, smoothed."""
 
     def submit(self, key: Key, questions: Sequence[str], until: float) -> list[asyncio.Future[bytes]]:
-        """A future for the reply to each question. Raises Problem 429 where the queue has no room for all."""
+        """Return a future for the reply to each question. Raises Problem 429 if the queue has no room for
+        all.
+        """
         loop = asyncio.get_running_loop()
         with self._lock:
             if self.waiting + len(questions) > self._queue and self.waiting:
@@ -92,7 +95,7 @@ class Batcher(Generic[Key]):
             wake = self._free > 0 and not self._planned
         if wake:
             self._planned = True
-            loop.call_soon(self._dispatch)  # whoever else came with this one goes along
+            loop.call_soon(self._dispatch)  # questions that arrive in this turn join the batch
         return [item.done for item in items]
 
     def _dispatch(self) -> None:
@@ -107,7 +110,7 @@ class Batcher(Generic[Key]):
             self._pool.submit(self._run, loop, *batch)
 
     def _next_batch(self, threads: int) -> tuple[Key, BatchPlan, list[PendingQuestion]] | None:
-        """The next batch, where so many threads share what waits; the lock is held."""
+        """Return the next batch if `threads` threads share the queue. The caller holds the lock."""
         for key in list(self._waiting):
             plan = self._plan(key)
             if plan.model in self._embedding:
@@ -118,10 +121,10 @@ class Batcher(Generic[Key]):
             taken = [items.popleft() for _ in range(count)]
             self.waiting -= count
             if items:
-                self._waiting.move_to_end(key)  # every kind of question gets its turn
+                self._waiting.move_to_end(key)  # keys take turns
             else:
                 del self._waiting[key]
-            taken = [item for item in taken if not item.done.done()]  # whoever asked may have gone
+            taken = [item for item in taken if not item.done.done()]  # the client may be gone
             if taken:
                 if plan.model is not None:
                     self._embedding.add(plan.model)
@@ -131,7 +134,7 @@ class Batcher(Generic[Key]):
     def _run(
         self, loop: asyncio.AbstractEventLoop, key: Key, plan: BatchPlan, items: list[PendingQuestion]
     ) -> None:
-        """On a thread, until nothing waits."""
+        """Answer batches, on a thread, until the queue is empty."""
         while True:
             self._on_batch(len(items))
             began = time.monotonic()
@@ -139,7 +142,7 @@ class Batcher(Generic[Key]):
                 self._prepare(loop, plan, items)
             results = self._results(key, items)
             taken = (time.monotonic() - began) / len(items)
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with contextlib.suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(self._finish, items, results, taken)
             with self._lock:
                 batch = self._next_batch(self._free + 1)
@@ -155,7 +158,7 @@ class Batcher(Generic[Key]):
         try:
             if plan.prepare is not None and left > 0:
                 plan.prepare([item.question for item in items], left)
-        except Exception as error:  # noqa: BLE001 - whoever answers meets the same, and says it
+        except Exception as error:  # noqa: BLE001 - answering raises the same error
             log.debug("questions could not be prepared: %s", error)
         with self._lock:
             self._embedding.discard(plan.model)
@@ -168,13 +171,13 @@ class Batcher(Generic[Key]):
         left = min(item.until for item in items) - time.monotonic()
         try:
             if left <= 0:
-                raise DeadlineExceeded("the deadline passed before the question was looked at")
-            found = self._answer(key, [item.question for item in items], left / len(items))
-            return list(found)
-        except Exception as error:  # noqa: BLE001 - whatever it is, each who waits is told
+                raise DeadlineExceeded("the deadline passed while the question was in the queue")
+            replies = self._answer(key, [item.question for item in items], left / len(items))
+            return list(replies)
+        except Exception as error:  # noqa: BLE001 - becomes the result of each question
             if len(items) == 1 or not isinstance(error, KetragError):
                 return [error] * len(items)
-        # One of them is at fault, or too slow; the others have a right to their answers.
+        # One of them failed or is too slow; answer the others one by one.
         return [self._results(key, [item])[0] for item in items]
 
     def _finish(
@@ -190,7 +193,7 @@ class Batcher(Generic[Key]):
                 item.done.set_result(result)
 
     def close(self) -> None:
-        """Wait for the batches that run; what waits is dropped."""
+        """Wait for running batches; drop the queue."""
         with self._lock:
             self._waiting.clear()
             self.waiting = 0

@@ -1,4 +1,4 @@
-"""Bodies of requests: read within bounds, checked field by field, and shown in the OpenAPI document."""
+"""Request bodies: read within limits, validated field by field, and described in the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DEEP: Final = 64
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a body. `least` and `most` bound a number, or the length of a text or list."""
+    """One field of a body. `least` and `most` bound a number, or the length of a string or array."""
 
     kind: Kind
     help: str
@@ -38,26 +38,26 @@ class Field:
     choices: tuple[str, ...] = ()
     fields: Mapping[str, Field] | None = None
     above: bool = False
-    """A number above `least`, not equal to it."""
+    """Whether a number must be greater than `least`."""
 
     def schema(self) -> dict[str, Any]:
-        """As OpenAPI says it."""
-        made: dict[str, Any] = {"description": self.help}
+        """Return the field as JSON Schema."""
+        schema: dict[str, Any] = {"description": self.help}
         if self.kind != "any":
-            made["type"] = [self.kind, "null"] if not self.required else self.kind
+            schema["type"] = [self.kind, "null"] if not self.required else self.kind
         low, high = _BOUNDS.get(self.kind, ("minimum", "maximum"))
         if self.least is not None:
-            made["exclusiveMinimum" if self.above else low] = self.least
+            schema["exclusiveMinimum" if self.above else low] = self.least
         if self.most is not None:
-            made[high] = self.most
+            schema[high] = self.most
         if self.choices:
-            made["enum"] = [*self.choices] if self.required else [*self.choices, None]
+            schema["enum"] = [*self.choices] if self.required else [*self.choices, None]
         if self.items is not None:
-            made["items"] = self.items.schema()
+            schema["items"] = self.items.schema()
         if self.fields is not None:
-            made |= shape_schema(self.fields)
-            made["type"] = "object" if self.required else ["object", "null"]
-        return made
+            schema |= shape_schema(self.fields)
+            schema["type"] = "object" if self.required else ["object", "null"]
+        return schema
 
 
 _BOUNDS: Final = {"string": ("minLength", "maxLength"), "array": ("minItems", "maxItems")}
@@ -65,7 +65,7 @@ Shape = Mapping[str, Field]
 
 
 def shape_schema(shape: Shape, *, strict: bool = True) -> dict[str, Any]:
-    """A body as OpenAPI says it."""
+    """Return a body as JSON Schema."""
     required = [name for name, field in shape.items() if field.required]
     return {
         "type": "object",
@@ -76,7 +76,7 @@ def shape_schema(shape: Shape, *, strict: bool = True) -> dict[str, Any]:
 
 
 async def bytes_of(request: Request, most: int, seconds: float) -> bytes:
-    """The whole body; Problem where it is too large or comes too slowly."""
+    """Return the whole body; raise Problem if it is too large or arrives too slowly."""
     length = request.headers.get("content-length")
     if length is not None and length.isdigit() and int(length) > most:
         raise _too_large(most)
@@ -90,9 +90,9 @@ async def bytes_of(request: Request, most: int, seconds: float) -> bytes:
                     raise _too_large(most)
                 parts.append(part)
     except TimeoutError:
-        raise Problem(408, "too_slow", f"the body did not come within {seconds:g} s") from None
+        raise Problem(408, "too_slow", f"the body did not arrive within {seconds:g} s") from None
     except ClientDisconnect:
-        raise Problem(499, "gone", "the client has gone") from None
+        raise Problem(499, "gone", "the client disconnected") from None
     return b"".join(parts)
 
 
@@ -101,19 +101,21 @@ def _too_large(most: int) -> Problem:
 
 
 async def read_body(request: Request, shape: Shape, *, strict: bool = True) -> dict[str, Any]:
-    """The fields of a body that are there and not null. Problem 400 for what is no JSON, 422 for a field
-    that is unknown (where `strict`), lacking, of another type or out of bounds.
+    """Return the fields of a body that are present and not null.
+
+    Raises Problem 400 for invalid JSON, 422 for a field that is unknown (if `strict`), missing, of another
+    type or out of bounds.
     """
     state = request.app.state.service
     content = request.headers.get("content-type", "")
     if content and content.split(";", 1)[0].strip().lower() not in ("application/json", "text/json"):
-        raise Problem(415, "not_json", "the body must be application/json")
+        raise Problem(415, "not_json", "the Content-Type of the body must be application/json")
     body = await bytes_of(request, state.options.body, state.options.read_seconds)
     return parse_body(body, shape, strict=strict)
 
 
 def parse_body(body: bytes, shape: Shape, *, strict: bool = True) -> dict[str, Any]:
-    """The fields of a body."""
+    """Return the validated fields of a body."""
     try:
         data = orjson.loads(body)
     except (orjson.JSONDecodeError, RecursionError) as error:
@@ -124,48 +126,50 @@ def parse_body(body: bytes, shape: Shape, *, strict: bool = True) -> dict[str, A
 
 
 def check_fields(data: Mapping[str, Any], shape: Shape, where: str, *, strict: bool = True) -> dict[str, Any]:
-    """As `read_body`, for an object inside a body."""
+    """Validate an object inside a body, as `read_body` does."""
     if strict:
         unknown = [name for name in data if name not in shape]
         if unknown:
             name = str(unknown[0])[:60]
-            raise _wrong(f"{where}{name}", "there is no such field", f"fields: {', '.join(shape)}")
-    found: dict[str, Any] = {}
+            raise _wrong(f"{where}{name}", "unknown field", f"fields: {', '.join(shape)}")
+    values: dict[str, Any] = {}
     for name, field in shape.items():
         value = data.get(name)
         if value is None:
             if field.required:
-                raise _wrong(f"{where}{name}", "it is required")
+                raise _wrong(f"{where}{name}", "missing")
             continue
-        found[name] = _value(value, field, f"{where}{name}", strict=strict)
-    return found
+        values[name] = _value(value, field, f"{where}{name}", strict=strict)
+    return values
 
 
-def _value(given: Any, field: Field, where: str, *, strict: bool) -> Any:
-    value: Any = given
+def _value(value: Any, field: Field, where: str, *, strict: bool) -> Any:
     good = _TYPES[field.kind]
     whole = field.kind == "integer" and isinstance(value, float) and value.is_integer()
     if whole:
         value = int(value)
     fits = isinstance(value, good) and not (isinstance(value, bool) and field.kind in ("integer", "number"))
     if not fits:
-        raise _wrong(where, f"it must be of type {field.kind}")
+        raise _wrong(where, f"must be of type {field.kind}")
     sized = len(value) if field.kind in ("string", "array") else value
     what = {"string": " characters", "array": " entries"}.get(field.kind, "")
     if field.least is not None and (sized < field.least or (field.above and sized == field.least)):
         raise _wrong(
-            where, f"at least {field.least:g}{what}" if not field.above else f"above {field.least:g}"
+            where,
+            f"must be at least {field.least:g}{what}"
+            if not field.above
+            else f"must be above {field.least:g}",
         )
     if field.most is not None and sized > field.most:
-        raise _wrong(where, f"at most {field.most:,.15g}{what}")
+        raise _wrong(where, f"must be at most {field.most:,.15g}{what}")
     if field.choices and value not in field.choices:
-        raise _wrong(where, f"one of {', '.join(field.choices)}")
+        raise _wrong(where, f"must be one of {', '.join(field.choices)}")
     if field.items is not None:
         return [_value(one, field.items, f"{where}[{n}]", strict=strict) for n, one in enumerate(value)]
     if field.fields is not None:
         return check_fields(value, field.fields, f"{where}.", strict=strict)
     if field.kind in ("object", "any") and _depth(value) > _DEEP:
-        raise _wrong(where, f"it is nested more than {_DEEP} deep")
+        raise _wrong(where, f"must not be nested deeper than {_DEEP} levels")
     return value
 
 

@@ -1,4 +1,4 @@
-"""`POST /v1/documents`: adds and removes documents, where writing is allowed. Readers go on meanwhile."""
+"""`POST /v1/documents`: adds and removes documents, if the service allows it. Queries go on meanwhile."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.responses import Response
 from ketrag_fast.apps.server.bodies import Field, Shape, read_body
 from ketrag_fast.apps.server.indexes import OpenIndex
 from ketrag_fast.apps.server.inspect import clean
-from ketrag_fast.apps.server.inspect import documents as listed
+from ketrag_fast.apps.server.inspect import documents as list_documents
 from ketrag_fast.apps.server.problems import Problem
 from ketrag_fast.apps.server.replies import json_reply
 from ketrag_fast.apps.server.service import Service
@@ -19,10 +19,10 @@ from ketrag_fast.index import Index
 from ketrag_fast.types import BuildReport, Document
 
 SHAPE: Final[Shape] = {
-    "index": Field("string", "which index; without it the first", most=64),
+    "index": Field("string", "index name; default: the first index", most=64),
     "documents": Field(
         "array",
-        "what is added; one with an id that is there takes its place",
+        "documents to add; a document with the same id is replaced",
         least=1,
         most=10_000,
         items=Field(
@@ -30,16 +30,16 @@ SHAPE: Final[Shape] = {
             "a document",
             required=True,
             fields={
-                "id": Field("string", "its name", required=True, least=1, most=1000),
-                "text": Field("string", "its text", required=True),
-                "title": Field("string", "its title", most=10_000),
-                "metadata": Field("object", "what else is known of it"),
+                "id": Field("string", "unique id", required=True, least=1, most=1000),
+                "text": Field("string", "full text", required=True),
+                "title": Field("string", "title", most=10_000),
+                "metadata": Field("object", "metadata for filters, returned with each passage"),
             },
         ),
     ),
     "remove": Field(
         "array",
-        "what is removed: ids, or patterns of ids with * and ?",
+        "documents to remove: ids, or patterns of ids with * and ?",
         least=1,
         most=10_000,
         items=Field("string", "an id", required=True, least=1, most=1000),
@@ -48,21 +48,25 @@ SHAPE: Final[Shape] = {
 
 
 async def documents_endpoint(request: Request) -> Response:
-    """One path with two methods."""
-    return await (change(request) if request.method == "POST" else listed(request))
+    """Serve both methods of `/v1/documents`."""
+    return await (change(request) if request.method == "POST" else list_documents(request))
 
 
 async def change(request: Request) -> Response:
-    """The endpoint. The reply comes when the new generation is published, and answers here."""
+    """Change the documents. The reply is sent when the new generation is published and answers here."""
     service: Service = request.app.state.service
     if not service.options.writable:
         raise Problem(
-            403, "read_only", "this service only reads", hint="start it with --allow-write", param="documents"
+            403,
+            "read_only",
+            "this service is read-only",
+            hint="start it with --allow-write",
+            param="documents",
         )
     body = await read_body(request, SHAPE)
     entry = service.indexes.find(body.get("index"))
     if not body.get("documents") and not body.get("remove"):
-        raise Problem(422, "bad_request", "give documents, remove, or both", param="documents")
+        raise Problem(422, "bad_request", "the request has neither documents nor remove", param="documents")
     documents = [
         Document(one["id"], one["text"], one.get("title", ""), one.get("metadata", {}))
         for one in body.get("documents") or ()
@@ -72,7 +76,7 @@ async def change(request: Request) -> Response:
             409,
             "index_locked",
             "the documents of this index are being changed",
-            hint="send them again later, many at once",
+            hint="retry later, with many documents in one request",
             headers={"Retry-After": "1"},
         )
     async with entry.writing:
@@ -84,9 +88,12 @@ async def change(request: Request) -> Response:
 def _apply_change(
     service: Service, entry: OpenIndex, documents: list[Document], remove: list[str]
 ) -> BuildReport:
-    """On a thread. How the index is made is its own affair; a build stops when the service does."""
-    given = {n: v for n, v in service.options.settings.items() if n in names("run")}
-    with Index.open(entry.index.path, settings=Settings(**given)) as index:
+    """Update the index, on a thread.
+
+    The index keeps its build settings; a build stops when the service does.
+    """
+    settings = {n: v for n, v in service.options.settings.items() if n in names("run")}
+    with Index.open(entry.index.path, settings=Settings(**settings)) as index:
         report = index.update(add=documents, remove=remove, progress=lambda _: not service.stopping)
     entry.index.refresh()
     return report

@@ -1,4 +1,4 @@
-"""What every request passes: who may ask, from where, and what stands in the head of every reply."""
+"""Checks on every request: host, origin, token; and the security headers of every reply."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ketrag_fast.apps.server.service import Service
 
 _OPEN: Final = frozenset(("/", "/page.js", "/page.css", "/health", "/ready", "/openapi.json"))
-"""What needs no token: it tells nothing of any document."""
+"""Paths that need no token, because they reveal nothing about any document."""
 _HEADERS: Final = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
@@ -33,11 +33,11 @@ _ROUTES: Final = "/v1/"
 _SINGLE: Final = frozenset(
     (b"host", b"origin", b"authorization", b"content-type", b"content-length", b"transfer-encoding")
 )
-"""Headers that a request may have once: this service and a proxy before it may each obey another of two."""
+"""Headers that must not be repeated: the service and a proxy in front of it might use different ones."""
 
 
 class Guard:
-    """The outermost layer of the application. No error passes it but as a typed reply."""
+    """The outermost layer of the application. Every error becomes a typed reply here."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app = app
@@ -49,7 +49,7 @@ class Guard:
         self._origins = frozenset(options.origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -72,7 +72,7 @@ class Guard:
             self._host(headers)
             if origin is not None and self._foreign(origin, headers):
                 if origin not in self._origins:
-                    raise Problem(403, "foreign_origin", "pages of other servers may not ask here")
+                    raise Problem(403, "foreign_origin", "pages of other origins may not use this service")
                 extra += [(b"access-control-allow-origin", origin.encode("latin-1")), (b"vary", b"origin")]
                 if scope["method"] == "OPTIONS":
                     await _preflight(scope, receive, out)
@@ -86,10 +86,10 @@ class Guard:
             if begun or not self._service.stopping:
                 raise
             await self.reply(_stopping(), scope)(scope, receive, out)
-        except Exception as error:  # noqa: BLE001 - a reply with a code, and never a traceback
+        except Exception as error:  # noqa: BLE001 - a reply with a code, never a traceback
             if begun or status_of_any(error) == 499:
                 if not isinstance(error, Problem):
-                    log.exception("a reply broke off at %s", log_text(scope["path"]))
+                    log.exception("a reply was interrupted at %s", log_text(scope["path"]))
                 return
             reply = self.reply(error, scope)
             if reply.status_code == 429:
@@ -101,10 +101,10 @@ class Guard:
             self._service.metrics.seconds.labels(route).observe(time.perf_counter() - began)
 
     def reply(self, error: Exception, scope: Scope) -> Response:
-        """The reply to a request that failed."""
+        """Return the reply to a request that failed."""
         if not isinstance(error, KetragError):
-            log.error("a defect at %s", log_text(scope["path"]), exc_info=error)
-            error = Problem(500, "internal", "a defect of the service; its log says more")
+            log.error("internal error at %s", log_text(scope["path"]), exc_info=error)
+            error = Problem(500, "internal", "internal error; see the log of the service")
         data: dict[str, Any] = error_json(error, self._service.indexes.folders)
         status = status_of(error)
         if scope["path"].startswith(OPENAI):
@@ -112,7 +112,7 @@ class Guard:
         return Response(json_bytes(data), status, getattr(error, "headers", None), JSON)
 
     def _host(self, headers: MutableMapping[bytes, bytes]) -> None:
-        """A name that somebody made lead here (DNS rebinding) is not one of ours."""
+        """Refuse unknown host names, which may point here through DNS rebinding."""
         if self._any_host:
             return
         name = host_of(headers.get(b"host", b"").decode("latin-1"))
@@ -128,9 +128,9 @@ class Guard:
             return True
 
     def _authorised(self, headers: MutableMapping[bytes, bytes]) -> None:
-        kind, _, render = headers.get(b"authorization", b"").partition(b" ")
-        good = hmac.compare_digest(_digest(render.strip()), self._token or b"")
-        if not good or kind.lower() != b"bearer":
+        kind, _, secret = headers.get(b"authorization", b"").partition(b" ")
+        is_valid = hmac.compare_digest(_digest(secret.strip()), self._token or b"")
+        if not is_valid or kind.lower() != b"bearer":
             raise Problem(
                 401,
                 "unauthorized",
@@ -141,23 +141,23 @@ class Guard:
 
 
 OPENAI: Final = ("/v1/chat/", "/v1/embeddings", "/v1/models")
-"""Whose errors have OpenAI's form."""
+"""Paths whose errors have OpenAI's format."""
 
 
 def openai_error(data: dict[str, Any], status: int, param: str | None = None) -> dict[str, Any]:
-    """A typed error as OpenAI's clients read it."""
+    """Return a typed error in OpenAI's format."""
     kind = "invalid_request_error" if status < 500 else "server_error"
     message = data["message"] if not data["hint"] else f"{data['message']} ({data['hint']})"
     return {"error": {"message": message, "type": kind, "param": param, "code": data["code"]}}
 
 
 def status_of_any(error: Exception) -> int:
-    """The status of whatever was raised."""
+    """Return the HTTP status of an exception."""
     return status_of(error) if isinstance(error, KetragError) else 500
 
 
 def host_of(text: str) -> str | None:
-    """The host of a `Host` header without its port; None where it is none."""
+    """Return the host of a `Host` header without its port; None if it is invalid."""
     try:
         return urlsplit(f"//{text}").hostname
     except ValueError:
@@ -165,7 +165,7 @@ def host_of(text: str) -> str | None:
 
 
 def is_local(host: str) -> bool:
-    """Whether a name or address is this machine's own."""
+    """Return whether a name or address is this machine."""
     if host.lower() == "localhost":
         return True
     try:
@@ -175,7 +175,7 @@ def is_local(host: str) -> bool:
 
 
 def _check_unambiguous(scope: Scope) -> None:
-    """Raise Problem 400 for a header given twice, or two that bound the body in different ways."""
+    """Raise Problem 400 for a repeated header, or two headers that give the body different lengths."""
     names = [name for name, _ in scope["headers"] if name in _SINGLE]
     twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
     if twice is None and not (b"content-length" in names and b"transfer-encoding" in names):
@@ -199,7 +199,7 @@ def _digest(secret: bytes) -> bytes:
 
 
 def _route(scope: Scope) -> str:
-    """The route's own path: a label must not grow with what clients send."""
+    """Return the path of the route: metric labels must not grow with what clients send."""
     route = scope.get("route")
     return str(getattr(route, "path", None) or "other")
 

@@ -1,4 +1,4 @@
-"""Whether the service lives, is ready, and what it has counted."""
+"""Health, readiness and metrics."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ketrag_fast.apps.server.service import Service
 
 
 async def health(request: Request) -> Response:
-    """`GET /health`: the process answers."""
+    """Serve `GET /health`: the process answers."""
     return json_reply({"schema": "ketrag/health/1", "status": "ok"})
 
 
 async def ready(request: Request) -> Response:
-    """`GET /ready`: indexes are open and models loaded; 503 before that, and while the service stops."""
+    """Serve `GET /ready`: indexes are open and models loaded; 503 while the service starts or stops."""
     service: Service = request.app.state.service
     if service.stopping:
         raise Problem(503, "stopping", "the service is stopping")
@@ -26,7 +26,7 @@ async def ready(request: Request) -> Response:
 
 
 async def metrics(request: Request) -> Response:
-    """`GET /metrics`: counters, for Prometheus."""
+    """Serve `GET /metrics`, for Prometheus."""
     service: Service = request.app.state.service
     service.metrics.waiting.set(service.batcher.waiting)
     for entry in service.indexes:

@@ -1,4 +1,4 @@
-"""The indexes of a service: opened at the start, each taking up its new generations by itself."""
+"""The indexes of a service: opened at the start, switched to new generations automatically."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ketrag_fast.index import Index
 
 @dataclass(eq=False)
 class OpenIndex:
-    """One index under its name. `answering` lets one question at a time ask the language model."""
+    """An open index and its name. `answering` admits one question at a time to the language model."""
 
     name: str
     index: Index
@@ -31,8 +31,8 @@ class Indexes:
         settings = options.opened_with()
         if options.writable and settings.allow is not None:
             raise ConfigError(
-                "clients that may not see all documents may not change them",
-                hint="leave out --allow or --allow-write",
+                "--allow-write with --allow: clients that may not see all documents may not change them",
+                hint="leave out one of them",
             )
         self._all: dict[str, OpenIndex] = {}
         try:
@@ -45,7 +45,7 @@ class Indexes:
         self.folders: tuple[tuple[str, str], ...] = tuple(
             sorted(((n, f) for n, f in options.indexes.items()), key=lambda row: -len(row[1]))
         )
-        """Names and folders, the longest first: what a message must not show."""
+        """Names and folders, longest folder first; messages must not show folders."""
 
     def __iter__(self) -> Iterator[OpenIndex]:
         return iter(self._all.values())
@@ -54,27 +54,28 @@ class Indexes:
         return len(self._all)
 
     def find(self, name: str | None) -> OpenIndex:
-        """The index of a name; the first one for None. Problem 404 where there is none."""
+        """Return the index of a name, the first one for None. Raises Problem 404 for an unknown name."""
         if name is None:
             return next(iter(self._all.values()))
-        found = self._all.get(name)
-        if found is None:
+        entry = self._all.get(name)
+        if entry is None:
             raise Problem(
                 404,
                 "unknown_index",
-                f"there is no index {name[:80]!r}",
-                hint=f"there is: {', '.join(self._all)}",
+                f"unknown index {name[:80]!r}",
+                hint=f"indexes: {', '.join(self._all)}",
             )
-        return found
+        return entry
 
     def load(self) -> None:
-        """Loads the models of questions, so that the first question waits for nothing."""
+        """Load the embedding models, so that the first question does not wait for them."""
         for entry in self:
             entry.index.warm()
 
     async def stay_fresh(self, seconds: float, on_change: Mapping[str, object] | None = None) -> None:
-        """Takes up new generations until it is cancelled. A damaged one is said in the log, and the old one
-        goes on answering.
+        """Switch to new generations until cancelled.
+
+        A damaged generation is logged, and the old one stays in use.
         """
         errors: dict[str, str] = {}
         while True:
@@ -90,7 +91,7 @@ class Indexes:
                         log.error("index %s stays at its generation: %s", entry.name, error.message)
 
     def close(self) -> None:
-        """Lets go of files and models."""
+        """Release files and models."""
         for entry in self._all.values():
             with contextlib.suppress(KetragError):
                 entry.index.close()

@@ -1,4 +1,4 @@
-"""What may be looked at without a question: statistics, graphs, documents, a passage with its neighbours."""
+"""Endpoints that answer no question: statistics, graphs, documents, a passage with its neighbours."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ _NAME: Final = 500
 
 
 def requested_index(request: Request) -> OpenIndex:
-    """The index that `?index=` names."""
+    """Return the index named by `?index=`."""
     service: Service = request.app.state.service
     return service.indexes.find(request.query_params.get("index"))
 
 
 def number(request: Request, name: str, default: int, most: int) -> int:
-    """A number of the query; Problem 422 where it is none, or out of bounds."""
+    """Return a number of the query string. Raises Problem 422 if it is not a number or out of bounds."""
     text = request.query_params.get(name)
     if text is None:
         return default
     if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text) <= most):
-        raise Problem(422, "bad_request", f"{name}: it must be a number from 0 to {most:,}", param=name)
+        raise Problem(422, "bad_request", f"{name}: must be a number from 0 to {most:,}", param=name)
     return int(text)
 
 
 async def stats(request: Request) -> Response:
-    """`GET /v1/stats`: what an index holds."""
+    """Serve `GET /v1/stats`: statistics of an index."""
     service: Service = request.app.state.service
     entry = requested_index(request)
     data = await service.aside(entry.index.stats)
@@ -43,7 +43,7 @@ async def stats(request: Request) -> Response:
 
 
 async def graph(request: Request) -> Response:
-    """`GET /v1/graph`: of what kinds an index's graphs have names."""
+    """Serve `GET /v1/graph`: the kinds of names in the graphs of an index."""
     service: Service = request.app.state.service
     entry = requested_index(request)
     kinds = await service.aside(lambda: entry.index.kinds)
@@ -51,44 +51,46 @@ async def graph(request: Request) -> Response:
 
 
 async def node(request: Request) -> Response:
-    """`GET /v1/graph/NAME`: an entity, a concept, ... with what it is joined to."""
+    """Serve `GET /v1/graph/NAME`: an entity, a concept, ... with its neighbours."""
     service: Service = request.app.state.service
     entry = requested_index(request)
     name, kind = request.path_params["name"], request.query_params.get("kind")
     if len(name) > _NAME or len(kind or "") > _NAME:
-        raise Problem(422, "bad_request", f"a name has {_NAME} characters at most")
+        raise Problem(422, "bad_request", f"the name or kind is longer than {_NAME} characters")
     try:
-        found = await service.aside(entry.index.node, name, kind)
-    except ValueError as error:  # InputError: there is no such name
+        entity = await service.aside(entry.index.node, name, kind)
+    except ValueError as error:  # InputError: unknown name
         raise Problem(
             404, "unknown_name", getattr(error, "message", "unknown"), hint=getattr(error, "hint", None)
         ) from None
-    return Response(await service.aside(lambda: json_bytes(found.to_json())), media_type="application/json")
+    return Response(await service.aside(lambda: json_bytes(entity.to_json())), media_type="application/json")
 
 
 async def passage(request: Request) -> Response:
-    """`GET /v1/passages/UNIT`: a passage and its neighbours in its document."""
+    """Serve `GET /v1/passages/UNIT`: a passage, its neighbours and the metadata of its document."""
     service: Service = request.app.state.service
     entry = requested_index(request)
     text = request.path_params["unit"]
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise Problem(422, "bad_request", "a passage has a number")
+        raise Problem(422, "bad_request", "unit: must be the number of a passage")
     before, after = (number(request, side, 1, _NEIGHBOURS) for side in ("before", "after"))
     try:
-        found = await service.aside(entry.index.around, int(text), before, after)
+        spans = await service.aside(entry.index.around, int(text), before, after)
+        metadata = await service.aside(entry.index.metadata, int(text))
     except ValueError as error:
         raise Problem(404, "unknown_passage", getattr(error, "message", "unknown")) from None
-    rows = [{"unit": unit, **span.to_json()} for unit, span in found]
-    return json_reply({"schema": "ketrag/passages/1", "unit": int(text), "passages": rows})
+    rows = [{"unit": unit, **span.to_json()} for unit, span in spans]
+    data = {"schema": "ketrag/passages/1", "unit": int(text), "metadata": metadata, "passages": rows}
+    return json_reply(data)
 
 
 async def documents(request: Request) -> Response:
-    """`GET /v1/documents`: ids and titles, in pages."""
+    """Serve `GET /v1/documents`: ids, titles and metadata, in pages."""
     service: Service = request.app.state.service
     entry = requested_index(request)
     first, count = number(request, "first", 0, 10**12), number(request, "count", 100, _MOST)
     text = request.query_params.get("containing", "")[:_NAME]
-    found = await service.aside(entry.index.documents, first, count, text)
+    listed = await service.aside(entry.index.documents, first, count, text)
     total = await service.aside(lambda: entry.index.document_count)
     return json_reply(
         {
@@ -96,13 +98,13 @@ async def documents(request: Request) -> Response:
             "index": entry.name,
             "total": total,
             "first": first,
-            "documents": [one.to_json() for one in found],
+            "documents": [one.to_json() for one in listed],
         }
     )
 
 
 async def indexes(request: Request) -> Response:
-    """`GET /v1/indexes`: their names, generations and modes."""
+    """Serve `GET /v1/indexes`: names, generations and modes."""
     service: Service = request.app.state.service
 
     def rows() -> list[dict[str, Any]]:
@@ -129,7 +131,7 @@ async def indexes(request: Request) -> Response:
 
 
 def clean(data: Any, folders: tuple[tuple[str, str], ...]) -> Any:
-    """Failures tell of files: their paths stay here."""
+    """Return JSON data without paths of this machine, which reports of failed files contain."""
     if isinstance(data, dict):
         return {name: clean(value, folders) for name, value in data.items()}
     if isinstance(data, list):

@@ -1,4 +1,4 @@
-"""MCP over standard input and output, where a line that cannot be read gets a reply, too.
+"""MCP over standard input and output, with a reply to lines that cannot be parsed.
 
 The transport of the `mcp` package logs such a line and drops it, and the client waits for a reply in vain.
 """
@@ -27,18 +27,18 @@ async def serve_pipes(server: MCPServer[Any]) -> None:
 
 
 class _Readable:
-    """The messages of a stream that could be read; for the others an error is sent here."""
+    """The valid messages of a stream; invalid ones are answered with an error here."""
 
     def __init__(self, messages: Any, replies: Any) -> None:
         self._messages, self._replies = messages, replies
 
     @property
     def last_context(self) -> Any:
-        """The context of the last message, which the server continues in."""
+        """The context of the last message, which the server needs."""
         return self._messages.last_context
 
     async def receive(self) -> SessionMessage | Exception:
-        """The next message."""
+        """Return the next message."""
         while True:
             item: SessionMessage | Exception = await self._messages.receive()
             if isinstance(item, SessionMessage):
@@ -73,10 +73,10 @@ class _Readable:
 
 
 def error_reply(error: Exception) -> JSONRPCError | None:
-    """The reply to a line that is not a message; None for a notification, which gets no reply."""
+    """Return the reply to a line that is not a message; None for a notification, which gets no reply."""
     line = error.errors()[0].get("input") if isinstance(error, ValidationError) else None
     try:
-        # Unlike the protocol's parser this one reads lone surrogates, so that the request's id is known.
+        # Unlike the protocol's parser, json accepts lone surrogates, which gives the id of the request.
         data = json.loads(line) if isinstance(line, (str, bytes)) else line
     except (ValueError, RecursionError):
         return _error(None, PARSE_ERROR, "bad_json: the line is not JSON")
@@ -88,8 +88,8 @@ def error_reply(error: Exception) -> JSONRPCError | None:
     if not _is_id(number):
         return _error(None, INVALID_REQUEST, "bad_request: the id must be an integer or a short string")
     if not _is_unicode(json.dumps(data, ensure_ascii=False)):
-        said = "bad_request: a string has a lone surrogate (\\ud800 to \\udfff); send valid Unicode"
-        return _error(number, INVALID_PARAMS, said)
+        message = "bad_request: a string has a lone surrogate (\\ud800 to \\udfff); send valid Unicode"
+        return _error(number, INVALID_PARAMS, message)
     return _error(number, INVALID_REQUEST, "bad_request: the line is not a JSON-RPC request")
 
 

@@ -1,4 +1,4 @@
-"""What is counted, for Prometheus. Workers add up through files in a folder of their parent's."""
+"""Prometheus metrics. Workers share them through files in a folder of the parent process."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from prometheus_client import (
     multiprocess,
 )
 
-disable_created_metrics()  # type: ignore[no-untyped-call] # a series for each series, which nobody reads
+disable_created_metrics()  # type: ignore[no-untyped-call] # doubles the series for no use
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _SIZES = (1, 2, 4, 8, 16, 32, 64)
 
 
 class Metrics:
-    """The counters of one worker. Labels are routes and states, never what a client sent."""
+    """The metrics of one worker. Labels are routes and states, never client input."""
 
     def __init__(self) -> None:
         self.registry = own = CollectorRegistry()
@@ -31,32 +31,32 @@ class Metrics:
         )
         self.seconds = Histogram(
             "ketrag_request_seconds",
-            "From the request's head to the reply's end",
+            "Seconds from the head of a request to the end of its reply",
             ("route",),
             buckets=_SECONDS,
             registry=own,
         )
         self.batches = Histogram(
-            "ketrag_batch_questions", "Questions put to the core together", buckets=_SIZES, registry=own
+            "ketrag_batch_questions", "Questions per batch", buckets=_SIZES, registry=own
         )
         self.refused = Counter("ketrag_refused", "Requests refused because the queue was full", registry=own)
-        self.cache = Counter("ketrag_cached_replies", "Replies that were at hand", registry=own)
+        self.cache = Counter("ketrag_cached_replies", "Replies from the cache", registry=own)
         self.waiting = Gauge(
             "ketrag_waiting_questions",
-            "Questions that no thread has taken",
+            "Questions in the queue",
             registry=own,
             multiprocess_mode="livesum",
         )
         self.generation = Gauge(
             "ketrag_generation",
-            "The generation that answers",
+            "Current generation of an index",
             ("index",),
             registry=own,
             multiprocess_mode="livemax",
         )
 
     def text(self) -> bytes:
-        """As Prometheus reads it, of all workers."""
+        """Return the metrics of all workers in Prometheus's format."""
         if FOLDER not in os.environ:
             return generate_latest(self.registry)
         registry = CollectorRegistry()
@@ -65,10 +65,10 @@ class Metrics:
 
 
 def folder() -> tempfile.TemporaryDirectory[str]:
-    """Where workers count together; made by their parent before they start."""
+    """Return the folder that workers share; the parent creates it before they start."""
     return tempfile.TemporaryDirectory(prefix="ketrag-metrics-")
 
 
 def mark_dead(process: int, where: str) -> None:
-    """A worker is gone: what it had waiting counts no more."""
+    """Remove the gauges of a worker that has ended."""
     multiprocess.mark_process_dead(process, where)  # type: ignore[no-untyped-call]

@@ -1,4 +1,6 @@
-"""OpenAI's protocol: models are indexes, and a chat's last question is answered from one, with citations."""
+"""OpenAI's protocol: indexes are models, and the last question of a chat is answered from one, with
+citations.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from ketrag_fast.apps.server.guard import openai_error
 from ketrag_fast.apps.server.indexes import OpenIndex
 from ketrag_fast.apps.server.problems import Problem
 from ketrag_fast.apps.server.replies import JSON, event, json_bytes, json_reply
-from ketrag_fast.apps.server.retrieving import LONGEST
+from ketrag_fast.apps.server.retrieving import LONGEST, filter_text, topics
 from ketrag_fast.apps.server.service import QueryOptions, Service
 from ketrag_fast.errors import KetragError
 from ketrag_fast.types import Answer, Context
@@ -29,39 +31,47 @@ _TEXT: Final = 100_000
 _MARK: Final = re.compile(r"\[(\d{1,9})\]")
 
 EMBEDDINGS: Final[Shape] = {
-    "input": Field("any", "a text, or a list of texts", required=True),
-    "model": Field("string", "the name of an index", required=True, most=200),
-    "encoding_format": Field("string", "how vectors are written", choices=("float", "base64")),
-    "dimensions": Field("integer", "the dimension, which cannot be chosen", least=1),
-    "input_type": Field("string", "what the texts are", choices=("query", "document")),
+    "input": Field("any", "a string, or a list of strings", required=True),
+    "model": Field("string", "index name", required=True, most=200),
+    "encoding_format": Field("string", "encoding of the vectors", choices=("float", "base64")),
+    "dimensions": Field("integer", "dimension of the vectors; only that of the index", least=1),
+    "input_type": Field("string", "role of the texts", choices=("query", "document")),
 }
 CHAT: Final[Shape] = {
-    "model": Field("string", "the name of an index, or NAME:MODE for a mode of it", required=True, most=200),
+    "model": Field("string", "index name, or NAME:MODE to choose a mode", required=True, most=200),
     "messages": Field(
         "array",
-        "the last one of a user is the question",
+        "the last user message is the question",
         required=True,
         least=1,
         most=_MOST_MESSAGES,
         items=Field("object", "role and content", required=True),
     ),
-    "stream": Field("boolean", "answer by server-sent events"),
+    "stream": Field("boolean", "stream server-sent events"),
     "stream_options": Field("object", "include_usage"),
-    "max_tokens": Field("integer", "tokens of the answer, at most", least=1, most=16_384),
-    "max_completion_tokens": Field("integer", "the same", least=1, most=16_384),
-    "n": Field("integer", "one answer", least=1, most=1),
+    "max_tokens": Field("integer", "maximum tokens of the answer", least=1, most=16_384),
+    "max_completion_tokens": Field("integer", "as max_tokens", least=1, most=16_384),
+    "n": Field("integer", "number of answers; only 1", least=1, most=1),
 }
-"""Other fields of OpenAI's (temperature, ...) are taken and have no effect."""
+"""Other OpenAI fields (temperature, ...) are accepted and have no effect."""
+_RETRIEVAL: Final = ("budget", "top", "deadline", "filter")
+"""Fields of `/v1/ask` that a chat request may have as well (`extra_body` of OpenAI's clients)."""
+
+
+def chat_shape(service: Service) -> Shape:
+    """Return the fields of the body of `/v1/chat/completions`."""
+    fields = topics(service)
+    return {**CHAT, **{name: fields[name] for name in _RETRIEVAL}}
 
 
 async def models(request: Request) -> Response:
-    """`GET /v1/models`: the indexes."""
+    """Serve `GET /v1/models`: the indexes."""
     service: Service = request.app.state.service
     return json_reply({"object": "list", "data": [_model(entry) for entry in service.indexes]})
 
 
 async def model(request: Request) -> Response:
-    """`GET /v1/models/NAME`."""
+    """Serve `GET /v1/models/NAME`."""
     service: Service = request.app.state.service
     return json_reply(_model(service.indexes.find(request.path_params["name"])))
 
@@ -71,7 +81,7 @@ def _model(entry: OpenIndex) -> dict[str, Any]:
 
 
 async def embeddings(request: Request) -> Response:
-    """`POST /v1/embeddings`: vectors by the index's own encoder."""
+    """Serve `POST /v1/embeddings` with the encoder of an index."""
     service: Service = request.app.state.service
     body = await read_body(request, EMBEDDINGS, strict=False)
     entry, _ = _index_of(service, body["model"])
@@ -79,10 +89,12 @@ async def embeddings(request: Request) -> Response:
     role = body.get("input_type", "document")
     seconds = service.options.deadline
 
-    def made() -> bytes:
+    def embed() -> bytes:
         rows = entry.index.vectors(texts, role, seconds=seconds)
         if body.get("dimensions", rows.shape[1]) != rows.shape[1]:
-            raise Problem(400, "input", f"dimensions: this index has {rows.shape[1]}", param="dimensions")
+            raise Problem(
+                400, "input", f"dimensions: must be {rows.shape[1]}, that of the index", param="dimensions"
+            )
         plain = body.get("encoding_format", "float") == "float"
         data = [
             {
@@ -96,23 +108,27 @@ async def embeddings(request: Request) -> Response:
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         return json_bytes({"object": "list", "data": data, "model": body["model"], "usage": usage})
 
-    return Response(await service.aside(made), media_type=JSON)
+    return Response(await service.aside(embed), media_type=JSON)
 
 
 def _texts(given: Any) -> list[str]:
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or not 0 < len(texts) <= _MOST_TEXTS:
-        raise Problem(422, "bad_request", f"input: a text or 1 to {_MOST_TEXTS:,} texts", param="input")
+        raise Problem(
+            422, "bad_request", f"input: must be a string or 1 to {_MOST_TEXTS:,} strings", param="input"
+        )
     for text in texts:
         if not isinstance(text, str):
-            raise Problem(422, "bad_request", "input: texts, not tokens", param="input")
+            raise Problem(422, "bad_request", "input: must be strings, not tokens", param="input")
         if not text.strip() or len(text) > _TEXT:
-            raise Problem(400, "input", f"input: each text has 1 to {_TEXT:,} characters", param="input")
+            raise Problem(
+                400, "input", f"input: each text must have 1 to {_TEXT:,} characters", param="input"
+            )
     return texts
 
 
 def _index_of(service: Service, name: str) -> tuple[OpenIndex, str | None]:
-    """The index of a model's name, and the mode, where the name has one."""
+    """Return the index of a model name, and the mode if the name has one."""
     if any(entry.name == name for entry in service.indexes):
         return service.indexes.find(name), None
     index, _, mode = name.partition(":")
@@ -120,24 +136,28 @@ def _index_of(service: Service, name: str) -> tuple[OpenIndex, str | None]:
 
 
 async def chat(request: Request) -> Response:
-    """`POST /v1/chat/completions`."""
+    """Serve `POST /v1/chat/completions`."""
     service: Service = request.app.state.service
-    body = await read_body(request, CHAT, strict=False)
+    body = await read_body(request, request.app.state.shapes["chat"], strict=False)
     entry, mode = _index_of(service, body["model"])
     if service.options.settings.get("writer") in (None, "none"):
         raise Problem(
             422,
             "no_model",
             "this service has no language model",
-            hint="start it with --llm SPEC, or ask /v1/retrieve for passages",
+            hint="start it with --llm SPEC, or use /v1/retrieve for passages",
         )
     question = _question(body["messages"])
-    query = QueryOptions(entry, mode, None, None, explain=False)
+    query = QueryOptions(
+        entry, mode, body.get("budget"), body.get("top"), False, filter_text(body.get("filter"))
+    )
     seconds = service.options.answer_seconds
     options: dict[str, Any] = {"seconds": seconds}
     most = body.get("max_completion_tokens", body.get("max_tokens"))
     if most is not None:
         options["tokens"] = most
+    if "deadline" in body:
+        options["deadline"] = body["deadline"]
     answering = Answering(service, query, question, options)
     head = {"id": f"chatcmpl-{secrets.token_hex(12)}", "created": now(), "model": body["model"]}
     if body.get("stream"):
@@ -156,7 +176,7 @@ async def chat(request: Request) -> Response:
 
 
 def _question(messages: list[dict[str, Any]]) -> str:
-    """The last message of a user's."""
+    """Return the last user message."""
     for message in reversed(messages):
         if message.get("role") != "user":
             continue
@@ -167,21 +187,23 @@ def _question(messages: list[dict[str, Any]]) -> str:
         if isinstance(content, str) and content.strip() and len(content) <= LONGEST:
             return content
         raise Problem(
-            422, "bad_request", f"messages: a user's message is a text of 1 to {LONGEST:,} characters"
+            422, "bad_request", f"messages: the last user message must have 1 to {LONGEST:,} characters"
         )
-    raise Problem(422, "bad_request", "messages: there is none of a user's", param="messages")
+    raise Problem(422, "bad_request", "messages: there is no user message", param="messages")
 
 
 def notes_of(answer: Answer, index: str) -> list[dict[str, Any]]:
-    """Where each citation of the text leads. The address has the span in the document, in characters."""
+    """Return the citations of an answer as annotations. The URL contains the span in the document, in
+    characters.
+    """
     cited = {citation.number: citation.passage for citation in answer.citations}
-    found = []
+    notes = []
     for mark in _MARK.finditer(answer.text):
         passage = cited.get(int(mark[1]))
         if passage is None:
             continue
         place = f"{quote(index)}/{quote(passage.document)}#char={passage.start},{passage.end}"
-        found.append(
+        notes.append(
             {
                 "type": "url_citation",
                 "url_citation": {
@@ -195,10 +217,11 @@ def notes_of(answer: Answer, index: str) -> list[dict[str, Any]]:
                     "end": passage.end,
                     "unit": passage.unit,
                     "text": passage.text,
+                    "metadata": dict(passage.metadata),
                 },
             }
         )
-    return found
+    return notes
 
 
 def _usage(answer: Answer) -> dict[str, int]:
@@ -210,28 +233,30 @@ def _usage(answer: Answer) -> dict[str, int]:
 
 
 def _chunks(head: Mapping[str, Any], index: str, *, usage: bool) -> Callable[[Any], bytes]:
-    """What each piece of an answer is in a stream of chunks."""
+    """Return a function that renders the pieces of an answer as chunks of a stream."""
 
     def chunk(delta: Mapping[str, Any], finish: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
         return event({**head, "object": "chat.completion.chunk", "choices": [choice]})
 
-    begun = False
+    has_begun = False
 
     def render(piece: Context | str | Answer | KetragError) -> bytes:
-        nonlocal begun
+        nonlocal has_begun
         if isinstance(piece, Context):
             return chunk({"role": "assistant", "content": ""})
         if isinstance(piece, str):
-            begun = True
+            has_begun = True
             return chunk({"content": piece})
         if isinstance(piece, KetragError):
-            said = {"code": piece.code, "message": piece.message, "hint": piece.hint}
-            return event(openai_error(said, 500))
-        made = b"" if begun or not piece.text else chunk({"content": piece.text})
-        made += chunk({"annotations": notes_of(piece, index)}, finish_of(piece))
+            data = {"code": piece.code, "message": piece.message, "hint": piece.hint}
+            return event(openai_error(data, 500))
+        chunks = b"" if has_begun or not piece.text else chunk({"content": piece.text})
+        chunks += chunk({"annotations": notes_of(piece, index)}, finish_of(piece))
         if usage:
-            made += event({**head, "object": "chat.completion.chunk", "choices": [], "usage": _usage(piece)})
-        return made
+            chunks += event(
+                {**head, "object": "chat.completion.chunk", "choices": [], "usage": _usage(piece)}
+            )
+        return chunks
 
     return render

@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the shapes by which bodies are checked."""
+"""The OpenAPI document, generated from the shapes that validate request bodies."""
 
 from __future__ import annotations
 
@@ -25,109 +25,140 @@ _OPENAI_ERROR: Final = {
     "properties": {"error": {"type": "object", "required": ["message", "type", "param", "code"]}},
 }
 _ERRORS: Final = {
-    "400": "what was sent makes no sense",
-    "401": "the token is missing or wrong",
-    "403": "this may not be done here",
-    "404": "there is nothing of that name",
-    "405": "another method is due",
-    "408": "the body came too slowly",
+    "400": "invalid request",
+    "401": "missing or wrong token",
+    "403": "not permitted",
+    "404": "unknown index, name or passage",
+    "405": "wrong HTTP method",
+    "408": "the body did not arrive in time",
     "409": "another build is running",
     "413": "the body is too large",
     "415": "the body is not JSON",
     "421": "the request names another host",
-    "422": "a field is unknown, lacking or out of bounds, or the index lacks what the mode needs",
-    "429": "the queue is full; Retry-After says when to ask again",
+    "422": "a field is unknown, missing or out of bounds, or the index lacks what the mode needs",
+    "429": "the queue is full; retry after the seconds in Retry-After",
     "502": "a model or endpoint failed",
     "503": "the service cannot do this now",
-    "504": "it took longer than it may",
+    "504": "the deadline passed",
+}
+_INDEX: Final = {
+    "name": "index",
+    "in": "query",
+    "schema": _TEXT,
+    "description": "index name; default: the first index",
 }
 
 
 def document(service: Service, shapes: Mapping[str, Shape]) -> dict[str, Any]:
-    """The whole document."""
-    index = _query("index", _TEXT, "which index; without it the first")
-    paths: dict[str, Any] = {
-        "/v1/retrieve": {
-            "post": _post(
-                "The context of a question, or of many", shapes["retrieve"], "ketrag/context/1 or contexts/1"
-            )
-        },
-        "/v1/ask": {
-            "post": _post(
-                "An answer with citations",
-                shapes["ask"],
-                "ketrag/answer/1, or with `stream` the events context, text, answer, error",
-                stream=True,
-            )
-        },
-        "/v1/indexes": {"get": _get("The indexes")},
-        "/v1/stats": {"get": _get("What an index holds", index)},
-        "/v1/graph": {"get": _get("Of what kinds an index's graphs have names", index)},
-        "/v1/graph/{name}": {
-            "get": _get(
-                "What the graphs know under a name",
-                _path("name", {**_TEXT, "minLength": 1}),
-                index,
-                _query("kind", _TEXT, "entity, concept, ..."),
-            )
-        },
-        "/v1/passages/{unit}": {
-            "get": _get(
-                "A passage and its neighbours",
-                _path("unit", _COUNT),
-                index,
-                _query("before", {**_COUNT, "maximum": 20}, "neighbours before it"),
-                _query("after", {**_COUNT, "maximum": 20}, "neighbours after it"),
-            )
-        },
-        "/v1/documents": {
-            "get": _get(
-                "The documents",
-                index,
-                _query("first", _COUNT, "the first one's number"),
-                _query("count", {**_COUNT, "maximum": 1000}, "documents at most"),
-                _query("containing", _TEXT, "a part of id or title"),
-            ),
-            "post": _post(
-                "Adds and removes documents, where that is allowed", shapes["documents"], "ketrag/index/1"
-            ),
-        },
-        "/v1/models": {"get": _get("The indexes, as OpenAI's models")},
-        "/v1/models/{name}": {"get": _get("One of them", _path("name", {**_TEXT, "minLength": 1}))},
-        "/v1/embeddings": {
-            "post": _post("Vectors, in OpenAI's form", shapes["embeddings"], "a list", strict=False)
-        },
-        "/v1/chat/completions": {
-            "post": _post(
-                "An answer from an index, in OpenAI's form",
-                shapes["chat"],
-                "chat.completion, or its chunks",
-                strict=False,
-                stream=True,
-            )
-        },
-        "/health": {"get": _get("Whether the process answers", open_to_all=True)},
-        "/ready": {"get": _get("Whether indexes are open and models loaded", open_to_all=True)},
-        "/metrics": {"get": _get("Counters, for Prometheus", kind="text/plain")},
-    }
-    made: dict[str, Any] = {
+    """Return the OpenAPI document of a service."""
+    data: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {
             "title": "ketrag",
             "version": "1",
             "description": "Retrieval and answers from graph indexes",
         },
-        "paths": paths,
+        "paths": {**_query_paths(shapes), **_index_paths(shapes), **_openai_paths(shapes), **_health_paths()},
         "components": {"schemas": {"Error": {"anyOf": [_ERROR, _OPENAI_ERROR]}}},
     }
     if service.token is not None:
-        made["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        made["security"] = [{"token": []}]
-    return made
+        data["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        data["security"] = [{"token": []}]
+    return data
+
+
+def _query_paths(shapes: Mapping[str, Shape]) -> dict[str, Any]:
+    """Return the paths that answer questions."""
+    return {
+        "/v1/retrieve": {
+            "post": _post(
+                "Retrieve the context of one question or of many",
+                shapes["retrieve"],
+                "ketrag/context/1 or ketrag/contexts/1",
+            )
+        },
+        "/v1/ask": {
+            "post": _post(
+                "Answer a question with citations",
+                shapes["ask"],
+                "ketrag/answer/1, or with `stream` the events context, text, answer and error",
+                stream=True,
+            )
+        },
+    }
+
+
+def _index_paths(shapes: Mapping[str, Shape]) -> dict[str, Any]:
+    """Return the paths that show or change an index."""
+    return {
+        "/v1/indexes": {"get": _get("List the indexes")},
+        "/v1/stats": {"get": _get("Statistics of an index", _INDEX)},
+        "/v1/graph": {"get": _get("Kinds of names in the graphs of an index", _INDEX)},
+        "/v1/graph/{name}": {
+            "get": _get(
+                "Look up a name in the graphs",
+                _path("name", {**_TEXT, "minLength": 1}),
+                _INDEX,
+                _query("kind", _TEXT, "entity, concept, ..."),
+            )
+        },
+        "/v1/passages/{unit}": {
+            "get": _get(
+                "Read a passage and its neighbours, with the metadata of the document",
+                _path("unit", _COUNT),
+                _INDEX,
+                _query("before", {**_COUNT, "maximum": 20}, "number of passages before it"),
+                _query("after", {**_COUNT, "maximum": 20}, "number of passages after it"),
+            )
+        },
+        "/v1/documents": {
+            "get": _get(
+                "List documents with their metadata",
+                _INDEX,
+                _query("first", _COUNT, "number of the first document to list"),
+                _query("count", {**_COUNT, "maximum": 1000}, "maximum number of documents"),
+                _query("containing", _TEXT, "text that the id or title must contain"),
+            ),
+            "post": _post(
+                "Add and remove documents, if the service allows it", shapes["documents"], "ketrag/index/1"
+            ),
+        },
+    }
+
+
+def _openai_paths(shapes: Mapping[str, Shape]) -> dict[str, Any]:
+    """Return the paths of OpenAI's protocol."""
+    return {
+        "/v1/models": {"get": _get("List the indexes as OpenAI models")},
+        "/v1/models/{name}": {
+            "get": _get("Show an index as an OpenAI model", _path("name", {**_TEXT, "minLength": 1}))
+        },
+        "/v1/embeddings": {
+            "post": _post("Embed texts (OpenAI format)", shapes["embeddings"], "list", strict=False)
+        },
+        "/v1/chat/completions": {
+            "post": _post(
+                "Answer from an index (OpenAI format)",
+                shapes["chat"],
+                "chat.completion, or its chunks",
+                strict=False,
+                stream=True,
+            )
+        },
+    }
+
+
+def _health_paths() -> dict[str, Any]:
+    """Return the paths for monitoring."""
+    return {
+        "/health": {"get": _get("Report whether the process answers", open_to_all=True)},
+        "/ready": {"get": _get("Report whether indexes are open and models loaded", open_to_all=True)},
+        "/metrics": {"get": _get("Prometheus metrics", kind="text/plain")},
+    }
 
 
 async def serve(request: Request) -> Response:
-    """`GET /openapi.json`."""
+    """Serve `GET /openapi.json`."""
     return json_reply(request.app.state.openapi)
 
 
@@ -135,9 +166,9 @@ def _get(
     summary: str, *parameters: dict[str, Any], kind: str = "application/json", open_to_all: bool = False
 ) -> dict[str, Any]:
     schema = _TEXT if kind == "text/plain" else {"type": "object"}
-    done = {"200": {"description": summary, "content": {kind: {"schema": schema}}}}
-    made = {"summary": summary, "parameters": list(parameters), "responses": done | _failures()}
-    return {**made, "security": []} if open_to_all else made
+    success = {"200": {"description": summary, "content": {kind: {"schema": schema}}}}
+    operation = {"summary": summary, "parameters": list(parameters), "responses": success | _failures()}
+    return {**operation, "security": []} if open_to_all else operation
 
 
 def _post(

@@ -1,4 +1,4 @@
-"""What a service is started with. Workers get it as JSON; the token never stands in it."""
+"""Options of a service. Workers get them as JSON, without the token."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ConfigError
 
 DEFAULT_NAME: Final = "ketrag"
-"""The name of an index that was given without one."""
+"""The name of an index without NAME=."""
 _NAME_LETTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 _LONGEST_NAME: Final = 64
 
 
 def cores() -> int:
-    """Processors that this process may use."""
+    """Return the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -26,75 +26,77 @@ def cores() -> int:
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """Bounds hold for each worker. Times are in seconds, sizes in bytes."""
+    """Limits hold for each worker. Times are in seconds, sizes in bytes."""
 
     indexes: Mapping[str, str]
-    """Names and folders; the first one answers where a request names none."""
+    """Names and folders; the first one is the default."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """What was given of the settings of `Index.open`."""
+    """Settings of `Index.open`."""
     host: str = "127.0.0.1"
     port: int = 8765
     workers: int = 1
     concurrency: int = field(default_factory=cores)
-    """Threads that answer questions; the event loop is another one."""
+    """Threads that answer questions, in addition to the event loop."""
     queue: int = 512
-    """Questions that may wait; one more is answered with 429."""
+    """Maximum number of waiting questions; more are answered with 429."""
     answers: int = 8
-    """Answers of a language model that may wait."""
+    """Maximum number of LLM answers in progress or waiting."""
     batch: int | None = None
-    """Questions that are put to the core together, at most; without it 32 where a model embeds them, which it
-    does faster together, else 8: then a batch only saves what it costs to hand questions over to a thread.
+    """Maximum batch size. Default: 32 if a model embeds the questions, which is faster together, else 8,
+    because a batch then only saves the cost of handing questions to a thread.
     """
     questions: int = 256
-    """Questions of one request, at most."""
+    """Maximum number of questions in one request."""
     body: int = 1_000_000
     deadline: float = 30.0
-    """For the passages of a request, from its last byte on."""
+    """For the passages of a request, counted from its last byte."""
     answer_seconds: float = 300.0
     read_seconds: float = 10.0
-    """For the head of a request, and then for its body."""
+    """For the head of a request, and again for its body."""
     idle_seconds: float = 30.0
     connections: int = 1024
     cache: int = 64_000_000
-    """Of finished replies, in all."""
+    """Total size of cached replies."""
     refresh_seconds: float = 1.0
     graceful_seconds: float = 10.0
     budget: int = 100_000
-    """Tokens that a request may ask for, at most."""
+    """Maximum token budget of a request."""
     writable: bool = False
     hosts: tuple[str, ...] = ()
-    """Names that a request may have in `Host`, besides the addresses of this machine."""
+    """Names accepted in `Host`, in addition to the addresses of this machine."""
     origins: tuple[str, ...] = ()
-    """Pages of other servers that may use this one (CORS)."""
+    """Origins whose pages may use this service (CORS)."""
     page: bool = True
 
     def opened_with(self) -> Settings:
-        """The settings of each index."""
+        """Return the settings with which indexes are opened."""
         return Settings(**dict(self.settings))
 
     def to_json(self) -> str:
-        """For a worker."""
+        """Return the options as JSON, for a worker."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> ServerOptions:
-        """The inverse."""
+        """Return the options from the result of `to_json`."""
         data = json.loads(text)
         return cls(**{**data, "hosts": tuple(data["hosts"]), "origins": tuple(data["origins"])})
 
 
 def parse_indexes(folders: list[str]) -> dict[str, str]:
-    """Names and folders from `DIR` and `NAME=DIR`. ConfigError where a name is given twice or is none."""
-    found: dict[str, str] = {}
+    """Return names and folders from `DIR` and `NAME=DIR`. Raises ConfigError for a bad or repeated name."""
+    indexes: dict[str, str] = {}
     for given in folders:
         name, mark, folder = given.partition("=")
         if not mark or not set(name) <= _NAME_LETTERS:
             name, folder = DEFAULT_NAME, given
         if not name or len(name) > _LONGEST_NAME or not folder:
-            raise ConfigError(f"-i {given}: that is no NAME=DIR", hint="for example -i notes=./notes-index")
-        if name in found:
             raise ConfigError(
-                f"-i: two indexes have the name {name!r}", hint="give each its own: -i a=DIR -i b=DIR"
+                f"-i {given}: not of the form DIR or NAME=DIR", hint="for example -i notes=./notes-index"
             )
-        found[name] = os.path.abspath(folder)  # noqa: PTH100 - links stay as they are given
-    return found
+        if name in indexes:
+            raise ConfigError(
+                f"-i: two indexes have the name {name!r}", hint="use different names: -i a=DIR -i b=DIR"
+            )
+        indexes[name] = os.path.abspath(folder)  # noqa: PTH100 - keeps symbolic links
+    return indexes

@@ -1,5 +1,6 @@
-"""The page at `/`: three files of this package, read once. It may run its own script and reach this service,
-and nothing else.
+"""The page at `/`: three files of this package, read once.
+
+Its content security policy allows its own script and requests to this service, and nothing else.
 """
 
 from __future__ import annotations
@@ -38,5 +39,5 @@ def _endpoint(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
 
 
 def routes() -> list[Route]:
-    """Of the page's files: no path of a client's ever names a file."""
+    """Return the routes of the page's files. No path of a request names a file."""
     return [Route(path, _endpoint(name, kind)) for path, (name, kind) in _FILES.items()]

@@ -1,4 +1,4 @@
-"""Errors as replies: the library's own typed errors with a status, and no path of this machine in them."""
+"""Errors as replies: the library's typed errors with an HTTP status, without paths of this machine."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ STATUS: Final = {
     "internal": 500,
     "error": 500,
 }
-"""By code; what is missing here is 503: something of this server cannot be used now."""
-_QUIET: Final = "the service cannot do this now; its log says why"
+"""Status by error code; other codes are 503, because a part of the service cannot be used now."""
+_QUIET: Final = "the service cannot do this now; see its log"
 _PATH: Final = re.compile(r"(?<![\w./:])(?:[A-Za-z]:\\|/)(?:[^\s'\"`,;()]+[/\\])+[^\s'\"`,;()]*")
 _LEAST: Final = 500
 
 
 class Problem(KetragError):
-    """What is wrong with a request; the service's own errors. `headers` go with the reply."""
+    """An error in a request, or an error of the service itself. `headers` are added to the reply."""
 
     def __init__(
         self,
@@ -54,31 +54,31 @@ class Problem(KetragError):
 
 
 def busy(seconds: float) -> Problem:
-    """The queue is full; `seconds` is about how long it takes to empty."""
+    """Return the error for a full queue; `seconds` is the estimated time until it is empty."""
     wait = max(1, min(round(seconds + 0.5), 60))
     return Problem(
         429,
         "busy",
-        "the service has as many questions as it can hold",
-        hint=f"ask again in {wait} s",
+        "the queue of questions is full",
+        hint=f"retry in {wait} s",
         headers={"Retry-After": str(wait)},
     )
 
 
 def status_of(error: KetragError) -> int:
-    """The status of a typed error."""
+    """Return the HTTP status of a typed error."""
     return error.status if isinstance(error, Problem) else STATUS.get(error.code, 503)
 
 
 def without_paths(text: str, folders: Iterable[tuple[str, str]]) -> str:
-    """A message in which an index is called by its name, and no other path stands."""
+    """Return a message with folders of indexes replaced by their names, and other paths by "…"."""
     for name, folder in folders:
         text = text.replace(folder, name)
     return _PATH.sub("…", text)
 
 
 def error_json(error: KetragError, folders: Iterable[tuple[str, str]] = ()) -> dict[str, Any]:
-    """The error as it is sent. What is no fault of the request is said in the log alone."""
+    """Return an error as it is sent. Details of errors that the request did not cause are only logged."""
     places = tuple(folders)
     status = status_of(error)
     message, hint = error.message, error.hint

@@ -1,4 +1,4 @@
-"""Finished replies that may be requested again, within a bound of bytes; the least recently used go first."""
+"""A cache of replies with a bound in bytes; the least recently used are evicted first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ what the allocator adds to each."""
 
 
 class ReplyCache:
-    """Used from one event loop. `most` bounds the bytes that the entries occupy in memory."""
+    """Used from one event loop. `most` is the maximum memory of all entries in bytes."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -22,19 +22,19 @@ class ReplyCache:
 
     @property
     def size(self) -> int:
-        """Bytes of all entries."""
+        """Size of all entries in bytes."""
         return self._size
 
     def get(self, key: Hashable) -> bytes | None:
-        """The reply, if it is still in the cache."""
-        found = self._replies.get(key)
-        if found is None:
+        """Return the reply, if it is in the cache."""
+        entry = self._replies.get(key)
+        if entry is None:
             return None
         self._replies.move_to_end(key)
-        return found[0]
+        return entry[0]
 
     def add(self, key: Hashable, reply: bytes, texts: tuple[str | None, ...]) -> None:
-        """Keep a copy of a reply. `texts` are the texts in the key, which count as well.
+        """Store a copy of a reply. `texts` are the texts in the key, which count as well.
 
         A copy, because orjson leaves the buffer of a document as large as it grew while it was written: four
         times the size of a reply with passages.
@@ -45,8 +45,8 @@ class ReplyCache:
         self._replies[key] = (bytes(memoryview(reply)), size)
         self._size += size
         while self._size > self._most:
-            _, (_, gone) = self._replies.popitem(last=False)
-            self._size -= gone
+            _, (_, size) = self._replies.popitem(last=False)
+            self._size -= size
 
     def __len__(self) -> int:
         return len(self._replies)

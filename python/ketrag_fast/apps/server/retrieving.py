@@ -1,4 +1,4 @@
-"""`POST /v1/retrieve`: the context of one question, or of many."""
+"""`POST /v1/retrieve`: the context of one question or of many."""
 
 from __future__ import annotations
 
@@ -15,41 +15,39 @@ from ketrag_fast.apps.server.service import QueryOptions, Service
 from ketrag_fast.base.filters import condition_of, parse_filter
 
 LONGEST: Final = 20_000
-"""Characters of a question, at most."""
+"""Maximum characters of a question."""
 
 
 def question(*, required: bool = False) -> Field:
-    """The field of a question."""
+    """Return the field of a question."""
     return Field("string", "the question", required=required, least=1, most=LONGEST)
 
 
 def topics(service: Service) -> Shape:
-    """How passages are found: the fields that every body about a question has."""
+    """Return the retrieval fields that all bodies with a question share."""
     names = tuple(entry.name for entry in service.indexes)
     return {
-        "index": Field("string", f"which index answers; without it {names[0]}", most=64),
-        "mode": Field("string", "how passages are found; without it what the index is set to", most=64),
-        "budget": Field("integer", "tokens of the context, at most", least=0, most=service.options.budget),
-        "top": Field("integer", "passages, at most", least=0, most=10_000),
-        "explain": Field("boolean", "say for each passage why it is there"),
-        "deadline": Field(
-            "number", "seconds that it may take", least=0, most=service.options.deadline, above=True
-        ),
+        "index": Field("string", f"index name; default: {names[0]}", most=64),
+        "mode": Field("string", "retrieval mode; default: the setting of the index", most=64),
+        "budget": Field("integer", "maximum tokens of the context", least=0, most=service.options.budget),
+        "top": Field("integer", "maximum number of passages", least=0, most=10_000),
+        "explain": Field("boolean", "explain each passage"),
+        "deadline": Field("number", "maximum seconds", least=0, most=service.options.deadline, above=True),
         "filter": Field(
             "any",
-            "only passages of documents whose metadata fits: a text (year>=1990 and lang=en) or an object"
+            "only passages of documents with matching metadata: a string (year>=1990 and lang=en) or object"
             ' ({"year": {"$gte": 1990}, "lang": "en"})',
         ),
     }
 
 
 def shape(service: Service) -> Shape:
-    """Of the body."""
+    """Return the fields of the body of `/v1/retrieve`."""
     return {
         "question": question(),
         "questions": Field(
             "array",
-            "many questions, in the place of `question`",
+            "many questions, instead of `question`",
             least=1,
             most=service.options.questions,
             items=question(required=True),
@@ -59,35 +57,40 @@ def shape(service: Service) -> Shape:
 
 
 def query_of(service: Service, body: dict[str, Any]) -> QueryOptions:
-    """What a body says of how passages are found."""
+    """Return the retrieval options of a body."""
     entry = service.indexes.find(body.get("index"))
     explain = body.get("explain", False)
     return QueryOptions(
-        entry, body.get("mode"), body.get("budget"), body.get("top"), explain, _filter(body.get("filter"))
+        entry, body.get("mode"), body.get("budget"), body.get("top"), explain, filter_text(body.get("filter"))
     )
 
 
-def _filter(given: Any) -> str | None:
-    """Return a filter as text: itself, or JSON, which the library tells from words by its first brace."""
+def filter_text(given: Any) -> str | None:
+    """Return a filter as text; an object becomes JSON, which the library recognises by its first brace.
+
+    Raises InputError for an invalid filter, before the question waits in the queue.
+    """
     if given is None:
         return None
     if isinstance(given, str):
-        parse_filter(given)  # a bad one is refused before it waits with others
+        parse_filter(given)
         return given
     condition_of(given)
     return json.dumps(given, sort_keys=True)
 
 
 async def retrieve(request: Request) -> Response:
-    """The endpoint."""
+    """Serve `POST /v1/retrieve`."""
     service: Service = request.app.state.service
     body = await read_body(request, request.app.state.shapes["retrieve"])
     if ("question" in body) == ("questions" in body):
-        raise Problem(422, "bad_request", "give either question or questions")
+        raise Problem(422, "bad_request", "the request must have either question or questions")
     query = query_of(service, body)
     many = body.get("questions")
     seconds = body.get("deadline", service.options.deadline)
-    found = await service.contexts(query, [body["question"]] if many is None else many, seconds)
+    replies = await service.contexts(query, [body["question"]] if many is None else many, seconds)
     if many is None:
-        return Response(found[0], media_type=JSON)
-    return Response(b'{"schema":"ketrag/contexts/1","contexts":[' + b",".join(found) + b"]}", media_type=JSON)
+        return Response(replies[0], media_type=JSON)
+    return Response(
+        b'{"schema":"ketrag/contexts/1","contexts":[' + b",".join(replies) + b"]}", media_type=JSON
+    )

@@ -1,4 +1,4 @@
-"""One worker: the application on a socket, until it is told to stop."""
+"""One worker: the application on a socket, until it is stopped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from ketrag_fast.apps.server.app import create_app
-from ketrag_fast.apps.server.connection import protocol
+from ketrag_fast.apps.server.connection import create_protocol
 from ketrag_fast.apps.server.guard import is_local
 from ketrag_fast.apps.server.options import ServerOptions
 from ketrag_fast.errors import ConfigError, KetragError
@@ -30,8 +30,10 @@ VARIABLE: Final = "KETRAG_TOKEN"
 
 
 def token_of(file: str | None, host: str) -> str | None:
-    """The token from its file, else from the environment. ConfigError where the service is to be reached from
-    elsewhere and has none, or one that can be guessed.
+    """Return the token from its file, else from the environment.
+
+    Raises ConfigError if the service is reachable from other machines and the token is missing or can be
+    guessed.
     """
     token = os.environ.get(VARIABLE)
     if file is not None:
@@ -39,15 +41,15 @@ def token_of(file: str | None, host: str) -> str | None:
             with Path(file).open("rb") as stream:
                 token = stream.read(_LONGEST_TOKEN + 1).decode("utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"--token-file {file}: it cannot be read: {error}") from None
+            raise ConfigError(f"--token-file {file}: cannot be read: {error}") from None
     if not token:
         if not is_local(host):
             raise ConfigError(
-                f"--host {host} can be reached from other machines, and there is no token",
-                hint=f"write one to a file and give --token-file FILE, or set ${VARIABLE}",
+                f"--host {host} is reachable from other machines and needs a token",
+                hint=f"write a token to a file and use --token-file FILE, or set ${VARIABLE}",
             )
         if file is not None:
-            raise ConfigError(f"--token-file {file}: it is empty")
+            raise ConfigError(f"--token-file {file}: the file is empty")
         return None
     if not _LEAST_TOKEN <= len(token) <= _LONGEST_TOKEN or not token.isascii() or not token.isprintable():
         raise ConfigError(
@@ -58,8 +60,9 @@ def token_of(file: str | None, host: str) -> str | None:
 
 
 def listen_sockets(host: str, port: int, count: int) -> list[socket.socket]:
-    """`count` sockets at one address, for one worker each: the system shares connections among them. Where it
-    cannot, all are one and the same.
+    """Return `count` sockets at one address, one for each worker; the system distributes connections.
+
+    If the system cannot do that, all are the same socket.
     """
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -73,7 +76,7 @@ def listen_sockets(host: str, port: int, count: int) -> list[socket.socket]:
     except OSError as error:
         hint = None
         if error.errno == errno.EADDRINUSE:
-            hint = "another program has it: give another --port, or 0 for any"
+            hint = "another program uses it: choose another --port, or 0 for any"
         raise ConfigError(
             f"cannot listen at {host} port {port}: {error.strerror or error}", hint=hint
         ) from None
@@ -81,36 +84,36 @@ def listen_sockets(host: str, port: int, count: int) -> list[socket.socket]:
 
 
 def _socket(family: socket.AddressFamily, host: str, port: int, *, share: bool) -> socket.socket:
-    made = socket.socket(family, socket.SOCK_STREAM)
+    listening = socket.socket(family, socket.SOCK_STREAM)
     try:
         if sys.platform != "win32":
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if share and hasattr(socket, "SO_REUSEPORT"):
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        made.bind((host, port))
-        made.listen(_BACKLOG)
-        made.setblocking(False)
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listening.bind((host, port))
+        listening.listen(_BACKLOG)
+        listening.setblocking(False)
     except OSError:
-        made.close()
+        listening.close()
         raise
-    return made
+    return listening
 
 
 class _Server(uvicorn.Server):
-    """Says when it is ready."""
+    """A server that reports when it is ready."""
 
     def __init__(self, config: uvicorn.Config, on_start: Callable[[], object]) -> None:
         super().__init__(config)
         self._on_start = on_start
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Takes requests from here on."""
+        """Start to accept requests."""
         await super().startup(sockets)
         if self.started:
             self._on_start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Finishes what runs; new questions on open connections are refused."""
+        """Finish running requests; refuse new ones on open connections."""
         self.config.app.state.service.stopping = True  # type: ignore[union-attr]
         await super().shutdown(sockets)
 
@@ -127,12 +130,12 @@ def serve(
     watched: Callable[[uvicorn.Server], object] | None = None,
     make: Callable[[ServerOptions, str | None], Starlette] = create_app,
 ) -> None:
-    """Serves what `make` makes until SIGTERM or Ctrl-C; `watched` may stop it by `should_exit`."""
+    """Serve the application of `make` until SIGTERM or Ctrl-C. `watched` may stop it with `should_exit`."""
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     app = make(options, token)
     config = uvicorn.Config(
         app,
-        http=protocol(options),
+        http=create_protocol(options),
         ws="none",
         lifespan="on",
         loop="uvloop" if sys.platform != "win32" else "asyncio",
@@ -146,7 +149,7 @@ def serve(
     )
     server = _Server(config, on_start)
     if threading.current_thread() is threading.main_thread():
-        # Once all is finished uvicorn sends itself the signal again: that is to end this function, no more.
+        # When all requests are done uvicorn raises the signal again; it must only end this function.
         signal.signal(signal.SIGTERM, _raise_interrupt)
     if watched is not None:
         watched(server)
@@ -160,6 +163,6 @@ def serve(
         logging.getLogger("ketrag_fast.apps.server").warning("stopped while an answer was still in progress")
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(0)  # else the interpreter waits for these threads, which may take minutes
+        os._exit(0)  # the interpreter would wait for these threads, possibly for minutes
     if not server.started:
-        raise KetragError("the service could not start; its log says why")
+        raise KetragError("the service could not start; see its log")

@@ -28,7 +28,7 @@ _CLOSING: Final = 3.0
 
 @dataclass(frozen=True, slots=True)
 class QueryOptions:
-    """What questions have in common that are put to the core together."""
+    """The options that the questions of a batch share."""
 
     entry: OpenIndex
     mode: str | None
@@ -36,20 +36,20 @@ class QueryOptions:
     top: int | None
     explain: bool
     filter: str | None = None
-    """In words, or as JSON."""
+    """As text or as JSON."""
 
 
 Group = tuple[QueryOptions, int]
 
 
 class Service:
-    """One worker's. `token` is what a request must show, if there is one."""
+    """The state of one worker. Requests must send `token` if it is not None."""
 
     def __init__(self, options: ServerOptions, token: str | None) -> None:
         self.options = options
         self.token = token
         if token is not None:
-            Key(token)  # covered from now on in whatever is written
+            Key(token)  # redacted from now on in all output
         self.indexes = Indexes(options)
         self.metrics = Metrics()
         self.ready = False
@@ -64,13 +64,13 @@ class Service:
             on_batch=self.metrics.batches.observe,
         )
         self.slow = ThreadPoolExecutor(4, thread_name_prefix="ketrag-slow")
-        """For statistics, graphs and documents: no question waits behind them."""
+        """For statistics, graphs and documents, so that no question waits for them."""
         self.writers = ThreadPoolExecutor(max(2, 2 * len(self.indexes)), thread_name_prefix="ketrag-answer")
-        """For the answers of language models."""
+        """For LLM answers."""
         self.stuck = False
-        """Whether threads still ran when the service ended."""
+        """Whether threads were still running when the service ended."""
         self.answers = 0
-        """Answers that are made or wait."""
+        """Number of answers in progress or waiting."""
 
     def _plan(self, group: Group) -> BatchPlan:
         query, _ = group
@@ -79,47 +79,49 @@ class Service:
             return BatchPlan(_PLAIN if most is None else most)
 
         def embed(questions: Sequence[str], seconds: float) -> None:
-            index.vectors(questions, seconds=seconds)  # which remembers them for those who answer
+            index.vectors(questions, seconds=seconds)  # caches them for `retrieve`
 
         return BatchPlan(_EMBEDDED if most is None else most, query.entry, embed)
 
     async def contexts(self, query: QueryOptions, questions: Sequence[str], seconds: float) -> list[bytes]:
-        """The reply to each question; what is at hand is not made again."""
+        """Return the reply to each question, from the cache if possible."""
         generation = query.entry.index.generation
-        made: list[bytes | None] = [self.cache.get((query, generation, text)) for text in questions]
-        new = [at for at, reply in enumerate(made) if reply is None]
-        if len(new) < len(made):
-            self.metrics.cache.inc(len(made) - len(new))
+        replies: list[bytes | None] = [self.cache.get((query, generation, text)) for text in questions]
+        new = [at for at, reply in enumerate(replies) if reply is None]
+        if len(new) < len(replies):
+            self.metrics.cache.inc(len(replies) - len(new))
         if new:
             until = time.monotonic() + seconds
-            # Single questions go together; those of a request with many are a group of their own, and groups
-            # take turns: nobody waits for all of a large request.
+            # Single questions share a group; a request with many questions has its own. Groups take turns,
+            # so that no question waits for all of a large request.
             group = (query, 0 if len(new) == 1 else next(self._requests))
             futures = self.batcher.submit(group, [questions[at] for at in new], until)
             self.metrics.waiting.set(self.batcher.waiting)
             late = asyncio.get_running_loop().call_later(seconds, _late, futures, seconds)
             try:
-                replies = [await future for future in futures]
+                results = [await future for future in futures]
             finally:
                 late.cancel()
                 for future in futures:
                     if not future.cancel() and not future.cancelled():
-                        future.exception()  # said once, by the first that failed
-            for at, reply in zip(new, replies, strict=True):
-                made[at] = reply
-                # What had to do without something (a model, for a while) is not what is asked for later.
+                        future.exception()  # marks it as retrieved; the first failure was raised
+            for at, reply in zip(new, results, strict=True):
+                replies[at] = reply
+                # A reply with warnings (a model that was missing, for example) is not cached.
                 if query.entry.index.generation == generation and _WHOLE in reply:
                     text = questions[at]
                     self.cache.add((query, generation, text), reply, (text, query.filter, query.mode))
-        return [reply for reply in made if reply is not None]
+        return [reply for reply in replies if reply is not None]
 
-    async def aside(self, call: Any, *given: Any) -> Any:
-        """Runs a call on a thread that no question waits for."""
-        return await asyncio.get_running_loop().run_in_executor(self.slow, call, *given)
+    async def aside(self, call: Any, *args: Any) -> Any:
+        """Run a call on a thread that no question waits for."""
+        return await asyncio.get_running_loop().run_in_executor(self.slow, call, *args)
 
     def close(self, seconds: float = _CLOSING) -> None:
-        """Wait for what runs and release everything. What still runs after some seconds (a language model
-        that is silent, say) is abandoned: `stuck` is then true, and the indexes stay open for it.
+        """Wait for running work and release everything.
+
+        What still runs after `seconds` (a silent language model, for example) is abandoned: `stuck` is then
+        true, and the indexes stay open for it.
         """
         pools = (self.batcher.close, self.slow.shutdown, self.writers.shutdown)
         for pool in (self.slow, self.writers):
@@ -133,7 +135,7 @@ class Service:
 
 
 def _late(futures: Sequence[asyncio.Future[bytes]], seconds: float) -> None:
-    """Whoever waits for these waits no longer."""
+    """Fail the request whose futures are not done in time."""
     for future in futures:
         if not future.done():
             future.set_exception(Problem(504, "deadline", f"no answer within {seconds:g} s"))
@@ -141,7 +143,7 @@ def _late(futures: Sequence[asyncio.Future[bytes]], seconds: float) -> None:
 
 
 def _answers(group: Group, questions: Sequence[str], seconds: float) -> list[bytes]:
-    """On a thread: the core ranks without the interpreter, so that these threads fill the processors."""
+    """Return the replies to a batch, on a thread. The core releases the GIL, so threads use all cores."""
     query, _ = group
     index = query.entry.index
     options: dict[str, Any] = {
@@ -152,6 +154,6 @@ def _answers(group: Group, questions: Sequence[str], seconds: float) -> list[byt
         "deadline": seconds,
         "filter": query.filter,
     }
-    if len(questions) == 1:  # on this very thread
+    if len(questions) == 1:  # on this thread
         return [json_bytes(index.retrieve(questions[0], **options).to_json())]
     return [json_bytes(context.to_json()) for context in index.retrieve_many(questions, threads=1, **options)]

@@ -1,4 +1,4 @@
-"""Several workers on one address: each a process with the same mapped files; one that dies is replaced."""
+"""Several workers on one address: processes that share mapped files; a worker that dies is replaced."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ketrag_fast.apps.server.worker import READY, UNABLE
 from ketrag_fast.errors import KetragError
 
 _SOON: Final = 5.0
-"""A worker that lived shorter than that waits before it is started again."""
+"""A worker that ran for less time is restarted after a pause."""
 _PAUSES: Final = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
@@ -33,12 +33,12 @@ class _Worker:
     started: float = 0.0
     early: int = 0
     again: float = 0.0
-    """When it is to be started."""
+    """When to start it."""
     ready: bool = False
 
 
 class Supervisor:
-    """Starts workers, replaces the dead, stops all."""
+    """Starts workers, replaces dead ones, stops all."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Supervisor:
         self._is_up = False
 
     def run(self) -> None:
-        """Until SIGTERM or Ctrl-C. Raises KetragError where a worker cannot start at all."""
+        """Run until SIGTERM or Ctrl-C. Raises KetragError if a worker cannot start."""
         before = {
             number: signal.signal(number, self._on_signal) for number in (signal.SIGTERM, signal.SIGINT)
         }
@@ -91,16 +91,16 @@ class Supervisor:
             env={**os.environ, FOLDER: counted},
             start_new_session=True,
         )
-        given = {"options": self._options.to_json(), "token": self._token, "socket": descriptor}
-        assert process.stdin is not None  # noqa: S101 - a pipe was asked for
+        message = {"options": self._options.to_json(), "token": self._token, "socket": descriptor}
+        assert process.stdin is not None  # noqa: S101 - stdin=PIPE
         with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(json.dumps(given).encode() + b"\n")
+            process.stdin.write(json.dumps(message).encode() + b"\n")
             process.stdin.flush()
         worker.process, worker.started, worker.ready = process, time.monotonic(), False
         self._selector.register(process.stdout, selectors.EVENT_READ, worker)  # type: ignore[arg-type]
 
     def _look(self, counted: str) -> None:
-        """Waits for what a worker says or for its end, a while at most."""
+        """Wait a moment for output or the end of a worker, and react."""
         for key, _ in self._selector.select(0.2):
             worker: _Worker = key.data
             line = key.fileobj.readline()  # type: ignore[union-attr]
@@ -119,17 +119,17 @@ class Supervisor:
                 self._start(worker, counted)
 
     def _failed(self, worker: _Worker, line: bytes) -> None:
-        """A worker that cannot start says why. Before the service was up that ends it."""
-        said = json.loads(line)
+        """Handle a worker that cannot start. Before the service is up, raise its error."""
+        data = json.loads(line)
         if not self._is_up:
-            error = KetragError(said["message"], hint=said["hint"])
-            error.code = said["code"]
+            error = KetragError(data["message"], hint=data["hint"])
+            error.code = data["code"]
             raise error
-        log.error("a worker cannot start: %s", said["message"])
+        log.error("a worker cannot start: %s", data["message"])
 
     def _gone(self, worker: _Worker, counted: str) -> None:
         process = worker.process
-        assert process is not None  # noqa: S101 - it has just been heard of
+        assert process is not None  # noqa: S101 - its pipe was selected
         self._selector.unregister(process.stdout)  # type: ignore[arg-type]
         code = process.wait()
         for pipe in (process.stdin, process.stdout):
@@ -147,7 +147,7 @@ class Supervisor:
         log.error("worker %d ended with %d and is replaced", process.pid, code)
 
     def _end(self) -> None:
-        """Asks all to stop, and kills those that do not."""
+        """Ask all workers to stop, and kill those that do not."""
         alive = [worker.process for worker in self._workers if worker.process is not None]
         for process in alive:
             with contextlib.suppress(OSError):

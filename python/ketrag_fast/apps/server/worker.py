@@ -1,7 +1,7 @@
-"""A worker in a process of its own: `python -m ketrag_fast.apps.server.worker`, started by `supervisor`.
+"""A worker process: `python -m ketrag_fast.apps.server.worker`, started by `supervisor`.
 
-Standard input has one line of JSON (options, token, socket); when it ends, its parent is gone, and so goes
-the worker.
+Standard input has one line of JSON (options, token, socket). It ends with the parent process, and the worker
+stops then.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.errors import KetragError
 
 UNABLE: Final = 3
-"""The exit code of a worker that cannot start: another try would end in the same way."""
+"""The exit code of a worker that cannot start and should not be retried."""
 READY: Final = "ready"
 
 
 def main() -> int:
-    """Serves until it is told to stop."""
+    """Serve until stopped; return the exit code."""
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.INFO)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the parent says when to stop
-    given = json.loads(sys.stdin.readline())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all processes; the parent decides
+    message = json.loads(sys.stdin.readline())
     from ketrag_fast.apps.server.options import ServerOptions
     from ketrag_fast.apps.server.running import serve
 
-    listening = socket.socket(fileno=given["socket"])
+    listening = socket.socket(fileno=message["socket"])
     try:
         with enough_memory():
             serve(
-                ServerOptions.from_json(given["options"]),
-                given["token"],
+                ServerOptions.from_json(message["options"]),
+                message["token"],
                 listening,
                 on_start=_tell_parent,
                 watched=_end_with_parent,
             )
     except KetragError as error:
-        said = {"code": error.code, "message": error.message, "hint": error.hint}
-        sys.stdout.write(json.dumps(said) + "\n")
+        data = {"code": error.code, "message": error.message, "hint": error.hint}
+        sys.stdout.write(json.dumps(data) + "\n")
         sys.stdout.flush()
         return UNABLE
     return 0

@@ -1,1 +1,1 @@
-"""Several configurations on the same documents and questions, in one report (`ketrag bench`)."""
+"""Comparison of several configurations on the same documents and questions (`ketrag bench`)."""

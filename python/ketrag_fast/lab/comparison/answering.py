@@ -1,4 +1,4 @@
-"""Answers of one language model from the contexts of every configuration, so that EM and F1 compare these."""
+"""Answers of one language model from the contexts of every configuration, for EM and F1."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _CITED: Final = re.compile(r"\s*\[\d+\]")
 
 
 def answers_by(spec: str) -> Answers:
-    """The model of that spec answers. Its citations are left out of what EM and F1 judge.
+    """Return a function that answers with the model of a spec, without citation marks.
 
-    Raises ConfigError for a spec that names no model; what the model cannot do costs one configuration.
+    Raises ConfigError if the spec names no model; a failure of the model costs one configuration.
     """
     if not is_model(spec):
-        raise ConfigError(f"--answer-with {spec}: it names no language model that can be asked")
+        raise ConfigError(f"--answer-with {spec}: not a language model")
 
     def answers(index: Index) -> Answerer:
         def answer(question: Question, mode: str, budget: int, context: str) -> str | None:
             if not context:
-                return ""  # nothing was found, so nothing can be said: a wrong answer, not an absent one
+                return ""  # an empty context: a wrong answer, not a missing one
             said = index.ask(question.text, llm=spec, mode=mode, budget=budget)
             return _CITED.sub("", said.text).strip()
 

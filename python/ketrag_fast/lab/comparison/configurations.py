@@ -1,6 +1,6 @@
-"""What is compared: named rows of settings, from a TOML file, from flags, from presets, or from a sweep.
+"""Configurations to compare: named settings from a TOML file, flags, presets or a sweep.
 
-embedder = "sentence-transformers:/models/minilm"     # for every row that does not say otherwise
+embedder = "sentence-transformers:/models/minilm"     # default of all rows
 
 [[build]]
 name = "rules"
@@ -25,26 +25,26 @@ from ketrag_fast.errors import ConfigError
 from ketrag_fast.systems.registry import registry
 
 MOST: Final = 100
-"""Configurations in one report."""
+"""Maximum number of configurations in one report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A name and what it sets. `varied` are the values that a sweep gave it."""
+    """A name and its settings. `varied` are the values that a sweep gave it."""
 
     name: str
     settings: Mapping[str, Any]
     varied: Mapping[str, Any] = field(default_factory=dict)
 
     def resolved(self, common: Settings) -> Settings:
-        """All its settings, each given: `common` counts where the configuration is silent."""
+        """Return all its settings; those it does not set come from `common`."""
         asked = Settings(**{**common.given, **self.settings})
         return resolve(flags=asked.given, presets=registry().table).settings
 
     def to_build(self, common: Settings, modes: Sequence[str] = ()) -> Settings:
-        """The same for a build: every build setting is given, so that nothing is left to an older index.
+        """Return the settings for a build, complete, so that none come from an older index.
 
-        Built is what its `modes` need; where it names none, what these do, else what its own mode does.
+        The stages built are those for its `modes`; if it has none, for `modes`, else for its own mode.
         """
         whole = self.resolved(common)
         asked = Settings(**{**common.given, **self.settings})
@@ -55,14 +55,14 @@ class Configuration:
 
 
 def units_of(settings: Settings) -> tuple[Any, ...]:
-    """What decides which earlier work can be kept at all: embedder, units, encoding."""
+    """Return the settings that decide whether earlier work can be reused: embedder, units, encoding."""
     return tuple(settings.value(name) for name, spec in catalogue().items() if spec.rebuild)
 
 
 def from_file(path: str | Path) -> list[Configuration]:
-    """The rows of a TOML file. Raises ConfigError that names file, row and setting."""
+    """Return the rows of a TOML file. Raises ConfigError that names file, row and setting."""
     from ketrag_fast.base.config.files import (
-        read_toml,  # here, so that `--help` does not wait for a TOML parser
+        read_toml,  # not at the top: `--help` does not need a TOML parser
     )
 
     path = Path(path)
@@ -84,7 +84,7 @@ def from_file(path: str | Path) -> list[Configuration]:
 
 
 def from_flag(text: str) -> Configuration:
-    """`NAME: setting=value, setting=value`, as `--build` takes it."""
+    """Parse `NAME: setting=value, setting=value`, the form of `--build`."""
     name, colon, rest = text.partition(":")
     if not colon or "=" in name:
         raise ConfigError(f"--build {text!r} has no name", hint="write NAME: setting=value, setting=value")
@@ -92,23 +92,23 @@ def from_flag(text: str) -> Configuration:
     for part in filter(None, (piece.strip() for piece in rest.split(","))):
         key, equals, value = part.partition("=")
         if not equals:
-            raise ConfigError(f"--build {name}: {part!r} is no setting=value")
+            raise ConfigError(f"--build {name}: {part!r} is not setting=value")
         setting = find_setting(key, f" (in --build {name})")
         values[setting] = parse(setting, value)
     return Configuration(name.strip(), _settings(values, f"--build {name}"))
 
 
 def from_systems(systems: Iterable[str]) -> list[Configuration]:
-    """One row for each preset."""
+    """Return one row for each preset."""
     found = []
     for system in systems:
-        _ = registry().table[system]  # raises where there is none
+        _ = registry().table[system]  # raises for an unknown preset
         found.append(Configuration(system, {"system": system}))
     return check_configurations(found)
 
 
 def check_configurations(found: Sequence[Configuration]) -> list[Configuration]:
-    """The same, if names are there, differ, and are not too many."""
+    """Return the configurations. Raises ConfigError for missing or repeated names, or too many rows."""
     if not found:
         raise ConfigError("there is nothing to compare", hint="name builds with --build or --builds FILE")
     if len(found) > MOST:
@@ -117,7 +117,9 @@ def check_configurations(found: Sequence[Configuration]) -> list[Configuration]:
     for configuration in found:
         name = configuration.name
         if not name.strip() or len(name) > 80 or not name.isprintable():
-            raise ConfigError(f"{name!r} is no name for a configuration", hint="use 1 to 80 characters")
+            raise ConfigError(
+                f"{name!r} is not a valid name of a configuration", hint="use 1 to 80 characters"
+            )
         if name in seen:
             raise ConfigError(f"two configurations are named {name!r}")
         seen.add(name)
@@ -129,8 +131,8 @@ def _settings(values: Mapping[str, Any], where: str) -> dict[str, Any]:
     for name in found:
         if catalogue()[name].concerns == "run":
             raise ConfigError(
-                f"{where}: {name} changes no result, so there is nothing to compare",
-                hint=f"give it once for all: --{name.replace('_', '-')}",
+                f"{where}: {name} does not change results, so there is nothing to compare",
+                hint=f"set it for the whole report: --{name.replace('_', '-')}",
             )
     try:
         Settings(**found)

@@ -1,4 +1,4 @@
-"""What one configuration gave: its build, its price, its graph, its scores; or why there is nothing."""
+"""Outcome of one configuration: its build, price, graph and scores, or its error."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ketrag_fast.lab.eval.results import Result
 from ketrag_fast.lab.eval.rows import ResultRow
 
 COUNTED = ("documents", "chunks", "subchunks", "keywords", "core_chunks", "entities", "relations")
-"""Of the statistics of an index, those that a report prints."""
+"""The statistics of an index that a report prints."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildCost:
-    """What a build takes. `measured` is False where vectors were shared with an earlier build of the
-    report: seconds and embedding tokens are then what it would take alone, at the rate measured there.
+    """Cost of a build. `measured` is False if vectors were shared with an earlier build of the report:
+    seconds and embedding tokens are then those of a separate build, at the rate measured there.
     """
 
     seconds: float
@@ -33,10 +33,10 @@ class BuildCost:
     memory: int | None
     measured: bool
     spent_seconds: float
-    """By the clock, in this run: next to nothing where everything was kept."""
+    """Wall-clock time in this run: close to 0 if everything was cached."""
 
     def to_json(self) -> dict[str, Any]:
-        """For a report."""
+        """Return the cost for a report."""
         return {
             "seconds": self.seconds,
             "stages": dict(self.stages),
@@ -54,7 +54,7 @@ class BuildCost:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One configuration. With an `error` there is nothing else."""
+    """One configuration. With an `error` the other fields are empty."""
 
     name: str
     settings: Mapping[str, Any]
@@ -72,11 +72,11 @@ class Outcome:
 
     @property
     def has_skeleton(self) -> bool:
-        """Whether something was to read its core chunks."""
+        """Whether its core chunks were to be extracted from."""
         return self.error is None and self.settings.get("llm", "none") != "none"
 
     def to_json(self) -> dict[str, Any]:
-        """Without the single results, which are told question by question."""
+        """Return the outcome without the results of single questions."""
         return {
             "name": self.name,
             "settings": dict(self.settings),
@@ -95,7 +95,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One configuration's answer to one question, at one mode and budget."""
+    """The answer of one configuration to one question, at one mode and budget."""
 
     name: str
     mode: str
@@ -104,13 +104,13 @@ class Verdict:
 
     @property
     def found(self) -> bool | None:
-        """Whether the answer is in the context; without one, whether all gold passages are."""
+        """Whether the answer is in the context; without an answer, whether all gold passages are."""
         if self.result.covered is not None and not self.result.yes_no:
             return self.result.covered
         return self.result.all_gold
 
     def to_json(self) -> dict[str, Any]:
-        """What differs between configurations."""
+        """Return the fields in which configurations differ."""
         kept = ("covered", "recall", "all_gold", "rank", "tokens", "answer", "em", "f1")
         values = {name: getattr(self.result, name) for name in kept}
         return {
@@ -131,7 +131,7 @@ class Divided:
     verdicts: tuple[Verdict, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """For a report."""
+        """Return the question for a report."""
         return {
             "query_id": self.question.id,
             "question": self.question.text,
@@ -143,7 +143,7 @@ class Divided:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All of it. `about` says of machine, versions and data; `kind` is builds, systems or sweep."""
+    """The whole report. `about` describes machine, versions and data; `kind` is builds, systems or sweep."""
 
     kind: str
     about: Mapping[str, Any]
@@ -155,11 +155,11 @@ class Report:
 
     @property
     def good(self) -> list[Outcome]:
-        """Those that ran."""
+        """The configurations that ran."""
         return [outcome for outcome in self.outcomes if outcome.error is None]
 
     def to_json(self) -> dict[str, Any]:
-        """`ketrag bench ... --json`."""
+        """Return the report as `ketrag bench ... --json` prints it."""
         return {
             "schema": "ketrag/bench/1",
             "kind": self.kind,
@@ -173,9 +173,9 @@ class Report:
 
 
 def split_questions(questions: Sequence[Question], outcomes: Sequence[Outcome]) -> list[Divided]:
-    """The questions that some configuration covers and another does not, at the largest common budget.
+    """Return the questions that some configurations cover and others do not, at the largest common budget.
 
-    Each configuration speaks by its first mode; without answers the gold passages decide.
+    Each configuration is represented by its first mode; without answers the gold passages decide.
     """
     speaking = [outcome for outcome in outcomes if outcome.results]
     if len(speaking) < 2:

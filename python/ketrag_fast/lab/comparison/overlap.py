@@ -1,4 +1,4 @@
-"""How much two graphs have in common: entities by name, relations by the pair of names they join."""
+"""Overlap of two graphs: entities by name, relations by their pair of names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """What is compared of a graph of entities; names are upper-cased by the fold, pairs are unordered."""
+    """Names and pairs of a graph of entities; names are in upper case, pairs are unordered."""
 
     entities: frozenset[str]
     relations: frozenset[tuple[str, str]]
@@ -25,7 +25,7 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Two sets: how many are in A alone, in both, in B alone."""
+    """Two sets: the number of items in A alone, in both, in B alone."""
 
     only_a: int
     both: int
@@ -33,18 +33,18 @@ class Shared:
 
     @property
     def jaccard(self) -> float | None:
-        """Share of all that both have; None where both are empty."""
+        """Jaccard index; None if both sets are empty."""
         every = self.only_a + self.both + self.only_b
         return self.both / every if every else None
 
     def to_json(self) -> dict[str, Any]:
-        """The counts and the share."""
+        """Return the counts and the share."""
         return {"only_a": self.only_a, "both": self.both, "only_b": self.only_b, "jaccard": self.jaccard}
 
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Two configurations' graphs."""
+    """The overlap of the graphs of two configurations."""
 
     a: str
     b: str
@@ -52,7 +52,7 @@ class Overlap:
     relations: Shared
 
     def to_json(self) -> dict[str, Any]:
-        """For a report."""
+        """Return the overlap for a report."""
         return {
             "a": self.a,
             "b": self.b,
@@ -75,7 +75,7 @@ def graph_of(stages: Mapping[str, Arrays]) -> Graph | None:
 
 
 def overlaps(graphs: Sequence[tuple[str, Graph]]) -> list[Overlap]:
-    """Every pair once, in the order given."""
+    """Return the overlap of every pair, in the given order."""
     return [
         Overlap(a, b, _overlap(one.entities, two.entities), _overlap(one.relations, two.relations))
         for place, (a, one) in enumerate(graphs)

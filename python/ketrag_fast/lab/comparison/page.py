@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs nothing else: style and plots are in it, script there is none."""
+"""The report as one HTML page with its styles and plots, without scripts."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def page(report: Report) -> str:
-    """The whole page. Everything that comes from documents, models or settings is escaped."""
+    """Return the page. Everything from documents, models and settings is escaped."""
     title = _TITLES.get(report.kind, "Comparison")
     body = "\n".join(_body(report, title))
-    # The policy makes sure that whatever a text smuggled in could load nothing and run nothing.
+    # Under this policy injected text could neither load nor run anything.
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
@@ -114,13 +114,13 @@ def _intervals(
 
 
 def _series(row: ResultRow, outcomes: Sequence[Outcome]) -> str:
-    """Budget alone, unless a configuration was asked in several modes."""
+    """Return the label of a series: the budget, and the mode if several modes were run."""
     several = any(len({r.mode for r in outcome.rows}) > 1 for outcome in outcomes)
     return f"{row.mode} at {row.budget:,}" if several else f"{row.budget:,} tokens"
 
 
 def _setting_plots(outcomes: Sequence[Outcome], metric: str) -> Iterator[str]:
-    """One plot for each varied setting with numbers; a setting of words is a plot of rows."""
+    """Return one plot for each varied setting with numbers; a setting with text values is a plot of rows."""
     for name in dict.fromkeys(key for outcome in outcomes for key in outcome.varied):
         own = [outcome for outcome in outcomes if name in outcome.varied]
         numbers = all(
@@ -145,7 +145,7 @@ def _setting_plots(outcomes: Sequence[Outcome], metric: str) -> Iterator[str]:
 
 
 def _against_cost(outcomes: Sequence[Outcome], metric: str) -> Iterator[str]:
-    """Quality against each cost that differs: seconds, tokens of the language model, USD."""
+    """Return plots of quality against each cost that differs: seconds, LLM tokens, USD."""
     outcomes = [outcome for outcome in outcomes if "budget" not in outcome.varied]
     if not outcomes:
         return
@@ -196,7 +196,7 @@ def _stages(outcome: Outcome) -> plots.StackedBar:
 
 
 def _merge_small_parts(parts: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
-    """What takes little time everywhere is one colour: there are only so many that differ."""
+    """Merge stages that are short everywhere into one colour; only a few colours can be told apart."""
     groups = {"units": "words", "links": "words", "knn": "graph", "core": "graph"}
     searches = (stage.name for stage in registry().stages if stage.proposes is not None)
     groups |= dict.fromkeys(searches, "search graphs")
@@ -258,7 +258,7 @@ def _yes(value: bool | None) -> str:
 
 
 def _settings(outcomes: Sequence[Outcome]) -> Table:
-    """What differs between the configurations, one line each; what all share is left to the JSON."""
+    """Return the settings that differ between configurations, one line each; the JSON has all."""
     names = sorted({name for outcome in outcomes for name in outcome.settings})
     if len(outcomes) > 1:
         names = [name for name in names if len({_text(o.settings.get(name)) for o in outcomes}) > 1]

@@ -1,4 +1,4 @@
-"""Plots as inline SVG: no script, no font, no address. Colours come from the page's style, light or dark."""
+"""Plots as inline SVG, without scripts, fonts or links. Colours come from the page's style, light or dark."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ WIDTH: Final = 760
 _CHAR: Final = 7.5  # of the 12 px sans-serif that the style asks for, on the generous side
 _ROW: Final = 26
 SERIES: Final = 8
-"""Colours that the style has; further series begin again."""
+"""Number of colours in the style; further series reuse them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A value with its interval, if there is one. `label` is printed beside it, `tip` shown on hovering."""
+    """A value with its optional interval. `label` is printed next to it, `tip` is shown on hover."""
 
     x: float
     y: float
@@ -46,7 +46,7 @@ class StackedBar:
 
 
 def intervals(rows: Sequence[tuple[str, Sequence[tuple[str, float, float | None, float | None]]]]) -> str:
-    """Shares in percent with whiskers: for each row some (series, value, low, high)."""
+    """Plot shares in percent with whiskers: for each row some (series, value, low, high)."""
     names = list(dict.fromkeys(series for _, values in rows for series, *_ in values))
     left = _gutter([name for name, _ in rows])
     ends = [
@@ -79,7 +79,7 @@ def intervals(rows: Sequence[tuple[str, Sequence[tuple[str, float, float | None,
 
 
 def bars(rows: Sequence[StackedBar], unit: str) -> str:
-    """Stacked horizontal bars, the total beside each."""
+    """Plot stacked horizontal bars with their totals."""
     names = list(dict.fromkeys(part for row in rows for part, _ in row.parts))
     left = _gutter([row.label for row in rows])
     right = WIDTH - 16 - _CHAR * max((len(row.total) for row in rows), default=0)
@@ -108,7 +108,7 @@ def bars(rows: Sequence[StackedBar], unit: str) -> str:
 
 
 def scatter(series: Sequence[Series], x_label: str, y_label: str, *, shares: bool = True) -> str:
-    """Points with whiskers on both axes' frame; `shares` keeps y within 0 to 100 percent."""
+    """Plot points with whiskers; `shares` limits y to 0 to 100 percent."""
     points = [point for one in series for point in one.points]
     height, left, top = 320.0, 64, 30.0
     right, bottom = WIDTH - 24.0, height - 46.0
@@ -148,7 +148,7 @@ def scatter(series: Sequence[Series], x_label: str, y_label: str, *, shares: boo
 
 
 def legend(names: Sequence[str]) -> str:
-    """Which colour is what; nothing for a single nameless series."""
+    """Return the legend of the colours; empty for a single unnamed series."""
     if not any(names) or len(names) < 2:
         return ""
     keys = [
@@ -160,7 +160,7 @@ def legend(names: Sequence[str]) -> str:
 def _label(
     label: str, x: float, y: float, right: float, taken: list[tuple[float, float, float]]
 ) -> list[str]:
-    """A point's name beside it, unless another one is written there already."""
+    """Return the label of a point, unless another label occupies its position."""
     if not label:
         return []
     shown = _short(label)
@@ -192,8 +192,8 @@ def _scale(value: float, low: float, high: float, start: float, end: float) -> f
 def _frame(
     low: float, high: float, *, floor: float | None = None, roof: float | None = None
 ) -> tuple[float, float]:
-    """Round numbers around the values, from zero where that costs little; never past `floor` and `roof`,
-    unless a value is.
+    """Return round numbers around the values, starting at zero if that costs little space; `floor` and `roof`
+    bound the frame unless a value is beyond them.
     """
     first, last = low, high
     if low > 0 and low < 0.4 * high:

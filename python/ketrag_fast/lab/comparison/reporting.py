@@ -1,4 +1,4 @@
-"""From configurations to a report: runs them, compares their graphs and answers, says what was measured."""
+"""Runs configurations, compares their graphs and answers, and returns the report."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from ketrag_fast.lab.eval.provenance import describe
 from ketrag_fast.systems.registry import registry
 
 _PAIRS = 12
-"""Configurations whose graphs are compared, each with each."""
+"""Maximum number of configurations whose graphs are compared pairwise."""
 
 
 def parse_systems(text: str) -> list[str]:
-    """`all`, or a list with commas."""
+    """Parse `all` or a comma-separated list."""
     if text.strip() == "all":
         return list(registry().presets)
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def report_of(kind: str, bench: Bench, configurations: Sequence[Configuration]) -> Report:
-    """Runs all of them. `kind` is builds, systems or sweep."""
+    """Run all configurations and return the report. `kind` is builds, systems or sweep."""
     places = list(range(len(configurations))) if bench.apart else order(configurations, bench.common)
-    bench.graphs = kind != "sweep"  # the points of a sweep are many, and their graphs nested
+    bench.graphs = kind != "sweep"  # a sweep has many points with nested graphs
     outcomes = bench.run(configurations, places)
     graphs = [(outcome.name, outcome.graph) for outcome in outcomes if outcome.graph is not None]
     shown = [(name, graph) for name, graph in graphs if graph.entities][:_PAIRS]
@@ -51,7 +51,7 @@ def _documents(outcome: Outcome) -> int:
 
 
 def _notes(bench: Bench, outcomes: Sequence[Outcome]) -> list[str]:
-    """What a reader should know before trusting the table."""
+    """Return caveats that a reader should know before trusting the table."""
     notes: list[str] = []
     unknown = sorted({_spending(o) for o in outcomes if o.cost is not None and o.cost.bill.total is None})
     if unknown:

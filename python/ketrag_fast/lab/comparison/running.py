@@ -35,20 +35,20 @@ from ketrag_fast.systems.planning import embedding_stages
 from ketrag_fast.types import BuildReport, Document, Usage
 
 _ENDS = (Cancelled, DocumentError, IndexLocked, ReadOnly, StorageFailed, StorageFull)
-"""Errors that would meet every configuration alike; any other costs one configuration."""
+"""Errors that affect every configuration; any other error costs one configuration."""
 
 Answers = Callable[[Index], Answerer]
-"""Who answers the questions of an index that is open."""
+"""Returns a function that answers questions from an open index."""
 
 
 @dataclass(slots=True)
 class Bench:
-    """What all configurations have in common.
+    """Options that all configurations share.
 
-    `folder` takes the indexes. `apart` builds each in a folder of its own, so that nothing is shared and all
-    is measured; otherwise one folder serves all, and vectors and replies are made once. `anew` is for a
-    folder that may hold an index of other units: its stages are made again, its vectors and replies kept.
-    `graphs` keeps each skeleton, so that the overlap can be told.
+    `folder` contains the indexes. `apart` builds each in a separate folder, so that nothing is shared and
+    everything is measured; otherwise one folder serves all, and vectors and replies are computed once. `anew`
+    is for a folder that may hold an index of other units: its stages are rebuilt, its vectors and replies
+    reused. `graphs` keeps each skeleton to compare them.
     """
 
     dataset: DataSet
@@ -70,7 +70,7 @@ class Bench:
     _reading: float = 0.0
 
     def run(self, configurations: Sequence[Configuration], order: Sequence[int]) -> list[Outcome]:
-        """An outcome for each configuration, in their own order; `order` is that of the work."""
+        """Return an outcome for each configuration, in their order; `order` is the order of the work."""
         found: dict[int, Outcome] = {}
         for step, place in enumerate(order, 1):
             configuration = configurations[place]
@@ -89,7 +89,7 @@ class Bench:
         return [found[place] for place in range(len(configurations))]
 
     def one(self, configuration: Configuration) -> Outcome:
-        """Builds and scores one. Raises what the build raises."""
+        """Build and score one configuration. Raises what the build raises."""
         settings = configuration.to_build(self.common, self.modes)
         units = units_of(settings)
         path = self.folder / (_folder_name(configuration.name) if self.apart else "shared")
@@ -97,7 +97,7 @@ class Bench:
         rebuild = self.anew if first else self._before != units
         sources = list(self.sources) if self.apart else self._read_once(settings) if first else []
         if not self.apart and "verify" not in settings.given:
-            settings = settings.having(verify="sizes")  # this very process has just written and checked it
+            settings = settings.having(verify="sizes")  # this process has just written and checked it
         with Index.build(
             sources, path, settings=settings, progress=self.progress, replace=first, rebuild=rebuild
         ) as index:
@@ -123,7 +123,7 @@ class Bench:
             )
 
     def _read_once(self, settings: Settings) -> list[Document]:
-        """The documents of all the builds: those after the first find them in the index."""
+        """Return the sources; builds after the first take the documents from the index."""
         begin = time.monotonic()
         items = list(read_only(self.sources, settings))
         documents = [item for item in items if isinstance(item, Document)]
@@ -179,7 +179,7 @@ class Bench:
 
 
 def usage_alone(report: BuildReport) -> Usage:
-    """What the model's replies in this index cost, whichever build asked for them."""
+    """Return the cost of the model replies in this index, whichever build requested them."""
     whole = (report.extraction or {}).get("whole")
     if not whole:
         return report.usage
@@ -188,11 +188,11 @@ def usage_alone(report: BuildReport) -> Usage:
 
 
 def _folder_name(name: str) -> str:
-    """A folder for a name that may hold anything: readable, and different for different names."""
+    """Return a readable folder name that is different for different names of configurations."""
     plain = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:40] or "build"
     return f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def _public_settings(settings: Settings) -> dict[str, Any]:
-    """The settings that were given, without those that say where keys or files of others lie."""
+    """Return the chosen settings without those that reveal paths of keys or files."""
     return dict(settings.given)

@@ -1,10 +1,10 @@
-"""The page's style: readable by day and by night, with colours that also the colour-blind tell apart."""
+"""The page's style, light and dark, with colours that colour-blind readers can tell apart."""
 
 from __future__ import annotations
 
 from typing import Final
 
-# Okabe and Ito's colours, darkened or lightened until each stands out from its background.
+# The Okabe-Ito palette, darkened or lightened for contrast with its background.
 _LIGHT: Final = ("#0072b2", "#c45a00", "#007a5a", "#a8467f", "#7a6a00", "#3a8bc4", "#5c5c66", "#8a3b12")
 _DARK: Final = ("#56b4e9", "#e69f00", "#2fc493", "#e38fbf", "#f0e442", "#8fb8ff", "#b5b5c0", "#ff9a6b")
 
@@ -56,4 +56,4 @@ details p{{margin:6px 0;overflow-wrap:anywhere}}
 details td{{white-space:normal;max-width:340px;overflow-wrap:anywhere}}
 @media print{{details{{break-inside:avoid}}figure{{break-inside:avoid}}}}
 """
-"""No address, no font to load: the page stands alone."""
+"""Self-contained: no links, no fonts to load."""

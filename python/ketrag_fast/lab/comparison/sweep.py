@@ -1,4 +1,4 @@
-"""`--vary core_ratio=0.1,0.2`: the points of a sweep, in an order that builds as little as possible."""
+"""`--vary core_ratio=0.1,0.2`: the points of a sweep, in an order that minimises building."""
 
 from __future__ import annotations
 
@@ -12,27 +12,29 @@ from ketrag_fast.lab.comparison.configurations import MOST, Configuration, check
 
 
 def parse_vary(text: str) -> tuple[str, list[Any]]:
-    """A setting and its values. Each value is checked as the setting's own flag would check it."""
+    """Parse a setting and its values. Each value is checked as the setting's flag checks it."""
     key, equals, rest = text.partition("=")
     if not equals:
-        raise ConfigError(f"--vary {text!r} is no SETTING=VALUE,VALUE", hint="as in core_ratio=0.2,0.4,0.8")
+        raise ConfigError(
+            f"--vary {text!r} is not SETTING=VALUE,VALUE", hint="for example core_ratio=0.2,0.4,0.8"
+        )
     name = find_setting(key, " (in --vary)")
     if catalogue()[name].concerns in ("run", "read"):
-        raise ConfigError(f"--vary {name}: it changes no result that is scored")
+        raise ConfigError(f"--vary {name}: the setting does not change scores")
     if name == "mode":
-        raise ConfigError("--vary mode: name the modes with --mode", hint="--mode text,keyword,walk")
+        raise ConfigError("--vary does not take mode", hint="use --mode text,keyword,walk")
     values = []
     for part in rest.split(","):
         value = parse(name, part)
         Settings(**{name: value})
         if value in values:
-            raise ConfigError(f"--vary {name}: {part.strip()} comes twice")
+            raise ConfigError(f"--vary {name}: {part.strip()} is repeated")
         values.append(value)
     return name, values
 
 
 def points(vary: Sequence[tuple[str, Sequence[Any]]], *, grid: bool = False) -> list[Configuration]:
-    """Each value of each setting with the others as they are; with `grid` every combination."""
+    """Return a point for each value of each setting, the others unchanged; with `grid` every combination."""
     names = [name for name, _ in vary]
     if not vary:
         raise ConfigError("nothing is varied", hint="--vary SETTING=VALUE,VALUE,...")
@@ -52,16 +54,16 @@ def points(vary: Sequence[tuple[str, Sequence[Any]]], *, grid: bool = False) -> 
 
 
 def order(configurations: Sequence[Configuration], common: Settings) -> list[int]:
-    """Places in the order of building: what shares embedder and units together, then the larger core first.
+    """Return the order of building: points with the same embedder and units together, the largest core first.
 
-    With the largest core first every chunk that a later point needs has been read by a model before.
+    With the largest core first, later points find the replies to all their chunks cached.
     """
     groups: dict[tuple[Any, ...], int] = {}
     keys = []
     for place, configuration in enumerate(configurations):
         settings = configuration.resolved(common)
         group = groups.setdefault(units_of(settings), len(groups))
-        # An index that has a skeleton keeps it: what is to have none is built before.
+        # An index keeps its skeleton, so points without one are built first.
         keys.append((group, settings.llm != "none", -settings.core_ratio, place))
     return [place for *_, place in sorted(keys)]
 

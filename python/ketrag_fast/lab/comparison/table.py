@@ -1,4 +1,4 @@
-"""The report as text: one line for each configuration, mode and budget, then overlap and differences."""
+"""The report as text: a line for each configuration, mode and budget, then overlap and differences."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _SCORES = (
 )
 
 Table = tuple[list[str], list[list[str]]]
-"""Head and rows of cells."""
+"""Header and rows of cells."""
 
 
 def build_table(outcomes: Sequence[Outcome]) -> Table:
-    """What each build took and holds."""
+    """Return the table of costs and sizes of each build."""
     head = ["configuration", "build s", "calls", "tokens in", "tokens out", "embedded", "USD"]
     head += ["chunks", "core", "entities", "relations", "MB"]
     rows = []
@@ -52,7 +52,7 @@ def build_table(outcomes: Sequence[Outcome]) -> Table:
 
 
 def score_table(outcomes: Sequence[Outcome]) -> Table:
-    """The scores, in percent. A metric that no configuration has is left out, one that lacks is "not run"."""
+    """Return the scores in percent. Metrics without any value are left out; a missing one is "not run"."""
     rows_of = [(outcome, row) for outcome in outcomes for row in outcome.rows]
     answers = {"em", "f1", "bertscore"}
     kept = [
@@ -81,7 +81,7 @@ def score_table(outcomes: Sequence[Outcome]) -> Table:
 
 
 def overlap_table(report: Report) -> Table:
-    """Two graphs a line."""
+    """Return a line for each pair of graphs."""
     head = ["A", "B"]
     for kind in ("entities", "relations"):
         head += [f"{kind}: A alone", "both", "B alone", "both of all"]
@@ -97,7 +97,7 @@ def overlap_table(report: Report) -> Table:
 
 
 def render(report: Report) -> str:
-    """All of it for a terminal."""
+    """Return the report for a terminal."""
     return "\n".join(_lines(report)).rstrip()
 
 
@@ -135,7 +135,7 @@ def _lines(report: Report) -> Iterator[str]:
 
 
 def align_columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Columns by width, the first to the left."""
+    """Align columns, the first to the left."""
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
     for number, row in enumerate((head, *rows)):
         cells = [c.rjust(w) if i else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]

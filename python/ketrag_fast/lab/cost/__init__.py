@@ -1,1 +1,1 @@
-"""What a build costs: prices of the user, the paper's formula, and predictions before anything is spent."""
+"""Costs of a build: user prices, the formula of the KET-RAG paper, and predictions before money is spent."""

@@ -1,4 +1,4 @@
-"""Tokens times prices. A price that is not known makes the sum unknown, never smaller."""
+"""Tokens times prices. An unknown price makes the sum unknown, never smaller."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class Bill:
 
     @property
     def total(self) -> float | None:
-        """Of both, unless one is unknown."""
+        """The sum of both; None if one is unknown."""
         return None if self.llm is None or self.embedding is None else self.llm + self.embedding
 
     def to_json(self) -> dict[str, Any]:
-        """With the word "unknown" where a price is missing, so that nobody reads it as free."""
+        """Return the bill as JSON, with "unknown" for a missing price, so that it is not read as free."""
         parts = {"llm": self.llm, "embedding": self.embedding, "total": self.total}
         return {name: "unknown" if usd is None else usd for name, usd in parts.items()}
 
 
 def bill(usage: Usage, prices: Prices, llm: str, embedder: str) -> Bill:
-    """What `usage` costs with these two models, named as the settings name them."""
+    """Return the cost of `usage` with these two models, named as in the settings."""
     return Bill(
         _llm(usage.tokens_in, usage.tokens_out, prices.of(llm)),
         _embedding(usage.embedding_tokens, prices.of(embedder)),
@@ -53,7 +53,7 @@ def _embedding(tokens: int, price: Price | None) -> float | None:
 
 
 def usd_text(usd: float | None) -> str:
-    """For people: enough digits for small sums."""
+    """Return a sum for people, with enough digits for small sums."""
     if usd is None:
         return "unknown"
     return f"{usd:.2f}" if usd >= 1 or usd == 0 else f"{usd:.4f}"

@@ -1,4 +1,4 @@
-"""What a language model will be sent and will say: counted, timed on a few chunks, or reckoned by rules."""
+"""Tokens and seconds of LLM calls: counted, timed on a few chunks, or estimated by rules."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ketrag_fast.models.llms.protocol import LanguageModel, Limits, Prompt
 from ketrag_fast.models.llms.registry import ModelOptions, is_model, open_model
 
 _FRAME: Final = 12
-"""Tokens by which a chat template frames a prompt, roughly."""
+"""Approximate tokens that a chat template adds to a prompt."""
 _COUNTED: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Means of one call. `seconds` is of one call when the machine is busy with many; None is not known."""
+    """Means per call. `seconds` is for a machine busy with many calls; None is unknown."""
 
     tokens_in: float
     tokens_out: float
@@ -43,10 +43,10 @@ NO_CALLS: Final = Calls(0.0, 0.0, 0.0, "", "")
 def reckon(
     chunks: Sequence[tuple[str, str]], settings: Settings, *, timed: int, spend: bool, stopped: object = None
 ) -> Calls:
-    """For the model that the settings name. An endpoint is asked only with `spend`.
+    """Return the means for the model of the settings. An endpoint is called only with `spend`.
 
-    `chunks` are core chunks, the most important first. Raises BackendMissing or BackendError where a
-    model on this machine cannot be loaded.
+    `chunks` are core chunks, the most important first. Raises BackendMissing or BackendError if a local model
+    cannot be loaded.
     """
     if not is_model(settings.llm) or not chunks:
         return NO_CALLS
@@ -76,7 +76,7 @@ def reckon(
 def _time_calls(
     model: LanguageModel, prompts: Sequence[Prompt], settings: Settings, options: PromptOptions, most: int
 ) -> Calls:
-    """A few calls, spread over the chunks; the first one also loads the model and is not counted."""
+    """Time a few calls, spread over the chunks; the first one also loads the model and does not count."""
     step = max(len(prompts) // max(most + 1, 1), 1)
     chosen = list(prompts[::step][: most + 1])
     limits = Limits(settings.llm_tokens, settings.llm_seconds, reply_schema(options))
@@ -102,7 +102,7 @@ def _prompt_tokens(prompts: Sequence[Prompt]) -> float:
 
 
 def _reply_tokens_by_rules(title: str, text: str, options: PromptOptions) -> float:
-    """Tokens of the reply that the rules would give in the model's place."""
+    """Return the number of tokens of the reply that the rules would give."""
     from ketrag_fast.models.extraction.heuristic import extract
 
     found = extract(title, text)

@@ -1,4 +1,4 @@
-"""What a change of an index's documents takes, from what its last whole build took on this machine."""
+"""Cost of changing an index's documents, from its last complete build on this machine."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ from ketrag_fast.types import Usage
 
 @dataclass(frozen=True, slots=True)
 class ChangeCost:
-    """None is what cannot be known. `embedding` and `stages` are the parts of `seconds` beside the language
-    model; `core_chunks` are the new ones that something would read, `calls` those that a model is asked for.
+    """Cost of one change; None is unknown.
+
+    `embedding` and `stages` are the parts of `seconds` outside the language model; `core_chunks` are the new
+    ones to extract from, `calls` those sent to a model.
     """
 
     embedding_tokens: int | None
@@ -40,7 +42,7 @@ class ChangeCost:
     note: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As `--dry-run --json` prints it."""
+        """Return the cost as `--dry-run --json` prints it."""
         plain = {name: getattr(self, name) for name in self.__slots__ if name != "bill"}
         return {**plain, "usd": self.bill.to_json()}
 
@@ -50,9 +52,10 @@ _UNKNOWN = ChangeCost(None, None, None, None, None, None, None, None, None, Bill
 
 
 def cost_of(path: Path, change: Preview, settings: Settings, prices: Prices) -> ChangeCost:
-    """Of one change. New and changed documents are embedded and read; the other stages run over all.
+    """Return an upper bound of the cost of one change.
 
-    That is an upper bound: stages take over what they can of documents that stay.
+    New and changed documents are embedded and extracted from; the other stages run over all documents,
+    although stages reuse what they can.
     """
     resolved = resolve(flags=settings.given, index=stored_settings(path), presets=registry().table)
     whole = resolved.settings
@@ -60,11 +63,11 @@ def cost_of(path: Path, change: Preview, settings: Settings, prices: Prices) -> 
         return _NOTHING
     if not change.changes:
         names = ", ".join(name for name, _, _ in resolved.differences)
-        note = f"other settings than the index has ({names}): what depends on them is made anew"
+        note = f"other settings than the index has ({names}): what depends on them is rebuilt"
         return replace(_NOTHING, stages=None, seconds=None, note=note)
     before = past(path, build_settings(whole))
     if before is None or not before.usage.characters:
-        note = "no whole build with these settings is remembered: `ketrag estimate SOURCE... -i DIR` samples"
+        note = "no complete build with these settings is on record: run `ketrag estimate SOURCE... -i DIR`"
         return replace(_UNKNOWN if change.characters else _NOTHING, stages=None, seconds=None, note=note)
     usage = before.usage
     all_of_it, fresh = (size / usage.characters for size in (change.total, change.characters))
@@ -88,7 +91,7 @@ def cost_of(path: Path, change: Preview, settings: Settings, prices: Prices) -> 
             reading = usage.llm_seconds * fresh
         else:
             calls, tokens_in, tokens_out, reading = core * (1 + whole.gleanings), None, None, None
-            pending = f"{whole.llm} was not asked in that build: `ketrag estimate` times it"
+            pending = f"{whole.llm} was not called in that build: `ketrag estimate` times it"
     elif core and whole.llm != "none" and is_model(whole.llm):
         pending = f"about {core:,} core chunks would be pending until --llm is named"
     tokens = round(usage.embedding_tokens * fresh)

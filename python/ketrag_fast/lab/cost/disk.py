@@ -1,4 +1,4 @@
-"""What lies on the disk."""
+"""Disk usage."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def folder_size(path: Path) -> int:
-    """Bytes of all files below a folder; a file with two names counts once."""
+    """Return the bytes of all files below a folder; a file with two names counts once."""
     seen = {}
     for file in path.rglob("*"):
         if file.is_file():

@@ -1,4 +1,4 @@
-"""What is embedded of an index, and what vectors cost that an earlier build had made already."""
+"""Embedded text of an index, and the cost of vectors that an earlier build had computed."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ Stages = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """An embedding model on this machine, as the first whole build of the report measured it."""
+    """The rate of an embedding model on this machine, from the first complete build of the report."""
 
     tokens_per_byte: float
     seconds_per_token: float
 
     def tokens(self, size: int) -> int:
-        """For so many bytes of text."""
+        """Return the tokens of that many bytes of text."""
         return round(self.tokens_per_byte * size)
 
 
 def rate_of(tokens: int, seconds: float, size: int) -> Rate:
-    """From what one build took."""
+    """Return the rate measured in one build."""
     return Rate(tokens / max(size, 1), seconds / max(tokens, 1))
 
 

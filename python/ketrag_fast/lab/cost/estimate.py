@@ -1,4 +1,4 @@
-"""A prediction of one build, before anything is spent: each number with how it was come by."""
+"""The prediction of one build: each number with its basis."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ COUNTED: Final = "counted"
 SAMPLED: Final = "from the sample"
 TIMED: Final = "from timed calls"
 PAST: Final = "from the last build"
-RULES: Final = "from what rules find in the sample"
+RULES: Final = "from rules on the sample"
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a build will take. None is what cannot be told; `basis` says of each number where it comes from.
+    """Predicted cost of a build. None is unknown; `basis` names the source of each number.
 
-    `seconds` is None where a part is unknown (an endpoint that was not asked); `stages` has the parts that
-    are known. `disk` and `memory` are bytes.
+    `seconds` is None if a part is unknown (an endpoint that was not called); `stages` has the known parts.
+    `disk` and `memory` are bytes.
     """
 
     documents: int
@@ -43,7 +43,7 @@ class Estimate:
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """`ketrag estimate --json`, and what an index keeps of it."""
+        """Return the estimate as `ketrag estimate --json` prints it and an index stores it."""
         plain = (
             "documents",
             "characters",
@@ -71,7 +71,7 @@ class Estimate:
 
 
 def time_text(seconds: float | None) -> str:
-    """`2 h 05 min`, `41 s`, `0.8 s`."""
+    """Return seconds as text: `2 h 05 min`, `41 s`, `0.8 s`."""
     if seconds is None:
         return "unknown"
     if seconds < 10:
@@ -83,14 +83,14 @@ def time_text(seconds: float | None) -> str:
 
 
 def size_text(count: float | None) -> str:
-    """`1.2 GB`."""
+    """Return bytes as text: `1.2 GB`."""
     if count is None:
         return "unknown"
     return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"
 
 
 def render(estimate: Estimate) -> str:
-    """For people: a line for each number."""
+    """Return the estimate as text, one line per number."""
     e = estimate
     rows = [
         ("documents", f"{e.documents:,} ({e.characters:,} characters)", COUNTED),
@@ -112,6 +112,6 @@ def render(estimate: Estimate) -> str:
 
 
 def _largest(stages: Mapping[str, float]) -> list[tuple[str, float]]:
-    """The parts that matter, the longest first."""
+    """Return the stages that matter, the longest first."""
     ordered = sorted(stages.items(), key=lambda part: -part[1])
     return [(name, seconds) for name, seconds in ordered[:4] if seconds >= 0.05]

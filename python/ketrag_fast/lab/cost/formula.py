@@ -1,8 +1,8 @@
-"""The cost formula of the KET-RAG paper (section 5.3; specs 10, 1.8), beside what a build really sends.
+"""The cost formula of the KET-RAG paper (section 5.3), compared with what a build really sends.
 
-It is an estimate: it counts two prompts for each chunk (one for entities, one for relations) where one is
-sent, every chunk as full as the largest, and one, two or three passes of the embedding model over
-everything, whatever is embedded. `difference` splits what it says from what was measured into these parts.
+It is an estimate: it counts two prompts for each chunk (one for entities, one for relations) although one is
+sent, every chunk as full as the largest, and one, two or three passes of the embedding model over everything.
+`difference` splits the deviation from the measured tokens into these parts.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the formula knows of a corpus: chunks, their size in tokens, and the prompt's.
+    """Inputs of the formula: number of chunks, tokens of a chunk and of the prompt.
 
-    `description_tokens` is the sum over all entities and relations of what is embedded of each.
+    `description_tokens` is the sum of embedded tokens over all entities and relations.
     """
 
     chunks: int
@@ -34,18 +34,20 @@ class Predicted:
     embedding_tokens: float
 
     def to_json(self) -> dict[str, Any]:
-        """Both, rounded."""
+        """Return both numbers, rounded."""
         return {"tokens_in": round(self.tokens_in), "embedding_tokens": round(self.embedding_tokens)}
 
 
 def kg_index(shape: Shape) -> Predicted:
-    """ITC_KG: a skeleton over all chunks. The prompts of entities and relations are taken as equal."""
+    """Return ITC_KG: a skeleton over all chunks. Both prompts are assumed to be equally long."""
     sent = (2 + 2 * shape.prompt_tokens / shape.chunk_tokens) * shape.chunk_tokens * shape.chunks
     return Predicted(sent, shape.chunk_tokens * shape.chunks + shape.description_tokens)
 
 
 def ket_index(shape: Shape) -> Predicted:
-    """ITC_KET: the share `core_ratio` of it, and three passes over chunks, sub-chunks and sentences."""
+    """Return ITC_KET: the share `core_ratio` of ITC_KG, and three passes over chunks, sub-chunks and
+    sentences.
+    """
     whole = kg_index(shape)
     passes = 3 * shape.chunk_tokens * shape.chunks
     return Predicted(shape.core_ratio * whole.tokens_in, shape.core_ratio * whole.embedding_tokens + passes)
@@ -53,7 +55,7 @@ def ket_index(shape: Shape) -> Predicted:
 
 @dataclass(frozen=True, slots=True)
 class Actual:
-    """What a build counted: the same things, exactly. `calls` includes gleanings and repeats."""
+    """The same quantities as counted by a build. `calls` includes gleanings and repeats."""
 
     core_chunks: int
     core_tokens: int
@@ -62,11 +64,11 @@ class Actual:
 
 
 def difference(shape: Shape, actual: Actual) -> dict[str, float]:
-    """Formula minus measured input tokens, as a sum of reasons; the parts add up to the whole.
+    """Return formula minus measured input tokens, split by reason; the parts add up to the whole.
 
     `two_prompts`: one prompt is sent for each chunk, not two. `full_chunks`: chunks are shorter than their
-    limit. `rounding`: core chunks are whole chunks. `repeats`: calls beyond one a chunk, with what they send
-    again. `wording`: what is left, for the model's own tokenizer and the framing of a chat.
+    limit. `rounding`: core chunks are whole chunks. `repeats`: calls beyond one per chunk, with what they
+    send again. `wording`: the rest, for the model's tokenizer and the framing of a chat.
     """
     predicted = ket_index(shape).tokens_in
     core = shape.core_ratio * shape.chunks

@@ -1,4 +1,4 @@
-"""From two samples to the whole: how each part of a build grows with the characters of the documents."""
+"""Extrapolation from two samples: how each part of a build grows with the characters of the documents."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def seconds_at(
     took: Sequence[Mapping[str, float]],
     powers: Mapping[str, float],
 ) -> dict[str, float]:
-    """Seconds of each stage at that size: a fixed part and one that grows, from one or two samples.
+    """Return the seconds of each stage at a size: a fixed and a growing part, from one or two samples.
 
-    `powers` are those that the stages declare, where their time does not grow as the text does.
+    `powers` are declared by stages whose time does not grow linearly with the text.
     """
     found = {}
     for stage, last in took[-1].items():
@@ -34,7 +34,7 @@ def seconds_at(
 
 
 def _affine(characters: int, sizes: Sequence[int], values: Sequence[float]) -> float:
-    """Through both points; a small sample's noise may neither flatten the slope away nor let it explode."""
+    """Extrapolate through both points. Noise of a small sample may neither flatten nor explode the slope."""
     last = values[-1]
     even = last / max(sizes[-1], 1)
     slope = even
@@ -45,7 +45,7 @@ def _affine(characters: int, sizes: Sequence[int], values: Sequence[float]) -> f
 
 
 def bytes_at(characters: int, sizes: Sequence[int], held: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    """Bytes of each stage. Words and their vectors grow slower than the text: each has its own power."""
+    """Return the bytes of each stage. Words and their vectors grow slower than the text, by a power."""
     found = {}
     for stage, last in held[-1].items():
         power = 1.0
@@ -57,9 +57,9 @@ def bytes_at(characters: int, sizes: Sequence[int], held: Sequence[Mapping[str, 
 
 
 def chunks_at(documents: int, characters: int, lengths: NDArray[np.int64], chunks: NDArray[np.int64]) -> int:
-    """Chunks of all documents: so many for each document and so many for each character, as in the sample.
+    """Return the number of chunks of all documents, from a fit of chunks per document and per character.
 
-    Short documents are one chunk whatever their length; long ones grow with it. Both are in the fit.
+    Short documents are one chunk whatever their length; long ones grow with it.
     """
     if not len(lengths) or not documents:
         return 0

@@ -1,4 +1,4 @@
-"""What an index remembers of its builds, and the estimates that were made before them."""
+"""Records of an index's past builds, and the estimates made before them."""
 
 from __future__ import annotations
 
@@ -17,27 +17,28 @@ from ketrag_fast.systems.index_settings import stored_settings
 from ketrag_fast.types import BuildReport, Usage
 
 _OTHER_KIND: Final = frozenset({"seed", "core_ratio", "core_selection", "system", "entity_types"})
-"""Build settings that change how much is done, not how long a piece of it takes."""
+"""Build settings that change the amount of work, not the time per unit of work."""
 _RUNS: Final = 50
-"""As many of the latest builds are looked at."""
+"""Number of builds that are considered, the latest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A whole build of the same kind on this machine."""
+    """A complete build of the same kind on this machine."""
 
     usage: Usage
     seconds: float
     stages: Mapping[str, float]
     bytes: Mapping[str, int]
     beside: int
-    """Bytes of the index's tables, with the documents and all that is kept of models' work."""
+    """Bytes of the index's tables: documents, cached vectors and replies."""
 
 
 def past(path: Path, settings: Mapping[str, Any]) -> Past | None:
-    """The latest build at `path` that ran every stage with settings of the same kind; None without one.
+    """Return the latest build at `path` that ran every stage with settings of the same kind; None without
+    one.
 
-    A build that found its vectors kept says little of one that makes them, so it does not count.
+    A build that reused its vectors is ignored, because it is faster than one that computes them.
     """
     found = _whole_builds(path, settings)
     most = max((_embedded_tokens(build) for build in found), default=0.0)
@@ -45,12 +46,12 @@ def past(path: Path, settings: Mapping[str, Any]) -> Past | None:
 
 
 def contents(path: Path) -> frozenset[str]:
-    """The documents that an index holds, by the hashes of their contents; none where there is no index."""
+    """Return the hashes of the contents of an index's documents; empty without an index."""
     return reading.contents(Layout(path))
 
 
 _UNCLEAR = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
-"""How JSON of another version, or that was altered, says that it is not what it should be."""
+"""Errors raised for JSON of another version, or altered JSON."""
 
 
 def _embedded_tokens(build: Past) -> float:
@@ -58,7 +59,7 @@ def _embedded_tokens(build: Past) -> float:
 
 
 def _whole_builds(path: Path, settings: Mapping[str, Any]) -> list[Past]:
-    """The latest first."""
+    """Return the complete builds, the latest first."""
     found = []
     tables = Layout(path).tables
     beside = _size(tables)
@@ -76,7 +77,7 @@ def _whole_builds(path: Path, settings: Mapping[str, Any]) -> list[Past]:
                 beside,
             )
         except _UNCLEAR:
-            continue  # a run of an older version says less
+            continue  # a record of an older version lacks fields
         if build.usage.embedding_tokens or settings.get("embedder") == "builtin":
             found.append(build)
     return found
@@ -92,10 +93,10 @@ def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def save_estimate(path: Path, estimate: Mapping[str, Any], *, create: bool) -> bool:
-    """Keeps an estimate in the index's own tables, so that the build can be held against it.
+    """Store an estimate in the index's tables, to compare the build with it; return whether it was stored.
 
-    Without `create` only where there is an index already; False where there is none. Raises IndexLocked
-    while a build runs, ReadOnly where the folder cannot be written.
+    Without `create` only in an existing index. Raises IndexLocked while a build runs, ReadOnly if the folder
+    is not writable.
     """
     layout = Layout(path)
     if not layout.tables.is_file():
@@ -103,13 +104,13 @@ def save_estimate(path: Path, estimate: Mapping[str, Any], *, create: bool) -> b
             return False
         layout.create()
     with builder_lock(layout):
-        Tables(layout.tables).close()  # makes what a build expects, where there is nothing yet
+        Tables(layout.tables).close()  # creates the tables that a build expects
         reading.keep_estimate(layout, json.dumps(dict(estimate)))
     return True
 
 
 def against(estimate: Mapping[str, Any], usage: Usage, seconds: float, size: int) -> list[dict[str, Any]]:
-    """An estimate beside what a build really took: name, both numbers, and the difference in percent."""
+    """Return each estimated number with the actual one and the difference in percent."""
     actual = {
         "chunks": usage.chunks,
         "core_chunks": usage.core_chunks,
@@ -132,7 +133,7 @@ def against(estimate: Mapping[str, Any], usage: Usage, seconds: float, size: int
 
 
 def compare_estimate(path: Path, report: BuildReport) -> list[dict[str, Any]]:
-    """The estimate that the index keeps, beside a build that did all of what was estimated; else nothing."""
+    """Compare the stored estimate with a build that did all of the estimated work; else return nothing."""
     if not report.changed or any(stage.how != "ran" for stage in report.stages):
         return []
     estimate = last_estimate(path)
@@ -142,19 +143,19 @@ def compare_estimate(path: Path, report: BuildReport) -> list[dict[str, Any]]:
     if estimate is None or stored is None or not isinstance(said, dict):
         return []
     if estimate.get("characters") != report.usage.characters:
-        return []  # an estimate of other documents says nothing of these
+        return []  # an estimate of other documents
     if any(said.get(name) != stored.get(name) for name in kept):
         return []
     usage = report.usage
     if any(estimate.get(name) and not getattr(usage, name) for name in ("calls", "embedding_tokens")):
-        return []  # what was estimated had been done before, and was kept
-    # An older generation that still lies there is no part of what this build takes.
+        return []  # the estimated work was already cached
+    # Older generations in the folder do not count.
     held = sum(stage.bytes for stage in report.stages) + _size(Layout(path).tables)
     return against(estimate, usage, report.seconds, held)
 
 
 def last_estimate(path: Path) -> dict[str, Any] | None:
-    """The estimate that was kept last."""
+    """Return the estimate that was stored last."""
     text = reading.last_estimate(Layout(path))
     try:
         found = json.loads(text) if text is not None else None

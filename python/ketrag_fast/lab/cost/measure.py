@@ -1,4 +1,4 @@
-"""Builds the sample for real, at two sizes, in a temporary folder: what it takes is measured, not guessed."""
+"""Builds the sample at two sizes in a temporary folder, and measures time, bytes and memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ketrag_fast.systems.planning import stages_for
 from ketrag_fast.types import Document
 
 _SMALL = 3
-"""The smaller sample has one in so many of the documents."""
+"""The smaller sample has every n-th document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,13 @@ class Sample:
     seconds: Mapping[str, float]
     bytes: Mapping[str, int]
     around: float
-    """Seconds of reading and publishing."""
+    """Seconds for reading and publishing."""
     folder_bytes: int
     embedding_tokens: int
     memory: int | None
     dimension: int
     embedded_bytes: int
-    """Of all texts whose vectors were made, or would be by a model."""
+    """Bytes of all texts that are embedded, or would be by a model."""
     per_document: NDArray[np.int64]
     """Chunks of each document."""
     lengths: NDArray[np.int64]
@@ -50,7 +50,7 @@ class Sample:
     chunks: tuple[tuple[str, str], ...]
     """(title, text) of the core chunks, the most important first."""
     chunk_tokens: tuple[int, ...]
-    """Of the same chunks, in the index's encoding."""
+    """Tokens of the same chunks, in the index's encoding."""
 
 
 def measure(
@@ -59,10 +59,10 @@ def measure(
     progress: Callback | None,
     whole: Settings | None = None,
 ) -> list[Sample]:
-    """The smaller sample first; one alone where there is too little to split.
+    """Build the samples, the smaller first; a single one if there is too little to split.
 
-    `whole` are the settings of the build that is estimated, where the sample's differ: with them a model
-    embeds other texts than the built-in vectors need, and something may read the core chunks.
+    `whole` are the settings of the estimated build if they differ from the sample's: a model embeds other
+    texts than the built-in vectors need, and core chunks may be extracted from.
     """
     parts = [documents[::_SMALL], documents] if len(documents) >= 2 * _SMALL else [documents]
     return [_build_sample(part, settings, progress, whole or settings) for part in parts]
@@ -101,7 +101,7 @@ def _build_sample(
 
 
 def _chunks_of(units: Mapping[str, Any], documents: Sequence[Document]) -> NDArray[np.int64]:
-    """Of each document; one with headings is several rows of the index."""
+    """Return the number of chunks of each document; one with headings is several rows of the index."""
     names = unpack(units["document_ids_blob"], units["document_ids_offsets"])
     number = {document.id: place for place, document in enumerate(documents)}
     owners = np.array([number[name] for name in names], np.int64)

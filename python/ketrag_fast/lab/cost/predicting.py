@@ -1,13 +1,13 @@
-"""`ketrag estimate`: looks at the documents, builds a sample of them, and says what the whole will take.
+"""`ketrag estimate`: reads the documents, builds a sample of them and predicts the whole build.
 
-Where the index remembers a whole build of the same kind, its rates count for more than the sample's: the
-second estimate knows this machine.
+If the index has a record of a complete build of the same kind, its rates are used instead of the sample's, so
+a second estimate is fitted to this machine.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -33,12 +33,12 @@ from ketrag_fast.systems.registry import registry
 from ketrag_fast.types import Usage
 
 _CHARACTERS: Final = 1_500_000
-"""Of the sample, which is built with the built-in vectors in a few seconds."""
+"""Characters of the sample, which is built with the built-in vectors in a few seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """How an estimate is made. `spend` allows calls that may cost money; `index` is where it may learn."""
+    """Options of an estimate. `spend` permits calls that may cost money; `index` may record past builds."""
 
     sample: int = 2000
     calls: int = 3
@@ -49,68 +49,41 @@ class Wish:
 
 
 def predict(sources: Sources, settings: Settings, wish: Wish) -> Estimate:
-    """The estimate for a build of `sources` with `settings`. Writes nothing but a temporary folder."""
-    asked = _settings_for(settings, wish.index)
-    whole = resolve(flags=asked.given, presets=registry().table).settings
+    """Return the estimate for a build of `sources` with `settings`. Writes only to a temporary folder."""
+    requested = _settings_for(settings, wish.index)
+    whole = resolve(flags=requested.given, presets=registry().table).settings
     parse_spec(whole.llm)
     local = parse(whole.embedder)[0] != "openai"
     timing = local or wish.spend
-    if wish.index is not None and wish.spend:
-        trust = Trust.of(Layout(wish.index), settings)
-        trust.require("embedder", whole.embedder, "a sample of the documents")
-        trust.require("llm", whole.llm, "a sample of the documents")
+    _check_endpoints(wish, settings, whole)
     before = past(wish.index, build_settings(whole)) if wish.index is not None else None
-    # What an index of the same kind holds is kept: its vectors and replies cost nothing again.
+    # Vectors and replies in an index of the same kind are reused and cost nothing again.
     held = contents(wish.index) if wish.index is not None and before is not None else frozenset()
     found = survey(read_only(sources, whole), wish.sample, _CHARACTERS, whole.seed, held)
-    samples = measure(found.sample, _plain(asked, BUILTIN), wish.progress, whole)
+    samples = measure(found.sample, _plain(requested, BUILTIN), wish.progress, whole)
     last = samples[-1]
     chunks = _chunks(found, last)
     core = min(chunks, math.ceil(whole.core_ratio * chunks - 1e-9)) if whole.llm != "none" else 0
     calls = _calls(last, whole, wish, before)
     model = None
     if whole.embedder != BUILTIN and timing and before is None and found.documents:
-        model = pace(found.sample, _plain(asked, whole.embedder), wish.progress)
+        model = pace(found.sample, _plain(requested, whole.embedder), wish.progress)
     work = _Work(found, samples, whole, before, model, timing)
     stages = work.stages()
     seconds: float | None = math.fsum(stages.values()) + work.around()
-    notes = []
-    asked_now = math.ceil(core * found.fresh - 1e-9)
-    if found.known:
-        notes.append(
-            f"{found.known:,} of {found.documents:,} documents are in the index already: what is kept of "
-            "them (vectors, replies) is not counted again"
-        )
+    new_core = math.ceil(core * found.fresh - 1e-9)
     if calls.seconds is not None and core and calls.seconds:
-        stages["language model"] = calls.seconds * asked_now * (1 + whole.gleanings)
+        stages["language model"] = calls.seconds * new_core * (1 + whole.gleanings)
         seconds = (seconds or 0.0) + stages["language model"]
-    if calls.note is not None:
-        notes.append(calls.note)
+    if calls.note is not None or not timing:
         seconds = None
-    if whole.summaries == "model" and calls is not NO_CALLS:
-        notes.append("without the calls that condense descriptions (summaries = model): replies decide them")
-    if not timing:
-        notes.append(f"{whole.embedder} was not asked, as that may cost money: --spend times it on a sample")
-        seconds = None
-    number = asked_now * (1 + whole.gleanings) if calls is not NO_CALLS else 0
-    sent, said = _add_gleanings(calls, whole.gleanings)
+    tokens_in, tokens_out = _add_gleanings(calls, whole.gleanings)
     usage = Usage(
-        calls=number,
-        tokens_in=round(asked_now * sent),
-        tokens_out=round(asked_now * said),
+        calls=new_core * (1 + whole.gleanings) if calls is not NO_CALLS else 0,
+        tokens_in=round(new_core * tokens_in),
+        tokens_out=round(new_core * tokens_out),
         embedding_tokens=work.embedding_tokens(),
     )
-    basis = {
-        "chunks": COUNTED if found.whole else SAMPLED,
-        "calls": COUNTED if found.whole else SAMPLED,
-        "tokens_in": calls.basis_in,
-        "tokens_out": calls.basis_out,
-        "embedding_tokens": work.basis if whole.embedder != BUILTIN else "",
-        "seconds": work.basis,
-        "usd": f"prices of {wish.prices.date}" if wish.prices.date else "",
-        "disk": work.basis,
-        "memory": work.basis,
-    }
     return Estimate(
         documents=found.documents,
         characters=found.characters,
@@ -128,14 +101,53 @@ def predict(sources: Sources, settings: Settings, wish: Wish) -> Estimate:
         memory=work.memory(),
         bill=bill(usage, wish.prices, whole.llm, whole.embedder),
         settings=build_settings(whole),
-        basis=basis,
-        notes=tuple(notes),
+        basis=_basis(found, calls, work, wish.prices),
+        notes=tuple(_notes(found, calls, whole, timing)),
     )
+
+
+def _check_endpoints(wish: Wish, settings: Settings, whole: Settings) -> None:
+    """Raise EndpointNotConfirmed if a sample would be sent to an endpoint that only the index names."""
+    if wish.index is not None and wish.spend:
+        trust = Trust.of(Layout(wish.index), settings)
+        trust.require("embedder", whole.embedder, "a sample of the documents")
+        trust.require("llm", whole.llm, "a sample of the documents")
+
+
+def _notes(found: Survey, calls: Calls, whole: Settings, timing: bool) -> Iterator[str]:
+    """Yield what an estimate leaves out, and why."""
+    if found.known:
+        yield (
+            f"{found.known:,} of {found.documents:,} documents are in the index already: their cached "
+            "vectors and replies are not counted again"
+        )
+    if calls.note is not None:
+        yield calls.note
+    if whole.summaries == "model" and calls is not NO_CALLS:
+        yield "without the calls that summarise descriptions (summaries = model): they depend on the replies"
+    if not timing:
+        yield f"{whole.embedder} was not timed, because that may cost money: --spend times it on a sample"
+
+
+def _basis(found: Survey, calls: Calls, work: _Work, prices: Prices) -> dict[str, str]:
+    """Return for each figure whether it was counted, sampled or taken from a past build."""
+    counted = COUNTED if found.whole else SAMPLED
+    return {
+        "chunks": counted,
+        "calls": counted,
+        "tokens_in": calls.basis_in,
+        "tokens_out": calls.basis_out,
+        "embedding_tokens": work.basis if work.settings.embedder != BUILTIN else "",
+        "seconds": work.basis,
+        "usd": f"prices of {prices.date}" if prices.date else "",
+        "disk": work.basis,
+        "memory": work.basis,
+    }
 
 
 @dataclass(slots=True)
 class _Work:
-    """All parts that need no language model, from the last whole build or from the sample."""
+    """The figures that need no language model, from the last complete build or from the sample."""
 
     found: Survey
     samples: Sequence[Sample]
@@ -154,11 +166,11 @@ class _Work:
 
     @property
     def _share(self) -> float:
-        """Characters now for each of the last whole build."""
+        """Characters now per character of the last complete build."""
         return self.found.characters / max(self.before.usage.characters, 1) if self.before else 1.0
 
     def _grown(self, took: Sequence[Mapping[str, float]]) -> dict[str, float]:
-        """How many times longer each stage takes now than in the last whole build, by the samples."""
+        """Return the ratio of each stage's time to that in the last complete build, by the samples."""
         assert self.before is not None  # noqa: S101 - the callers looked
         now = seconds_at(self.found.characters, self._sizes, took, _powers())
         then = seconds_at(self.before.usage.characters, self._sizes, took, _powers())
@@ -199,7 +211,7 @@ class _Work:
         return round(last.embedded_bytes * self.found.scale * each)
 
     def disk(self) -> int:
-        """The generation, the tables with the documents, and the cache of vectors."""
+        """Return the bytes of the generation, the document tables and the vector cache."""
         last = self.samples[-1]
         beside = max(last.folder_bytes - sum(last.bytes.values()), 0) * self.found.scale
         if self.before is not None:
@@ -207,7 +219,7 @@ class _Work:
         return self._held() + round(beside)
 
     def _held(self) -> int:
-        """Bytes of the generation."""
+        """Return the bytes of the generation."""
         if self.before is not None:
             return sum(round(size * self._share) for size in self.before.bytes.values())
         return sum(self._bytes().values())
@@ -242,12 +254,12 @@ def _powers() -> dict[str, float]:
 
 
 def llm_stages() -> frozenset[str]:
-    """The stages whose time is that of a language model: they look at what is kept, and have it read."""
+    """Return the stages whose time is spent in a language model."""
     return frozenset(stage.name for stage in registry().stages if stage.reads and stage.look is not None)
 
 
 def _settings_for(settings: Settings, index: Path | None) -> Settings:
-    """What the index that is to be built has already counts where nothing else was said."""
+    """Return the settings, completed by those of the index if it exists."""
     from ketrag_fast.systems.index_settings import stored_settings
 
     stored = stored_settings(index) if index is not None else None
@@ -258,7 +270,7 @@ def _settings_for(settings: Settings, index: Path | None) -> Settings:
 
 
 def _plain(settings: Settings, embedder: str) -> Settings:
-    """A sample is built without a language model; all its chunks are put in order, to be read by one."""
+    """Return settings for building the sample without a language model, with all its chunks ranked."""
     changes: dict[str, Any] = {"llm": "none", "on_error": "skip", "core_ratio": 1.0, "embedder": embedder}
     return settings.having(**changes)
 
@@ -279,16 +291,16 @@ def _calls(last: Sample, settings: Settings, wish: Wish, before: Past | None) ->
 
 
 def _core_chunks(last: Sample, settings: Settings) -> Sequence[tuple[str, str]]:
-    """The chunks of the sample that would be core: the most important ones."""
+    """Return the chunks of the sample that would be core: the most important ones."""
     return last.chunks[: max(math.ceil(settings.core_ratio * len(last.chunks) - 1e-9), 0)]
 
 
 def _add_gleanings(calls: Calls, gleanings: int) -> tuple[float, float]:
-    """Tokens in and out of a chunk: each gleaning sends again what was said before, and what was sent."""
+    """Return input and output tokens per chunk; each gleaning sends the conversation so far again."""
     if calls.basis_in == PAST:
         return calls.tokens_in * (1 + gleanings), calls.tokens_out * (1 + gleanings)
-    sent = said = 0.0
+    tokens_in = tokens_out = 0.0
     for turn in range(1 + gleanings):
-        sent += calls.tokens_in + turn * calls.tokens_out
-        said += calls.tokens_out
-    return sent, said
+        tokens_in += calls.tokens_in + turn * calls.tokens_out
+        tokens_out += calls.tokens_out
+    return tokens_in, tokens_out

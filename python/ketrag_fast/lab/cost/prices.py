@@ -26,12 +26,12 @@ _KINDS: Final = ("input", "output", "embedding")
 _READERS: Final = frozenset(("none", "heuristic", "replay", "llama-cpp"))
 _EMBEDDERS: Final = frozenset(("builtin", "native", "local", "sentence-transformers", "vectors"))
 _LOCAL: Final = _READERS | _EMBEDDERS
-"""Kinds of readers and of embedders that nobody sends a bill for."""
+"""Kinds of readers and embedders that cost nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """USD for a million tokens; None is not known."""
+    """USD per million tokens; None is unknown."""
 
     input: float | None = None
     output: float | None = None
@@ -44,16 +44,16 @@ FREE: Final = Price(0.0, 0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """A table with its date; without a file it is empty and every paid model's price is unknown."""
+    """A price table with its date. Without a file it is empty, and every paid model's price is unknown."""
 
     models: Mapping[str, Price] = field(default_factory=dict)
     date: str | None = None
     path: str | None = None
 
     def of(self, spec: str) -> Price | None:
-        """The price of a backend as settings name it (`openai:MODEL@URL`); None where it is unknown.
+        """Return the price of a backend as settings name it (`openai:MODEL@URL`); None if it is unknown.
 
-        A model that computes on this machine is free; an endpoint on loopback is not known to be.
+        A local model is free; an endpoint on loopback is not known to be.
         """
         if spec.partition(":")[0] in _LOCAL:
             return FREE
@@ -62,12 +62,12 @@ class Prices:
         return found if found is not None else self.models.get(spec)
 
     def to_json(self) -> dict[str, Any]:
-        """Where the prices come from, for a report."""
+        """Return the source of the prices, for a report."""
         return {"file": self.path, "date": self.date}
 
 
 def model_name(spec: str) -> str:
-    """`gpt-4o-mini` of `openai:gpt-4o-mini@https://...`."""
+    """Return `gpt-4o-mini` for `openai:gpt-4o-mini@https://...`."""
     kind, colon, rest = spec.partition(":")
     if not colon or kind != "openai":
         return spec
@@ -76,12 +76,12 @@ def model_name(spec: str) -> str:
 
 
 def read_prices(path: str | Path | None) -> Prices:
-    """The table at `path`; with None `./prices.toml` if there is one, else an empty one.
+    """Return the table at `path`; for None that of `./prices.toml` if it exists, else an empty one.
 
-    Raises ConfigError that names the entry which makes no sense.
+    Raises ConfigError that names the invalid entry.
     """
     from ketrag_fast.base.config.files import (
-        read_toml,  # here, so that `--help` does not wait for a TOML parser
+        read_toml,  # not at the top: `--help` does not need a TOML parser
     )
 
     wanted = Path(DEFAULT_FILE if path is None else path)
@@ -90,18 +90,20 @@ def read_prices(path: str | Path | None) -> Prices:
     except FileNotFoundError:
         if path is None:
             return Prices()
-        raise ConfigError(f"there is no file {wanted}", hint="name a price table: --prices FILE") from None
+        raise ConfigError(
+            f"price table {wanted} does not exist", hint="name a price table: --prices FILE"
+        ) from None
     unknown = sorted(table.keys() - {"date", "models"})
     if unknown:
         raise ConfigError(
-            f"{wanted}: {unknown[0]!r} is no part of a price table",
-            hint='it has a date and tables [models."NAME"] with input, output, embedding',
+            f"{wanted}: unknown entry {unknown[0]!r} in a price table",
+            hint='a price table has a date and tables [models."NAME"] with input, output, embedding',
         )
     return Prices(_models(table.get("models", {}), wanted), _date(table.get("date"), wanted), str(wanted))
 
 
 def _date(value: object, path: Path) -> str:
-    if isinstance(value, dt.date):  # TOML has dates of its own
+    if isinstance(value, dt.date):  # TOML has a date type
         return value.isoformat()[:10]
     try:
         return dt.date.fromisoformat(str(value)).isoformat() if isinstance(value, str) else _no_date(path)
@@ -111,27 +113,28 @@ def _date(value: object, path: Path) -> str:
 
 def _no_date(path: Path) -> str:
     raise ConfigError(
-        f"{path} does not say of when its prices are", hint='begin it with a line like date = "2026-11-01"'
+        f"{path} has no date", hint='add the date of the prices, for example date = "2026-11-01"'
     )
 
 
 def _models(table: object, path: Path) -> dict[str, Price]:
     if not isinstance(table, dict):
-        raise ConfigError(f"{path}: models is no table")
+        raise ConfigError(f"{path}: models is not a table")
     return {name: _price(name, entry, path) for name, entry in table.items()}
 
 
 def _price(name: str, entry: object, path: Path) -> Price:
     if not isinstance(entry, dict):
-        raise ConfigError(f"{path}: models.{name} is no table of input, output, embedding")
+        raise ConfigError(f"{path}: models.{name} is not a table of input, output, embedding")
     for kind, value in entry.items():
         if kind not in _KINDS:
             raise ConfigError(
-                f"{path}: models.{name}.{kind} is no price", hint="the prices are " + ", ".join(_KINDS)
+                f"{path}: models.{name}.{kind} is not a known price",
+                hint="the prices are " + ", ".join(_KINDS),
             )
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not (number and 0 <= value <= _MOST):
             raise ConfigError(
-                f"{path}: models.{name}.{kind} must be a number from 0 up, not {short_repr(value)}"
+                f"{path}: models.{name}.{kind} must be a number of at least 0, got {short_repr(value)}"
             )
     return Price(**{kind: float(value) for kind, value in entry.items()})

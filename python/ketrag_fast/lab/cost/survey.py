@@ -1,4 +1,4 @@
-"""A first look at the documents: how many, how long, and a sample of them drawn by chance."""
+"""A first pass over the documents: their number, lengths, and a random sample."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ketrag_fast.types import Document, Failure
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """`lengths` are the code points of each document; `sample` is in the order of the documents."""
+    """Result of the pass. `lengths` are the code points of each document; `sample` is in document order."""
 
     documents: int
     characters: int
@@ -24,21 +24,21 @@ class Survey:
     lengths: NDArray[np.int64]
     known: int = 0
     known_characters: int = 0
-    """Of these documents, those that an index holds already as they are."""
+    """Number of these documents that an index already holds unchanged."""
 
     @property
     def fresh(self) -> float:
-        """The share of the characters that is new."""
+        """The share of characters that is new."""
         return 1.0 - self.known_characters / self.characters if self.characters else 1.0
 
     @property
     def whole(self) -> bool:
-        """Whether the sample is all there is."""
+        """Whether the sample contains all documents."""
         return sum(len(d.text) for d in self.sample) == self.characters
 
     @property
     def scale(self) -> float:
-        """Characters of all documents for each of the sample."""
+        """Characters of all documents per character of the sample."""
         own = sum(len(document.text) for document in self.sample)
         return self.characters / own if own else 1.0
 
@@ -50,10 +50,10 @@ def survey(
     seed: int,
     held: Container[str] = frozenset(),
 ) -> Survey:
-    """Reads all, keeps at most `most` documents and about `characters` characters of them.
+    """Read all documents and sample at most `most` of them with about `characters` characters.
 
-    Every document has the same chance (reservoir sampling); equal for equal documents and seed. A document
-    that alone is longer than the sample may be is cut. `held` are the contents that an index has already.
+    Every document has the same probability (reservoir sampling); the sample depends only on documents and
+    seed. A document longer than the sample is cut. `held` are the contents that an index already has.
     """
     chance = random.Random(seed)  # noqa: S311 - a sample, not a secret
     kept: list[tuple[int, Document]] = []
@@ -84,7 +84,7 @@ def survey(
     room = characters
     for entry in kept:
         if sample and len(entry[1].text) > room:
-            break  # what follows in this order is as good a sample as any, so a long one ends it
+            break  # the order is random, so stopping at a long document keeps the sample fair
         sample.append(entry)
         room -= len(entry[1].text)
     chosen = tuple(document for _, document in sorted(sample, key=lambda entry: entry[0]))

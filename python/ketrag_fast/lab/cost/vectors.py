@@ -1,4 +1,4 @@
-"""What an embedding model takes: tokens for each byte of text, and seconds, from a small sample."""
+"""Cost of an embedding model: tokens per byte of text, and seconds, from a small sample."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from ketrag_fast.systems.planning import embedding_stages
 from ketrag_fast.types import Document
 
 _CHARACTERS: Final = 150_000
-"""Of the sample: a model reads some thousand tokens a second on a small machine."""
+"""Characters of the sample; a model embeds some thousand tokens per second on a small machine."""
 _CODE_BYTES: Final = 1
 _VECTOR_BYTES: Final = 4
 _EXTRA_BYTES: Final = 8
-"""Beside the codes of a vector: its scale and what they leave out."""
+"""Bytes per vector in addition to its codes: scale and residual."""
 _KEPT_BYTES: Final = 60
-"""Beside a vector in the cache."""
+"""Bytes per cached vector in addition to its numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """`fixed` is what loading takes."""
+    """The speed of a model. `fixed` is the time to load it."""
 
     dimension: int
     tokens_per_byte: float
     seconds_per_token: float
     fixed: float
     memory: int | None
-    """Peak of the process with the model loaded."""
+    """Peak memory of the process with the model loaded."""
 
     def seconds(self, tokens: float) -> float:
-        """For so many tokens."""
+        """Return the seconds for that many tokens."""
         return self.fixed + self.seconds_per_token * tokens
 
 
 def pace(documents: Sequence[Document], settings: Settings, progress: Callback | None) -> Pace:
-    """Builds a small sample with the model itself, at two sizes, so that loading is told from reading."""
+    """Build a small sample with the model at two sizes, which separates loading from embedding."""
     chosen: list[Document] = []
     room = _CHARACTERS
     for document in documents:
@@ -54,7 +54,7 @@ def pace(documents: Sequence[Document], settings: Settings, progress: Callback |
     more = last.embedding_tokens - first.embedding_tokens
     each = (took[1] - took[0]) / more if more > 0 else 0.0
     even = took[1] / max(last.embedding_tokens, 1)
-    if not 0.3 * even <= each <= even:  # the clock of a busy machine; one rate for all is safer
+    if not 0.3 * even <= each <= even:  # noise of a busy machine; a single rate is safer
         each = even
     tokens = last.embedding_tokens / max(last.embedded_bytes, 1)
     fixed = max(took[1] - each * last.embedding_tokens, 0.0)
@@ -62,9 +62,9 @@ def pace(documents: Sequence[Document], settings: Settings, progress: Callback |
 
 
 def stored_bytes(counts: Mapping[str, float], made: Collection[str], dimension: int) -> dict[str, int]:
-    """Bytes of the stages `made` that hold vectors of a model, and of the cache.
+    """Return the bytes of the stages `made` that hold vectors of a model, and of the cache.
 
-    Units and keywords have a one-byte copy beside; sentences, titles and chunks have vectors alone.
+    Units and keywords also have a one-byte copy; sentences, titles and chunks have vectors alone.
     """
     searched = dimension * (_VECTOR_BYTES + _CODE_BYTES) + _EXTRA_BYTES
     plain = dimension * _VECTOR_BYTES

@@ -1,4 +1,4 @@
-"""Scores of retrieval and of answers: the same code for tests, benches and the command line."""
+"""Scores of retrieval and of answers, shared by tests, benchmarks and the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that were written elsewhere: a JSONL file of `{"_id", "answer"}`, to be judged by EM and F1.
+"""Answers from elsewhere: a JSONL file of `{"_id", "answer"}`, scored by EM and F1.
 
 A line may name the `mode` and the `budget` that its answer was written from; it then counts for that row
 alone, before a line that names neither.
@@ -19,13 +19,13 @@ _Key = tuple[str, str | None, int | None]
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Answers by question; `warnings` says what of the file was not used."""
+    """Answers by question; `warnings` lists unused lines of the file."""
 
     by_key: Mapping[_Key, str]
     warnings: tuple[str, ...]
 
     def __call__(self, question: Question, mode: str, budget: int, context: str) -> str | None:
-        """The answer for this row, the most specific line first; None where the file has none."""
+        """Return the answer for this row, the most specific line first; None if the file has none."""
         for key in ((question.id, mode, budget), (question.id, mode, None), (question.id, None, budget)):
             if key in self.by_key:
                 return self.by_key[key]
@@ -33,7 +33,7 @@ class Answers:
 
 
 def read_answers(path: Path, dataset: DataSet) -> Answers:
-    """Reads the file. Raises DocumentError naming the line that is broken or comes twice."""
+    """Read the file. Raises DocumentError naming an invalid or repeated line."""
     asked = {question.id for question in dataset.questions}
     found: dict[_Key, str] = {}
     places: dict[_Key, str] = {}

@@ -51,7 +51,7 @@ def load_folder(folder: Path) -> DataSet:
 
 
 def _questions(path: Path) -> tuple[list[Question], int]:
-    """The questions, without judgements, and the number of empty answers that were left out."""
+    """Return the questions without judgements, and the number of empty answers that were left out."""
     questions: list[Question] = []
     seen: dict[str, str] = {}
     empty = 0
@@ -74,7 +74,7 @@ def _questions(path: Path) -> tuple[list[Question], int]:
 
 
 def _judgements(path: Path) -> list[tuple[str, str, float]]:
-    """(question, passage, grade) of what is judged relevant; empty where there is no file."""
+    """Return (question, passage, grade) of all relevant judgements; empty without a file."""
     if not path.exists():
         return []
     pairs: list[tuple[str, str, float]] = []

@@ -1,8 +1,8 @@
-"""BERTScore (Zhang et al. 2020) of answers, with a model folder that the user names. Nothing is downloaded.
+"""BERTScore (Zhang et al. 2020) of answers, with a local model folder. Nothing is downloaded.
 
-Without weights by rarity and without rescaling, on one hidden layer: 9 for models of 12 layers, as the
-authors chose for bert-base-uncased; in models of another depth the same share of it. Every score names the
-model and the layer, because scores of two models cannot be compared.
+Without idf weights and without rescaling, on one hidden layer: 9 for models of 12 layers, as the authors
+chose for bert-base-uncased; the same fraction in models of another depth. Every score names the model and the
+layer, because scores of two models cannot be compared.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _MOST = 512
 
 
 class BertScore:
-    """One loaded model; scores pairs of texts."""
+    """A loaded model that scores pairs of texts."""
 
     def __init__(self, folder: str | Path, *, layer: int | None = None) -> None:
-        """Loads the model in `folder` (as transformers saves one), on the processor, in single precision.
+        """Load the model in `folder` (as transformers saves one), on the CPU, in single precision.
 
-        Raises BackendMissing without transformers and torch, BackendError where the folder holds no model.
+        Raises BackendMissing without transformers and torch, BackendError if the folder has no model.
         """
         try:
             torch: Any = importlib.import_module("torch")
@@ -43,12 +43,10 @@ class BertScore:
             ) from error
         path = Path(folder)
         if not (path / "config.json").is_file():
-            raise BackendError(
-                f"{path} holds no model", hint="name the folder of a model, with config.json in it"
-            )
+            raise BackendError(f"{path} is not a model folder", hint="use a folder that contains config.json")
         try:
             self._tokens: Any = transformers.AutoTokenizer.from_pretrained(str(path), local_files_only=True)
-            # Other weight files are pickles, which run what is in them.
+            # Other weight files are pickles, which can execute code.
             self._model: Any = transformers.AutoModel.from_pretrained(
                 str(path), local_files_only=True, use_safetensors=True
             )
@@ -59,7 +57,7 @@ class BertScore:
         depth = int(self._model.config.num_hidden_layers)
         self.layer = max(1, round(depth * 0.75)) if layer is None else layer
         if not 1 <= self.layer <= depth:
-            raise BackendError(f"layer {layer}: the model has layers 1 to {depth}")
+            raise BackendError(f"layer must be from 1 to {depth}, got {layer}")
         self._vectors: dict[str, tuple[NDArray[np.float32], NDArray[np.bool_]]] = {}
         weights = sorted(path.glob("*.safetensors"))
         digest = hashlib.sha256()
@@ -77,7 +75,7 @@ class BertScore:
         self._vectors.clear()
 
     def best(self, answer: str, golds: Sequence[str]) -> float | None:
-        """F1 with the gold answer that suits best; None without one."""
+        """Return the F1 with the best gold answer; None without one."""
         usable = [gold for gold in golds if gold.strip()]
         if not usable:
             return None
@@ -85,7 +83,7 @@ class BertScore:
         return max(self._f1(answer, gold) for gold in usable)
 
     def judge(self, found: Collected, dataset: DataSet) -> Collected:
-        """The same results with `bertscore` where there is an answer and a gold one."""
+        """Return the results with `bertscore`, if they have an answer and a gold answer."""
         golds = {question.id: question.answers for question in dataset.questions}
         judged = [r for r in found.results if r.answer is not None and golds[r.question]]
         self.prepare([text for r in judged for text in (r.answer or "", *golds[r.question])])
@@ -98,7 +96,7 @@ class BertScore:
         )
 
     def prepare(self, texts: Sequence[str]) -> None:
-        """Embeds many texts in batches, so that `best` finds them ready."""
+        """Embed many texts in batches and cache them for `best`."""
         self._embed(texts)
 
     def _f1(self, candidate: str, reference: str) -> float:

@@ -1,4 +1,4 @@
-"""Two runs side by side: paired tests of every metric, and the questions that changed sides."""
+"""Two runs side by side: paired tests of every metric, and the questions whose outcome changed."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ketrag_fast.lab.eval.question import Question
 from ketrag_fast.lab.eval.results import METRICS, SHARES, Result
 
 _SIDES = ("coverage", "all_gold", "em")
-"""Metrics of yes or no, by which a question is on one side or the other."""
+"""Metrics that are either 0 or 1 for a question."""
 _SHOWN = 160
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedRun:
-    """One of the two: its name, the questions that were asked, and the results of one mode and budget."""
+    """One of the two runs: its name, questions, and the results of one mode and budget."""
 
     name: str
     questions: Sequence[Question]
@@ -27,7 +27,7 @@ class ComparedRun:
 
 @dataclass(frozen=True, slots=True)
 class MetricChange:
-    """A question that one side has and the other has not, by `metric`.
+    """A question whose outcome differs, by `metric`.
 
     `got` and `lost` are the gold documents that only B, or only A, has in its context.
     """
@@ -41,7 +41,7 @@ class MetricChange:
     answers: tuple[str | None, str | None]
 
     def to_json(self) -> dict[str, Any]:
-        """As the command prints it."""
+        """Return the change as the command prints it."""
         return {
             "query_id": self.question.id,
             "question": self.question.text,
@@ -57,7 +57,7 @@ class MetricChange:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """B against A at one budget of each."""
+    """B against A, each at one budget."""
 
     a: str
     b: str
@@ -65,7 +65,7 @@ class Comparison:
     changes: tuple[MetricChange, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """As the command prints it."""
+        """Return the comparison as the command prints it."""
         return {
             "a": self.a,
             "b": self.b,
@@ -75,9 +75,9 @@ class Comparison:
 
 
 def compare(a: ComparedRun, b: ComparedRun) -> Comparison:
-    """Pairs the two sides by question. A metric counts the questions that have a value on both.
+    """Pair the two runs by question. A metric counts the questions that have a value in both.
 
-    Raises InputError where the sides were asked different questions: their scores would not be comparable.
+    Raises InputError if the runs have different questions, because their scores would not be comparable.
     """
     _same_questions(a, b)
     left, right = ({r.question: r for r in side.results} for side in (a, b))
@@ -122,14 +122,14 @@ def _same_questions(a: ComparedRun, b: ComparedRun) -> None:
     differing = sum(first[name] != second[name] for name in first.keys() & second.keys())
     if only_a or only_b or differing:
         raise InputError(
-            f"the runs were asked different questions: {only_a} only in {a.name}, {only_b} only in {b.name}, "
+            f"the runs have different questions: {only_a} only in {a.name}, {only_b} only in {b.name}, "
             f"{differing} with another text, answer or supporting passage",
             hint="evaluate both on the same data set",
         )
 
 
 def render_comparison(comparison: Comparison) -> str:
-    """The differences as a table, then the questions that changed sides, for people."""
+    """Return the differences as a table, then the questions that changed, for people."""
     lines = [f"A: {comparison.a}", f"B: {comparison.b}", ""]
     head = ("metric", "n", "A", "B", "B - A", "95% interval", "p", "better", "worse")
     rows = [head, *(_row(name, d) for name, d in comparison.differences.items())]

@@ -1,8 +1,8 @@
-"""A data set as the published KET-RAG code reads it: all passages in one document, in shuffled order.
+"""A data set as the KET-RAG reference implementation reads it: one document of all passages, shuffled.
 
 In the order of the file the passages of one question are neighbours, which flatters large windows; so they
 are shuffled (`random.Random(seed).shuffle`). Each passage is `title`, a line break and the text (or the text
-alone); a line break stands between passages.
+alone); passages are separated by line breaks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NAME = "concatenated"
 
 
 def concatenate(dataset: DataSet, seed: int, *, titles: bool = True) -> DataSet:
-    """The same questions over one document. Passages lose their ids, so the gold passages are absent.
+    """Return the same questions over one document. Passages lose their ids, so there are no gold passages.
 
     Without `titles` the passages are their texts alone.
     """
@@ -35,7 +35,7 @@ def concatenate(dataset: DataSet, seed: int, *, titles: bool = True) -> DataSet:
 
 
 def places(dataset: DataSet, seed: int, *, titles: bool = True) -> dict[str, tuple[int, int]]:
-    """Where each passage of `dataset` lies in the one document of `concatenate`: code points, by its id."""
+    """Return the span in code points of each passage in the document of `concatenate`, by its id."""
     found, at = {}, 0
     for name, text in _shuffle_passages(dataset, seed, titles):
         found[name] = (at, at + len(text))
@@ -52,14 +52,14 @@ def _shuffle_passages(dataset: DataSet, seed: int, titles: bool) -> list[tuple[s
 
 
 def _passages(dataset: DataSet, titles: bool) -> list[tuple[str, str]]:
-    """Each passage's id and its whole text."""
+    """Return the id and whole text of each passage."""
     if dataset.corpus is None:
         return [(d.id, _join_title(d.title if titles else "", d.text)) for d in dataset.documents]
     found = []
     for entry, where in objects(dataset.corpus):
         title, text = entry.get("title") or "", entry.get("text")
         if not isinstance(title, str) or not isinstance(text, str):
-            raise DocumentError(f"{where}: a passage needs a text, and its title is a text")
+            raise DocumentError(f"{where}: text and title of a passage must be strings")
         found.append((identity(entry, where), _join_title(title if titles else "", text)))
     return found
 

@@ -15,8 +15,8 @@ __all__ = ["DataSet", "Question", "load_dataset"]
 def load_dataset(path: str | Path) -> DataSet:
     """Read the data set at `path`.
 
-    Raises `DocumentError` naming file and line (or entry) where something is broken or an id comes twice,
-    and naming the path where the set or its `queries.jsonl` is missing.
+    Raises `DocumentError` naming file and line (or entry) of an invalid entry or repeated id, or naming the
+    path if the set or its `queries.jsonl` is missing.
     """
     path = Path(path)
     if path.is_dir():
@@ -24,7 +24,6 @@ def load_dataset(path: str | Path) -> DataSet:
     if path.is_file():
         return load_file(path)
     raise DocumentError(
-        f"{path}: no such folder or file",
-        hint="a data set is a folder with queries.jsonl in it, or a file of MuSiQue, HotpotQA or "
-        "2WikiMultihopQA",
+        f"{path} does not exist",
+        hint="a data set is a folder with queries.jsonl, or a file of MuSiQue, HotpotQA or 2WikiMultihopQA",
     )

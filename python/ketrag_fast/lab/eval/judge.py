@@ -1,8 +1,8 @@
-"""Win rate: which of two answers a named language model prefers, question by question.
+"""Win rate: which of two answers a language model prefers, question by question.
 
-Each pair is shown in both orders, because judges favour a place; only a preference that both orders agree on
-counts, anything else is a tie, and a tie is no win (as in the KET-RAG paper). Equal answers are ties that
-nobody is asked about. What a judge writes is read for one number and nothing else.
+Each pair is judged in both orders, because judges are biased by position; only a preference that both orders
+agree on counts. Anything else is a tie, and a tie does not win (as in the KET-RAG paper). Equal answers are
+ties without a call. Only the rating is read from a judge's reply.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LONGEST: Final = 20_000
 
 
 def prompt_hash() -> str:
-    """SHA-256 of all that the judge is told beside question and answers."""
+    """Return the SHA-256 of the judge's prompt without question and answers."""
     return hashlib.sha256(json.dumps([INSTRUCTIONS, SCHEMA, TOKENS]).encode("ascii")).hexdigest()
 
 
@@ -62,11 +62,11 @@ class WinRate:
 
     @property
     def rate(self) -> float:
-        """Share of questions that B wins; ties are not won."""
+        """Share of questions that B wins; ties do not win."""
         return self.wins / self.n
 
     def to_json(self) -> dict[str, Any]:
-        """As the command prints it."""
+        """Return the win rate as the command prints it."""
         return {
             "n": self.n,
             "rate": self.rate,
@@ -80,16 +80,16 @@ class WinRate:
 
 
 class Judge:
-    """One opened language model. Close it when done."""
+    """An opened language model. Close it when done."""
 
     def __init__(self, spec: str, options: ModelOptions | None = None) -> None:
-        """Raises ConfigError where `spec` names no model that can be asked, and what opening it raises."""
+        """Open the model of `spec`. Raises ConfigError if it names no language model."""
         from ketrag_fast.models.llms.registry import is_model, open_model
 
         if not is_model(spec):
             raise ConfigError(
-                f"--judge {spec}: not a language model that can be asked",
-                hint="name one: llama-cpp:PATH.gguf or openai:MODEL@URL",
+                f"--judge {spec}: not a language model",
+                hint="use llama-cpp:PATH.gguf or openai:MODEL@URL",
             )
         self._model = open_model(spec, options)
         identity = self._model.identity
@@ -104,7 +104,7 @@ class Judge:
         self._model.close()
 
     def win_rate(self, a: ComparedRun, b: ComparedRun) -> WinRate | None:
-        """B against A, on the questions that both sides answered; None where there is none."""
+        """Return B against A on the questions that both answered; None if there are none."""
         texts = {question.id: question.text for question in a.questions}
         left = {r.question: r.answer for r in a.results}
         right = {r.question: r.answer for r in b.results}
@@ -134,20 +134,20 @@ class Judge:
 
 
 def options_for(settings: Settings) -> ModelOptions:
-    """How the settings want a model to be run. One reply at a time: a verdict must not depend on company."""
+    """Return the model options for judging: single replies, so that verdicts do not depend on batching."""
     from ketrag_fast.models.llms.registry import ModelOptions
 
     return ModelOptions(offline=settings.offline, threads=settings.threads, slots=1)
 
 
 def rating_of(text: str) -> int | None:
-    """The rating in a judge's reply; None where there is none. Of several the last, which concludes."""
+    """Return the last rating in a judge's reply, which concludes it; None without one."""
     found = _RATING.findall(text[:_LONGEST])
     return int(found[-1]) if found else None
 
 
 def render_win_rate(found: WinRate, name: str) -> str:
-    """One line for people."""
+    """Return the win rate as one line for people."""
     low, high = (100 * x for x in found.ci95)
     return (
         f"win rate of {name}: {100 * found.rate:.1f} % ({low:.1f} to {high:.1f}) of {found.n}; "
@@ -157,23 +157,23 @@ def render_win_rate(found: WinRate, name: str) -> str:
 
 
 class Sides(NamedTuple):
-    """Two answers to a question in the order in which they are shown."""
+    """Two answers to a question, in the order shown to the judge."""
 
     number: int
-    """2n shows the first answer of pair n first, 2n + 1 the second."""
+    """2n shows A's answer of pair n first, 2n + 1 B's."""
     question: str
     first: str
     second: str
 
     @property
     def text(self) -> str:
-        """As the judge reads it."""
+        """The prompt for the judge."""
         shown = [_one_paragraph(text) for text in (self.question, self.first, self.second)]
         return f"Question: {shown[0]}\nAnswer 1: {shown[1]}\nAnswer 2: {shown[2]}"
 
 
 def _sides(pairs: list[tuple[str, str, str]]) -> Iterator[Sides]:
-    """Both orders of each pair; equal answers need no judge."""
+    """Return both orders of each pair, without equal answers."""
     for n, (question, a, b) in enumerate(pairs):
         if _plain(a) != _plain(b):
             yield Sides(2 * n, question, a, b)
@@ -203,7 +203,7 @@ TASK: Final[Task[Sides, int]] = Task(
 
 
 def _value(n: int, ratings: Mapping[int, int | None]) -> int:
-    """1 where both orders prefer B, -1 where both prefer A, else 0."""
+    """Return 1 if both orders prefer B, -1 if both prefer A, else 0."""
     straight, turned = ratings.get(2 * n), ratings.get(2 * n + 1)
     return {(2, 1): 1, (1, 2): -1}.get((straight or 0, turned or 0), 0)
 
@@ -213,5 +213,5 @@ def _plain(text: str) -> str:
 
 
 def _one_paragraph(text: str) -> str:
-    """One paragraph of bounded length: an answer cannot pretend to be the other one by its layout."""
+    """Return text as one paragraph of bounded length, so that its layout cannot imitate the other answer."""
     return _plain(text)[:4000].encode("utf-8", "replace").decode("utf-8") or "(no answer)"

@@ -1,6 +1,6 @@
-"""Metrics on texts and rankings that need no model. Each says what the published scripts compute.
+"""Metrics on texts and rankings that need no model, compatible with the published scripts.
 
-Texts are compared after `normalise`. A metric that does not apply is absent (None), never zero.
+Texts are compared after `normalise`. A metric that does not apply is None, never zero.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _VERDICTS = _YES_NO | {"insufficient information"}
 
 RESAMPLES = 1_000
 SEED = 42
-_BLOCK = 1 << 20  # numbers drawn at once by the bootstrap: bounds its memory at some 16 MB
+_BLOCK = 1 << 20  # random numbers per step of the bootstrap: bounds its memory to about 16 MB
 
 
 def normalise(text: str, *, unicode_punctuation: bool = False) -> str:
     """Lower-case `text`, delete ASCII punctuation, blank the words a, an, the, and collapse white space.
 
-    The same as the normalisation of KET-RAG's `util_v1.py` and HippoRAG's `eval_utils.py`. Punctuation goes
-    without leaving a space ("U.S." becomes "us"); other marks stay, unless `unicode_punctuation` asks for
-    every character of the Unicode classes P and S to be deleted.
+    The same as the normalisation of KET-RAG's `util_v1.py` and HippoRAG's `eval_utils.py`. Punctuation is
+    removed without leaving a space ("U.S." becomes "us"); other marks stay, unless `unicode_punctuation`
+    deletes every character of the Unicode classes P and S.
     """
     text = text.lower()
     if unicode_punctuation and not text.isascii():
@@ -51,15 +51,15 @@ def normalise(text: str, *, unicode_punctuation: bool = False) -> str:
 
 
 def exact_match(prediction: str, gold: str) -> float:
-    """1.0 when both are equal after `normalise`, else 0.0."""
+    """Return 1.0 if both are equal after `normalise`, else 0.0."""
     return float(normalise(prediction) == normalise(gold))
 
 
 def f1(prediction: str, gold: str, *, special: bool = True) -> float:
-    """Harmonic mean of precision and recall of the tokens, counted with their multiplicity.
+    """Return the harmonic mean of precision and recall of the tokens, counted with multiplicity.
 
     With `special` (KET-RAG) a prediction of "yes", "no" or "insufficient information" scores only against
-    itself, and a gold "yes" or "no" scores only if the prediction contains it. Without, as HippoRAG has it.
+    itself, and a gold "yes" or "no" scores only if the prediction contains it. Without, as in HippoRAG.
     """
     predicted, wanted = normalise(prediction), normalise(gold)
     if special and predicted in _VERDICTS and predicted != wanted:
@@ -75,27 +75,27 @@ def f1(prediction: str, gold: str, *, special: bool = True) -> float:
 
 
 def best_exact_match(prediction: str, golds: Collection[str]) -> float | None:
-    """`exact_match` with the gold answer that suits best; None without gold answers."""
+    """Return the best `exact_match` with a gold answer; None without gold answers."""
     return max((exact_match(prediction, gold) for gold in golds), default=None)
 
 
 def best_f1(prediction: str, golds: Collection[str], *, special: bool = True) -> float | None:
-    """`f1` with the gold answer that suits best; None without gold answers."""
+    """Return the best `f1` with a gold answer; None without gold answers."""
     return max((f1(prediction, gold, special=special) for gold in golds), default=None)
 
 
 def is_yes_no(answers: Collection[str]) -> bool:
-    """Whether a gold answer is yes or no, which a context holds by chance: coverage means nothing then."""
+    """Return whether a gold answer is yes or no, which contexts contain by chance: no coverage then."""
     return any(normalise(answer) in _YES_NO for answer in answers)
 
 
 def is_covered(
     normalised_context: str, normalised_answers: Collection[str], *, substring: bool = False
 ) -> bool | None:
-    """Whether one of the answers is in the context; both already went through `normalise`.
+    """Return whether an answer is in the context; both must be normalised.
 
-    An answer counts if its tokens follow one another in the context ("art" is not in "party"), with
-    `substring` if its characters do. None when no answer has a token left.
+    An answer counts if its tokens occur in sequence ("art" is not in "party"), with `substring` if its
+    characters do. None if no answer has a token left.
     """
     usable = [answer for answer in normalised_answers if answer]
     if not usable:
@@ -108,35 +108,36 @@ def is_covered(
 
 
 def coverage(context: str, answers: Collection[str], *, substring: bool = False) -> bool | None:
-    """`is_covered` of texts that are not normalised yet."""
+    """Return `is_covered` of texts that are not normalised yet."""
     return is_covered(normalise(context), [normalise(answer) for answer in answers], substring=substring)
 
 
 def recall(found: Collection[str], gold: Set[str]) -> float | None:
-    """Share of the gold passages that were found, whatever their rank; None without gold passages."""
+    """Return the share of the gold passages that were found at any rank; None without gold passages."""
     return len(gold & set(found)) / len(gold) if gold else None
 
 
 def all_gold(found: Collection[str], gold: Set[str]) -> bool | None:
-    """Whether every gold passage was found; None without gold passages."""
+    """Return whether every gold passage was found; None without gold passages."""
     return gold <= set(found) if gold else None
 
 
 def hit_at(ranked: Sequence[str], gold: Set[str], k: int) -> bool | None:
-    """Whether one of the first `k` is a gold passage; None without gold passages."""
+    """Return whether one of the first `k` is a gold passage; None without gold passages."""
     return any(item in gold for item in ranked[: max(k, 0)]) if gold else None
 
 
 def reciprocal_rank(ranked: Sequence[str], gold: Set[str]) -> float | None:
-    """1 / (1-based rank of the first gold passage), 0.0 if it is not ranked; None without gold passages."""
+    """Return 1 / rank of the first gold passage, 0.0 if it is not ranked; None without gold passages."""
     if not gold:
         return None
     return next((1.0 / rank for rank, item in enumerate(ranked, 1) if item in gold), 0.0)
 
 
 def precision_at(ranked: Sequence[str], gold: Set[str], k: int) -> float | None:
-    """Share of the first `k` places that hold a gold passage; places that are empty count as missed, as
-    trec_eval has it. None without gold passages.
+    """Return the share of the first `k` ranks with a gold passage; None without gold passages.
+
+    Empty ranks count as misses, as in trec_eval.
     """
     if not gold or k < 1:
         return None
@@ -144,7 +145,7 @@ def precision_at(ranked: Sequence[str], gold: Set[str], k: int) -> float | None:
 
 
 def average_precision(ranked: Sequence[str], gold: Set[str]) -> float | None:
-    """The mean over all gold passages of the precision at their ranks, 0 for those that are not ranked."""
+    """Return the mean over all gold passages of the precision at their ranks, 0 for those not ranked."""
     if not gold:
         return None
     found, total = 0, 0.0
@@ -156,8 +157,10 @@ def average_precision(ranked: Sequence[str], gold: Set[str]) -> float | None:
 
 
 def ndcg_at(ranked: Sequence[str], grades: Mapping[str, float], k: int) -> float | None:
-    """Normalised discounted cumulative gain of the first `k`, as trec_eval has it: a passage gains its grade,
-    divided by log2(rank + 1), and the sum is divided by that of the best order. None without grades above 0.
+    """Return the normalised discounted cumulative gain of the first `k`, as trec_eval computes it.
+
+    A passage gains its grade, divided by log2(rank + 1), and the sum is divided by that of the best order.
+    None without grades above 0.
     """
     best = sorted((grade for grade in grades.values() if grade > 0), reverse=True)[: max(k, 0)]
     ideal = math.fsum(grade / math.log2(rank + 1) for rank, grade in enumerate(best, 1))
@@ -168,19 +171,19 @@ def ndcg_at(ranked: Sequence[str], grades: Mapping[str, float], k: int) -> float
 
 
 CLASSES = ("yes", "no", "maybe")
-"""Answers of questions that are to be decided."""
+"""Gold answers of questions that need a decision."""
 
 
 def decision(text: str) -> str | None:
-    """The first of yes, no and maybe that an answer has as a word; None where it has none."""
+    """Return the first of the words yes, no and maybe in an answer; None without one."""
     return next((word for word in normalise(text).split() if word in CLASSES), None)
 
 
 def macro_f1(pairs: Collection[tuple[str, str | None]]) -> float | None:
-    """Mean over the classes of the F1 of each, from (gold, predicted or None) pairs.
+    """Return the mean of the F1 of each class, from (gold, predicted or None) pairs; None without pairs.
 
-    The classes are those that are gold or predicted somewhere. As scikit-learn's average "macro", but for
-    an answer that decides nothing: it is wrong, and no class of its own. None without pairs.
+    The classes are those that are gold or predicted somewhere. As scikit-learn's average "macro", except that
+    an undecided answer is wrong and does not form a class.
     """
     if not pairs:
         return None
@@ -197,9 +200,10 @@ def macro_f1(pairs: Collection[tuple[str, str | None]]) -> float | None:
 def bootstrap_interval(
     values: ArrayLike, *, resamples: int = RESAMPLES, seed: int = SEED, level: float = 0.95
 ) -> tuple[float, float] | None:
-    """Percentile interval of the mean of `values` (one per question), by drawing questions with replacement.
+    """Return the percentile bootstrap interval of the mean of `values`, one per question; None without
+    values.
 
-    Equal for equal values, seed and number of resamples. None without values.
+    Depends only on values, seed and number of resamples.
     """
     sample: NDArray[np.float64] = np.asarray(values, dtype=np.float64).ravel()
     if not sample.size:

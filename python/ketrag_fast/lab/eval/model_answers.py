@@ -1,4 +1,4 @@
-"""Answers that a language model writes from each context, to be judged."""
+"""Answers that a language model writes from each context, for scoring."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _CITED: Final = re.compile(r"\s*\[\d+\]")
 
 
 class ModelAnswers:
-    """Asks `llm` (else the index's setting `writer`) once for each question, mode and budget.
+    """Calls `llm` (else the index's setting `writer`) once for each question, mode and budget.
 
-    A question that the model fails on has no answer and is counted in `failed`; a model that fails before
-    it has answered anything raises. `model` says which one answered.
+    A question that the model fails on has no answer and is counted in `failed`; a model that fails on the
+    first question raises. `model` names the model that answered.
     """
 
     def __init__(self, index: Index, llm: str | None = None, *, top: int | None = None) -> None:
@@ -31,9 +31,9 @@ class ModelAnswers:
         self.model: Mapping[str, Any] | None = None
 
     def __call__(self, question: Question, mode: str, budget: int, context: str) -> str | None:
-        """The answer's text without its citation marks; what it says where nothing was found, too.
+        """Return the answer without citation marks, also for an empty context.
 
-        Raises ConfigError where no model is named, and what asking one raises.
+        Raises ConfigError if no model is named, and what calling the model raises.
         """
         try:
             answer = self._index.ask(
@@ -52,7 +52,7 @@ class ModelAnswers:
             return None
         if answer.reason == "no_model":
             raise ConfigError(
-                "--answers: no model is named that writes them",
+                "--answers needs a language model",
                 hint="name one (--llm llama-cpp:PATH.gguf or openai:MODEL@URL), or a file: --answers FILE",
             )
         if answer.model is not None:
@@ -60,7 +60,7 @@ class ModelAnswers:
         return _CITED.sub("", answer.text).strip()
 
     def about(self) -> dict[str, Any]:
-        """For the record of a run: the model, the hash of what it is told, and how often it failed."""
+        """Return the record for a run: the model, the hash of its prompt, and the number of failures."""
         from ketrag_fast.query.answer.prompt import INSTRUCTIONS
 
         told = hashlib.sha256(INSTRUCTIONS.encode("utf-8")).hexdigest()

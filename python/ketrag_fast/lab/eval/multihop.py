@@ -1,10 +1,10 @@
 """Reader of MuSiQue, HotpotQA and 2WikiMultihopQA files as their authors publish them.
 
 Such a file holds its passages inside the questions. They are pooled: equal title and text are one document,
-numbered by first appearance. MuSiQue: one JSON object a line with `paragraphs` (`is_supporting`),
+numbered by first appearance. MuSiQue: one JSON object per line with `paragraphs` (`is_supporting`),
 `answer_aliases`, `question_decomposition`. HotpotQA and 2WikiMultihopQA: one JSON array, each entry with
 `context` ([title, sentences]) and `supporting_facts` ([title, sentence number]); 2WikiMultihopQA adds
-`evidences`, `answer_id`, and a file `id_aliases.json` that is used where it lies beside.
+`evidences`, `answer_id`, and an optional file `id_aliases.json` in the same folder.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Pool:
 
 @dataclass
 class _Read:
-    """One question as its layout has it: its gold passages, and how many it names that it does not hold."""
+    """One parsed question: its gold passages, and the number of gold passages that it names but lacks."""
 
     answers: list[str]
     gold: set[str]
@@ -46,7 +46,7 @@ class _Read:
 
 
 def load_file(path: Path) -> DataSet:
-    """Read the file; the layout is told by the fields of each entry. See `datasets.load_dataset`."""
+    """Read the file; the fields of each entry determine the layout. See `datasets.load_dataset`."""
     pool, seen = _Pool(), dict[str, str]()
     aliases: Mapping[str, list[str]] | None = None
     questions: list[Question] = []
@@ -94,7 +94,7 @@ def _musique(entry: Mapping[str, object], where: str, pool: _Pool) -> _Read:
     steps = entry.get("question_decomposition")
     metadata: dict[str, object] = {"hops": len(steps)} if isinstance(steps, list) else {}
     if entry.get("answerable") is False:
-        # The answer stands there, but the passages that support it were taken out.
+        # The answer is given, but its supporting passages were removed.
         return _Read([], gold, 0, metadata, withheld=True)
     return _Read(given, gold, 0, metadata)
 
@@ -140,7 +140,7 @@ def _list(entry: Mapping[str, object], name: str, where: str) -> list[object]:
 
 
 def _pairs(entry: Mapping[str, object], name: str, second: str, where: str) -> list[tuple[object, object]]:
-    """`[[title, x], ...]`, or the same in columns `{"title": [...], second: [...]}` (as mirrors have it)."""
+    """Return `[[title, x], ...]`, also from columns `{"title": [...], second: [...]}` (as in mirrors)."""
     value = entry.get(name)
     if isinstance(value, dict):
         titles, others = value.get("title"), value.get(second)
@@ -154,7 +154,7 @@ def _pairs(entry: Mapping[str, object], name: str, second: str, where: str) -> l
 
 
 def _join_sentences(sentences: list[str]) -> str:
-    """HotpotQA's sentences bring the space before them, 2WikiMultihopQA's do not."""
+    """Join sentences: those of HotpotQA start with a space, those of 2WikiMultihopQA do not."""
     text = ""
     for sentence in sentences:
         parted = not text or text[-1].isspace() or sentence[:1].isspace()
@@ -163,7 +163,7 @@ def _join_sentences(sentences: list[str]) -> str:
 
 
 def _aliases(path: Path) -> dict[str, list[str]]:
-    """Other names of answers by their Wikidata id; none where the file is absent."""
+    """Return other names of answers by their Wikidata id; empty without the file."""
     if not path.exists():
         return {}
     found = {}

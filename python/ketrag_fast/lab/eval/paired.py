@@ -1,4 +1,4 @@
-"""Two rankings on the same questions: how large the difference is, and whether it may be chance."""
+"""Paired comparison of two rankings: the size of the difference, and whether it may be chance."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _BLOCK = 1 << 20
 class PairedDifference:
     """B minus A over `n` questions: means, the difference with its 95 % interval, and a two-sided p.
 
-    `better` counts the questions where B is above A, `worse` those below. `test` names the test: "exact
-    sign" (McNemar's, exact) where every value is 0 or 1, else "randomisation" (of signs, seeded).
+    `better` counts the questions on which B is above A, `worse` those below. `test` names the test: "exact
+    sign" (McNemar's, exact) if every value is 0 or 1, else "randomisation" (of signs, seeded).
     """
 
     n: int
@@ -36,7 +36,7 @@ class PairedDifference:
     test: str
 
     def to_json(self) -> dict[str, Any]:
-        """As the command prints it."""
+        """Return the difference as the command prints it."""
         return {
             "n": self.n,
             "a": self.a,
@@ -51,13 +51,13 @@ class PairedDifference:
 
 
 def compare_paired(a: Sequence[float], b: Sequence[float], *, seed: int = SEED) -> PairedDifference | None:
-    """Compares values of the same questions in the same order; None without questions.
+    """Compare values of the same questions in the same order; return None without questions.
 
-    The interval draws questions with replacement (the pair of a question stays together). Equal for equal
-    values and seed. Raises InputError for lists of different length.
+    The interval resamples questions with replacement, keeping pairs together. Depends only on values and
+    seed. Raises InputError for lists of different length.
     """
     if len(a) != len(b):
-        raise InputError(f"paired values must be equally many, not {len(a)} and {len(b)}")
+        raise InputError(f"paired lists must have the same length, got {len(a)} and {len(b)}")
     if not a:
         return None
     first, second = np.asarray(a, np.float64), np.asarray(b, np.float64)
@@ -80,17 +80,17 @@ def compare_paired(a: Sequence[float], b: Sequence[float], *, seed: int = SEED) 
 
 
 def sign_test(better: int, worse: int) -> float:
-    """Two-sided p of so uneven a split of the questions that changed, if each side were as likely."""
+    """Return the two-sided p of a split of the changed questions, if both sides are equally likely."""
     n = better + worse
-    # Whole numbers, so that no rounding decides: the tail's count of outcomes out of 2**n.
+    # In integers, without rounding: the number of outcomes in the tail out of 2**n.
     tail: int = sum(math.comb(n, k) for k in range(min(better, worse) + 1))
     return min(1.0, float(2 * tail / 2**n))
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Holm's correction of the p of several comparisons, in their order.
+    """Return the p of several comparisons with Holm's correction, in their order.
 
-    Those that stay below a bound are all true but for a chance of at most that bound, however many were made.
+    The probability that any of those below a bound is a chance finding is at most that bound.
     """
     order = sorted(range(len(ps)), key=lambda place: ps[place])
     corrected = [0.0] * len(ps)
@@ -102,14 +102,15 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def randomisation(gaps: NDArray[np.float64], *, flips: int = FLIPS, seed: int = SEED) -> float:
-    """Two-sided p: the share of random sign flips whose mean is at least as far from 0 (Fisher 1935).
+    """Return the two-sided p: the share of random sign flips whose mean is at least as far from 0 (Fisher
+    1935).
 
     The observed signs count as one of the flips, so that p is never 0.
     """
     changed = gaps[gaps != 0.0]
     if not changed.size:
         return 1.0
-    # A hair below the observed sum: flips that equal it but for rounding count as reaching it.
+    # Slightly below the observed sum, so that flips equal up to rounding count.
     observed = abs(float(changed.sum())) - 1e-9 * float(np.abs(changed).sum())
     generator = np.random.default_rng(seed)
     reached = 1

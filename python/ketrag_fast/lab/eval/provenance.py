@@ -1,4 +1,4 @@
-"""What a run depended on: machine, versions, seed, models, prompts, data. A number without it is hearsay."""
+"""The environment that a run depends on: machine, versions, seed, models, prompts, data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PACKAGES = ("sentence-transformers", "transformers", "torch", "llama-cpp-python
 
 
 def describe(dataset: DataSet, index: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """`index` is what `Index.stats()` returns, or the part of it that is known; `more` is added as it is."""
+    """Return the record of a run. `index` is (a part of) the result of `Index.stats()`; `more` is added."""
     kept = ("digest", "generation", "settings", "backends", "models", "prompts")
     return {
         "machine": machine(),
@@ -36,7 +36,7 @@ def describe(dataset: DataSet, index: Mapping[str, Any], **more: Any) -> dict[st
 
 
 def machine() -> dict[str, Any]:
-    """Processor, cores and system; nothing that names a person or a place."""
+    """Return processor, cores and system, without names of persons or places."""
     name = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -46,7 +46,7 @@ def machine() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Of Python, numpy, this package and those of the models that are installed."""
+    """Return the versions of Python, NumPy, this package and the installed model packages."""
     found = {"python": platform.python_version(), "numpy": np.__version__}
     for package in ("ketrag-fast", *_PACKAGES):
         try:

@@ -1,4 +1,4 @@
-"""What is asked: questions with their gold answers and passages, and the set that they come in."""
+"""Questions with their gold answers and passages, and the data sets that contain them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ketrag_fast.types import Document
 class Question:
     """One question; `answers` are its gold answer and aliases, `gold` the ids of its supporting documents.
 
-    `grades` are those of graded judgements, by document; empty where all that is relevant is equally so.
+    `grades` are graded judgements by document; empty if all relevant documents have the same grade.
     """
 
     id: str
@@ -27,7 +27,7 @@ class Question:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """What may be chosen from (`metadata.options`); empty where the question is free."""
+        """The answer options (`metadata.options`); empty for a free question."""
         given = self.metadata.get("options")
         if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
             return ()
@@ -35,14 +35,14 @@ class Question:
 
     @property
     def kind(self) -> str | None:
-        """ "yes-no" where the set says so (`metadata.kind`). It is not concluded from the answers, which
-        whoever answers does not know.
+        """ "yes-no" if the data set says so (`metadata.kind`). It is not derived from the answers, which a
+        system under test does not know.
         """
         return "yes-no" if self.metadata.get("kind") == "yes-no" else None
 
     @property
     def graded(self) -> Mapping[str, float]:
-        """The grade of each relevant document: 1 where none was given."""
+        """The grade of each relevant document; 1 by default."""
         return self.grades or dict.fromkeys(self.gold, 1.0)
 
 
@@ -50,10 +50,10 @@ class Question:
 class DataSet:
     """Questions in the order of their file.
 
-    `corpus` is the file to index, None where there is none; a set whose file holds its passages inside the
-    questions has them in `documents` instead. `unknown_passages` counts the judgements that name a passage
-    which the corpus lacks, and `unknown_questions` those of a question that is not asked; both are left out
-    of `gold`, as nothing could find them, and told in `warnings`.
+    `corpus` is the file to index, or None; a set whose file contains its passages inside the questions has
+    them in `documents` instead. `unknown_passages` counts judgements of passages that the corpus lacks,
+    `unknown_questions` judgements of questions that the set lacks; both are left out of `gold`, as nothing
+    could find them, and listed in `warnings`.
     """
 
     folder: Path
@@ -66,12 +66,12 @@ class DataSet:
 
     @property
     def sources(self) -> list[Path | Document]:
-        """What an index of this set is built from; empty where the set has no passages."""
+        """The sources to build an index of this set from; empty if the set has no passages."""
         return [self.corpus] if self.corpus is not None else list(self.documents)
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the questions with their answers and gold passages: equal for equal questions."""
+        """SHA-256 of the questions with their answers and gold passages."""
         digest = hashlib.sha256()
         for q in self.questions:
             entry: list[object] = [q.id, q.text, list(q.answers), sorted(q.gold)]
@@ -81,7 +81,7 @@ class DataSet:
 
 
 def absences(questions: tuple[Question, ...], empty_answers: int = 0) -> list[str]:
-    """What the questions lack, in words: the metrics that need it are absent, never zero."""
+    """Return the missing parts of the questions as text: metrics that need them are absent, never zero."""
     told = []
     n = len(questions)
     unanswered = sum(not q.answers for q in questions)

@@ -1,4 +1,4 @@
-"""Lines and JSON of data sets, each with the place that an error names."""
+"""Lines and JSON of data sets, each with its location for error messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ketrag_fast.errors import DocumentError
 
 
 def lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Lines that are not blank, each with its place (`file:line`); a byte order mark is skipped."""
+    """Yield lines that are not blank, each with its location (`file:line`); skips a byte order mark."""
     try:
         with path.open("rb") as file:
             for number, raw in enumerate(file, 1):
@@ -26,13 +26,13 @@ def lines(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def objects(path: Path) -> Iterator[tuple[dict[str, object], str]]:
-    """JSON objects, one a line."""
+    """Yield JSON objects, one per line."""
     for line, where in lines(path):
         yield an_object(parse_json(line, where), where), where
 
 
 def entries(path: Path) -> Iterator[tuple[dict[str, object], str]]:
-    """JSON objects, one a line or all in one array, as published files have it."""
+    """Yield JSON objects, one per line or all in one array, as in published files."""
     first = next(iter(lines(path)), ("", ""))[0].lstrip()
     if not first.startswith("["):
         yield from objects(path)
@@ -50,7 +50,7 @@ def entries(path: Path) -> Iterator[tuple[dict[str, object], str]]:
 
 
 def parse_json(text: str, where: str) -> object:
-    """The JSON value, or the typed error."""
+    """Return the JSON value. Raises DocumentError."""
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -59,14 +59,14 @@ def parse_json(text: str, where: str) -> object:
 
 
 def an_object(value: object, where: str) -> dict[str, object]:
-    """The same value if it is a JSON object."""
+    """Return the value if it is a JSON object. Raises DocumentError."""
     if not isinstance(value, dict):
         raise DocumentError(f"{where}: not a JSON object")
     return value
 
 
 def identity(entry: Mapping[str, object], where: str, *names: str) -> str:
-    """The id under the first of `names` (`_id` by default) that is there: a text or a whole number."""
+    """Return the id under the first of `names` (`_id` by default) that exists: a string or an integer."""
     names = names or ("_id",)
     found = next((entry[name] for name in names if name in entry), None)
     if isinstance(found, int) and not isinstance(found, bool):
@@ -77,7 +77,7 @@ def identity(entry: Mapping[str, object], where: str, *names: str) -> str:
 
 
 def a_text(entry: Mapping[str, object], name: str, where: str) -> str:
-    """A text that is not blank."""
+    """Return a string that is not blank."""
     value = entry.get(name)
     if not isinstance(value, str) or not value.strip():
         raise DocumentError(f"{where}: {name} is missing or empty")
@@ -85,7 +85,7 @@ def a_text(entry: Mapping[str, object], name: str, where: str) -> str:
 
 
 def texts(value: object, name: str, where: str) -> list[str]:
-    """A list of texts; a text alone is a list of one, None is none."""
+    """Return a list of strings; a single string is a list of one, None is empty."""
     if value is None:
         return []
     found = [value] if isinstance(value, str) else value
@@ -95,10 +95,10 @@ def texts(value: object, name: str, where: str) -> list[str]:
 
 
 def once(seen: dict[str, str], name: str, where: str) -> None:
-    """Remembers a question's id, or says where it was used before."""
+    """Record a question's id. Raises DocumentError if it was used before."""
     if name in seen:
         raise DocumentError(
             f"{where}: question id {name!r} was used before, at {seen[name]}",
-            hint="give every question an id of its own: scores of two with one id could not be told apart",
+            hint="give every question a unique id",
         )
     seen[name] = where

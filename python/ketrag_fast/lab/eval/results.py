@@ -1,4 +1,4 @@
-"""What one question gave under one mode and budget: kept, so that a difference can be read."""
+"""The result of one question under one mode and budget, stored so that differences can be explained."""
 
 from __future__ import annotations
 
@@ -10,22 +10,21 @@ from ketrag_fast.errors import InputError
 
 HITS = (1, 5, 10)
 OPTION_HITS = (1, 3)
-"""Of questions with options: what CG-RAG reports."""
+"""Cuts for questions with options, as CG-RAG reports them."""
 CUT = 10
-"""Of nDCG and of the precision."""
+"""Cut of nDCG and precision."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Scores of one question; what does not apply to it is None.
+    """Scores of one question; None does not apply.
 
-    `covered` of a question answered by yes or no says little (`yes_no`): it stays out of coverage. `found`
-    holds the documents of the context by rank, each once; `rank` is that of the first gold one, 0 if none is
-    there. `ndcg` and `precision` are of its first ten, `average_precision` of all of it: what the budget
-    leaves out counts as not found. `decided` is (gold, said) of an answered question of yes, no or maybe,
-    `option_rank` the rank of the right one where options were ranked.
-    `em`, `f1` (KET-RAG's), `f1_plain` (HippoRAG's) and `bertscore` judge `answer`. `why` says of each
-    passage of the context where it is from and why it is there, if that was asked for.
+    `covered` is meaningless for a question answered by yes or no (`yes_no`), which does not count for
+    coverage. `found` has the documents of the context by rank, each once; `rank` is that of the first gold
+    one, 0 without one. `ndcg` and `precision` are of the first ten, `average_precision` of all: documents
+    outside the budget count as not found. `decided` is (gold, answered) of a question of yes, no or maybe,
+    `option_rank` the rank of the right option. `em`, `f1` (KET-RAG's), `f1_plain` (HippoRAG's) and
+    `bertscore` score `answer`. `why` has source and explanation of each passage of the context, if requested.
     """
 
     question: str
@@ -58,19 +57,19 @@ class Result:
         return None if self.rank is None else 1.0 / self.rank if self.rank else 0.0
 
     def hit(self, k: int) -> float | None:
-        """Whether a gold document is among the first `k`."""
+        """Return whether a gold document is among the first `k`."""
         return None if self.rank is None else float(0 < self.rank <= k)
 
     def to_json(self) -> dict[str, Any]:
-        """All fields, `why` only where there is something in it; a line of `results.jsonl`."""
+        """Return all fields, `why` only if it is not empty; a line of `results.jsonl`."""
         found = asdict(self)
         return found if self.why else {name: value for name, value in found.items() if name != "why"}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Result:
-        """The inverse of `to_json`. Raises InputError for a line that is not one."""
+        """Return the result from the output of `to_json`. Raises InputError for invalid data."""
         try:
-            # What older runs do not have stays absent.
+            # Fields that older runs lack stay absent.
             newer = ("why", "ndcg", "precision", "average_precision", "decided", "option_rank")
             names = (f.name for f in fields(cls) if f.name != "why")
             known = {name: data[name] for name in names if name in data or name not in newer}
@@ -80,7 +79,7 @@ class Result:
             why = tuple(dict(passage) for passage in data.get("why", ()))
             result = cls(**{**known, "found": tuple(map(str, known["found"])), "why": why})
         except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"not a result of an evaluation: {error}") from error
+            raise InputError(f"not a valid result of an evaluation: {error}") from error
         scores = (result.recall, result.ndcg, result.precision, result.average_precision)
         numbers = (*scores, result.ms, result.em, result.f1, result.f1_plain, result.bertscore)
         ranks = (rank for rank in (result.rank, result.option_rank) if rank is not None)
@@ -90,7 +89,7 @@ class Result:
             or not all(isinstance(x, int) and x >= 0 for x in whole)
             or not all(x is None or isinstance(x, (int, float)) for x in numbers)
         ):
-            raise InputError("not a result of an evaluation: a field has another type")
+            raise InputError("not a valid result of an evaluation: a field has the wrong type")
         return result
 
 
@@ -136,10 +135,10 @@ METRICS: Mapping[str, Callable[[Result], float | None]] = {
     **{f"option_hit@{k}": _option_getter(k) for k in OPTION_HITS},
     "tokens": _getter("tokens"),
 }
-"""Each metric as a value of one question; None where it does not apply to the question."""
+"""Each metric as a value of one question; None if it does not apply."""
 
 OF_ANSWERS = ("em", "f1", "f1_plain", "bertscore", "accuracy", "macro_f1", "option_mrr")
-"""Metrics that need answers, which a model (or a file) has to give."""
+"""Metrics that need answers of a model or from a file."""
 
 SHARES = frozenset(METRICS) - {"tokens"}
 """Metrics between 0 and 1, printed in percent."""

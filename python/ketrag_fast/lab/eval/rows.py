@@ -14,14 +14,14 @@ from ketrag_fast.lab.eval.results import CUT, HITS, METRICS, OF_ANSWERS, OPTION_
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """Scores of one mode at one budget; shares are between 0 and 1, a metric that does not apply is None.
+    """Scores of one mode at one budget, between 0 and 1; None does not apply.
 
-    `counted` holds the number of questions behind each mean: coverage leaves out questions without an answer
+    `counted` has the number of questions behind each mean: coverage leaves out questions without an answer
     and those answered by yes or no (`yes_no`, with the share of them that would count as covered). `ran`
-    names what "auto" chose. A row that was not run has `n` 0 and a `reason`. `hit` is by the cut, and it,
-    `mrr`, recall, `ndcg` and `precision` (of ten), `map` are of the documents in the context. `accuracy` and
-    `macro_f1` are of answers by yes, no or maybe, `option_mrr` and `option_hit` of options that were ranked.
-    `f1` is KET-RAG's, `f1_plain` HippoRAG's.
+    names the modes that "auto" chose. A row that was not run has `n` 0 and a `reason`. `hit` is by cut;
+    `hit`, `mrr`, recall, `ndcg` and `precision` (of ten) and `map` are of the documents in the context.
+    `accuracy` and `macro_f1` are of answers by yes, no or maybe, `option_mrr` and `option_hit` of ranked
+    options. `f1` is KET-RAG's, `f1_plain` HippoRAG's.
     """
 
     mode: str
@@ -58,7 +58,7 @@ class ResultRow:
         return "ok" if self.reason is None else "not run"
 
     def as_dict(self) -> dict[str, object]:
-        """The row as `eval --json` prints it."""
+        """Return the row as `eval --json` prints it."""
         options = {str(k): share for k, share in self.option_hit.items()}
         row: dict[str, object] = {
             "mode": self.mode,
@@ -94,7 +94,7 @@ _ALWAYS = ("coverage", "recall", "all_gold")
 
 
 def summarise(mode: str, budget: int, results: Sequence[Result]) -> ResultRow:
-    """The row of these results, which are of one mode and budget."""
+    """Return the row of results of one mode and budget."""
     values = {
         name: [value for result in results if (value := of(result)) is not None]
         for name, of in METRICS.items()

@@ -1,4 +1,4 @@
-"""Asks an index every question of a data set and scores what comes back, question by question."""
+"""Runs every question of a data set on an index and scores the results, question by question."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ketrag_fast.lab.eval.results import CUT, Result
 from ketrag_fast.lab.eval.rows import ResultRow, summarise
 from ketrag_fast.query.answer.forms import LETTERS, ranking
 
-_KEPT_LINES = 8192  # with lines of up to _KEPT_LENGTH characters: at most some 64 MB
+_KEPT_LINES = 8192  # with lines of up to _KEPT_LENGTH characters: up to about 64 MB
 _KEPT_LENGTH = 4096
-_BATCH = 256  # questions in memory at once: some 40 MB of contexts at three budgets
+_BATCH = 256  # questions in memory at once: about 40 MB of contexts at three budgets
 
 
 class ScoredPassage(Protocol):
-    """What scoring reads of a retrieved passage."""
+    """The fields of a retrieved passage that scoring reads."""
 
     @property
     def document(self) -> str: ...  # noqa: D102 - the id that judgements name
@@ -29,7 +29,7 @@ class ScoredPassage(Protocol):
 
 
 class ScoredContext(Protocol):
-    """What scoring reads of a retrieved context."""
+    """The fields of a retrieved context that scoring reads."""
 
     @property
     def mode(self) -> str: ...  # noqa: D102 - the mode that ran, which "auto" chooses
@@ -44,7 +44,7 @@ class ScoredContext(Protocol):
 
 
 class Retriever(Protocol):
-    """What scoring needs of an index."""
+    """The methods of an index that scoring needs."""
 
     def retrieve_budgets(
         self,
@@ -55,16 +55,16 @@ class Retriever(Protocol):
         top: int | None = None,
         explain: bool = False,
     ) -> Sequence[Sequence[ScoredContext]]:
-        """For each question a context for each budget, the question ranked once for all of them."""
+        """Return for each question a context for each budget, from one ranking."""
 
 
 Answerer = Callable[[Question, str, int, str], str | None]
-"""(question, mode, budget, context) -> the answer to judge; None where there is none."""
+"""(question, mode, budget, context) -> the answer to score, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """All results, by mode, then budget, then question; `skipped` says why a mode gave none."""
+    """All results by mode, then budget, then question; `skipped` has the reason for each skipped mode."""
 
     modes: tuple[str, ...]
     budgets: tuple[int, ...]
@@ -72,11 +72,11 @@ class Collected:
     skipped: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, mode: str, budget: int) -> list[Result]:
-        """The results of one row, in the order of the questions."""
+        """Return the results of one row, in the order of the questions."""
         return [r for r in self.results if r.mode == mode and r.budget == budget]
 
     def rows(self) -> list[ResultRow]:
-        """A row for each mode and budget, in order."""
+        """Return a row for each mode and budget, in order."""
         groups: dict[tuple[str, int], list[Result]] = {}
         for result in self.results:
             groups.setdefault((result.mode, result.budget), []).append(result)
@@ -100,10 +100,10 @@ def collect(
     answer: Answerer | None = None,
     explain: bool = False,
 ) -> Collected:
-    """Retrieve for every question of `dataset` and score each context by itself.
+    """Retrieve for every question of `dataset` and score each context separately.
 
     `top` limits the passages of a context. `substring` counts an answer inside a word as covered. `answer`
-    gives the answers that EM and F1 judge; without it they are None. `explain` keeps with each result why its
+    returns the answers for EM and F1, which are None without it. `explain` stores with each result why its
     passages are in the context. A mode that the index cannot run is skipped with its reason; any other error
     is raised.
     """
@@ -144,7 +144,7 @@ def evaluate(
     substring: bool = False,
     answer: Answerer | None = None,
 ) -> list[ResultRow]:
-    """The rows of `collect`: one for each mode and budget, in order."""
+    """Return the rows of `collect`: one for each mode and budget, in order."""
     found = collect(index, dataset, modes, budgets, top=top, substring=substring, answer=answer)
     return found.rows()
 
@@ -191,7 +191,7 @@ def _result(
 
 
 def _decision(question: Question, reply: str | None) -> tuple[str, str | None] | None:
-    """(gold, said) of a question whose only answer is yes, no or maybe, where it was answered."""
+    """Return (gold, answered) of an answered question whose only answer is yes, no or maybe."""
     forms = {metrics.normalise(answer) for answer in question.answers}
     if reply is None or len(forms) != 1 or not forms <= set(metrics.CLASSES):
         return None
@@ -199,8 +199,9 @@ def _decision(question: Question, reply: str | None) -> tuple[str, str | None] |
 
 
 def _option_rank(question: Question, reply: str | None) -> int | None:
-    """The rank of the right option, from 1, in an answer to a question with options. The gold answer is the
-    text of one, or its letter; None where it is neither, or nothing was answered.
+    """Return the rank of the right option, from 1, in an answer to a question with options.
+
+    The gold answer is the text of an option, or its letter; None if it is neither, or there is no answer.
     """
     options = [metrics.normalise(option) for option in question.options]
     if reply is None or len(options) < 2:
@@ -216,15 +217,15 @@ _EXPLAINED = ("rank", "unit", "document", "start", "end", "score", "channel", "w
 
 
 def _reasons(context: ScoredContext) -> tuple[Mapping[str, Any], ...]:
-    """Of each passage where it is from and why it is there; its text is in the index."""
+    """Return source and explanation of each passage, without its text, which is in the index."""
     passages = (passage.to_json() for passage in context.passages)
     return tuple({name: passage[name] for name in _EXPLAINED} for passage in passages)
 
 
 def _line_by_line() -> Callable[[str], str]:
-    """`metrics.normalise` that remembers lines: passages recur in budgets, modes and questions.
+    """Return `metrics.normalise` with a cache of lines: passages recur in budgets, modes and questions.
 
-    No step of the normalisation looks beyond white space, so a text's form is that of its lines, joined.
+    No step of the normalisation looks beyond white space, so lines can be normalised separately.
     """
     remembered = lru_cache(maxsize=_KEPT_LINES)(metrics.normalise)
 
@@ -248,11 +249,11 @@ class _Answers:
         return cls(tuple(metrics.normalise(a) for a in question.answers), metrics.is_yes_no(question.answers))
 
     def in_context(self, text: str, normalise: Callable[[str], str], substring: bool) -> bool | None:
-        if not any(self.forms):  # then there is no need to normalise the context
+        if not any(self.forms):  # the context need not be normalised
             return None
         return metrics.is_covered(normalise(text), self.forms, substring=substring)
 
 
 def _milliseconds(timings: Mapping[str, float]) -> float:
-    """A question's own time: the entry "total" where there is one, else the sum of the parts."""
+    """Return the time of a question: the entry "total" if it exists, else the sum of the parts."""
     return timings["total"] if "total" in timings else math.fsum(timings.values())

@@ -1,6 +1,6 @@
-"""A run of an evaluation on disk: what was asked, what came back, and all that it depended on.
+"""A saved evaluation run: questions, results, and everything that they depend on.
 
-One folder: `run.json` (machine, versions, seed, settings, fingerprints of models and data, rows),
+A folder with `run.json` (machine, versions, seed, settings, fingerprints of models and data, rows),
 `questions.jsonl`, `results.jsonl` (a line for each mode, budget and question) and `trec/`.
 """
 
@@ -25,7 +25,7 @@ _ABOUT, _QUESTIONS, _RESULTS = "run.json", "questions.jsonl", "results.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run as read back. `about` is the content of `run.json`."""
+    """A loaded run. `about` is the content of `run.json`."""
 
     folder: Path
     about: Mapping[str, Any]
@@ -39,16 +39,16 @@ class Run:
 
 
 def save(folder: Path, about: Mapping[str, Any], dataset: DataSet, found: Collected) -> None:
-    """Writes the run; an older run in the folder is replaced, other files stay.
+    """Save the run; an older run in the folder is replaced, other files stay.
 
-    `about` is added to `run.json` beside the rows (see `provenance.describe`). Raises ReadOnly where the
-    folder cannot be written.
+    `about` is added to the rows in `run.json` (see `provenance.describe`). Raises ReadOnly if the folder is
+    not writable.
     """
     rows = [row.as_dict() for row in found.rows()]
     whole = {"schema": SCHEMA, **about, "skipped": dict(found.skipped), "rows": rows}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / _ABOUT).unlink(missing_ok=True)  # half a run is none: this file is written last
+        (folder / _ABOUT).unlink(missing_ok=True)  # written last, so that an incomplete run is not a run
         _write_lines(folder / _QUESTIONS, (_question_json(q) for q in dataset.questions))
         _write_lines(folder / _RESULTS, (result.to_json() for result in found.results))
         trec.write_runs(folder / "trec", dataset, found)
@@ -59,18 +59,20 @@ def save(folder: Path, about: Mapping[str, Any], dataset: DataSet, found: Collec
 
 
 def load(folder: Path) -> Run:
-    """The run in `folder`. Raises DocumentError where it is missing or broken."""
+    """Return the run in `folder`. Raises DocumentError if it is missing or invalid."""
     path = folder / _ABOUT
     if not path.is_file():
         raise DocumentError(
-            f"{folder} holds no run of an evaluation", hint="write one: ketrag eval DATASET --save FOLDER"
+            f"{folder} is not a saved evaluation run", hint="create one: ketrag eval DATASET --save FOLDER"
         )
     try:
         about = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise DocumentError(f"{path}: {error}") from error
     if not isinstance(about, dict) or about.get("schema") != SCHEMA:
-        raise DocumentError(f"{path} is not of the form {SCHEMA}", hint="make the run anew with this version")
+        raise DocumentError(
+            f"{path} does not have the schema {SCHEMA}", hint="repeat the run with this version"
+        )
     questions = tuple(_question(entry, where) for entry, where in objects(folder / _QUESTIONS))
     results = []
     for entry, where in objects(folder / _RESULTS):

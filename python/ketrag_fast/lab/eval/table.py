@@ -9,7 +9,7 @@ from ketrag_fast.lab.eval.rows import ResultRow
 _ABSENT = "-"
 _COVERED = ("coverage", "95% interval")
 _RANKED = ("nDCG@10", "MAP", "P@10", "Hit@1")
-"""In the place of coverage where no question has an answer: the measures of judged documents."""
+"""Replace coverage if no question has an answer: measures of judged documents."""
 _ANSWERS = {
     "em": "EM",
     "f1": "F1",
@@ -23,10 +23,10 @@ _ANSWERS = {
 
 
 def render(rows: Sequence[ResultRow], absent: Mapping[str, str] | None = None) -> str:
-    """An aligned table, shares in percent, without a line break at the end.
+    """Return an aligned table, shares in percent, without a final line break.
 
-    Notes follow on lines of their own: they say which rows were not run and why, how many questions
-    coverage leaves out, and (`absent`) which scores need something that was not there.
+    Notes follow on separate lines: rows that were not run and why, the number of questions that coverage
+    leaves out, and (`absent`) scores that need something that is missing.
     """
     judged = [name for name in _ANSWERS if any(_value(row, name) is not None for row in rows)]
     ranked = any(row.ndcg is not None for row in rows) and all(row.coverage is None for row in rows)

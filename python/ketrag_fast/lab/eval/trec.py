@@ -1,7 +1,7 @@
-"""Runs and judgements in TREC format, for trec_eval and its relatives.
+"""Runs and judgements in TREC format, for trec_eval and similar tools.
 
-A run line is `question Q0 document rank score tag`; a judgement is `question 0 document 1`. Ids hold no
-white space there: it is written as in an address (`%20`), and so is `%`.
+A run line is `question Q0 document rank score tag`; a judgement is `question 0 document 1`. White space and
+`%` in ids are percent-encoded (`%20`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ QRELS = "qrels.trec"
 
 
 def write_runs(folder: Path, dataset: DataSet, found: Collected) -> None:
-    """`MODE-BUDGET.trec` for each mode and budget that ran, and `qrels.trec` where there are judgements."""
+    """Write `MODE-BUDGET.trec` for each mode and budget that ran, and `qrels.trec` if any are judged."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.trec"):
         old.unlink()
@@ -36,7 +36,7 @@ def write_runs(folder: Path, dataset: DataSet, found: Collected) -> None:
 
 
 def run_lines(results: Iterable[Result], tag: str) -> Iterable[str]:
-    """The documents of each context by rank. The score is 1 / rank: scores of two sections do not compare."""
+    """Yield the documents of each context by rank. The score is 1 / rank: sections have different scores."""
     for result in results:
         for rank, document in enumerate(result.found, 1):
             yield f"{_name(result.question)} Q0 {_name(document)} {rank} {1 / rank:.6f} {tag}"

@@ -191,17 +191,45 @@ def test_the_official_client_lists_embeds_and_chats(asking: Running) -> None:
     )
     texts = [c.choices[0].delta.content or "" for c in chunks if c.choices]
     assert "".join(texts).strip() == SHOWN
+    assert cited.metadata == {"letters": 4}
     last = [c for c in chunks if c.choices][-1]
     assert last.choices[0].finish_reason == "stop"
     assert last.choices[0].delta.annotations[0]["url_citation"]["document"] == "fram.md"
     assert chunks[-1].usage.completion_tokens == 3
 
 
+@pytest.mark.parametrize("where", ["letters=4 and not letters=3", {"letters": {"$gte": 4, "$lte": 4}}])
+def test_the_official_client_filters(asking: Running, model: Chat, where: Any) -> None:
+    openai = part("openai", "dev")
+    client = openai.OpenAI(base_url=f"{asking.url}/v1", api_key="none", max_retries=0)
+    user = [{"role": "user", "content": "Which odd text names Colin Archer?"}]
+    create = client.chat.completions.create
+    for extra, names in (({}, {"odd.md", "fram.md"}), ({"filter": where}, {"fram.md"})):
+        done = create(model="ketrag:bm25", messages=user, extra_body={**extra, "top": 2})
+        prompt = json.dumps(model.requests[-1])
+        assert {name for name in ("odd.md", "fram.md") if TEXTS[name[:-3]][:20] in prompt} == names
+        assert done.choices[0].message.content
+    nothing = create(model="ketrag", messages=user, extra_body={"filter": "letters>1000"})
+    assert nothing.choices[0].message.annotations == []
+    for extra, code in (
+        ({"filter": "letters="}, "input"),
+        ({"filter": 7}, "input"),
+        ({"filter": "no_such_field=1"}, "input"),
+        ({"budget": -1}, "bad_request"),
+        ({"deadline": 0}, "bad_request"),
+    ):
+        with pytest.raises(openai.APIStatusError) as error:
+            create(model="ketrag", messages=user, extra_body=extra)
+        assert (error.value.status_code in (400, 422), error.value.code) == (True, code)
+    ignored = create(model="ketrag", messages=user, extra_body={"allow": "letters=3", "top": 1})
+    assert ignored.choices[0].message.content, "no request changes what is allowed"
+
+
 def test_the_official_client_gets_its_own_errors(asking: Running, client: Any) -> None:
     openai = part("openai", "dev")
     made = openai.OpenAI(base_url=f"{asking.url}/v1", api_key="none", max_retries=0)
     user = [{"role": "user", "content": QUESTION}]
-    with pytest.raises(openai.NotFoundError, match="no index"):
+    with pytest.raises(openai.NotFoundError, match="unknown index"):
         made.chat.completions.create(model="gpt-x", messages=user)
     with pytest.raises(openai.NotFoundError):
         made.models.retrieve("gpt-x")

@@ -55,6 +55,17 @@ def test_the_tools_over_pipes(folder: Path) -> None:
         assert (documents["index"], documents["total"]) == ("ships", 4)
         answer = (await client.call_tool("ask", {"question": QUESTION})).structured_content
         assert (answer["reason"], answer["passages"][0]["document"]) == ("no_model", "fram.md")
+        explained = await client.call_tool("search", {"question": QUESTION, "explain": True, "deadline": 60})
+        assert explained.structured_content["passages"][0]["why"]
+        assert found["passages"][0]["metadata"] == near.structured_content["metadata"] == {"letters": 4}
+        assert all(one["metadata"]["letters"] >= 3 for one in documents["documents"])
+        for tool in ("search", "ask"):
+            for where in ("letters<4", {"letters": {"$lt": 4}}):
+                reply = await client.call_tool(tool, {"question": QUESTION, "filter": where, "top": 3})
+                passages = reply.structured_content["passages"]
+                assert [(one["document"], one["metadata"]) for one in passages] == [
+                    ("odd.md", {"letters": 3})
+                ], (tool, where)
 
         for tool, given, said in (
             ("search", {"question": ""}, "question"),
@@ -62,6 +73,10 @@ def test_the_tools_over_pipes(folder: Path) -> None:
             ("search", {"question": "a", "mode": "no-such"}, "config"),
             ("search", {"question": "a", "index": "../x"}, "unknown_index"),
             ("search", {"question": "a", "budget": 10**9}, "budget"),
+            ("search", {"question": "a", "deadline": 0}, "deadline"),
+            ("ask", {"question": "a", "deadline": 1e-9}, "deadline"),
+            ("ask", {"question": "a", "filter": "letters="}, "input: filter"),
+            ("ask", {"question": "a", "filter": {"letters": {"$no": 1}}}, "input: filter"),
             ("entity", {"name": "colin archex"}, "COLIN ARCHER"),
             ("read_passage", {"unit": 10**6}, "no unit"),
         ):

@@ -71,6 +71,7 @@ def test_an_answer_streams_and_its_numbers_lead_to_passages(
         assert page.value("document.getElementById('answer').textContent").strip() == SAID
         assert page.value("document.querySelectorAll('#answer img').length") == 0
         assert texts(page, "article h4")[0] == "[1] Fram"
+        assert texts(page, "article details.metadata li")[0] == "letters: 4"
         assert {"Fram", "polar", "basin"} <= set(texts(page, "article mark"))
         page.picture(pictures / f"answer-{width}-{'dark' if dark else 'light'}.png")
         page.value("document.querySelector('.cite').click()")

@@ -262,6 +262,41 @@ def test_a_filter_over_metadata(client: Any, given: object) -> None:
     question = " ".join(TEXTS.values())[:2000]
     reply = client.post("/v1/retrieve", json={"question": question, "budget": 4000, "filter": given}).json()
     assert {passage["document"] for passage in reply["passages"]} == names
+    assert all(
+        passage["metadata"] == {"letters": len(passage["document"]) - 3} for passage in reply["passages"]
+    )
     assert reply["fitting"] >= len(names)
     nothing = client.post("/v1/retrieve", json={"question": "a ship", "filter": "letters>1000"}).json()
     assert (nothing["reason"], nothing["passages"], nothing["fitting"]) == ("nothing_fits_filter", [], 0)
+
+
+def test_the_metadata_of_documents_in_every_reply(client: Any) -> None:
+    wanted = {"letters": 4}
+    passage = client.post("/v1/retrieve", json={"question": QUESTION}).json()["passages"][0]
+    assert (passage["document"], passage["metadata"]) == ("fram.md", wanted)
+    answer = client.post("/v1/ask", json={"question": QUESTION, "filter": "letters=3"}).json()
+    assert [(one["document"], one["metadata"]) for one in answer["passages"]] == [("odd.md", {"letters": 3})]
+    near = client.get(f"/v1/passages/{passage['unit']['id']}").json()
+    assert near["metadata"] == wanted
+    listed = client.get("/v1/documents").json()["documents"]
+    assert {one["document"]: one["metadata"] for one in listed} == {
+        one.id: dict(one.metadata) for one in documents()
+    }
+
+
+def test_metadata_that_orjson_cannot_write(tmp_path: Path) -> None:
+    """Integers above 64 bits, deep nesting, and what JSON does not have."""
+    deep: dict[str, Any] = {}
+    for _ in range(300):
+        deep = {"in": deep}
+    metadata = {"large": 10**30, "deep": deep, "control": "\u202e\x9b", "nan": float("nan")}
+    folder = tmp_path / "index"
+    Index.build(
+        [Document("a", "Alpha beta.", metadata=metadata)], folder, settings=Settings(threads=1)
+    ).close()
+    with running(folder) as service, service.client() as client:
+        reply = client.post("/v1/retrieve", json={"question": "alpha"})
+        assert reply.status_code == 200
+        assert reply.json()["passages"][0]["metadata"] == {**metadata, "nan": None}
+        assert "\u202e" not in reply.text and "\x9b" not in reply.text and "NaN" not in reply.text
+        assert client.get("/v1/documents").json()["documents"][0]["metadata"]["large"] == 10**30

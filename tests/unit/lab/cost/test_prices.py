@@ -77,15 +77,15 @@ def test_names_may_hold_at_signs() -> None:
 @pytest.mark.parametrize(
     ("text", "word"),
     [
-        ("[models]", "of when"),
-        ('date = "yesterday"', "of when"),
+        ("[models]", "has no date"),
+        ('date = "yesterday"', "has no date"),
         ("date = 2026-01-01\n[models.x]\ninput = -1", "models.x.input"),
         ("date = 2026-01-01\n[models.x]\ninput = nan", "models.x.input"),
         ("date = 2026-01-01\n[models.x]\ninput = true", "models.x.input"),
-        ("date = 2026-01-01\n[models.x]\nprice = 1", "no price"),
-        ("date = 2026-01-01\nmodels = 3", "no table"),
+        ("date = 2026-01-01\n[models.x]\nprice = 1", "not a known price"),
+        ("date = 2026-01-01\nmodels = 3", "not a table"),
         ("date = 2026-01-01\n[models]\nx = 3", "models.x"),
-        ("date = 2026-01-01\n[model.x]\ninput = 1", "no part"),
+        ("date = 2026-01-01\n[model.x]\ninput = 1", "unknown entry"),
         ("date = ", "not TOML"),
     ],
 )
@@ -101,5 +101,5 @@ def test_a_named_table_must_be_there_and_the_default_one_need_not(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert read_prices(None) == Prices()
-    with pytest.raises(ConfigError, match="there is no file"):
+    with pytest.raises(ConfigError, match="does not exist"):
         read_prices(tmp_path / "none.toml")

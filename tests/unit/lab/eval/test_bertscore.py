@@ -91,7 +91,7 @@ def test_a_folder_without_a_model_and_a_missing_package(
         with pytest.raises(BackendMissing, match="BERTScore needs"):
             BertScore(tmp_path)
         return
-    with pytest.raises(BackendError, match="holds no model"):
+    with pytest.raises(BackendError, match="not a model folder"):
         BertScore(tmp_path)
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(BackendError, match="cannot be loaded"):

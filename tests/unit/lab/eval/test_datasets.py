@@ -131,7 +131,7 @@ def test_invalid_utf8_is_named_by_file_and_line(tmp_path: Path) -> None:
 
 
 def test_a_missing_folder_or_question_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DocumentError, match="no such folder"):
+    with pytest.raises(DocumentError, match="does not exist"):
         load_dataset(tmp_path / "nowhere")
     with pytest.raises(DocumentError, match=r"queries\.jsonl"):
         load_dataset(tmp_path)

@@ -88,5 +88,5 @@ def test_equal_sides_and_no_questions() -> None:
     assert found is not None
     assert (found.p, found.better, found.worse, found.ci95) == (1.0, 0, 0, (0.0, 0.0))
     assert compare_paired([], []) is None
-    with pytest.raises(InputError, match="equally many"):
+    with pytest.raises(InputError, match="same length"):
         compare_paired([1.0], [])

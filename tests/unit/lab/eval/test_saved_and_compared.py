@@ -93,8 +93,8 @@ def test_an_older_run_is_replaced(tmp_path: Path) -> None:
     ("file", "text", "said"),
     [
         ("run.json", "{", "run.json"),
-        ("run.json", '{"schema": "x"}', "not of the form"),
-        ("results.jsonl", '{"question": "q"}', "results.jsonl:1: not a result"),
+        ("run.json", '{"schema": "x"}', "does not have the schema"),
+        ("results.jsonl", '{"question": "q"}', "results.jsonl:1: not a valid result"),
         ("questions.jsonl", '{"_id": "q"}', "questions.jsonl:1: not a question"),
     ],
 )
@@ -109,12 +109,12 @@ def test_a_result_with_a_field_of_another_type_is_refused() -> None:
     good = Result("q", "walk", 1, "walk", 5, recall=0.5, found=("a",)).to_json()
     assert Result.from_json(good).recall == 0.5
     for name, value in {"recall": "x", "rank": "x", "budget": -1, "found": 3, "question": 3}.items():
-        with pytest.raises(InputError, match="not a result"):
+        with pytest.raises(InputError, match="not a valid result"):
             Result.from_json({**good, name: value})
 
 
 def test_no_run_and_no_room_for_one(tmp_path: Path) -> None:
-    with pytest.raises(DocumentError, match="holds no run"):
+    with pytest.raises(DocumentError, match="not a saved evaluation run"):
         load(tmp_path)
     (tmp_path / "file").write_text("x")
     with pytest.raises(ReadOnly, match="cannot be written"):

@@ -1,5 +1,5 @@
 "use strict";
-// Everything that comes from documents or models is put in as text, never as markup.
+// Text from documents and models is inserted as text, never as markup.
 const at = (id) => document.getElementById(id);
 const made = (name, about = {}, ...inside) => {
   const node = document.createElement(name);
@@ -17,7 +17,7 @@ let words = [];
 
 class Refused extends Error {}
 
-// What is not seen, or turns the writing direction, is shown as what it is.
+// Control characters, invisible characters and bidirectional marks are shown as escapes.
 function visible(text) {
   return text.replace(/\r\n/g, "\n")
     .replace(/[\x00-\x08\x0b-\x1f]/g, (one) => String.fromCharCode(0x2400 + one.charCodeAt(0)))
@@ -39,7 +39,7 @@ async function call(path, body, signal) {
   const said = await reply.json().catch(() => ({ message: reply.statusText }));
   if (reply.status === 401) at("token-form").hidden = false;
   const wait = reply.headers.get("Retry-After");
-  throw new Refused([said.message, said.hint, wait && `again in ${wait} s`].filter(Boolean).join(" · "));
+  throw new Refused([said.message, said.hint, wait && `retry in ${wait} s`].filter(Boolean).join(" · "));
 }
 
 function status(text, bad = false) {
@@ -77,7 +77,7 @@ async function begin() {
   showIndex();
 }
 
-// The question's words, as the explanation of a passage names them.
+// The query terms named in the explanation of a passage.
 function wordsOf(passage) {
   return (passage.why || []).filter((reason) => reason.word).map((reason) => reason.word);
 }
@@ -111,13 +111,19 @@ function card(passage, column, shared) {
   const node = made("article", { id: `p${column}-${passage.rank}`, tabindex: "-1" },
     made("h4", {}, `[${passage.rank}] ${passage.title || passage.document}`),
     made("p", { class: "place" }, `${placeOf(passage)} · ${passage.score.toFixed(3)}`
-      + (shared > 1 ? ` · in ${shared} of the lists` : "")),
+      + (shared > 1 ? ` · in ${shared} lists` : "")),
     highlighted(passage.printed || passage.text, marks));
+  const metadata = Object.entries(passage.metadata || {});
+  if (metadata.length) {
+    const list = made("ul", { class: "why" }, ...metadata.map(([name, value]) =>
+      made("li", {}, `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`)));
+    node.append(made("details", { class: "metadata" }, made("summary", {}, "Metadata"), list));
+  }
   if (why.length) {
     const list = made("ul", { class: "why" }, ...why.map((line) => made("li", {}, line)));
-    node.append(made("details", {}, made("summary", {}, "Why it is here"), list));
+    node.append(made("details", {}, made("summary", {}, "Why this passage"), list));
   }
-  const read = made("button", { type: "button", on: () => openReader(passage, 1) }, "Read around");
+  const read = made("button", { type: "button", on: () => openReader(passage, 1) }, "Show context");
   node.append(made("div", { class: "row" }, read));
   return node;
 }
@@ -133,7 +139,7 @@ function showColumns(contexts) {
   at("passages-part").hidden = false;
   at("columns").replaceChildren(...contexts.map((context, column) => {
     const head = `${context.mode}: ${context.passages.length} passages, ${context.tokens} of ${context.budget} tokens`;
-    const about = made("p", { class: "about" }, [context.reason && `none: ${context.reason}`, ...(context.warnings || [])]
+    const about = made("p", { class: "about" }, [context.reason && `no passages: ${context.reason}`, ...(context.warnings || [])]
       .filter(Boolean).join(" · "));
     const cards = context.passages.map((one) => card(one, column, seen.get(`${one.unit.kind} ${one.unit.id}`)));
     return made("div", {}, made("h3", {}, head), about, ...cards);
@@ -160,7 +166,7 @@ async function openReader(passage, width) {
   } catch (error) { status(error.message, true); }
 }
 
-// A number in the answer leads to its passage, in the first column.
+// A citation in the answer links to its passage in the first column.
 function showAnswer(text, live) {
   const box = at("answer");
   box.className = live ? "live" : "";
@@ -217,7 +223,7 @@ async function ask(question) {
     if (at("mode").value) common.mode = at("mode").value;
     if (!index.answers) {
       showColumns([data(await (await call("/v1/retrieve", common, own.signal)).text())]);
-      status("Passages alone: this service has no language model");
+      status("Only passages: this service has no language model");
       return;
     }
     const reply = await call("/v1/ask", { ...common, stream: true }, own.signal);
@@ -249,7 +255,7 @@ async function showEntity(name) {
     view.replaceChildren(
       made("h3", {}, one.type ? `${title} (${one.type.toLowerCase()})` : title),
       made("p", { class: "text" }, one.description || ""),
-      made("ul", { class: "names", "aria-label": "joined to" }, ...others.slice(0, 60).map((other) =>
+      made("ul", { class: "names", "aria-label": "related to" }, ...others.slice(0, 60).map((other) =>
         made("li", {}, made("button", { type: "button", on: () => showEntity(other) }, other)))),
       ...relations.slice(0, 20).filter((r) => r.description).map((r) => made("article", {},
         made("h4", {}, `${r.source} — ${r.target}`), made("p", { class: "text" }, r.description))),

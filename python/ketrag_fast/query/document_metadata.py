@@ -1,0 +1,63 @@
+"""The metadata of the documents that passages are from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ketrag_fast.errors import IndexDamaged
+from ketrag_fast.kernels.text import unpack
+from ketrag_fast.systems.shared.row_text import text_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class DocumentMetadata:
+    """The metadata of one opened generation, one document at a time; reads nothing if no document has any."""
+
+    def __init__(self, units: Mapping[str, NDArray[Any]]) -> None:
+        self._units = units
+        self._has_any = "document_metadata_offsets" in units
+
+    def of_unit(self, unit: int) -> dict[str, Any]:
+        """Return the metadata of the document that a unit is from."""
+        return self.of_row(int(self._units["unit_document"][unit])) if self._has_any else {}
+
+    def of_document(self, name: str) -> dict[str, Any]:
+        """Return the metadata of a document by its id; empty for an unknown id."""
+        row = self._rows.get(name) if self._has_any else None
+        return {} if row is None else self.of_row(row)
+
+    def of_row(self, row: int) -> dict[str, Any]:
+        """Return the metadata of a row of the documents' arrays. Raises IndexDamaged if it is not JSON."""
+        if not self._has_any:
+            return {}
+        try:
+            metadata = json.loads(text_of(self._units, "document_metadata", row), parse_constant=_none)
+        except (ValueError, RecursionError) as error:
+            raise _damaged(row) from error
+        if not isinstance(metadata, dict):
+            raise _damaged(row)
+        return metadata
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        """The first row of each document; a long document has a row for each section."""
+        names = unpack(self._units["document_ids_blob"], self._units["document_ids_offsets"])
+        rows: dict[str, int] = {}
+        for row, name in enumerate(names):
+            rows.setdefault(name, row)
+        return rows
+
+
+def _none(_: str) -> None:
+    """Stand in for NaN and the infinities, which JSON does not have."""
+
+
+def _damaged(row: int) -> IndexDamaged:
+    return IndexDamaged(
+        f"the metadata of document {row} is not a JSON object", hint="run `ketrag index --rebuild`"
+    )
