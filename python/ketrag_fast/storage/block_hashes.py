@@ -75,7 +75,7 @@ def open_hashes(folder: Path, files: Mapping[str, FileRecord]) -> dict[str, tupl
     size = max(end for _, end in found.values())
     try:
         mapped = _core.MappedFile(folder / NAME, size)
-    except IndexDamaged:  # an index of an earlier version has none
+    except IndexDamaged:  # whole files are hashed instead
         return {}
     if bytes(memoryview(mapped)[: len(HEAD)]) != HEAD:
         return {}

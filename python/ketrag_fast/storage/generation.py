@@ -68,11 +68,6 @@ def open_generation(folder: Path, verify: Verify = "blocks") -> Generation:
     """Opens a generation: its manifest and all sizes are checked, the rest as `verify` says."""
     stamp = stamp_of(folder)
     manifest = read_manifest(folder / MANIFEST)
-    if manifest.checksum != checksum.NAME:
-        raise IndexIncompatible(
-            f"{folder} has {manifest.checksum} checksums; this version uses {checksum.NAME}",
-            hint="build the index anew with --rebuild",
-        )
     stages = {}
     for name, record in manifest.stages.items():
         stages[name] = Arrays(folder / name, record.files, _map(folder / name, record, verify))

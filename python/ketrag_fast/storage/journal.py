@@ -40,7 +40,7 @@ CREATE TABLE IF NOT EXISTS replies (
   verdict TEXT NOT NULL,                 -- 'clean', 'repaired' or 'unusable', by the parser of that number
   entities INTEGER NOT NULL, parser INTEGER NOT NULL,
   records BLOB NOT NULL,                 -- what that parser made of a model's words; else empty
-  seal    BLOB,                          -- checksum of the row without its counts; NULL of an earlier version
+  seal    BLOB NOT NULL,                 -- checksum of the row without its counts
   PRIMARY KEY (reader, chunk, turn, attempt)
 ) STRICT, WITHOUT ROWID;
 """
@@ -130,8 +130,6 @@ def seal_of(reader: int, values: Sequence[Any]) -> bytes:
 def _prepare(db: sqlite3.Connection) -> None:
     for statement in _SCHEMA.split(";\n"):
         db.execute(statement)
-    if "seal" not in {row[1] for row in db.execute("PRAGMA table_info(replies)")}:
-        db.execute("ALTER TABLE replies ADD COLUMN seal BLOB")
 
 
 def _require_readable(db: sqlite3.Connection) -> None:
@@ -280,17 +278,13 @@ class Journal(Database):
         """IndexDamaged where the row of a reader or a reply is not as it was kept."""
         for (key,) in self._db.execute("SELECT key FROM readers").fetchall():
             self._reader("WHERE key = ?", (key,))
-        seal = "seal" if self._has_seals() else "NULL"
-        rows = self._db.execute(f"SELECT reader, {SEALED}, {seal} FROM replies")  # noqa: S608 - ours
+        rows = self._db.execute(f"SELECT reader, {SEALED}, seal FROM replies")  # noqa: S608 - ours
         wrong = sum(not is_right(reader, row) for reader, *row in rows)
         if wrong:
             raise IndexDamaged(
                 f"{self.path} is damaged: {wrong:,} kept replies are altered",
                 hint="`ketrag index` forgets them and says so; the one after it asks for them again",
             )
-
-    def _has_seals(self) -> bool:
-        return "seal" in {row[1] for row in self._db.execute("PRAGMA table_info(replies)")}
 
     def totals(self, reader: int, chunks: Iterable[bytes]) -> dict[str, float]:
         """What was spent on these chunks, in whatever build: calls, tokens and seconds."""
@@ -312,10 +306,4 @@ class Journal(Database):
 def is_right(reader: int, row: Sequence[Any]) -> bool:
     """Whether a row (its sealed columns and its seal) is what was written."""
     *values, seal = row
-    if seal is not None:
-        return bool(seal == seal_of(reader, values))
-    # Of an earlier version: at least of the right types.
-    kinds: Sequence[type | tuple[type, ...]] = (
-        *(bytes, int, int, bytes, str, (str, type(None)), str, int, int, bytes),
-    )
-    return all(isinstance(value, kind) for value, kind in zip(values, kinds, strict=True))
+    return bool(seal == seal_of(reader, values))

@@ -6,17 +6,25 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from ketrag_fast.errors import IndexMissing, ReadOnly
+from ketrag_fast.errors import IndexIncompatible, IndexMissing, ReadOnly
 from ketrag_fast.storage.durable import make_folder
 from ketrag_fast.storage.io_errors import unreadable, writing
 
 FORMAT = 1
-"""The format of everything in the folder; a reader refuses a newer one."""
+"""The format of everything in the folder; an index of another format is refused."""
 
 _GENERATION = re.compile(r"gen-(\d{6,})")
 _OWN = re.compile(
     r"index\.(sqlite(-wal|-shm|-journal)?|lock|owner|id(\.[0-9a-f]{32}\.tmp)?)|CURRENT(\.tmp)?|work|allowed|gen-\d{6,}|model(\.json)?"
 )
+
+
+def incompatible(path: Path, version: int) -> IndexIncompatible:
+    """Return the error for an index of another format."""
+    return IndexIncompatible(
+        f"{path} has format {version}; this version of ketrag-fast reads format {FORMAT}",
+        hint="use the version that wrote it, or build the index again in another folder",
+    )
 
 
 @dataclass(frozen=True, slots=True)

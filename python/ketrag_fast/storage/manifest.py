@@ -14,26 +14,11 @@ from ketrag_fast.errors import IndexDamaged, IndexIncompatible
 from ketrag_fast.storage.checksum import NAME, text_digest
 from ketrag_fast.storage.file_records import REPAIR, FileRecord, count, text
 from ketrag_fast.storage.io_errors import unreadable
-from ketrag_fast.storage.layout import FORMAT
+from ketrag_fast.storage.layout import FORMAT, incompatible
 
 SCHEMA = "ketrag/manifest/1"
 STAGE_SCHEMA = "ketrag/stage/1"
 SEAL = "seal"
-_KNOWN = frozenset(
-    [
-        "schema",
-        "format",
-        "generation",
-        "created",
-        "version",
-        "checksum",
-        "settings",
-        "documents",
-        "stages",
-        "models",
-        "digest",
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +116,7 @@ class Manifest:
             documents=_object(data["documents"]),
             digest=text(data["digest"]),
             checksum=text(data["checksum"]),
-            models={k: _object(v) for k, v in _object(data.get("models", {})).items()},
+            models={k: _object(v) for k, v in _object(data["models"]).items()},
         )
 
 
@@ -146,12 +131,15 @@ def read_manifest(path: Path) -> Manifest:
     data = read_json(path)
     try:
         found = count(data["format"])
-        if found > FORMAT:
+        if found != FORMAT:
+            raise incompatible(path.parent, found)
+        if text(data["checksum"]) != NAME:
             raise IndexIncompatible(
-                f"{path.parent} has format {found}; this version reads up to {FORMAT}",
-                hint="use a newer ketrag-fast, or build the index anew in another folder",
+                f"{path.parent} has {data['checksum']} checksums; this version uses {NAME}",
+                hint="use the version that wrote it, or build the index again in another folder",
             )
-        _require_seal(data)
+        if data[SEAL] != seal_of(data):
+            raise ValueError("an entry is altered: the seal does not match")
         return Manifest.from_json(data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise IndexDamaged(f"{path} makes no sense: {error!r}", hint=REPAIR) from error
@@ -161,17 +149,6 @@ def seal_of(data: Mapping[str, Any]) -> str:
     """A hash of all entries of a manifest but the seal itself."""
     rest = {name: value for name, value in data.items() if name != SEAL}
     return text_digest([json.dumps(rest, sort_keys=True, allow_nan=False)])
-
-
-def _require_seal(data: Mapping[str, Any]) -> None:
-    """ValueError where an entry was changed. Earlier versions wrote no seal, and no other entries."""
-    if SEAL in data:
-        if data["checksum"] != NAME:
-            return  # another version's: it cannot be opened anyway, and `open_generation` says why
-        if data[SEAL] != seal_of(data):
-            raise ValueError("an entry is altered: the seal does not match")
-    elif not data.keys() <= _KNOWN:
-        raise ValueError(f"unknown entries: {sorted(data.keys() - _KNOWN)}")
 
 
 def _seconds(value: Any) -> float:

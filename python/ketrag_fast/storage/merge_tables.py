@@ -98,13 +98,13 @@ class Merged:
     def copy(self, path: Path, places: Iterable[Place]) -> None:
         """Some documents of the part at `path`, and all vectors and replies that it keeps."""
         with _attach(self._db, path) as there:
-            self._documents(places, located="locators" in there)
+            self._documents(places)
             if "vectors" in there:
                 self._vectors()
             if "replies" in there:
                 self._replies(path)
 
-    def _documents(self, places: Iterable[Place], *, located: bool) -> None:
+    def _documents(self, places: Iterable[Place]) -> None:
         db = self._db
         db.execute(
             "CREATE TEMP TABLE wanted (key INTEGER, source INTEGER, place INTEGER,"
@@ -116,12 +116,11 @@ class Merged:
             " SELECT id, w.source, w.place, content, title, text, metadata, chars"
             " FROM temp.wanted w CROSS JOIN part.documents d ON d.key = w.key ORDER BY w.source, w.place"
         )
-        if located:
-            db.execute(
-                "INSERT INTO main.locators (document, data) SELECT own.key, l.data FROM temp.wanted w"
-                " JOIN part.locators l ON l.document = w.key JOIN part.documents d ON d.key = w.key"
-                " JOIN main.documents own ON own.id = d.id"
-            )
+        db.execute(
+            "INSERT INTO main.locators (document, data) SELECT own.key, l.data FROM temp.wanted w"
+            " JOIN part.locators l ON l.document = w.key JOIN part.documents d ON d.key = w.key"
+            " JOIN main.documents own ON own.id = d.id"
+        )
         db.execute("DROP TABLE temp.wanted")
 
     def _vectors(self) -> None:
@@ -142,14 +141,12 @@ class Merged:
 
     def _replies(self, path: Path) -> None:
         db = self._db
-        columns = {row[1] for row in db.execute("PRAGMA part.table_info(replies)")}
-        seal = "seal" if "seal" in columns else "NULL"
         pairs = db.execute(
             "SELECT p.number, own.number FROM part.readers p JOIN main.readers own ON own.key = p.key"
         ).fetchall()
         for reader, own in pairs:
             query = (
-                f"SELECT {_COLUMNS}, {seal} FROM part.replies WHERE reader = ? ORDER BY chunk, turn, attempt"  # noqa: S608
+                f"SELECT {_COLUMNS}, seal FROM part.replies WHERE reader = ? ORDER BY chunk, turn, attempt"  # noqa: S608
             )
             for chunk, group in groupby(db.execute(query, (reader,)), key=lambda row: row[0]):
                 rows = [tuple(row) for row in group]
@@ -178,9 +175,8 @@ class Merged:
         """The ids that stay away although their sources have them, but for those that another part holds."""
         gone: set[str] = set()
         for path in parts:
-            with _attach(self._db, path) as there:
-                if "removed" in there:
-                    gone |= {name for (name,) in self._db.execute("SELECT id FROM part.removed")}
+            with _attach(self._db, path):
+                gone |= {name for (name,) in self._db.execute("SELECT id FROM part.removed")}
         if gone:
             ids = [name for (name,) in self._db.execute("SELECT id FROM main.documents")]
             gone -= {*ids, *map(hash_purged_id, ids)}

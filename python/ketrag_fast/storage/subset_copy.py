@@ -36,18 +36,17 @@ def excerpt(
                 check()
             yield row
 
-    with Tables(source, read_only=True) as tables, Tables(target) as made, writing(target):
+    with Tables(source, read_only=True), Tables(target) as made, writing(target):
         old, new = connect(source, None), made._db
         try:
             old.execute("BEGIN")
             with made.transaction():
                 keys = _documents(old, new, ids, checked)
-                if "locators" in tables.tables():
-                    rows = checked(old.execute("SELECT document, data FROM locators"))
-                    new.executemany(
-                        "INSERT INTO locators VALUES (?, ?)",
-                        ((keys[key], data) for key, data in rows if key in keys),
-                    )
+                rows = checked(old.execute("SELECT document, data FROM locators"))
+                new.executemany(
+                    "INSERT INTO locators VALUES (?, ?)",
+                    ((keys[key], data) for key, data in rows if key in keys),
+                )
                 for name in _KEPT:
                     _table(old, new, name, checked)
             every = old.execute("SELECT content FROM documents ORDER BY source, place")

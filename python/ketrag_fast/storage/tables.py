@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ketrag_fast.errors import IndexDamaged, IndexIncompatible
+from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.checksum import bytes_digest, text_digest
 from ketrag_fast.storage.database import Database
 from ketrag_fast.storage.io_errors import json_of, tables_damaged
-from ketrag_fast.storage.layout import FORMAT
+from ketrag_fast.storage.layout import FORMAT, incompatible
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.locations import Locator, from_rows, to_text
 
@@ -50,26 +50,15 @@ CREATE TABLE runs (
   number INTEGER PRIMARY KEY, started TEXT NOT NULL, seconds REAL NOT NULL,
   generation INTEGER NOT NULL, changed INTEGER NOT NULL, report TEXT NOT NULL
 ) STRICT;
-"""
-# Apart from the documents, so that an index of an earlier version gains it when it is next written.
-_LOCATORS = """
-CREATE TABLE IF NOT EXISTS locators (
+CREATE TABLE locators (
   document INTEGER PRIMARY KEY REFERENCES documents (key) ON DELETE CASCADE,
   data     TEXT NOT NULL                 -- JSON: [[start, end, kind, value], ...]
-) STRICT
-"""
-
-
-# Likewise: documents that were removed although their source still has them. They are not read again.
-_REMOVED = "CREATE TABLE IF NOT EXISTS removed (id TEXT PRIMARY KEY) STRICT"
-
-
-# Likewise: a checksum of each row of `sources`. An altered path would be read in the place of the right one.
-_SEALS = """
-CREATE TABLE IF NOT EXISTS source_seals (
+) STRICT;
+CREATE TABLE removed (id TEXT PRIMARY KEY) STRICT;  -- removed by hand; skipped while their source has them
+CREATE TABLE source_seals (              -- checksums of `sources`: an altered path would be read instead
   number INTEGER PRIMARY KEY,            -- of the source
   seal   TEXT NOT NULL                   -- hash of its number, kind, label and spec
-) STRICT
+) STRICT;
 """
 _SOURCES = (
     "SELECT number, CAST(kind AS BLOB), CAST(label AS BLOB), CAST(spec AS BLOB) FROM sources ORDER BY number"
@@ -107,24 +96,13 @@ class Known:
 
 def _prepare(path: Path, read_only: bool, db: sqlite3.Connection) -> None:
     found = int(db.execute("PRAGMA user_version").fetchone()[0])
-    if found > FORMAT:
-        raise IndexIncompatible(
-            f"{path} has format {found}; this version reads up to {FORMAT}",
-            hint="use a newer ketrag-fast, or build the index anew in another folder",
-        )
+    if found not in (0, FORMAT):
+        raise incompatible(path, found)
     if found == 0 and read_only:
         raise tables_damaged(path, "it holds no tables of an index")
     db.execute("PRAGMA foreign_keys = ON")
     if found == 0:
         db.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA user_version = {FORMAT};COMMIT;")
-    if not read_only:
-        db.execute(_LOCATORS)
-        db.execute(_REMOVED)
-        if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'source_seals'").fetchone():
-            db.execute("BEGIN IMMEDIATE")
-            db.execute(_SEALS)
-            seal_sources(db)  # rows of an earlier version are taken as they are
-            db.execute("COMMIT")
 
 
 def seal_sources(db: sqlite3.Connection) -> None:
@@ -165,11 +143,7 @@ class Tables(Database):
         return [SourceRow(*self._texts(row, "a source")) for row in rows]
 
     def _altered_sources(self) -> dict[int, str]:
-        """The numbers of the sources whose row is not what its checksum says, with their labels; none in an
-        index that an earlier version wrote and this one only reads.
-        """
-        if "source_seals" not in self.tables():
-            return {}
+        """Return the numbers and labels of the sources whose row does not match its checksum."""
         seals = dict(self._db.execute("SELECT CAST(number AS INTEGER), CAST(seal AS BLOB) FROM source_seals"))
         rows = {row[0]: row for row in self._db.execute(_SOURCES)}
         wrong = {
@@ -231,23 +205,16 @@ class Tables(Database):
 
     def altered(self) -> dict[int, str]:
         """The documents (key to id) whose stored payload does not give their stored hash."""
-        located, joined = "NULL", ""
-        if self._has_locators():
-            located, joined = "CAST(data AS BLOB)", " LEFT JOIN locators ON document = key"
         query = (
-            "SELECT key, id, CAST(content AS BLOB), CAST(id AS BLOB), CAST(title AS BLOB), "  # noqa: S608 - ours
-            f" CAST(text AS BLOB), CAST(metadata AS BLOB), {located} FROM documents{joined}"
-            " ORDER BY source, place"
+            "SELECT key, id, CAST(content AS BLOB), CAST(id AS BLOB), CAST(title AS BLOB),"
+            " CAST(text AS BLOB), CAST(metadata AS BLOB), CAST(data AS BLOB)"
+            " FROM documents LEFT JOIN locators ON document = key ORDER BY source, place"
         )
         return {
             key: name
             for key, name, content, *parts in self._db.execute(query)
             if bytes_digest(part for part in parts if part is not None).encode() != content
         }
-
-    def _has_locators(self) -> bool:
-        """Not in an index that an earlier version wrote and this one only reads."""
-        return "locators" in self.tables()
 
     def check(self, which: str = "3") -> None:
         """IndexDamaged where SQLite finds that pages, rows or indexes of the file do not fit together.
@@ -369,12 +336,10 @@ class Tables(Database):
     def some(self, numbers: Sequence[int]) -> Iterator[StoredDocument]:
         """Some documents by their numbers in document order. IndexDamaged where one is not as it was read."""
         keys = [key for (key,) in self._db.execute("SELECT key FROM documents ORDER BY source, place")]
-        located, joined = "NULL", ""
-        if self._has_locators():
-            located, joined = "CAST(data AS BLOB)", " LEFT JOIN locators ON document = key"
         query = (
-            "SELECT CAST(content AS BLOB), CAST(id AS BLOB), CAST(title AS BLOB), CAST(text AS BLOB),"  # noqa: S608 - ours
-            f" CAST(metadata AS BLOB), {located} FROM documents{joined} WHERE key = ?"
+            "SELECT CAST(content AS BLOB), CAST(id AS BLOB), CAST(title AS BLOB), CAST(text AS BLOB),"
+            " CAST(metadata AS BLOB), CAST(data AS BLOB)"
+            " FROM documents LEFT JOIN locators ON document = key WHERE key = ?"
         )
         for number in numbers:
             content, *parts = self._db.execute(query, (keys[number],)).fetchone()
@@ -452,14 +417,14 @@ class Tables(Database):
         """All documents, in order. IndexDamaged where one is not as it was read."""
         self.verify()
         rows = self._db.execute("SELECT id, text, title, metadata FROM documents ORDER BY source, place")
-        located = dict(self.located()) if self._has_locators() else {}
+        located = dict(self.located())
         for place, (name, text, title, metadata) in enumerate(rows):
             about = json_of(metadata, self.path, f"the metadata of {name!r}")
             yield Document(name, text, title, about, located.get(place, ()))
 
     def located(self) -> Iterator[tuple[int, tuple[Locator, ...]]]:
         """(number in document order, locators) of the documents that have any."""
-        if not self._has_locators() or not self._db.execute("SELECT 1 FROM locators LIMIT 1").fetchone():
+        if not self._db.execute("SELECT 1 FROM locators LIMIT 1").fetchone():
             return
         query = "SELECT data FROM documents LEFT JOIN locators ON document = key ORDER BY source, place"
         for place, (data,) in enumerate(self._db.execute(query)):

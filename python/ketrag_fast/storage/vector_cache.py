@@ -45,7 +45,7 @@ def text_hash(text: str) -> bytes:
 
 
 def _sum(role: str, key: bytes, vector: bytes) -> bytes:
-    """4 bytes that stand behind a vector; earlier versions wrote none."""
+    """Return the 4-byte checksum that is stored after a vector."""
     return zlib.crc32(vector, zlib.crc32(key, zlib.crc32(role.encode()))).to_bytes(4, "little")
 
 
@@ -143,12 +143,8 @@ class VectorTable:
 
     def _is_right(self, role: str, key: bytes, blob: Any, size: int, known: bool = True) -> bool:
         """Whether this is what was kept; else it is embedded again."""
-        if not known or not isinstance(blob, bytes):
-            right = False
-        elif len(blob) == size:  # of an earlier version
-            right = True
-        else:
-            right = len(blob) == size + _SUM and blob[size:] == _sum(role, key, blob[:size])
+        right = known and isinstance(blob, bytes) and len(blob) == size + _SUM
+        right = right and blob[size:] == _sum(role, key, blob[:size])
         self.altered += not right
         return right
 

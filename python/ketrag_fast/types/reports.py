@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ketrag_fast.types.documents import Failure
@@ -49,9 +49,8 @@ class Usage:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Usage:
-        """The inverse; what an older version did not record is zero."""
-        known = {spec.name for spec in fields(cls)}
-        return cls(**{name: value for name, value in data.items() if name in known})
+        """Return the usage that `to_json` gave `data`. Raises TypeError for an unknown entry."""
+        return cls(**data)
 
 
 @dataclass(frozen=True, slots=True)

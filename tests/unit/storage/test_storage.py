@@ -183,6 +183,8 @@ def test_truncated_manifest(layout: Layout, at: int) -> None:
     ("old", "new", "error"),
     [
         ('"format": 1', '"format": 2', IndexIncompatible),
+        ('"format": 1', '"format": 0', IndexIncompatible),
+        ('"seal": ', '"other": ', IndexDamaged),
         ('"format": 1', '"format": null', IndexDamaged),
         ('"ids": {', '"../ids": {', IndexDamaged),
         ('"name": "things"', '"name": "../things"', IndexDamaged),

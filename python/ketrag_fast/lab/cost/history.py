@@ -50,7 +50,7 @@ def contents(path: Path) -> frozenset[str]:
 
 
 _UNCLEAR = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
-"""How JSON of another version, or that was altered, says that it is not what it should be."""
+"""Raised when altered JSON lacks an entry or has one of another type."""
 
 
 def _embedded_tokens(build: Past) -> float:
@@ -76,7 +76,7 @@ def _whole_builds(path: Path, settings: Mapping[str, Any]) -> list[Past]:
                 beside,
             )
         except _UNCLEAR:
-            continue  # a run of an older version says less
+            continue  # an altered row: the other runs still count
         if build.usage.embedding_tokens or settings.get("embedder") == "builtin":
             found.append(build)
     return found
