@@ -243,7 +243,7 @@ def test_the_doctor_finds_each_damage_and_changes_nothing(index: Path) -> None:
     assert code == 4 and "a.txt" in str(found["tables"]) and found["generation 1"] is None
     (index / "CURRENT").write_text("gen-999999")
     code, found = look()
-    assert code == 4 and "names no generation" in str(found["published"])
+    assert code == 4 and "does not name a generation" in str(found["published"])
     assert ketrag("doctor", "-i", str(index / "nothing"), cwd=index.parent).code == 4
 
 
@@ -265,10 +265,10 @@ def test_the_doctor_looks_at_what_is_kept_and_writes_nothing(source: Path, tmp_p
         ("UPDATE replies SET text = x'7b7d'", "2 kept replies are altered"),
         ("UPDATE vectors SET vector = zeroblob(length(vector))", "kept vectors are altered"),
         ("UPDATE vectors SET text = randomblob(16)", "kept vectors are altered"),
-        ("UPDATE vector_models SET engine = '['", "is no JSON"),
-        ("UPDATE settings SET value = 'NaN{' WHERE name = 'seed'", "'seed' is no JSON"),
-        ("UPDATE runs SET report = ''", "the report of run 1 is no JSON"),
-        ("UPDATE readers SET identity = '7'", "makes no sense"),
+        ("UPDATE vector_models SET engine = '['", "is not JSON"),
+        ("UPDATE settings SET value = 'NaN{' WHERE name = 'seed'", "'seed' is not JSON"),
+        ("UPDATE runs SET report = ''", "the report of run 1 is not JSON"),
+        ("UPDATE readers SET identity = '7'", "is invalid"),
         ("DROP TABLE settings", "no such table: settings"),
         ("PRAGMA user_version = 0", "no tables of an index"),
     ):

@@ -30,7 +30,7 @@ from ketrag_fast.kernels.arrays import (
 from ketrag_fast.kernels.graphs import Rows
 
 MANY = 0xFFFFFFFF
-"""Stands for several concepts that contributed a unit together."""
+"""Marks several concepts that contributed a unit together."""
 
 
 class Concepts(NamedTuple):

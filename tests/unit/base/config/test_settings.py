@@ -140,7 +140,7 @@ def test_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path.write_bytes(text.encode("utf-8", "surrogateescape"))
         with pytest.raises(ConfigError, match=message):
             from_file(path)
-    with pytest.raises(ConfigError, match="there is no file"):
+    with pytest.raises(ConfigError, match="is missing"):
         from_file(tmp_path / "other.toml")
 
 
