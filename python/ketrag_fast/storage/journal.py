@@ -193,7 +193,7 @@ class Journal(Database):
             self._db.execute("UPDATE readers SET hits = hits + ? WHERE number = ?", (count, reader))
 
     def put(self, reader: int, chunk: bytes, row: KeptReply, reply: Counts | None = None) -> None:
-        """Store one reply immediately; the counts come from `reply`. The same turn and attempt is replaced."""
+        """Store one reply immediately, with the counts of `reply`; replaces the same turn and attempt."""
         text = row.text.encode("utf-8", "replace")[:LONGEST]
         counts = (reply.tokens_in, reply.tokens_out, reply.tokens_shared) if reply else (0, 0, 0)
         seconds = reply.seconds if reply else 0.0

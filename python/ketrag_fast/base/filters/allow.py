@@ -2,8 +2,8 @@
 
 A filter narrows an answer, so a filter that every document passes is harmless. An `allow` that every
 document passes opens the index, and usually comes from an empty variable: `{}`, `{"$and": [{}]}`,
-`{"team": {"$nin": []}}`. Such conditions raise InputError. Conditions that no document passes (`{"team": []}`,
-`{"$not": {}}`) are valid and show nothing.
+`{"team": {"$nin": []}}`. Such conditions raise InputError. Conditions that no document passes
+(`{"team": []}`, `{"$not": {}}`) are valid and show nothing.
 """
 
 from __future__ import annotations
