@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from common import header, median, seconds, steady, table
-from ketrag_fast import kernels
+from ketrag_fast.kernels.centrality import betweenness, core_numbers, spread
 
 _COLUMNS = ["", "by", "ms, median", "least", "times ours"]
 PIVOTS, ENTRIES = 10, 20
@@ -117,16 +117,16 @@ def main() -> None:
         return np.argsort(-x, kind="stable")
 
     walks["scipy, two products"] = dense
-    rows = measure("core numbers", lambda: kernels.core_numbers(indptr, indices), cores, chosen.repeat)
+    rows = measure("core numbers", lambda: core_numbers(indptr, indices), cores, chosen.repeat)
     rows += measure(
         f"betweenness, {PIVOTS} pivots",
-        lambda: kernels.betweenness(indptr, indices, pivots),
+        lambda: betweenness(indptr, indices, pivots),
         between,
         max(3, chosen.repeat // 3),
     )
     rows += measure(
         f"two steps from {ENTRIES} nodes",
-        lambda: kernels.spread(indptr, indices, None, entries),
+        lambda: spread(indptr, indices, None, entries),
         walks,
         chosen.repeat,
     )

@@ -17,6 +17,7 @@ import numpy as np
 
 from common import header, table
 from ketrag_fast import Document, Index, Settings, _core, kernels
+from ketrag_fast.kernels.vectors import normalise, quantise
 from ketrag_fast.query.recipes import request_of
 
 
@@ -47,15 +48,15 @@ def main() -> None:
         }
         made = _skeleton(draw, stages["units"], args.entities)
         dim = stages["vectors"]["unit_vectors"].shape[1]
-        vectors = kernels.normalise(draw.standard_normal((args.entities, dim)).astype(np.float32))
+        vectors = normalise(draw.standard_normal((args.entities, dim)).astype(np.float32))
         made |= {"entities.entity_vectors": vectors}
-        for name, array in zip(("codes", "scale", "residual"), kernels.quantise(vectors), strict=True):
+        for name, array in zip(("codes", "scale", "residual"), quantise(vectors), strict=True):
             made[f"entities.entity_{name}"] = array
         for name, array in made.items():
             files[name] = str(Path(temporary) / f"{name}.npy")
             np.save(files[name], array, allow_pickle=False)
         searcher = _core.Searcher(files, "cl100k_base", "english")
-        queries = kernels.normalise(draw.standard_normal((args.questions, dim)).astype(np.float32))
+        queries = normalise(draw.standard_normal((args.questions, dim)).astype(np.float32))
         rows = []
         for mode in ("skeleton", "ket", "hybrid", "keyword"):
             request = request_of(Settings(), mode, [args.budget])

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ketrag_fast import Document, Index, Settings, kernels
+from ketrag_fast import Document, Index, Settings
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.lab.eval import metrics
@@ -23,6 +23,7 @@ from ketrag_fast.systems.noderag.settings import NodeRagSettings
 from ketrag_fast.systems.noderag.units import key_of
 from tests.oracles import skeleton as folded
 from tests.process import POLAR, environment
+from tests.support import all_kernels as kernels
 from tests.support.replies import packed_replies
 
 NONE = 0xFFFFFFFF

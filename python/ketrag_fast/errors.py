@@ -1,4 +1,11 @@
-"""The one family of errors. Each has a short stable `code` and, where there is a remedy, a `hint`."""
+"""All errors of the package. Each has a short stable `code` and, if there is a remedy, a `hint`.
+
+>>> error = ConfigError("chunk_tokens must be at least 1, got 0", hint="the default is 200")
+>>> error.code, str(error), error.hint
+('config', 'chunk_tokens must be at least 1, got 0', 'the default is 200')
+>>> isinstance(error, KetragError)
+True
+"""
 
 from __future__ import annotations
 
@@ -7,17 +14,17 @@ from typing import Final
 from ketrag_fast.secrets import redact_all
 
 LONGEST: Final = 4000
-"""Characters of a message: what a stranger sent, or a value that was given, may have any length."""
+"""Maximum characters of a message, because input that it quotes may have any length."""
 
 
 _MORE_FILES: Final = "raise the limit (`ulimit -n`), or close what else is open; the index is not damaged"
 
 
 class KetragError(Exception):
-    """Base of every error that this package raises on purpose.
+    """Base of every error that this package raises deliberately.
 
-    `str(error)` says what is wrong and where; `hint` says what to do about it (or is None). Neither can hold
-    an endpoint's key.
+    `str(error)` says what is wrong and where; `hint` says how to fix it (or is None). Keys of endpoints
+    are redacted in both.
     """
 
     code = "error"
@@ -29,13 +36,13 @@ class KetragError(Exception):
 
 
 class InputError(KetragError, ValueError):
-    """An argument or array does not make sense (wrong shape, unsorted ids, NaN, out of range)."""
+    """An argument or array is invalid (wrong shape, unsorted ids, NaN, out of range)."""
 
     code = "input"
 
 
 class ConfigError(KetragError):
-    """A setting has an unknown name or an impossible value."""
+    """A setting has an unknown name or an invalid value."""
 
     code = "config"
 
@@ -53,13 +60,13 @@ class EmptyQuery(KetragError):
 
 
 class IndexMissing(KetragError):
-    """There is no index in that folder."""
+    """The folder contains no index."""
 
     code = "index_missing"
 
 
 class IndexDamaged(KetragError):
-    """A file of the index is cut short, altered or gone."""
+    """A file of the index is truncated, altered or missing."""
 
     code = "index_damaged"
 
@@ -77,12 +84,12 @@ class IndexLocked(KetragError):
 
 
 class TooManyFiles(KetragError):
-    """The system lets this process open no more files."""
+    """The process has reached its limit of open files."""
 
     code = "too_many_files"
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        # The core raises it too, and gives no hint.
+        # The Rust core raises it without a hint.
         super().__init__(message, hint=hint or _MORE_FILES)
 
 
@@ -93,19 +100,19 @@ class StorageFull(KetragError):
 
 
 class StorageFailed(KetragError):
-    """The disk, or the network that it lies behind, fails."""
+    """The disk, or the network share it is on, fails."""
 
     code = "storage_failed"
 
 
 class ReadOnly(KetragError):
-    """The folder cannot be written."""
+    """The folder is not writable."""
 
     code = "read_only"
 
 
 class ModelMismatch(KetragError):
-    """The index was built with another model than the one given."""
+    """The index was built with a different model."""
 
     code = "model_mismatch"
 
@@ -129,13 +136,13 @@ class BackendError(KetragError):
 
 
 class ExtractionError(KetragError):
-    """A language model's reply could not be used."""
+    """A language model's reply could not be parsed."""
 
     code = "extraction"
 
 
 class NetworkForbidden(KetragError):
-    """The network was needed and not allowed."""
+    """The network was needed but is not allowed."""
 
     code = "network_forbidden"
 
@@ -147,31 +154,31 @@ class EndpointNotConfirmed(KetragError):
 
 
 class DeadlineExceeded(KetragError, TimeoutError):
-    """A call took longer than the deadline it was given."""
+    """A call exceeded its deadline."""
 
     code = "deadline"
 
 
 class Cancelled(KetragError):
-    """The work was stopped; what was finished is kept."""
+    """The work was stopped; finished parts are kept."""
 
     code = "cancelled"
 
 
 class StageError(KetragError):
-    """A stage of a build made arrays that are not as it declares them."""
+    """A stage of a build returned arrays that differ from its declaration."""
 
     code = "stage"
 
 
 class ExtensionError(KetragError):
-    """A system that another package brings cannot be used, or gave what makes no sense."""
+    """A system of another package cannot be used, or returned something invalid."""
 
     code = "extension"
 
 
 class OutOfMemory(KetragError, MemoryError):
-    """This machine cannot give the memory that a call needs."""
+    """This machine has too little memory for a call."""
 
     code = "out_of_memory"
 

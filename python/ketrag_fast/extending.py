@@ -1,7 +1,14 @@
-"""All that a package needs which brings a system of its own (docs/extending.md).
+"""Everything that a package with a system needs (docs/extending.md).
 
-These names are kept from version to version; whatever else a system imports from `ketrag_fast` may move.
-Importing this costs little and loads no NumPy: every command of `ketrag` loads every installed system.
+These names are stable; everything else that a system imports from `ketrag_fast` may move.
+Importing this module is cheap and loads no NumPy: every command of `ketrag` loads every installed system.
+
+>>> from dataclasses import dataclass
+>>> @dataclass(frozen=True)
+... class MySettings:
+...     my_share: float = setting(0.5, "share of the budget", concerns="query", low=0, high=1)
+>>> MySettings().my_share
+0.5
 """
 
 from __future__ import annotations
@@ -36,7 +43,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     StageArrays = Mapping[str, Mapping[str, NDArray[Any]]]
-    """`arrays["units"]["unit_tokens"]`: what a channel is given."""
+    """The arrays passed to a channel: `arrays["units"]["unit_tokens"]`."""
 
 __all__ = [
     "ANY",
@@ -73,7 +80,11 @@ __all__ = [
 
 
 def pack_strings(name: str, texts: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """`NAME_blob` and `NAME_offsets` as a stage hands them over that declares `strings(NAME, ...)`."""
+    """Return `NAME_blob` and `NAME_offsets`, the outputs of a stage that declares `strings(NAME, ...)`.
+
+    >>> sorted(pack_strings("label", ["one", "two"]))
+    ['label_blob', 'label_offsets']
+    """
     from ketrag_fast.kernels.text import pack
 
     blob, offsets = pack(texts)
@@ -81,17 +92,24 @@ def pack_strings(name: str, texts: Sequence[str]) -> dict[str, NDArray[Any]]:
 
 
 def unpack_strings(arrays: Mapping[str, NDArray[Any]], name: str) -> list[str]:
-    """The texts of `NAME_blob` and `NAME_offsets`, all of them: for stages rather than for questions."""
+    """Return all texts of `NAME_blob` and `NAME_offsets`: for stages rather than for queries.
+
+    >>> unpack_strings(pack_strings("label", ["one", "two"]), "label")
+    ['one', 'two']
+    """
     from ketrag_fast.kernels.text import unpack
 
     return unpack(arrays[f"{name}_blob"], arrays[f"{name}_offsets"])
 
 
 def places_of(arrays: Mapping[str, NDArray[Any]], name: str, texts: Sequence[str]) -> NDArray[np.int64]:
-    """For each text its row among the sorted `NAME_blob` and `NAME_offsets`, or -1 where it is not there.
+    """Return the row of each text among the sorted `NAME_blob` and `NAME_offsets`, or -1 if it is missing.
 
     Vocabularies (`keywords` of the stage `links`, `vocabulary` of `words`) are sorted by their UTF-8 bytes.
     Only the rows that a binary search compares are read.
+
+    >>> places_of(pack_strings("keyword", ["fram", "maud"]), "keyword", ["maud", "oslo"]).tolist()
+    [1, -1]
     """
     import numpy as np
 

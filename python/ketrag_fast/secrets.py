@@ -1,7 +1,7 @@
-"""Keys of endpoints, and the one place that keeps them out of everything that is written.
+"""Keys of endpoints, and the one place that keeps them out of all output.
 
-A key is registered when it is read. Whatever leaves this package passes `redact_all`: the messages and hints
-of all typed errors, what an endpoint sends, lines on the screen.
+A key is registered when it is read. All output of the package passes through `redact_all`: messages and
+hints of typed errors, replies of endpoints, lines on the screen.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, Final
 
 HIDDEN: Final = "[key]"
 _WORD: Final = re.compile(r".{0,5}|[A-Za-z]{0,7}")
-"""Keys that are not hidden: short words ("none", "ollama"), which servers on one's own machine ask for, and
-which texts would lose."""
+"""Keys that are not redacted: short words ("none", "ollama") that local servers expect and that occur in
+ordinary texts."""
 
 _PASSWORD: Final = re.compile(r"(?<=://)[^/?#\s'\"]*@")
 _IN_QUERY: Final = re.compile(
@@ -27,16 +27,16 @@ _forms: tuple[str, ...] = ()
 
 
 class Key:
-    """A key that shows itself nowhere but in the header that it is made for."""
+    """A key that is only revealed in the HTTP header it is for."""
 
     __slots__ = ("_text",)
 
     def __init__(self, text: str) -> None:
-        """Registers it."""
+        """Register the key."""
         global _forms
         self._text = text
         if not _WORD.fullmatch(text):
-            import base64  # here, so that a start without an endpoint does not wait for them
+            import base64  # imported here to keep start-up without an endpoint fast
             import json
             from urllib.parse import quote
 
@@ -46,18 +46,18 @@ class Key:
                 _forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
     def header(self) -> bytes:
-        """The value of an Authorization header."""
+        """Return the value of an Authorization header."""
         return b"Bearer " + self._text.encode("ascii")
 
     def __repr__(self) -> str:
         return HIDDEN
 
     def __reduce__(self) -> Any:
-        raise TypeError("a key is not written down")
+        raise TypeError("a key cannot be pickled")
 
 
 def redact_all(text: str) -> str:
-    """The text with every key that this process read, and passwords and keys in addresses, covered."""
+    """Redact every key that this process has read, and passwords and keys in URLs."""
     text = redact(text)
     if "://" in text:
         text = _PASSWORD.sub(f"{HIDDEN}@", text)
@@ -65,9 +65,7 @@ def redact_all(text: str) -> str:
 
 
 def without_keys(data: Any) -> Any:
-    """What was read from JSON, with the keys in its texts covered, names included. Lists of numbers, of
-    which vectors are made, are passed over.
-    """
+    """Redact keys in parsed JSON, including object names. Lists of numbers, such as vectors, are skipped."""
     if isinstance(data, str):
         return redact(data)
     if isinstance(data, list):
@@ -78,7 +76,7 @@ def without_keys(data: Any) -> Any:
 
 
 def redact_bytes(content: bytes) -> bytes:
-    """Bytes that an endpoint sent, with the keys in them covered."""
+    """Redact keys in bytes that an endpoint sent."""
     for form in _forms:
         plain = form.encode()
         if plain in content:
@@ -87,10 +85,10 @@ def redact_bytes(content: bytes) -> bytes:
 
 
 def redact(text: str) -> str:
-    """The text with every key that this process read covered; for what is not about addresses."""
+    """Redact every key that this process has read; for texts without URLs."""
     for form in _forms:
         text = text.replace(form, HIDDEN)
-    if _forms and _UNSEEN.search(text):  # others may drop these later, and have the key then
+    if _forms and _UNSEEN.search(text):  # a reader that drops invisible characters would see the key
         plain = _UNSEEN.sub("", text)
         if any(form in plain for form in _forms):
             return redact(plain)
@@ -98,24 +96,24 @@ def redact(text: str) -> str:
 
 
 class Cover:
-    """Covers keys in a text that comes in pieces: what may be the beginning of one is held back."""
+    """Redacts keys in a text that arrives in pieces: a possible beginning of a key is held back."""
 
     def __init__(self) -> None:
         self._held = ""
 
     def feed(self, piece: str) -> str:
-        """What of the text is certain with this piece."""
+        """Return the part of the text that is certain after this piece."""
         text = redact(self._held + piece)
         longest = max((_overlap(text, form) for form in _forms), default=0)
         self._held = text[len(text) - longest :]
         return text[: len(text) - longest]
 
     def finish(self) -> str:
-        """What is left at the end."""
+        """Return the rest at the end."""
         text, self._held = self._held, ""
         return text
 
 
 def _overlap(text: str, form: str) -> int:
-    """The longest end of the text that begins the form."""
+    """Return the length of the longest suffix of the text that is a prefix of the form."""
     return next((n for n in range(min(len(text), len(form) - 1), 0, -1) if form.startswith(text[-n:])), 0)

@@ -327,7 +327,7 @@ def test_a_wait_for_another_process_ends_at_the_deadline(
         with pytest.raises(Cancelled, match="wait"):
             index.allowed("lang=en", progress=lambda event: event.stage != "wait")
         monkeypatch.setattr(allowed_folders, "_WAIT", 0.0)
-        with pytest.raises(IndexLocked, match="still making"):
+        with pytest.raises(IndexLocked, match="still building"):
             index.allowed("lang=en")
     with Index.open(tmp_path / "ix") as index:
         assert index.retrieve(QUESTION, allow="lang=en").passages

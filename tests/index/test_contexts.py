@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import json
-import zipfile
-from pathlib import Path
 
-from ketrag_fast import Index
 from ketrag_fast.systems.registry import registry
 from tests.golden.make_contexts import ASKED, BUDGETS, BUILDS, FILE, MODES, OF_A_MODEL, ROOT, digests
-from tests.golden.make_format_1 import ANSWERS, answers
-from tests.golden.make_format_1 import FILE as SAMPLE
 
 
 def test_every_mode_prints_what_it_did() -> None:
@@ -37,13 +32,3 @@ def test_auto_is_the_walk_with_the_product_s_settings() -> None:
     pairs = [(name, name.replace(" / auto / ", " / walk / ")) for name in known if " / auto / " in name]
     assert len(pairs) == len(BUILDS) * len(ASKED) * len(BUDGETS)
     assert all(known[first] == known[second] for first, second in pairs)
-
-
-def test_an_index_of_the_first_house_answers_as_it_did(tmp_path: Path) -> None:
-    with zipfile.ZipFile(SAMPLE) as kept:
-        kept.extractall(tmp_path / "index")
-    told = json.loads((tmp_path / "index" / ANSWERS).read_text("utf-8"))
-    told.pop("walk")  # recorded with the walk's first form, which is gone
-    with Index.open(tmp_path / "index") as index:
-        now = answers(index)
-    assert {mode: now[mode] for mode in told} == told

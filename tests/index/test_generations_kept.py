@@ -145,7 +145,7 @@ def test_doctor_says_what_was_left(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "finished or begun stages" in said["work"]
     assert "other documents than what is published" in said["documents"]
     assert "process 12 on elsewhere" in said["builder"]
-    assert "no part of the index" in said["stranger"]
+    assert "not part of the index" in said["stranger"]
     assert "killed" in said["unbundle"]
     shutil.copytree(place / "gen-000001", place / "gen-000002")
     (place / "notes.txt").unlink()

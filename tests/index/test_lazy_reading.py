@@ -95,7 +95,7 @@ def test_only_the_blocks_that_are_read_count(index: Path, name: str, mode: str) 
 
 
 def test_an_index_without_hashes_of_blocks_is_verified_by_whole_arrays(index: Path) -> None:
-    """As earlier versions wrote it."""
+    """The files of hashes are lost."""
     for file in index.glob(f"gen-*/*/{blocks.NAME}"):
         file.unlink()
     with Index.open(index) as opened:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ketrag_fast import Index, Settings
-from ketrag_fast.kernels import split_budget
+from ketrag_fast.kernels.context import split_budget
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from tests.process import POLAR, command

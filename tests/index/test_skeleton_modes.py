@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ketrag_fast import Index, Settings, _core
-from ketrag_fast.kernels import split_budget
+from ketrag_fast.kernels.context import split_budget
 from ketrag_fast.kernels.text import count_tokens
 from ketrag_fast.query.recipes import request_of
 from tests.oracles.skeleton import ChunkReply, FoldedEntity, FoldedRelation

@@ -11,7 +11,7 @@ from tests.oracles import pagerank as walks
 from tests.support.parts import part
 
 from ketrag_fast.errors import Cancelled, InputError
-from ketrag_fast.kernels import betweenness, core_numbers, spread
+from ketrag_fast.kernels.centrality import betweenness, core_numbers, spread
 
 Rows = list[list[int]]
 

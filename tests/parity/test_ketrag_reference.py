@@ -16,9 +16,9 @@ import pytest
 from tests.oracles import context as plain
 from tests.oracles import cooccurrence as plain_cooccurrence
 from tests.oracles import vectors as plain_vectors
+from tests.support import all_kernels as kernels
 
-from ketrag_fast import kernels
-from ketrag_fast.kernels import PublishedTokenizer
+from ketrag_fast.kernels.published import PublishedTokenizer
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "nltk.json").read_text(encoding="ascii"))
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tests.oracles import cgrag
 
 from ketrag_fast.errors import InputError
-from ketrag_fast.kernels import citation_links, edge_alphas, pass_messages
+from ketrag_fast.kernels.citations import citation_links, edge_alphas, pass_messages
 
 Rng = np.random.Generator
 

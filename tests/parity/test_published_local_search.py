@@ -11,8 +11,9 @@ import pytest
 from tests.conftest import ROOT
 
 from ketrag_fast import Document, Index, Settings, _core
-from ketrag_fast.kernels import local_search, pack, quantise
-from ketrag_fast.kernels.skeleton import LocalContext
+from ketrag_fast.kernels.skeleton import LocalContext, local_search
+from ketrag_fast.kernels.text import pack
+from ketrag_fast.kernels.vectors import quantise
 from ketrag_fast.query.recipes import request_of
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.oracles import concepts as plain
+from tests.support import all_kernels as kernels
 
-from ketrag_fast import _core, kernels
+from ketrag_fast import _core
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels.text import pack
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.oracles import local_search as plain
 from tests.oracles import skeleton as fold
+from tests.support import all_kernels as kernels
 from tests.support.replies import packed_replies
 
-from ketrag_fast import kernels
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels import count_tokens
 

@@ -15,7 +15,8 @@ from tests.support.replies import packed_replies
 
 from ketrag_fast import kernels
 from ketrag_fast.errors import InputError
-from ketrag_fast.kernels import count_tokens, pack, unpack
+from ketrag_fast.kernels import count_tokens
+from ketrag_fast.kernels.text import pack, unpack
 
 NAMES = st.sampled_from(
     ["Nansen", " nansen", "FRAM", "Fram\n", "Oslo", "straße", "STRASSE", "東京", "", " \t", "a b", "1893"]
@@ -120,7 +121,7 @@ def test_bad_replies_are_named() -> None:
     good = packed_replies([plain.ChunkReply(0, [plain.FoldedEntity("A", "", "")], [])])
     with pytest.raises(InputError, match="not below 0"):
         kernels.fold_skeleton(good, [0], [], [])
-    with pytest.raises(InputError, match="lack relation_strength"):
+    with pytest.raises(InputError, match="relation_strength"):
         kernels.fold_skeleton({k: v for k, v in good.items() if k != "relation_strength"}, [0], [], [])
     with pytest.raises(InputError, match="entities: offsets"):
         kernels.fold_skeleton({**good, "reply_entities_indptr": np.array([0, 2])}, [0, 0], [], [])

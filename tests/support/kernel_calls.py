@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ketrag_fast import kernels
 from ketrag_fast.errors import InternalError, KetragError
+from tests.support import all_kernels as kernels
 
 SECONDS = 2.0
 MEMORY = 4 << 30

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ketrag_fast.kernels import pack
+from ketrag_fast.kernels.text import pack
 
 
 def packed_replies(replies: Sequence[Any]) -> dict[str, Any]:

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ketrag_fast import _core, kernels
+from ketrag_fast import _core
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from tests.oracles.skeleton import ChunkReply
+from tests.support import all_kernels as kernels
 from tests.support.replies import packed_replies
 
 

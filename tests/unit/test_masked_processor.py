@@ -12,16 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ketrag_fast import _core, kernels
+from ketrag_fast import _core
 from ketrag_fast.kernels.encoder import kernels as encoder_kernels
 from tests import cross_encoder, small_model
 from tests.process import ROOT, environment
+from tests.support import all_kernels as kernels
 from tests.support.processors import CPU_VARIABLE, HIDDEN, hidden
 
 _CODE = """
 import hashlib, json, os, sys
 import numpy as np
-from ketrag_fast import _core, kernels
+from ketrag_fast import _core
+from tests.support import all_kernels as kernels
 from ketrag_fast.models.reranker import CrossEncoder
 from ketrag_fast.kernels.encoder import KERNEL_VARIABLE, Encoder, kernels as encoder_kernels
 rng = np.random.default_rng(5)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ketrag_fast.kernels import pack
+from ketrag_fast.kernels.text import pack
 from ketrag_fast.systems.shared.name_lookup import Names
 
 LETTERS = st.text("ab ßẞéσςİıK中", min_size=1, max_size=6)

@@ -1,4 +1,4 @@
-"""What the interpreter, NumPy and the system say when memory ends, as the package's one error."""
+"""Conversion of out-of-memory errors of the interpreter, NumPy and the system into the package's error."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Final
 from ketrag_fast.errors import KetragError, OutOfMemory
 
 HINT: Final = (
-    "give this process more (`ulimit -v`, the container's limit), or close what else is open; an index stays "
-    "whole, and the same build goes on from there"
+    "give this process more memory (`ulimit -v`, the container's limit), or close other programs; the index "
+    "is intact, and the same build continues from there"
 )
 _UNMAPPED: Final = ("cannot allocate memory", "failed to map segment")
-"""What the system's loader says of a library for which no room is left."""
+"""Messages of the system's loader when a library cannot be mapped."""
 
 
 def lacking(error: BaseException) -> bool:
-    """Whether this is how memory that ends is said."""
+    """Return whether an error reports that memory is exhausted."""
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
     if isinstance(error, ImportError):
@@ -30,7 +30,7 @@ def lacking(error: BaseException) -> bool:
 
 @contextmanager
 def enough_memory() -> Iterator[None]:
-    """OutOfMemory for whatever says so inside. Also a decorator."""
+    """Convert out-of-memory errors inside to OutOfMemory. Also a decorator."""
     try:
         yield
     except KetragError as error:
@@ -40,4 +40,4 @@ def enough_memory() -> Iterator[None]:
     except (MemoryError, OSError, ImportError, RuntimeError) as error:
         if not lacking(error):
             raise
-        raise OutOfMemory("this machine's memory does not suffice", hint=HINT) from error
+        raise OutOfMemory("this machine has too little free memory", hint=HINT) from error

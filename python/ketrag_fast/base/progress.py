@@ -1,4 +1,4 @@
-"""Progress as data. Work reports (done, total); a bar, JSON lines or silence is chosen at the edge."""
+"""Progress as data. Work reports (done, total); the caller chooses a bar, JSON lines or silence."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ JSON_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """How far a stage is. `total`, `rate` (units a second) and `seconds_left` are None if unknown.
+    """Progress of a stage. `total`, `rate` (units per second) and `seconds_left` are None if unknown.
 
-    `note` is what else is worth knowing, for people: how fast a model is, say.
+    `note` is additional information for people, such as the speed of a model.
     """
 
     stage: str
@@ -39,9 +39,9 @@ Kind = Literal["auto", "bar", "json", "none"]
 
 
 class Meter:
-    """Turns one stage's (done, total) into events with rate and time left.
+    """Converts one stage's (done, total) into events with rate and time left.
 
-    Is the `report=` of the kernels: returns False once the callback has said so, and stays False.
+    Serves as the `report=` of the kernels: returns False once the callback has, and from then on.
     """
 
     def __init__(
@@ -62,16 +62,16 @@ class Meter:
 
     @property
     def seconds(self) -> float:
-        """Since the stage began."""
+        """Seconds since the stage started."""
         return self._clock() - self._start
 
     def __call__(self, done: int, total: int | None = None) -> bool | None:
-        """How far the work is; False asks it to stop."""
+        """Report progress; False asks the work to stop."""
         self._last = (done, total or 0)
         return self._send(done, total or None, finished=False)
 
     def finish(self) -> bool | None:
-        """The stage is over: its last event, marked `finished`."""
+        """Send the last event of the stage, marked `finished`."""
         done, total = self._last
         return self._send(max(done, total), total or None, finished=True)
 
@@ -93,8 +93,9 @@ class Meter:
 
 
 def stopper(meter: Meter) -> Callable[[], None]:
-    """Returns a function for the middle of long work: it reports to `meter`, and raises Cancelled once that
-    asks to stop. A callback that watches a deadline raises through it.
+    """Return a function for the middle of long work: it reports to `meter` and raises Cancelled to stop.
+
+    A callback that watches a deadline raises through it.
     """
     count = 0
 
@@ -110,8 +111,8 @@ def stopper(meter: Meter) -> Callable[[], None]:
 class Limited:
     """A callback that also stops once `seconds` have passed since `start`; with None it never does.
 
-    `soft`: time does not stop the work that reports here any more. Who sets it looks at `reached` by
-    itself, and finishes with what it has.
+    With `soft` time no longer stops the work that reports here: that work checks `reached` itself and
+    finishes with what it has.
     """
 
     def __init__(
@@ -133,18 +134,18 @@ class Limited:
 
     @property
     def left(self) -> float | None:
-        """Seconds until then, from 0 up; None where there is no end."""
+        """Seconds left, at least 0; None without a limit."""
         return None if self._end is None else max(self._end - self._clock(), 0.0)
 
     def __call__(self, event: Event) -> bool | None:
-        """Passes the event on, while there is time."""
+        """Pass the event on while there is time."""
         if self.reached and not self.soft:
             return False
         return self._callback(event) if self._callback is not None else None
 
 
 class Bar:
-    """One line on a terminal, redrawn in place; a finished stage leaves its line behind."""
+    """One line on a terminal, redrawn in place; a finished stage leaves its line."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
@@ -153,7 +154,7 @@ class Bar:
         self._width = 0
 
     def __call__(self, event: Event) -> None:
-        """Shows one event."""
+        """Show one event."""
         now = self._clock()
         if not event.finished and now < self._next:
             return
@@ -166,7 +167,7 @@ class Bar:
 
 
 class JsonLines:
-    """One JSON object a line, at most two a second for each stage, the last one always."""
+    """One JSON object per line: two per second for each stage at the most, and always the last."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
@@ -174,7 +175,7 @@ class JsonLines:
         self._next: dict[str, float] = {}
 
     def __call__(self, event: Event) -> None:
-        """Shows one event."""
+        """Write one event."""
         now = self._clock()
         if not event.finished and now < self._next.get(event.stage, 0.0):
             return
@@ -184,7 +185,7 @@ class JsonLines:
 
 
 def bar_line(event: Event) -> str:
-    """`tokenise  [######......]  1,200/6,119  8,400/s  0:01 left`."""
+    """Return a line like `tokenise  [######......]  1,200/6,119  8,400/s  0:01 left`."""
     parts = [f"{event.stage:<12}"]
     if event.total:
         filled = BAR_WIDTH * min(event.done, event.total) // event.total
@@ -206,7 +207,7 @@ def bar_line(event: Event) -> str:
 
 
 def clock_text(seconds: float) -> str:
-    """`1:05`, `2:00:00`."""
+    """Format seconds as `1:05` or `2:00:00`."""
     whole = int(seconds + 0.5)
     hours, rest = divmod(whole, 3600)
     minutes, secs = divmod(rest, 60)
@@ -214,7 +215,7 @@ def clock_text(seconds: float) -> str:
 
 
 def sink(kind: Kind, stream: TextIO) -> Callback | None:
-    """The callback for `--progress KIND`; `auto` is a bar on a terminal and silence elsewhere."""
+    """Return the callback for `--progress KIND`; `auto` is a bar on a terminal, else silence."""
     if kind == "auto":
         kind = "bar" if stream.isatty() else "none"
     if kind == "bar":

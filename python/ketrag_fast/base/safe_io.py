@@ -1,4 +1,4 @@
-"""Small files that somebody else may have put there: read whole, but never a pipe, a device or too much."""
+"""Safe reading of small files: completely, but never a pipe, a device or an oversized file."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from pathlib import Path
 from typing import Final
 
 MOST: Final = 1 << 26
-"""Bytes of a manifest or a file of settings; the largest real ones have thousands."""
+"""Maximum bytes of a manifest or a settings file; real ones have thousands."""
 
 
 def read_regular(path: Path, most: int = MOST) -> bytes:
-    """The bytes of a regular file. OSError for anything else and for more than `most` bytes: a pipe would
-    be waited for, and a device need not end.
+    """Return the bytes of a regular file. Raises OSError for anything else and for more than `most` bytes.
+
+    Reading a pipe could wait, and reading a device might never end.
     """
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with open(handle, "rb") as file:  # noqa: PTH123 - a handle is no path
+    with open(handle, "rb") as file:  # noqa: PTH123 - a handle, not a path
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
-        # A read of so many bytes would first ask for memory of so many: the size says what is due.
+        # Reading `most` bytes would allocate them first: the file size bounds the allocation.
         data = file.read(min(status.st_size, most) + 1)
         while len(data) <= most and (more := file.read(1 << 16)):
             data += more

@@ -7,7 +7,7 @@ published stage, it was made in the same way, and the stage is given its arrays.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.base.config import Settings
@@ -88,9 +88,9 @@ class Before:
         """For each document of now its number before, or -1: by the hash of all that is stored of it."""
         import numpy as np
 
-        units: Mapping[str, Any] = self._base.stages[self._names[_UNITS]] if self._base is not None else {}
-        if _HASHES not in units or not self._is_sound(self._names[_UNITS]):
+        if self._base is None or not self._is_sound(self._names[_UNITS]):
             return None
+        units = self._base.stages[self._names[_UNITS]]
         place = {content: at for at, content in enumerate(_rows_of(units[_HASHES]))}
         now = _rows_of(self._documents.hashes())
         row = np.fromiter((place.get(content, -1) for content in now), np.int64, len(now))

@@ -1,9 +1,8 @@
-"""What the kernels take and give: the one way in which all of them read arrays, numbers and texts.
+"""Conversion of arguments: the one way in which all kernels read arrays, numbers and texts.
 
-Nothing is changed on the way in but the width of an integer that keeps its value, and the precision of a
-float. An id that does not fit is refused rather than wrapped around, and so are floats, booleans and strings
-where integers belong, masked arrays, and numbers that are no real numbers. What is refused is an
-`InputError` that names the parameter.
+Conversion only changes the width of an integer that keeps its value and the precision of a float. An id
+that does not fit is refused instead of wrapped around; so are floats, booleans and strings in place of
+integers, masked arrays, NaN and infinity. Each refusal is an `InputError` that names the parameter.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ Packed = tuple[U8, U64]
 Csr = tuple[ArrayLike, ArrayLike]
 """Compressed rows: (indptr uint64[rows + 1], indices uint32), ids ascending in each row."""
 Report = Callable[[int, int], bool | None] | None
-"""Called with (done, total) some twenty times a second; False stops the kernel (`Cancelled`)."""
+"""Called with (done, total) about twenty times a second; False stops the kernel (`Cancelled`)."""
 
 MOST = 2**63 - 1
-"""The largest count that any kernel takes; what a kernel can really do is less and its own affair."""
+"""The largest count that any kernel takes; each kernel checks lower limits itself."""
 
 
 def whole(values: ArrayLike, kind: type[np.integer[Any]], name: str, dims: int | None = 1) -> NDArray[Any]:
-    """Integers as `kind`, in `dims` dimensions (None: any); `InputError` where that would change a value."""
+    """Return integers as `kind`, in `dims` dimensions (None: any); `InputError` if a value would change."""
     if _is(values, kind, dims):
         return cast("NDArray[Any]", values)
     array = _array(values, name, dims)
@@ -43,12 +42,12 @@ def whole(values: ArrayLike, kind: type[np.integer[Any]], name: str, dims: int |
     if array.size and not np.can_cast(array.dtype, kind):
         limits = np.iinfo(kind)
         if array.min() < limits.min or array.max() > limits.max:
-            raise InputError(f"{name} holds numbers outside {limits.min}..{limits.max}")
+            raise InputError(f"{name} must be within {limits.min}..{limits.max}")
     return np.require(array.astype(kind, copy=False), requirements=["C", "A"])
 
 
 def marks(values: ArrayLike, name: str) -> U8:
-    """One row of booleans, a byte each."""
+    """Return a one-dimensional array of booleans, one byte each."""
     array = _array(values, name, 1)
     if array.size and array.dtype.kind != "b":
         raise InputError(f"{name} must be booleans, not {array.dtype}")
@@ -56,23 +55,23 @@ def marks(values: ArrayLike, name: str) -> U8:
 
 
 def real(values: ArrayLike, name: str) -> F64:
-    """One row of numbers as float64."""
+    """Return a one-dimensional array as float64."""
     return _floats(values, np.float64, name, 1)
 
 
 def vectors(values: ArrayLike, name: str, dims: int = 2) -> F32:
-    """Rows of numbers (or, with `dims` 1, one row) as float32."""
+    """Return a matrix (or, with `dims` 1, one row) as float32."""
     return _floats(values, np.float32, name, dims)
 
 
 def rows(value: Csr, name: str) -> tuple[U64, U32]:
-    """Compressed rows. That they fit together is the kernels' own check."""
+    """Return compressed rows. The kernel checks that they fit together."""
     indptr, indices = _several(value, name, ("indptr", "indices"))
     return whole(indptr, np.uint64, f"{name} (indptr)"), whole(indices, np.uint32, f"{name} (indices)")
 
 
 def codes(value: Any, name: str = "codes") -> tuple[NDArray[np.int8], F32, F32]:
-    """Byte codes of vectors: codes [n, d], scale [n], residual [n]."""
+    """Return byte codes of vectors: codes [n, d], scale [n], residual [n]."""
     values, scale, residual = _several(value, name, ("codes", "scale", "residual"))
     return (
         whole(values, np.int8, name, 2),
@@ -82,7 +81,7 @@ def codes(value: Any, name: str = "codes") -> tuple[NDArray[np.int8], F32, F32]:
 
 
 def count(value: int, name: str, most: int = MOST) -> int:
-    """An integer of 0 to `most`."""
+    """Return an integer from 0 to `most`."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -90,14 +89,14 @@ def count(value: int, name: str, most: int = MOST) -> int:
     if number is None or isinstance(value, bool | np.bool_):
         raise InputError(f"{name} must be an integer, not {_short_value(value)}")
     if number < 0:
-        raise InputError(f"{name} must not be negative, and is {_short_value(number)}")
+        raise InputError(f"{name} must not be negative, got {_short_value(number)}")
     if number > most:
-        raise InputError(f"{name} must be at most {most}, and is {_short_value(number)}")
+        raise InputError(f"{name} must be at most {most}, got {_short_value(number)}")
     return number
 
 
 def number(value: float, name: str) -> float:
-    """A real number, neither NaN nor infinite."""
+    """Return a finite float."""
     kinds = (int, float, np.integer, np.floating)
     if isinstance(value, bool) or not isinstance(value, kinds):
         raise InputError(f"{name} must be a number, not {_short_value(value)}")
@@ -111,30 +110,30 @@ def number(value: float, name: str) -> float:
 
 
 def flag(value: bool, name: str) -> bool:
-    """True or False, and nothing that only counts as one."""
+    """Return a boolean; nothing that is merely truthy is accepted."""
     if not isinstance(value, bool | np.bool_):
         raise InputError(f"{name} must be True or False, not {_short_value(value)}")
     return bool(value)
 
 
 def text(value: str, name: str) -> str:
-    """A text that can be UTF-8."""
+    """Return a text that can be encoded as UTF-8."""
     utf8(value, name)
     return value
 
 
 def utf8(value: str, name: str) -> bytes:
-    """The bytes of a text."""
+    """Return a text as UTF-8."""
     if not isinstance(value, str):
         raise InputError(f"{name} must be a text, not {_short_value(value)}")
     try:
         return value.encode()
     except UnicodeEncodeError as error:
-        raise InputError(f"{name} holds half a surrogate pair at character {error.start}") from None
+        raise InputError(f"{name} has a lone surrogate at character {error.start}") from None
 
 
 def texts(values: Sequence[str], name: str) -> list[str]:
-    """Several texts that can be UTF-8."""
+    """Return a list of texts that can be encoded as UTF-8."""
     if isinstance(values, str | bytes):
         raise InputError(f"{name} must be a list of texts, not one text")
     try:
@@ -147,7 +146,7 @@ def texts(values: Sequence[str], name: str) -> list[str]:
 
 
 def pack_texts(values: Sequence[str] | Packed, name: str) -> Packed:
-    """Texts, or the arrays (blob, offsets) of them, as these arrays."""
+    """Return texts as (blob, offsets); arrays that are packed already are checked."""
     if isinstance(values, tuple) and len(values) == 2 and isinstance(values[0], np.ndarray):
         blob, offsets = values
         return whole(blob, np.uint8, name), whole(offsets, np.uint64, f"{name} (offsets)")
@@ -158,24 +157,24 @@ def pack_texts(values: Sequence[str] | Packed, name: str) -> Packed:
 
 
 def callback(value: Report) -> Report:
-    """What is called while a kernel works, or None."""
+    """Return the progress callback, or None."""
     if value is not None and not callable(value):
         raise InputError(f"report must be callable, not {_short_value(value)}")
     return value
 
 
 def table(values: Mapping[str, Any], name: str, wanted: Sequence[str]) -> Mapping[str, Any]:
-    """Arrays by name, of which none of `wanted` is missing."""
+    """Return arrays by name; `InputError` if one of `wanted` is missing."""
     if not isinstance(values, Mapping):
-        raise InputError(f"{name} must be arrays by name, not {_short_value(values)}")
+        raise InputError(f"{name} must map names to arrays, not {_short_value(values)}")
     missing = [entry for entry in wanted if entry not in values]
     if missing:
-        raise InputError(f"{name} lack {', '.join(missing)}")
+        raise InputError(f"{name} must contain {', '.join(missing)}")
     return values
 
 
 def _is(values: object, kind: DTypeLike, dims: int | None) -> bool:
-    """Whether an array is already what a kernel reads: the usual case, and one that costs nothing."""
+    """Whether an array already has the form a kernel reads: the common case, which is free."""
     return (
         type(values) is np.ndarray
         and values.dtype == kind
@@ -187,13 +186,15 @@ def _is(values: object, kind: DTypeLike, dims: int | None) -> bool:
 
 def _array(values: ArrayLike, name: str, dims: int | None) -> NDArray[Any]:
     if isinstance(values, np.ma.MaskedArray):
-        raise InputError(f"{name} is a masked array: what stands for its masked values is not known here")
+        raise InputError(f"{name} must not be a masked array: fill its values first")
     try:
         array = np.asarray(values)
     except MemoryError:
         raise
     except Exception as error:  # whatever the object's own conversion raises
-        raise InputError(f"{name} is no array: {type(error).__name__}: {error}") from error
+        raise InputError(
+            f"{name} cannot be converted to an array: {type(error).__name__}: {error}"
+        ) from error
     if dims not in (array.ndim, None):
         raise InputError(
             f"{name} must have {dims} dimension{'' if dims == 1 else 's'}, not shape {array.shape}"
@@ -218,7 +219,7 @@ def _several(value: Any, name: str, parts: tuple[str, ...]) -> tuple[Any, ...]:
 
 
 def _short_value(value: object) -> str:
-    """A value for an error's text: short, and never the reason of another error."""
+    """Format a value for an error message: short, and never raising."""
     if isinstance(value, int | float | bool | type(None)) and not (
         isinstance(value, int) and value.bit_length() > 99
     ):

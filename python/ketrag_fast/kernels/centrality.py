@@ -1,7 +1,7 @@
-"""How central the nodes of a graph are: core numbers, betweenness, and a short walk from a few of them.
+"""Centrality of the nodes of a graph: core numbers, betweenness, and a short walk from a few nodes.
 
-A graph is `(indptr, indices)`: row `i` holds `indices[indptr[i]:indptr[i + 1]]`. Undirected ones hold each
-edge both ways, the ids of each row ascending, and no edge from a node to itself.
+A graph is `(indptr, indices)`: row `i` holds `indices[indptr[i]:indptr[i + 1]]`. Undirected graphs hold each
+edge both ways, the ids of each row ascending, and no loops.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class Reached(NamedTuple):
 
 
 def core_numbers(indptr: ArrayLike, indices: ArrayLike, *, report: Report = None) -> I64:
-    """The core number [nodes] of each node of an undirected simple graph.
+    """Return the core number [nodes] of each node of an undirected simple graph.
 
-    The k-core is what is left once nodes with fewer than `k` neighbours are taken away until there are
-    none; the core number is the largest `k` whose core holds the node. Time is linear in the edges.
+    The k-core is what remains after repeatedly removing nodes with fewer than `k` neighbours; the core
+    number is the largest `k` whose core contains the node. Time is linear in the edges.
     Source: Batagelj and Zaversnik 2003.
     """
     return _core.core_numbers(
@@ -39,11 +39,11 @@ def core_numbers(indptr: ArrayLike, indices: ArrayLike, *, report: Report = None
 def betweenness(
     indptr: ArrayLike, indices: ArrayLike, pivots: ArrayLike, *, threads: int = 0, report: Report = None
 ) -> F64:
-    """How much of the shortest paths that begin at `pivots` leads through each node [nodes].
+    """Return for each node [nodes] the share of shortest paths from `pivots` that pass through it.
 
-    The plain sum over the pivots (ids; one given twice counts twice) of Brandes' dependencies, in an
-    undirected simple graph without weights: no scale, and the ends of a path get nothing from it. With all
-    nodes as pivots that is twice the exact betweenness of an undirected graph. Source: Brandes 2001.
+    The plain sum over the pivots (ids; repeated ones count again) of Brandes' dependencies, in an
+    undirected unweighted simple graph: not scaled, and end points do not count. With all nodes as pivots
+    it is twice the exact betweenness of an undirected graph. Source: Brandes 2001.
     """
     return _core.betweenness(
         whole(indptr, np.uint64, "indptr"),
@@ -66,14 +66,14 @@ def spread(
     lazy: bool = False,
     report: Report = None,
 ) -> Reached:
-    """Exactly `steps` steps of personalised PageRank from a few nodes; only what is reached is touched.
+    """Run exactly `steps` steps of personalised PageRank from a few nodes; touches only reached nodes.
 
-    With `p` as the entries' distribution (`entry_weights`, by default equal, scaled to sum 1; an id given
-    twice is added) and the transition matrix `P[i, j] = w[i, j] / sum of row i`, each step makes
-    `x = teleport * p + (1 - teleport) * P'x`, beginning with `x = p`. `lazy` makes `x = teleport * x +
+    With `p` as the entries' distribution (`entry_weights`, by default equal, scaled to sum 1; weights of
+    a repeated id are added) and the transition matrix `P[i, j] = w[i, j] / sum of row i`, each step computes
+    `x = teleport * p + (1 - teleport) * P'x`, starting with `x = p`. `lazy` computes `x = teleport * x +
     (1 - teleport) * P'x`, as in `pagerank` (alpha in NodeRAG's code is `1 - teleport` there). A node without
-    edges, or with weights of 0 alone, keeps its mass. Weights are checked in the rows that are reached.
-    Without entries nothing is reached. Source: NodeRAG's shallow PageRank.
+    edges, or with zero weights only, keeps its mass. Weights are checked in the rows that are reached.
+    Without entries the result is empty. Source: NodeRAG's shallow PageRank.
     """
     ids = whole(entries, np.uint32, "entries")
     return Reached(

@@ -1,4 +1,4 @@
-"""A graph of citations: edges between documents that cite each other, and messages along them."""
+"""A citation graph: edges between documents that cite each other, and messages along them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from ketrag_fast.kernels.arrays import count as counted
 from ketrag_fast.kernels.graphs import Rows
 
 ADJACENT, REFERENCE, CITED, CITING = 1, 2, 4, 8
-"""Kinds of edges, one bit each: from the text before, from what is referred to, from what is cited, and from
-what cites."""
+"""Kinds of edges, one bit each: from the preceding text, from a referenced text, from a cited document, and
+from a citing document."""
 
 
 class CitationLinks(NamedTuple):
-    """The texts that send to each text, ids ascending; beside `edges.indices` lie `relevance` and `near`, the
-    part of it that is by vectors.
+    """The texts that send to each text, ids ascending.
+
+    `relevance` and `near`, its vector component, are parallel to `edges.indices`.
     """
 
     edges: Rows
@@ -40,12 +41,12 @@ def citation_links(
     threads: int = 0,
     report: Report = None,
 ) -> CitationLinks:
-    """Links each text to the `most` texts of each document that its own document hears from.
+    """Link each text to the `most` most relevant texts of each document that sends to its document.
 
-    The texts of document d are `first_text[d]` to `first_text[d + 1]`; `senders` [documents] names the
-    documents that each hears from. Chosen are those of the largest product of `vectors` [texts, dimension]
-    plus product of words: `words` are ascending ids below `word_count`, `word_weights` their weights. Ties go
-    by id. Source: CG-RAG, section 3 (inter-document links).
+    The texts of document d are `first_text[d]` to `first_text[d + 1]`; `senders` [documents] lists the
+    documents that send to each. Relevance is the product of `vectors` [texts, dimension] plus the product of
+    words: `words` are ascending ids below `word_count`, `word_weights` their weights. Ties go to the lower
+    id. Source: CG-RAG, section 3 (inter-document links).
     """
     edges, relevance, near = _core.citation_links(
         whole(first_text, np.uint64, "first_text"),
@@ -62,7 +63,7 @@ def citation_links(
 
 
 def edge_alphas(edges: Csr, vectors: ArrayLike, *, threads: int = 0, report: Report = None) -> F32:
-    """The product of the vectors at the ends of each edge, from 0 to 1: their cosine at unit length."""
+    """Return the dot product of the vectors at the ends of each edge, clipped to 0 to 1."""
     return _core.edge_alphas(
         arrays.rows(edges, "edges"),
         arrays.vectors(vectors, "vectors"),
@@ -84,13 +85,14 @@ def pass_messages(
     residual: float = 0.0,
     report: Report = None,
 ) -> F64:
-    """x'[i] = (m[i] + sum of alpha m[j] over the in-neighbours j) / (their number + 1), with m = weights x.
+    """Pass messages along the edges of a citation graph and return the new values.
 
-    With a `share` of 0 to 1 the others' messages are added to what a text has itself, instead of a mean over
-    all: x'[i] = weights[i] values[i] + share (mean of alpha x[j]), x being weights values at first.
-    `edges` are the in-neighbours of each text; `kinds` and `alphas` lie beside their ids, and edges of none
-    of the `wanted` kinds (bits) are passed over. `residual` is the share of `values` in what comes out.
-    Source: CG-RAG without training, in the form that needs one number a text.
+    x'[i] = (m[i] + sum of alpha m[j] over in-neighbours j) / (their number + 1), with m = weights x.
+    With a `share` of 0 to 1 the others' messages are added to the text's value instead of averaged with it:
+    x'[i] = weights[i] values[i] + share (mean of alpha x[j]), starting with x = weights values.
+    `edges` are the in-neighbours of each text; `kinds` and `alphas` are parallel to their ids, and edges of
+    none of the `wanted` kinds (bits) are skipped. `residual` is the share of `values` in the result.
+    Source: CG-RAG without training, in the form that needs one number per text.
     """
     return _core.pass_messages(
         arrays.rows(edges, "edges"),

@@ -1,4 +1,4 @@
-"""Vectors in clusters."""
+"""Clusters of vectors."""
 
 from __future__ import annotations
 
@@ -29,12 +29,16 @@ def kmeans(
     threads: int = 0,
     report: Report = None,
 ) -> Clusters:
-    """The rows of `values` [n, d] in `centres` clusters, or in n where there are fewer rows.
+    """Cluster the rows of `values` [n, d] around min(n, `centres`) centres.
 
-    Begins with k-means++ (ChaCha8 of `seed`) and moves the centres at most `iterations` times to the means of
-    their rows (Lloyd). Sums run in float64 in the order of the rows, equally near centres go by their number,
-    and a centre without rows goes to the row that lies farthest from its own (the first of these): the same
-    bits on every machine. The labels are those of the centres that are returned. `simd` as in `top_k`.
+    Starts with k-means++ (ChaCha8 with `seed`) and moves the centres at most `iterations` times to the means
+    of their rows (Lloyd). Sums run in float64 in row order, ties go to the lower centre, and a centre
+    without rows moves to the row farthest from its own centre (the first of these), so the result is the
+    same bits on every machine. The labels are those of the returned centres. `simd` as in `top_k`.
+
+    >>> found = kmeans([[0], [1], [9], [10]], 2)
+    >>> found.labels.tolist(), found.centres.tolist()
+    ([0, 0, 1, 1], [[0.5], [9.5]])
     """
     return Clusters(
         *_core.kmeans(

@@ -1,4 +1,4 @@
-"""The budgeted, printed context."""
+"""Contexts within a token budget."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ketrag_fast.kernels.arrays import U32, U64, count, number, pack_texts, text
 
 
 class FilledContext(NamedTuple):
-    """A printed context and its rows (arrays of equal length, in the order printed).
+    """A printed context and its rows (arrays of equal length, in print order).
 
-    `tokens` is the sum of `row_tokens` and of the header; `starts` and `ends` are offsets into the UTF-8
-    bytes of `text` that hold each unit's own text, without mark and title.
+    `tokens` is the sum of `row_tokens` and the header; `starts` and `ends` are offsets into the UTF-8
+    bytes of `text` that delimit each unit's text, without mark and title.
     """
 
     text: str
@@ -28,15 +28,20 @@ class FilledContext(NamedTuple):
 
 
 def split_budget(token_budget: int, share: float) -> tuple[int, int]:
-    """`share` of the budget rounded half up, and the rest (KET-RAG 1.5 step 1)."""
+    """Return `share` of the budget rounded half up, and the rest."""
     return _core.split_budget(count(token_budget, "token_budget"), number(share, "share"))
 
 
 def fill(costs: ArrayLike, token_budget: int, *, fill_policy: str = "first_overflow_stops") -> U64:
-    """The places of the rows, best first, whose `costs` add up to at most `token_budget`.
+    """Return the positions of the rows, best first, whose `costs` sum to at most `token_budget`.
 
-    `first_overflow_stops` ends at the first row that does not fit; `skip_and_continue` passes it over
-    (specs 0.3). Raises `InputError` for negative numbers.
+    `first_overflow_stops` ends at the first row that does not fit; `skip_and_continue` skips it. Raises
+    `InputError` for negative numbers.
+
+    >>> fill([40, 70, 30], 100).tolist()
+    [0]
+    >>> fill([40, 70, 30], 100, fill_policy="skip_and_continue").tolist()
+    [0, 2]
     """
     return _core.fill(
         whole(costs, np.uint64, "costs"),
@@ -57,12 +62,12 @@ def render(
     oversize_policy: str = "truncate",
     encoding: str = "cl100k_base",
 ) -> FilledContext:
-    """The first of `candidates` (unit ids, best first) that fit `token_budget`, printed.
+    """Print the first of `candidates` (unit ids, best first) that fit `token_budget`.
 
     A row costs its prefix, `n_tokens[unit]` (the count of `title + "\\n" + text`, or of the text alone
-    where there is no title) and its line end. Styles: `cited` prints `[rank]`, title and text, with an
-    empty line between rows; `ket` is KET-RAG's text section; `published` is the same as its public code
-    prints and counts it. Source: 0.3 and 1.5 step 4 of the specification.
+    if there is no title) and its line end. Styles: `cited` prints `[rank]`, title and text, with an
+    empty line between rows; `ket` is KET-RAG's text section; `published` prints and counts it like the
+    reference implementation.
     """
     packed_titles = None
     if titles is not None:

@@ -12,13 +12,13 @@ from ketrag_fast.errors import InputError
 from ketrag_fast.kernels.arrays import U32, U64, Report, callback, count, flag, number, text, whole
 
 NOBODY = 0xFFFF_FFFF
-"""Fills the places of a neighbour list for which there is nobody."""
+"""Fills unused entries of a neighbour list."""
 
 Kernel = Literal["auto", "avx512", "avx2", "portable"]
 
 
 class CooccurrenceNeighbours(NamedTuple):
-    """`ids` and `counts`, uint32 [texts, k]; empty places hold `NOBODY` and 0."""
+    """`ids` and `counts`, uint32 [texts, k]; unused entries hold `NOBODY` and 0."""
 
     ids: U32
     counts: U32
@@ -44,19 +44,29 @@ def cooccurrence_knn(
     kernel: Kernel = "auto",
     report: Report = None,
 ) -> CooccurrenceNeighbours:
-    """For each text the `k` other texts with the most distinct words in common (KET-RAG, Alg. 3).
+    """Return for each text the `k` other texts with the most distinct words in common (KET-RAG, Alg. 3).
 
-    `indptr` [texts + 1] and `indices` are compressed rows: the distinct word ids of each text,
-    strictly ascending and below `columns`. Neighbours come count descending, then id ascending, and
-    share at least one word, unless `allow_zero`. Exact for any `k`, with the same bytes on any
-    number of `threads` (0: all cores) and with any `kernel` (instruction set; see
-    `cooccurrence_kernels`). `max_df_ratio` leaves words out of the counting that are found in more
-    than that share of the texts, which makes large corpora much cheaper and the result approximate.
-    `rows` answers for texts `rows[0]` to `rows[1] - 1` only. `report(done, total)` is called some
-    twenty times a second and stops the work by returning False.
+    Args:
+        indptr, indices: compressed rows: the distinct word ids of each text, strictly ascending and
+            below `columns`.
+        max_df_ratio: ignores words that occur in more than this share of the texts, which makes large
+            corpora much cheaper and the result approximate.
+        allow_zero: also returns neighbours without a common word.
+        rows: computes neighbours for texts `rows[0]` to `rows[1] - 1` only.
+        kernel: the instruction set (see `cooccurrence_kernels`); it does not change the result.
+        report: called with (done, total) some twenty times a second; False stops the work.
 
-    Raises `InputError` for arrays that are no such rows, a ratio outside 0 to 1, rows out of range,
-    or a kernel that this machine lacks; `Cancelled` when stopped.
+    Returns:
+        Exact neighbours, count descending, then id ascending.
+
+    Raises:
+        InputError: for invalid rows, a ratio outside 0 to 1, rows out of range, or a kernel that this
+            machine lacks.
+        Cancelled: when stopped.
+
+    >>> near = cooccurrence_knn([0, 2, 4, 5], [0, 1, 0, 1, 1], columns=2, k=1)
+    >>> near.ids.tolist(), near.counts.tolist()
+    ([[1], [0], [0]], [[2], [2], [1]])
     """
     return CooccurrenceNeighbours(
         *_core.cooccurrence_knn(
@@ -75,22 +85,22 @@ def cooccurrence_knn(
 
 
 def cooccurrence_kernels() -> list[str]:
-    """The values of `kernel` that this machine can run, the widest first."""
+    """Return the values of `kernel` that this machine can run, the widest first."""
     return _core.cooccurrence_kernels()
 
 
 def _range(rows: tuple[int, int]) -> tuple[int, int]:
     if not isinstance(rows, tuple | list) or len(rows) != 2:
-        raise InputError("rows must be (first, one after the last)")
-    return count(rows[0], "rows (first)"), count(rows[1], "rows (one after the last)")
+        raise InputError("rows must be (first, last + 1)")
+    return count(rows[0], "rows (first)"), count(rows[1], "rows (last + 1)")
 
 
 def knn_graph(lexical: ArrayLike, semantic: ArrayLike) -> KnnGraph:
-    """The simple undirected graph of all pairs {i, j} with j in a neighbour list of i.
+    """Return the simple undirected graph of all pairs {i, j} with j in a neighbour list of i.
 
-    `lexical` and `semantic` are uint32 matrices of n rows (any number of columns), `NOBODY` in empty
-    places. Rows of the graph ascend, have no repeats and no loops; a degree may exceed the length of
-    the lists (KET-RAG, Alg. 3). Raises `InputError` for unequal rows or an id that is not below n.
+    `lexical` and `semantic` are uint32 matrices of n rows (any number of columns); unused entries hold
+    `NOBODY`. Rows of the graph ascend, without repeats or loops; a degree may exceed the length of the
+    lists (KET-RAG, Alg. 3). Raises `InputError` for unequal rows or an id that is not below n.
     """
     return KnnGraph(
         *_core.knn_graph(

@@ -1,6 +1,6 @@
-"""The native sentence encoder: texts to vectors by a model's folder, with no other package.
+"""The native sentence encoder: vectors of texts from a model folder, without another package.
 
-A folder of sentence-transformers is read as it is (BERT, RoBERTa, XLM-RoBERTa, CamemBERT, MPNet).
+Reads folders of sentence-transformers (BERT, RoBERTa, XLM-RoBERTa, CamemBERT, MPNet).
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from ketrag_fast.errors import ConfigError, InputError
 from ketrag_fast.kernels.arrays import Report, callback, count, pack_texts, text
 
 PRECISIONS = ("auto", "f32", "bf16", "int8")
-"""auto: the fastest on this machine; bf16 and int8 only where the model bears it."""
+"""auto: the fastest on this machine; bf16 and int8 only if the model tolerates them."""
 
 KERNEL_VARIABLE = "KETRAG_ENCODER_KERNEL"
-"""The environment's choice of instructions: auto, portable, avx2, avx-vnni, avx512, avx512-vnni, avx512-bf16
-or amx."""
+"""Environment variable that selects the instruction set: auto, portable, avx2, avx-vnni, avx512, avx512-vnni,
+avx512-bf16 or amx."""
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Vectors [texts, dimension], the texts' own tokens, and windows beyond one for each text."""
+    """Vectors [texts, dimension], the number of tokens, and the number of windows beyond one per text."""
 
     vectors: NDArray[np.float32]
     tokens: int
@@ -35,7 +35,13 @@ class Encoded:
 
 
 class Encoder:
-    """A loaded model. `encode` may be called from several threads at once."""
+    """A loaded model. `encode` may be called from several threads at once.
+
+    >>> encoder = Encoder.open(folder, precision="f32")  # a folder of sentence-transformers
+    >>> vectors = encoder.encode(["one text", "another"])
+    >>> vectors.shape == (2, encoder.dimension)
+    True
+    """
 
     def __init__(self, core: _core.Encoder) -> None:
         self._core = core
@@ -50,16 +56,16 @@ class Encoder:
         threads: int = 0,
         report: Report = None,
     ) -> Encoder:
-        """Loads a model's folder; `kernel` None is the environment's choice, else auto.
+        """Load a model folder; `kernel` None means the environment variable, else auto.
 
-        With auto the kernels that serve `precision` are timed on the model's own shapes, for some
-        milliseconds each, and the fastest is taken. avx512-bf16 computes in bf16 alone, amx in bf16 and
-        int8, avx-vnni and avx512-vnni in int8 alone; the others in f32 and int8, and in bf16 what amx does,
-        to the bit, more slowly than in f32. int8 has the same bits with every kernel: weights of 8 bits a
-        channel, activations of 8 bits a token, scaled by what the built-in texts show.
+        With auto the kernels that support `precision` are timed on the model's shapes, for some
+        milliseconds each, and the fastest is used. avx512-bf16 computes in bf16 only, amx in bf16 and
+        int8, avx-vnni and avx512-vnni in int8 only; the others in f32 and int8, and emulate amx's bf16
+        bit for bit, more slowly than f32. int8 has the same bits with every kernel: weights of 8 bits per
+        channel, activations of 8 bits per token, calibrated on built-in texts.
 
-        Raises InputError where the architecture is not built in or an argument is none of its
-        values, and IndexDamaged where a file is missing or not what it should be.
+        Raises InputError for an unsupported architecture or an unknown argument value, and IndexDamaged
+        for a missing or invalid file.
         """
         if kernel is None:
             kernel = os.environ.get(KERNEL_VARIABLE) or "auto"
@@ -82,13 +88,12 @@ class Encoder:
         threads: int = 0,
         report: Report = None,
     ) -> NDArray[np.float32]:
-        """A row for each text, pooled and normalised as the folder says: float32 (n, dimension).
+        """Return a row for each text, pooled and normalised as the folder specifies: float32 (n, dimension).
 
-        `prompt` is put before each text. A text longer than the model reads is cut into windows of
-        sizes that differ by at most a token, whose unit vectors are averaged by the numbers of its
-        tokens in them and normalised; an empty text has the vector zero. A row depends on its text
-        and the prompt alone, to the bit: not on the other texts or the number of threads.
-        `report(done, total)` counts the texts' own tokens.
+        `prompt` is prepended to each text. A text longer than the model's limit is cut into windows of
+        equal size (to within a token); their unit vectors are averaged, weighted by tokens, and
+        normalised. An empty text has the zero vector. A row depends only on its text and the prompt, to
+        the bit: not on the other texts or the number of threads. `report(done, total)` counts tokens.
         """
         return self.encode_counted(texts, prompt=prompt, threads=threads, report=report).vectors
 
@@ -100,7 +105,7 @@ class Encoder:
         threads: int = 0,
         report: Report = None,
     ) -> Encoded:
-        """As `encode`, with the numbers of tokens and of windows."""
+        """Return what `encode` returns, with the numbers of tokens and windows."""
         made = self._core.encode(
             *pack_texts(texts, "texts"),
             prompt=text(prompt, "prompt"),
@@ -110,13 +115,13 @@ class Encoder:
         return Encoded(*made)
 
     def counts(self, texts: Sequence[str], *, threads: int = 0, report: Report = None) -> NDArray[np.uint64]:
-        """The tokens of each text alone: no special ones, no prompt, and not cut."""
+        """Return the number of tokens of each text: without special tokens and prompt, and not cut."""
         return self._core.counts(
             *pack_texts(texts, "texts"), threads=count(threads, "threads"), report=callback(report)
         )
 
     def closeness(self, *, threads: int = 0, report: Report = None) -> float:
-        """The lowest cosine to f32 on 32 built-in texts in many languages; 1 in f32 itself."""
+        """Return the lowest cosine to f32 on 32 built-in texts in many languages; 1 in f32 itself."""
         return self._core.closeness(threads=count(threads, "threads"), report=callback(report))
 
     def lengths(
@@ -127,7 +132,7 @@ class Encoder:
         threads: int = 0,
         report: Report = None,
     ) -> NDArray[np.uint64]:
-        """The tokens that each text takes, in all its windows, special tokens and prompt included."""
+        """Return the number of tokens of each text in all its windows, with special tokens and prompt."""
         return self._core.lengths(
             *pack_texts(texts, "texts"),
             prompt=text(prompt, "prompt"),
@@ -137,11 +142,11 @@ class Encoder:
 
     @property
     def prompts(self) -> dict[str, str]:
-        """The folder's prompts by name."""
+        """The prompts of the model folder by name."""
         return dict(self._core.prompts)
 
     def prompt(self, name: str | None = None) -> str:
-        """The folder's prompt of this name; without one its default, or none. Raises ConfigError."""
+        """Return the prompt of this name, or the folder's default if `name` is None. Raises ConfigError."""
         name = self._core.default_prompt if name is None else name
         if name is None:
             return ""
@@ -152,39 +157,39 @@ class Encoder:
 
     @property
     def dimension(self) -> int:
-        """Values of a vector."""
+        """Length of a vector."""
         return self._core.dimension
 
     @property
     def longest(self) -> int:
-        """Tokens that the model reads at once, special tokens included."""
+        """Maximum input in tokens, special tokens included."""
         return self._core.longest
 
     @property
     def precision(self) -> str:
-        """f32, bf16 or int8: what `auto` became."""
+        """f32, bf16 or int8: what `auto` resolved to."""
         return self._core.precision
 
     @property
     def kernel(self) -> str:
-        """The instructions in use."""
+        """The instruction set in use."""
         return self._core.kernel
 
     @property
     def timings(self) -> list[tuple[str, str, float]]:
-        """(kernel, precision, microseconds of a token in one layer) of what was timed, the fastest first."""
+        """(kernel, precision, microseconds per token and layer) of each timed kernel, the fastest first."""
         return self._core.timings
 
     @property
     def note(self) -> str | None:
-        """Why a faster precision, or the processor's tiles, are not used although it has them, if so."""
+        """Why a faster precision, or the processor's matrix tiles, are not used, if so."""
         return self._core.note
 
     def fingerprint(self, *, report: Report = None) -> str:
-        """A digest of the files and the precision that the vectors depend on. Reads the files whole."""
+        """Return a digest of the files and the precision that the vectors depend on. Reads all files."""
         return self._core.fingerprint(report=callback(report))
 
 
 def kernels() -> list[str]:
-    """The kernels that this machine can run, the plainest first."""
+    """Return the kernels that this machine can run, the plainest first."""
     return _core.encoder_kernels()

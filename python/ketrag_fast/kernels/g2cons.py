@@ -1,4 +1,4 @@
-"""Concepts: words that say most about chunks, their graph, the chunks that they choose, and a search."""
+"""Concepts: the most characteristic words of chunks, their graph, core selection, and a search."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from ketrag_fast.kernels.arrays import (
 from ketrag_fast.kernels.graphs import Rows
 
 MANY = 0xFFFFFFFF
-"""Stands for several concepts that brought a unit together."""
+"""Marks several concepts that contributed a unit together."""
 
 
 class Concepts(NamedTuple):
-    """The words that are concepts, ascending, and those that each chunk named (places in `words`)."""
+    """The words that are concepts, ascending, and the concepts of each chunk (indices into `words`)."""
 
     words: U32
     named: Rows
 
 
 class ConceptGraph(NamedTuple):
-    """Both directions of each edge; `shared`, `cosines` and `weights` (Dice) lie beside `edges.indices`.
+    """Both directions of each edge; `shared`, `cosines` and `weights` (Dice) are parallel to `edges.indices`.
 
-    `threshold` is the least cosine of an edge, as given or as the quantile made it.
+    `threshold` is the least cosine of an edge, as given or computed from the quantile.
     """
 
     edges: Rows
@@ -54,7 +54,7 @@ class ConceptGraph(NamedTuple):
 
 
 class ConceptUnits(NamedTuple):
-    """Units in the order in which they come in, their cosines, and the concept of each (or `MANY`)."""
+    """Units in the order in which they were added, their cosines, and the concept of each (or `MANY`)."""
 
     units: U32
     scores: F64
@@ -74,12 +74,21 @@ def concepts(
     threads: int = 0,
     report: Report = None,
 ) -> Concepts:
-    """The `most` words of each chunk with the largest TF-IDF, and the union of them.
+    """Return the `most` words of each chunk with the largest TF-IDF, and their union.
 
-    `chunk_words` are the distinct words of each chunk, ascending; `counts` [their number] how often the chunk
-    has each; `vocabulary` is in the order of UTF-8. Words of fewer than `min_df` chunks, of more than
-    `max_df_ratio` of them or with fewer than `min_chars` letters (scripts without spaces apart) are none.
-    Source: G2ConS section 3.2, Ramos 2003.
+    Args:
+        chunk_words: the distinct words of each chunk, ascending.
+        counts: how often the chunk contains each of these words.
+        vocabulary: all words, in UTF-8 byte order.
+        min_df, max_df_ratio, min_chars: words of fewer than `min_df` chunks, of more than the share
+            `max_df_ratio` of them, or with fewer than `min_chars` letters (except in scripts without
+            spaces) are not concepts.
+
+    Source: G2ConS, section 3.2; Ramos 2003.
+
+    >>> found = concepts(([0, 2, 4], [0, 1, 0, 2]), [1, 1, 1, 1], ["built", "fram", "maud"], most=1)
+    >>> found.words.tolist(), found.named.indices.tolist()
+    ([1, 2], [0, 1])
     """
     words, named = _core.concepts(
         *arrays.rows(chunk_words, "chunk_words"),
@@ -106,10 +115,10 @@ def concept_graph(
     threads: int = 0,
     report: Report = None,
 ) -> ConceptGraph:
-    """Joins concepts that share at least `theta_co` chunks, with a cosine of at least `theta_sem`.
+    """Link concepts that share at least `theta_co` chunks and have a cosine of at least `theta_sem`.
 
-    `vectors` [concepts, dimension] are of unit length. With `quantile` the threshold is the cosine that this
-    share of the pairs with enough chunks does not exceed. More than 2^27 edges are refused. Source: G2ConS
+    `vectors` [concepts, dimension] have unit length. With `quantile` the threshold is that quantile of the
+    cosines of pairs with enough common chunks. More than 2^27 edges are refused. Source: G2ConS,
     section 3.2.
     """
     edges, shared, cosines, weights, threshold = _core.concept_graph(
@@ -132,10 +141,10 @@ def select_by_concepts(
     score: str = "sum",
     report: Report = None,
 ) -> U32:
-    """The `count` chunks whose concepts rank highest, best first.
+    """Return the `count` chunks whose concepts rank highest, best first.
 
-    `ranks` [concepts] are finite and not negative; `score` adds those of a chunk ("sum"), takes the best ones
-    in turn ("max") or their mean ("mean"). Source: G2ConS section 3.2.
+    `ranks` [concepts] are finite and not negative; `score` adds those of a chunk ("sum"), compares the best
+    ones in turn ("max") or their mean ("mean"). Source: G2ConS, section 3.2.
     """
     return _core.select_by_concepts(
         *arrays.rows(chunk_concepts, "chunk_concepts"),
@@ -159,14 +168,14 @@ def concept_search(
     most: int | None = None,
     order: str = "local",
 ) -> ConceptUnits:
-    """The first `wanted` units that the `seeds` concepts nearest to the question bring in, then those of
-    concepts that at most `depth` edges lead to.
+    """Return the first `wanted` units of the `seeds` concepts nearest to the query, then those of concepts
+    within `depth` edges of them.
 
-    `vectors` [concepts, dimension], `unit_vectors` [units, dimension] and `query` [dimension] are of unit
+    `vectors` [concepts, dimension], `unit_vectors` [units, dimension] and `query` [dimension] have unit
     length; `concept_units` holds the units of each concept, ascending. `order`: concept by concept ("local"),
     each concept's nearest unit in turn ("turns"), or all in one list ("naive"). `most` bounds the concepts
-    that edges lead to. Nothing for a zero query. Source: G2ConS section 3.3 with its ablation D; turns
-    are this project's.
+    reached by edges. A zero query returns nothing. Source: G2ConS, section 3.3 and ablation D; "turns"
+    is new here.
     """
     found = _core.concept_search(
         arrays.vectors(vectors, "vectors"),

@@ -1,7 +1,7 @@
 """Graphs as compressed rows: PageRank, core selection, transposes and the text-keyword graph.
 
 A graph is `(indptr, indices)`: row `i` holds `indices[indptr[i]:indptr[i + 1]]`. Integer arrays of any
-kind are accepted and converted; arrays that do not fit together raise `InputError`.
+type are converted; arrays that do not fit together raise `InputError`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Rows(NamedTuple):
 
 
 class Bipartite(NamedTuple):
-    """The text-keyword graph both ways; keyword `k` is word `kept[k]` of the input."""
+    """The text-keyword graph in both directions; keyword `k` is word `kept[k]` of the input."""
 
     unit_keywords: Rows
     keyword_units: Rows
@@ -47,15 +47,25 @@ def pagerank(
     threads: int = 0,
     report: Report = None,
 ) -> F64:
-    """PageRank of every node of a directed graph (an undirected one holds each edge both ways).
+    """Return the PageRank of every node of a directed graph (an undirected one holds each edge both ways).
 
-    Row `i` holds the targets of node `i`; `weights` [edges] lie beside `indices` (default: all 1);
-    `restart` [nodes] makes it personalised (scaled to sum 1). Each step returns to the restart
-    distribution with probability `teleport`; nodes without out-edges give their mass to it. Runs until
-    the L1 error is below `tolerance`, or exactly `steps` steps, or with `until="networkx"` until a step
-    changes less than `n * 1e-6` (parity). `lazy` (parity with NodeRAG's code, needs `steps`) stays in
-    place where the true walk returns. Returns [nodes], summing to 1, equal to the last bit on any number
-    of threads. Source: KET-RAG Eq. (1); NodeRAG's shallow PPR is `steps=2, teleport=0.5`.
+    Args:
+        indptr, indices: row `i` holds the targets of node `i`.
+        weights: [edges], parallel to `indices`; default all 1.
+        restart: [nodes], scaled to sum 1; makes it personalised.
+        teleport: probability of returning to the restart distribution in a step. Nodes without
+            out-edges give it their mass.
+        tolerance: the L1 error at which it stops, unless `steps` is given (exactly that number of
+            steps).
+        until: "networkx" stops when a step changes less than `n * 1e-6` (parity).
+        lazy: stays in place instead of returning (parity with NodeRAG's code; needs `steps`).
+
+    Returns:
+        float64 [nodes], summing to 1, equal to the last bit on any number of threads. Source: KET-RAG,
+        Eq. (1); NodeRAG's shallow PPR is `steps=2, teleport=0.5`.
+
+    >>> pagerank([0, 1, 2, 2], [2, 2]).round(3).tolist()
+    [0.213, 0.213, 0.574]
     """
     kind = ("tolerance" if steps is None else "steps") if until is None else text(until, "until")
     return _core.pagerank(
@@ -85,9 +95,12 @@ def personalised_pagerank(
     threads: int = 0,
     report: Report = None,
 ) -> F64:
-    """`pagerank` whose walker returns to `restart` [nodes] (numbers >= 0, not all 0; scaled to sum 1).
+    """Return the `pagerank` whose walker returns to `restart` [nodes] (>= 0, not all 0; scaled to sum 1).
 
     Source: Haveliwala 2002; NodeRAG's shallow PPR is `steps=2, teleport=0.5`.
+
+    >>> personalised_pagerank([0, 1, 2, 2], [1, 2], [1, 0, 0], teleport=0.5).round(3).tolist()
+    [0.571, 0.286, 0.143]
     """
     return pagerank(
         indptr,
@@ -103,17 +116,17 @@ def personalised_pagerank(
 
 
 def core_count(n: int, core_ratio: float) -> int:
-    """`min(n, ceil(core_ratio * n - 1e-9))`: how many of `n` chunks are core chunks (KET-RAG 1.2 step 6)."""
+    """Return `min(n, ceil(core_ratio * n - 1e-9))`, the number of core chunks of `n` chunks."""
     return _core.core_count(count(n, "n"), number(core_ratio, "core_ratio"))
 
 
 def select_ranked(scores: ArrayLike, count: int) -> U32:
-    """The first `count` ids by (score rounded to 1e-12 descending, id ascending): KET-RAG-P."""
+    """Return the first `count` ids by (score rounded to 1e-12 descending, id ascending): KET-RAG-P."""
     return _core.select_ranked(real(scores, "scores"), arrays.count(count, "count"))
 
 
 def select_uniform(n: int, count: int, *, seed: int = 42, stage: str = "core") -> U32:
-    """The first `count` ids of a shuffle that depends on `seed` and `stage` alone: KET-RAG-U."""
+    """Return the first `count` ids of a shuffle determined by `seed` and `stage`: KET-RAG-U."""
     return _core.select_uniform(
         arrays.count(n, "n"),
         arrays.count(count, "count"),
@@ -125,7 +138,7 @@ def select_uniform(n: int, count: int, *, seed: int = 42, stage: str = "core") -
 def transpose(
     indptr: ArrayLike, indices: ArrayLike, columns: int, *, threads: int = 0, report: Report = None
 ) -> Rows:
-    """Columns become rows. The ids of each row must strictly ascend, and do so in the result."""
+    """Transpose compressed rows. The ids of each row must strictly ascend, as they do in the result."""
     return Rows(
         *_core.transpose(
             whole(indptr, np.uint64, "indptr"),
@@ -138,7 +151,7 @@ def transpose(
 
 
 def renumber(indptr: ArrayLike, indices: ArrayLike, columns: int, kept: ArrayLike) -> Rows:
-    """The same rows over the columns `kept` (ascending old ids), numbered by their place; others dropped."""
+    """Restrict rows to the columns `kept` (ascending old ids), renumbered by position in `kept`."""
     return Rows(
         *_core.renumber(
             whole(indptr, np.uint64, "indptr"),
@@ -159,10 +172,10 @@ def bipartite(
     threads: int = 0,
     report: Report = None,
 ) -> Bipartite:
-    """The text-keyword graph of units whose distinct words (ids below `words`, ascending) are given.
+    """Return the text-keyword graph of units, given their distinct words (ids below `words`, ascending).
 
-    Words in fewer than `min_df` units, or in more than the share `max_df_ratio` of them, get no keyword.
-    `renumber(.., kept)` applies the same choice to the words of sentences. Source: KET-RAG Alg. 3 line 20.
+    Words in fewer than `min_df` units, or in more than the share `max_df_ratio` of them, are dropped.
+    `renumber(.., kept)` applies the same choice to the words of sentences. Source: KET-RAG, Alg. 3 line 20.
     """
     a, b, c, d, kept = _core.bipartite(
         whole(indptr, np.uint64, "indptr"),

@@ -1,7 +1,4 @@
-"""The walk: retrieval over several hops without a language model, and the BM25 that it starts from.
-
-Source: this project's specification of the walk (section 2.5).
-"""
+"""BM25 and the walk: multi-hop retrieval without a language model, which starts from BM25's best units."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ from ketrag_fast.kernels.arrays import texts as as_texts
 from ketrag_fast.kernels.arrays import vectors as as_vectors
 
 Links = dict[str, U8 | U32 | U64 | F64]
-"""The arrays of an index by name; each may be stored on its own and mapped."""
+"""Arrays by name; each can be stored in a file and mapped."""
 
 Hits = tuple[U32, F64]
 """Unit ids, best first, and their scores."""
@@ -57,7 +54,7 @@ def _rows(result: tuple[U64, U32, F64]) -> list[Hits]:
 
 
 def _links_arrays(links: Links) -> Links:
-    """The arrays by name; a kernel that lacks one, or finds it of another type, says so itself."""
+    """Return the arrays by name; the kernel checks names and types."""
     return dict(table(links, "links", ()))
 
 
@@ -69,9 +66,19 @@ def build_links(
     threads: int = 0,
     report: Report = None,
 ) -> Links:
-    """Arrays of the walk for n units: a title each (may be empty), a text, and its sentences.
+    """Build the arrays that `bm25` and `walk` read, for n units.
 
-    Raises InputError where the three differ in length.
+    Args:
+        titles: a title for each unit; may be empty.
+        texts: the text of each unit.
+        sentences: the sentences of each unit.
+
+    Raises:
+        InputError: if the three differ in length.
+
+    >>> links = build_links(["Maud"], ["Amundsen built the Maud."], [["Amundsen built the Maud."]])
+    >>> [units.tolist() for units, scores in bm25(links, ["Who built the Maud?"], 1)]
+    [[0]]
     """
     own_titles, own_texts = as_texts(titles, "titles"), as_texts(texts, "texts")
     if not isinstance(sentences, list | tuple):
@@ -96,7 +103,12 @@ def build_links(
 def bm25(
     links: Links, questions: Sequence[str], top: int, *, threads: int = 0, report: Report = None
 ) -> list[Hits]:
-    """The best `top` units of each question by BM25; only units that have one of its keywords."""
+    """Return the best `top` units of each question by BM25; only units with one of its keywords.
+
+    >>> links = build_links(["", ""], ["The Fram sailed.", "Oslo is a city."], [[], []])
+    >>> [units.tolist() for units, scores in bm25(links, ["Which city?"], 5)]
+    [[1]]
+    """
     found = _core.links_bm25(
         _links_arrays(links),
         *pack_texts(questions, "questions"),
@@ -134,21 +146,29 @@ def walk(
     threads: int = 0,
     report: Report = None,
 ) -> list[Hits]:
-    """The best `top` units of each question by the walk; an empty list where nothing of it is known.
+    """Return the best `top` units of each question by the walk; none for a question without known keywords.
 
-    With `vectors` variant A of the specification, else C. `exact` computes stage 1 over every unit
-    and node, as the specification writes it; the default is local, so that its cost does not grow
-    with the index.
+    Args:
+        vectors: unit, sentence and question vectors; without them the walk uses keywords alone.
+        exact: computes the first stage over every unit and node. The default is local, so that its cost
+            does not grow with the index.
+        lengths: natural logarithms of the units' lengths in characters plus one; without them the
+            number of keywords is used.
+        numbers: replaces sizes and weights by name (rust/core/src/rank/walk/plan.rs lists them).
+        wanted: a boolean for each unit. Only units marked True are returned and are candidates; the
+            best of the others still serve as partners and bridges.
 
-    `lengths` are the logarithms of the units' lengths in characters plus one; without them the numbers of
-    keywords are used. The first two places are chosen by another sum than that of the scores; where theirs
-    would be too low, it is the least that is above the next. `numbers` replaces sizes and weights by name
-    (rust/core/src/rank/walk/plan.rs lists them), to try others on questions of one's own. Of the units only
-    those that `wanted` says are returned, and as many candidates as ever are taken from these; of the others
-    the best serve as partners and bridges.
+    Returns:
+        (unit ids, scores) for each question. The first two ranks are chosen by a different sum than the
+        scores; a score that would be below the next one is raised just above it.
 
-    Raises InputError on numbers that do not exist, on shapes that do not fit and on values that are not
-    finite.
+    Raises:
+        InputError: for unknown numbers, shapes that do not fit and values that are not finite.
+
+    >>> titles, texts = ["Fram", "Maud"], ["Nansen built the Fram.", "Amundsen built the Maud."]
+    >>> links = build_links(titles, texts, [[text] for text in texts])
+    >>> [units.tolist() for units, scores in walk(links, ["Who built the Maud?"], 2)]
+    [[1, 0]]
     """
     if vectors is not None and not isinstance(vectors, Vectors):
         raise InputError("vectors must be Vectors(units, sentences, questions)")

@@ -1,7 +1,7 @@
-"""The tokenisations of KET-RAG's public code, which are NLTK's: for parity, not for use.
+"""The NLTK tokenisations that KET-RAG's reference implementation uses: for parity only.
 
-Punkt's learnt parameters carry no licence that would let this package ship them; they are read from the
-folder of NLTK's `punkt_tab` model that the caller has (`.../tokenizers/punkt_tab/english`).
+The licence of Punkt's trained parameters does not let this package ship them; they are read from a
+local copy of NLTK's `punkt_tab` model (`.../tokenizers/punkt_tab/english`).
 """
 
 from __future__ import annotations
@@ -21,28 +21,31 @@ FILES = ("abbrev_types.txt", "collocations.tab", "sent_starters.txt", "ortho_con
 
 
 class Sentence(NamedTuple):
-    """A sentence as the public code embeds it (tokens joined by spaces); one keyword per occurrence."""
+    """A sentence as the reference implementation embeds it (tokens joined by spaces).
+
+    `keywords` has one entry per occurrence.
+    """
 
     text: str
     keywords: list[str]
 
 
 class PublishedTokenizer:
-    """NLTK's `sent_tokenize` and `word_tokenize`, and the two profiles that the public code makes of them."""
+    """NLTK's `sent_tokenize` and `word_tokenize`, and the two ways the reference implementation uses them."""
 
     def __init__(self, punkt: _core.Punkt) -> None:
         self._punkt = punkt
 
     @classmethod
     def from_folder(cls, folder: str | Path) -> PublishedTokenizer:
-        """From the folder of one `punkt_tab` model; `InputError` names a file that cannot be read."""
+        """Load the folder of one `punkt_tab` model; `InputError` names a file that cannot be read."""
         if not isinstance(folder, str | os.PathLike):
             raise InputError(f"folder must be a path, not a {type(folder).__name__}")
         parameters = []
         for name in FILES:
             try:
                 parameters.append((Path(folder) / name).read_text(encoding="utf-8"))
-            except (OSError, ValueError) as failure:  # ValueError: no UTF-8, a NUL in the path
+            except (OSError, ValueError) as failure:  # ValueError: not UTF-8, or a NUL in the path
                 raise InputError(f"cannot read {str(Path(folder) / name)!r}: {failure}") from failure
         return cls(_core.Punkt(*parameters))
 
@@ -54,7 +57,7 @@ class PublishedTokenizer:
         starters: Iterable[str] = (),
         contexts: Mapping[str, int] | None = None,
     ) -> PublishedTokenizer:
-        """From the parameters themselves (word types in lower case, without line breaks)."""
+        """Create it from the parameters (word types in lower case, without line breaks)."""
         kept = [
             checked_all(pair, f"collocation {i}")
             for i, pair in enumerate(_items(collocations, "collocations"))
@@ -73,17 +76,17 @@ class PublishedTokenizer:
         )
 
     def sentences(self, text: str) -> list[str]:
-        """NLTK's `sent_tokenize`."""
+        """Return what NLTK's `sent_tokenize` returns."""
         return self._punkt.sentences(checked(text, "text"))
 
     def words(self, text: str) -> list[str]:
-        """NLTK's `word_tokenize`."""
+        """Return what NLTK's `word_tokenize` returns."""
         return self._punkt.words(checked(text, "text"))
 
     def cooccurrence_words(
         self, texts: Sequence[str], stop_words: Iterable[str], *, threads: int = 0, report: Report = None
     ) -> list[list[str]]:
-        """Profile `published-cooccurrence`: per text its distinct words, by (count desc, first place).
+        """Return the distinct words of each text, by count descending, then first occurrence.
 
         Lower case, alphabetic, no stop words, at most 2,000. Source: filter_chunks.py of KET-RAG.
         """
@@ -97,9 +100,9 @@ class PublishedTokenizer:
     def keyword_sentences(
         self, texts: Sequence[str], stop_words: Iterable[str], *, threads: int = 0, report: Report = None
     ) -> list[list[Sentence]]:
-        """Profile `published-keywords`: per text its sentences, with their keywords in order.
+        """Return the sentences of each text, with their keywords in order.
 
-        Case is kept and counts in the test for stop words; punctuation is what occurs inside
+        Case is preserved and matters for stop words; punctuation is any substring of
         `string.punctuation`. Source: create_final_keyword_index.py of KET-RAG.
         """
         found = self._punkt.keywords(
@@ -113,10 +116,10 @@ class PublishedTokenizer:
 
 def _items(values: Iterable[Any], name: str) -> list[Any]:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise InputError(f"{name} must be a list of them, not a {type(values).__name__}")
+        raise InputError(f"{name} must be a list of texts, not a {type(values).__name__}")
     return list(values)
 
 
 def treebank_words(sentence: str) -> list[str]:
-    """NLTK's `NLTKWordTokenizer().tokenize(sentence)`."""
+    """Return what NLTK's `NLTKWordTokenizer().tokenize(sentence)` returns."""
     return _core.treebank_words(checked(sentence, "sentence"))

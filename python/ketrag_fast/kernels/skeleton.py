@@ -1,4 +1,4 @@
-"""The skeleton: replies of single chunks folded into one graph of entities and relations."""
+"""The skeleton: replies about single chunks merged into one graph of entities and relations."""
 
 from __future__ import annotations
 
@@ -40,22 +40,36 @@ def fold_skeleton(
     threads: int = 0,
     report: Report = None,
 ) -> dict[str, NDArray[Any]]:
-    """Merges what was read out of chunks: a pure function of the replies and of the units' texts.
+    """Merge the entities and relations extracted from chunks into one graph.
 
-    `replies` holds one row for each chunk that was read, in ascending id: `reply_chunk` [c],
-    `reply_entities_indptr` and `reply_relations_indptr` [c + 1], the packed strings `entity_name`,
-    `entity_type`, `entity_description`, `relation_source`, `relation_target`, `relation_description`
-    (each `NAME_blob` and `NAME_offsets`) and `relation_strength`. The units of chunk `c` are
-    `chunk_units[c]:chunk_units[c + 1]`; `unit_spans` [units, 2] are code points of their documents.
+    Args:
+        replies: one row for each chunk that was read, in ascending id: `reply_chunk` [c],
+            `reply_entities_indptr` and `reply_relations_indptr` [c + 1], the packed strings `entity_name`,
+            `entity_type`, `entity_description`, `relation_source`, `relation_target`,
+            `relation_description` (each `NAME_blob` and `NAME_offsets`) and `relation_strength`.
+        chunk_units: the units of chunk `c` are `chunk_units[c]:chunk_units[c + 1]`.
+        unit_spans: [units, 2], code points of their documents.
+        rewire: "mention" links an entity to the units that name it (to all of the chunk if none does) and
+            a relation to those that name both ends.
+        description_tokens: limit of a description, which lists its distinct lines, most frequent first.
 
-    Names and types are upper-cased; records of one name, and relations of one pair, are merged; ends
-    that no record declares become entities; relations to nothing or to themselves are dropped and
-    counted in `fold_dropped` [nameless entities, relations to nothing, loops]. A description is the distinct
-    lines, those that most chunks say first, up to `description_tokens`. `rewire="mention"` ties an entity
-    to the units that name it (all of the chunk where none does), a relation to those that name both ends.
+    Returns:
+        `entity_*`, `relation_*` and `mention_*` (spans of names in the text), with the token counts of the
+        printed rows. Names and types are upper-cased; records of one name, and relations of one pair, are
+        merged; undeclared ends become entities. `fold_dropped` counts what was dropped [nameless entities,
+        relations without an end, loops]. Source: KET-RAG, Alg. 1; graphrag 0.4.1.
 
-    Returns the arrays of the stage `skeleton`: `entity_*`, `relation_*`, `mention_*` (places of names in
-    the text), with the token counts of the printed rows. Source: KET-RAG Alg. 1; graphrag 0.4.1.
+    >>> import numpy as np
+    >>> from ketrag_fast.kernels import pack, unpack
+    >>> columns = {"entity_name": "Nansen", "entity_type": "person", "entity_description": "explorer",
+    ...     "relation_source": "Nansen", "relation_target": "Fram", "relation_description": "built"}
+    >>> replies = {"reply_chunk": [0], "reply_entities_indptr": [0, 1],
+    ...     "reply_relations_indptr": [0, 1], "relation_strength": [2.0]}
+    >>> for name, value in columns.items():
+    ...     replies[f"{name}_blob"], replies[f"{name}_offsets"] = pack([value])
+    >>> graph = fold_skeleton(replies, [0, 1], ["Nansen built the Fram."], [[0, 22]])
+    >>> unpack(graph["entity_name_blob"], graph["entity_name_offsets"])
+    ['NANSEN', 'FRAM']
     """
     table(replies, "the replies", [*_FLAT, *(f"{name}_{part}" for name in _STRINGS for part in _PARTS)])
     strings = {name: _strings(replies, name) for name in _STRINGS}
@@ -113,13 +127,13 @@ def local_search(
     oversize_policy: str = "truncate",
     encoding: str = "cl100k_base",
 ) -> LocalContext:
-    """The tables of entities, relations and sources for `selected` entities, nearest first.
+    """Print the tables of entities, relations and sources for `selected` entities, nearest first.
 
     `skeleton` holds the arrays that `fold_skeleton` returns; `unit_tokens` [units] the count of each text.
-    Half of the budget is for entities and relations, half for sources (`rollover`: and what the first two
-    leave). `published` (parity) counts whole rows, lets links stick to a relation, repeats sources, and
-    reports the count of the whole text, as graphrag 0.4.1 does; it asks for 20 entities where 10 are
-    wanted. Source: KET-RAG Alg. 2.
+    Half of the budget is for entities and relations, half for sources (`rollover`: plus what the first two
+    leave). `published` (parity) counts whole rows, orders relations by links, repeats sources, and
+    reports the count of the whole text, like graphrag 0.4.1; it selects 20 entities to get 10.
+    Source: KET-RAG, Alg. 2.
     """
     table(skeleton, "the arrays of the skeleton", _PRINTED)
 
@@ -148,7 +162,7 @@ def local_search(
     )
     policy, oversize = text(fill_policy, "fill_policy"), text(oversize_policy, "oversize_policy")
     if policy not in _POLICIES or oversize not in _OVERSIZE:
-        raise InputError(f"fill_policy is one of {_POLICIES}, oversize_policy one of {_OVERSIZE}")
+        raise InputError(f"fill_policy must be one of {_POLICIES}, oversize_policy one of {_OVERSIZE}")
     found = _core.local_search(
         entities,
         relations,
@@ -183,7 +197,7 @@ _PARTS = ("blob", "offsets")
 _ROWS = ("indptr", "indices")
 _POLICIES = ("first_overflow_stops", "skip_and_continue")
 _OVERSIZE = ("truncate", "drop")
-# What local search prints and reads of a skeleton.
+# The arrays of a skeleton that local search reads.
 _PRINTED = (
     *(f"{name}_{part}" for name in ("entity_name", "entity_description") for part in _PARTS),
     *(f"relation_description_{part}" for part in _PARTS),

@@ -1,7 +1,7 @@
-"""Words, tokens, sentences and the corpus stage, on strings and NumPy arrays.
+"""Words, tokens, sentences and corpora of units, on strings and NumPy arrays.
 
-Spans and offsets of single texts are in code points, as Python counts. The flat arrays of `corpus`
-are in bytes, but for `unit_chars`. Bad arguments raise `ketrag_fast.errors.InputError`.
+Spans and offsets of single texts are in code points, like Python's indices. The flat arrays of `corpus`
+are in bytes, except `unit_chars`. Bad arguments raise `ketrag_fast.errors.InputError`.
 """
 
 from __future__ import annotations
@@ -35,16 +35,25 @@ Csr = tuple[U64, U32]
 
 
 def pack(texts: Sequence[str]) -> Packed:
-    """Strings as (blob, offsets): string i is `blob[offsets[i]:offsets[i + 1]]`, UTF-8."""
+    """Return strings as (blob, offsets): string i is `blob[offsets[i]:offsets[i + 1]]`, UTF-8.
+
+    >>> blob, offsets = pack(["Oslo", "Ålesund"])
+    >>> offsets.tolist()
+    [0, 4, 12]
+    """
     return pack_texts(texts, "texts")
 
 
 def unpack(blob: U8, offsets: U64) -> list[str]:
-    """The strings of (blob, offsets)."""
+    """Return the strings of (blob, offsets).
+
+    >>> unpack(*pack(["Oslo", "Ålesund"]))
+    ['Oslo', 'Ålesund']
+    """
     data = whole(blob, np.uint8, "blob").tobytes()
     ends: list[int] = whole(offsets, np.uint64, "offsets").tolist()
     if ends and (ends[-1] > len(data) or any(a > b for a, b in pairwise(ends))):
-        raise InputError(f"offsets fall, or end after the {len(data)} bytes of the texts")
+        raise InputError(f"offsets must ascend and end within the {len(data)} bytes of the texts")
     try:
         return [data[a:b].decode() for a, b in pairwise(ends)]
     except UnicodeDecodeError as error:
@@ -52,11 +61,11 @@ def unpack(blob: U8, offsets: U64) -> list[str]:
 
 
 def code_points(text: str, offsets: U64) -> I64:
-    """Byte offsets into the UTF-8 of `text` as code points; the shape is kept."""
+    """Convert byte offsets into the UTF-8 of `text` to code points; the shape stays the same."""
     data = np.frombuffer(utf8(text, "text"), np.uint8)
     places = whole(offsets, np.uint64, "offsets", None)
     if places.size and places.max() > len(data):
-        raise InputError(f"offsets holds places beyond the {len(data)} bytes of the text")
+        raise InputError(f"offsets must not exceed the {len(data)} bytes of the text")
     if text.isascii():
         return places.astype(np.int64)
     before = np.zeros(len(data) + 1, np.int64)
@@ -65,10 +74,13 @@ def code_points(text: str, offsets: U64) -> I64:
 
 
 def tokenise(text: str, stop_words: str = "english") -> list[tuple[str, int]]:
-    """The keywords of a text (specs 0.4), each with the code point where it starts.
+    """Return the keywords of a text, each with the code point at which it starts.
 
-    NFKC, word boundaries of UAX #29, lower case; bigrams of characters for scripts written without
-    blanks; no token without a letter or digit; no stop word of the language ("english", "none").
+    NFKC, word boundaries of UAX #29, lower case; character bigrams for scripts without spaces. Tokens
+    without a letter or digit and stop words of the language ("english", "none") are dropped.
+
+    >>> tokenise("The ships sailed to Oslo.")
+    [('ships', 4), ('sailed', 10), ('oslo', 20)]
     """
     words, starts, _ = tokenise_many([checked(text, "text")], stop_words, threads=1)
     return list(zip(unpack(*words), code_points(text, starts).tolist(), strict=True))
@@ -77,7 +89,10 @@ def tokenise(text: str, stop_words: str = "english") -> list[tuple[str, int]]:
 def tokenise_many(
     texts: Texts, stop_words: str = "english", threads: int = 0, report: Report = None
 ) -> tuple[Packed, U64, U64]:
-    """(words, starts, indptr): those of text i are `indptr[i]:indptr[i + 1]`; starts are bytes."""
+    """Return (words, starts, indptr): the keywords of text i are `indptr[i]:indptr[i + 1]`.
+
+    `starts` are byte offsets.
+    """
     return _core.tokenise(
         pack_texts(texts, "texts"),
         checked(stop_words, "stop_words"),
@@ -87,15 +102,18 @@ def tokenise_many(
 
 
 def stop_words(language: str = "english") -> tuple[list[str], str]:
-    """The stop words of a language, and the BLAKE3 hash of the list."""
+    """Return the stop words of a language and the BLAKE3 hash of the list."""
     return _core.stop_words(checked(language, "language"))
 
 
 def count_tokens(texts: Texts, encoding: str = "cl100k_base", threads: int = 0, report: Report = None) -> U32:
-    """The number of byte-pair tokens of each text: "cl100k_base" or "o200k_base".
+    """Return the number of byte-pair tokens of each text; encodings are "cl100k_base" and "o200k_base".
 
-    Equal to tiktoken's `encode_ordinary`: special tokens are plain text. (A run of more
-    than 8 KiB without any boundary is cut.)
+    Equal to tiktoken's `encode_ordinary`: special tokens are plain text. (A run of more than 8 KiB
+    without any boundary is cut.)
+
+    >>> count_tokens(["Nansen built the Fram.", ""]).tolist()
+    [6, 0]
     """
     return _core.count_tokens(
         pack_texts(texts, "texts"),
@@ -106,20 +124,20 @@ def count_tokens(texts: Texts, encoding: str = "cl100k_base", threads: int = 0, 
 
 
 def encode_tokens(text: str, encoding: str = "cl100k_base") -> U32:
-    """The byte-pair tokens of a text."""
+    """Return the byte-pair tokens of a text."""
     return _core.encode_tokens(checked(text, "text"), checked(encoding, "encoding"))
 
 
 def truncate(text: str, tokens: int, encoding: str = "cl100k_base") -> str:
-    """The longest prefix that a cut after `tokens` tokens leaves, moved back to a whole grapheme."""
+    """Return the longest prefix of at most `tokens` tokens that ends at a grapheme boundary."""
     data, most = utf8(text, "text"), count(tokens, "tokens")
     return data[: _core.truncate(text, most, checked(encoding, "encoding"))].decode()
 
 
 def token_windows(text: str, size: int, overlap: int = 0, encoding: str = "cl100k_base") -> I64:
-    """Windows of `size` tokens as spans [n, 2], cut between graphemes (KET-RAG, Alg. 3 line 1).
+    """Return windows of `size` tokens as spans [n, 2], cut between graphemes (KET-RAG, Algorithm 3).
 
-    With no overlap the windows laid end to end are the text. The last reaches its end.
+    With no overlap the concatenated windows are the text. The last window ends where the text ends.
     """
     found = _core.token_windows(
         checked(text, "text"),
@@ -131,10 +149,13 @@ def token_windows(text: str, size: int, overlap: int = 0, encoding: str = "cl100
 
 
 def sentence_spans(text: str, splitter: Literal["standard", "uax29"] = "standard") -> I64:
-    """The sentences of a text as spans [n, 2], trimmed, in order.
+    """Return the sentences of a text as spans [n, 2], trimmed, in order.
 
-    "standard" is UAX #29 without the breaks after abbreviations and initials, before lower case and
-    within wrapped lines; fragments shorter than 15 characters join a neighbour of their paragraph.
+    "standard" is UAX #29 without breaks after abbreviations and initials, before lower case and within
+    wrapped lines; fragments shorter than 15 characters are merged with a sentence of their paragraph.
+
+    >>> sentence_spans("Dr. Nansen built the Fram. It sailed north in 1893.").tolist()
+    [[0, 26], [27, 51]]
     """
     found = _core.sentence_spans(checked(text, "text"), checked(splitter, "splitter"))
     return code_points(text, found)
@@ -142,7 +163,7 @@ def sentence_spans(text: str, splitter: Literal["standard", "uax29"] = "standard
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Documents cut into chunks, units and sentences; flat arrays in the order of the documents.
+    """Documents cut into chunks, units and sentences: flat arrays in document order.
 
     Spans are [n, 2], in bytes of the document's text (`unit_chars`: code points). A title sentence
     has `sent_title` 1 and the span (0, 0).
@@ -174,11 +195,19 @@ def corpus(
     threads: int = 0,
     report: Report = None,
 ) -> Corpus:
-    """Cuts documents (specs 0.9, 10-ketrag 1.2 steps 1 and 8).
+    """Cut documents into chunks, units and sentences.
 
-    `cut="sentences"`: units of whole sentences, at most `tokens` tokens without the title;
-    `cut="windows"`: the paper's windows. `splits` > 0 cuts each chunk into units of
-    ceil(tokens / 2^splits) tokens. `unit_tokens` is the size of a printed row: title, newline, text.
+    Args:
+        cut: "sentences" makes units of whole sentences with at most `tokens` tokens, title excluded;
+            "windows" makes the fixed windows of KET-RAG, Algorithm 3.
+        splits: if positive, each chunk is cut into units of ceil(tokens / 2^splits) tokens.
+
+    Returns:
+        A `Corpus`. Its `unit_tokens` count a printed row: title, newline, text.
+
+    >>> cut = corpus(["Fram"], ["Nansen built the Fram. It sailed north."], tokens=50)
+    >>> cut.unit_chars.tolist(), cut.unit_tokens.tolist()
+    ([[0, 39]], [13])
     """
     arrays = _core.corpus(
         pack_texts(titles, "titles"),
@@ -197,10 +226,10 @@ def corpus(
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Distinct keywords in the order of their UTF-8 bytes, and the rows (indptr, ids) that hold them.
+    """Distinct keywords in UTF-8 byte order, and the rows (indptr, ids) of units, chunks and sentences.
 
-    `unit_counts` lies beside the ids of `unit_words`. Where units are chunks, `chunk_words` is
-    `unit_words`. The words of the title count for every unit and chunk of its document.
+    `unit_counts` is parallel to the ids of `unit_words`. If units are chunks, `chunk_words` is
+    `unit_words`. Keywords of the title count for every unit and chunk of the document.
     """
 
     words: Packed
@@ -221,9 +250,14 @@ def vocabulary(
     threads: int = 0,
     report: Report = None,
 ) -> Vocabulary:
-    """The vocabulary of a corpus (10-ketrag 1.2 steps 2, 9 and 10).
+    """Return the keywords of a corpus and where they occur.
 
-    A word belongs to the unit and to the sentence that hold its first character.
+    A keyword belongs to the unit and to the sentence that contain its first character.
+
+    >>> titles, texts = ["Fram"], ["Nansen built the Fram."]
+    >>> words = vocabulary(titles, texts, corpus(titles, texts))
+    >>> unpack(*words.words)
+    ['built', 'fram', 'nansen']
     """
     if not isinstance(corpus, Corpus):
         raise InputError(f"corpus must be a Corpus, not a {type(corpus).__name__}")

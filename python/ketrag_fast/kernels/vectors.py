@@ -1,9 +1,9 @@
 """Exact vector search, cosine neighbours, keyword means, the built-in embedder and its channels.
 
-Vectors are float32 matrices, one row each. Scores are the reference similarity: products taken in
-index order, exact and summed in float64. Results are ordered by score descending, then id ascending,
-and are equal to the byte for any number of threads and on every machine. Wrong shapes, NaN, and ids
-that are out of range or out of order raise `ketrag_fast.errors.InputError`.
+Vectors are float32 matrices, one row each. Scores are exact dot products, summed in float64 in index
+order. Results are ordered by score descending, then id ascending, and are equal to the byte for any
+number of threads and on every machine. Wrong shapes, NaN, and ids that are out of range or out of order
+raise `ketrag_fast.errors.InputError`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ketrag_fast.kernels.arrays import F32, F64, U32, Csr, Report, callback, cou
 
 
 class Codes(NamedTuple):
-    """Vectors in one byte a value; row i is `scale[i] * codes[i]` within a distance `residual[i]`."""
+    """Vectors as bytes: row i is `scale[i] * codes[i]` within a distance of `residual[i]`."""
 
     codes: NDArray[np.int8]
     scale: F32
@@ -29,24 +29,24 @@ class Codes(NamedTuple):
 
 
 class KeywordPool(NamedTuple):
-    """The keyword channel's pool, best unit first, and the keywords that were visited for it."""
+    """The candidate pool of the keyword channel, best unit first, and the keywords visited for it."""
 
     units: U32
     scores: F64
     keywords: U32
-    """For each unit the keyword that brought it."""
+    """For each unit the keyword that contributed it."""
     seeds: U32
     seed_scores: F64
     tokens: int
 
 
 def normalise(vectors: ArrayLike) -> F32:
-    """Rows scaled to length 1; rows shorter than 1e-12 become zero (specs 0.2)."""
+    """Scale rows to length 1; rows shorter than 1e-12 become zero."""
     return _core.normalise_vectors(arrays.vectors(vectors, "vectors"))
 
 
 def quantise(vectors: ArrayLike, *, threads: int = 0, report: Report = None) -> Codes:
-    """Byte codes of vectors float32[n, d], for `top_k` and `keyword_pool` to read instead."""
+    """Return byte codes of vectors float32[n, d], which speed up `top_k` and `keyword_pool`."""
     made = _core.quantise_vectors(
         arrays.vectors(vectors, "vectors"), threads=count(threads, "threads"), report=callback(report)
     )
@@ -64,11 +64,16 @@ def top_k(
     threads: int = 0,
     report: Report = None,
 ) -> tuple[U32, F64]:
-    """The best min(k, n) of n vectors for each query float32[q, d]: ids and scores, [q, min(k, n)].
+    """Return the best min(k, n) of n vectors for each query float32[q, d]: ids and scores, [q, min(k, n)].
 
-    `ids` restricts the search to those rows (strictly ascending). `codes` must be the vectors' own:
-    they change the speed, not the result. `simd` is auto, portable, avx2, avx2-vnni, avx512 or
-    avx512-vnni.
+    Args:
+        codes: byte codes of the same vectors; they change the speed, not the result.
+        ids: strictly ascending rows to which the search is restricted.
+        simd: auto, portable, avx2, avx2-vnni, avx512 or avx512-vnni.
+
+    >>> ids, scores = top_k([[1, 0], [0.5, 0.5], [0, 1]], [[1, 0]], 2)
+    >>> ids.tolist(), scores.tolist()
+    ([[0, 1]], [[1.0, 0.5]])
     """
     return _core.vector_top_k(
         arrays.vectors(vectors, "vectors"),
@@ -91,10 +96,14 @@ def cosine_knn(
     threads: int = 0,
     report: Report = None,
 ) -> tuple[U32, F64]:
-    """The min(k, n - 1) nearest other rows of every row (KET-RAG 1.2 step 4, S2), ids and scores.
+    """Return the min(k, n - 1) nearest other rows of every row: ids and scores.
 
-    Row i of `exclude` names rows that may not be neighbours of i (S1). Where too few are left, ids
-    are padded with 2**32 - 1 and scores with 0. For normalised vectors the score is the cosine.
+    Row i of `exclude` names rows that may not be neighbours of i. If too few remain, ids are padded with
+    2**32 - 1 and scores with 0. For normalised vectors the score is the cosine. Source: KET-RAG, Alg. 3.
+
+    >>> ids, scores = cosine_knn([[1, 0], [0.5, 0.5], [0, 0.5]], 1)
+    >>> ids.tolist(), scores.tolist()
+    ([[1], [0], [1]], [[0.5], [0.5], [0.25]])
     """
     return _core.cosine_knn(
         arrays.vectors(vectors, "vectors"),
@@ -109,9 +118,9 @@ def cosine_knn(
 def keyword_means(
     word_sentences: Csr, sentences: ArrayLike, *, unit: bool = False, threads: int = 0, report: Report = None
 ) -> F32:
-    """For each keyword the mean of its sentences' vectors (KET-RAG 1.2 step 9): float32[words, d].
+    """Return for each keyword the mean vector of its sentences: float32[words, d] (KET-RAG, Alg. 3).
 
-    Lengths are kept unless `unit` (1.9 #4). A keyword of no sentence gets zeros.
+    With `unit` the means are normalised. A keyword without sentences gets zeros.
     """
     return _core.keyword_means(
         *arrays.rows(word_sentences, "word_sentences"),
@@ -135,11 +144,11 @@ def fit_embedder(
     threads: int = 0,
     report: Report = None,
 ) -> F32:
-    """A vector for every word, fitted on the corpus alone: float32[words, at most dims].
+    """Fit a vector for every word on the corpus alone: float32[words, at most dims].
 
-    `unit_words` holds the word ids of each unit and `repeats` how often each occurs there. Latent
-    semantic analysis (Deerwester et al. 1990) of BM25-weighted rows by randomised subspace iteration
-    (Halko, Martinsson and Tropp 2011). `rounds` of it run on at most `sample` units.
+    `unit_words` holds the word ids of each unit and `repeats` their counts there. Latent semantic
+    analysis (Deerwester et al. 1990) of BM25-weighted rows by randomised subspace iteration (Halko,
+    Martinsson and Tropp 2011). `rounds` iterations run on at most `sample` units.
     """
     return _core.fit_embedder(
         *arrays.rows(unit_words, "unit_words"),
@@ -158,7 +167,7 @@ def fit_embedder(
 def embed_rows(
     basis: ArrayLike, text_words: Csr, repeats: ArrayLike, *, threads: int = 0, report: Report = None
 ) -> F32:
-    """Normalised vectors of texts given as word counts: float32[texts, dims].
+    """Return normalised vectors of texts given as word counts: float32[texts, dims].
 
     A text without a known word is a zero vector.
     """
@@ -183,10 +192,10 @@ def keyword_pool(
     codes: Codes | None = None,
     simd: str = "auto",
 ) -> KeywordPool:
-    """The pool of KET-RAG's keyword channel (1.5 step 3), best unit first (step 4).
+    """Return the pool of KET-RAG's keyword channel, best unit first.
 
     `limit` is twice the channel's budget; `codes` are byte codes of `keywords`. For many questions on
-    one corpus use an index: this call checks every array anew.
+    one corpus use an index: this call checks every array again.
     """
     return KeywordPool(
         *_core.keyword_pool(
@@ -212,9 +221,9 @@ def knng_order(
     *,
     simd: str = "auto",
 ) -> tuple[U32, F64, U32]:
-    """KNNG-RAG's order (KET-RAG 1.6): units, similarities, and the seed that each one followed.
+    """Return KNNG-RAG's order: units, similarities, and the seed that each one followed.
 
-    The list ends with the first unit whose tokens exceed `limit` in all.
+    The list ends with the first unit at which the sum of tokens exceeds `limit`.
     """
     return _core.knng_order(
         arrays.vectors(units, "units"),
@@ -227,7 +236,12 @@ def knng_order(
 
 
 def fuse_ranks(lists: Sequence[ArrayLike], *, constant: float = 60.0) -> tuple[U32, F64]:
-    """Reciprocal-rank fusion of ranked id lists (Cormack, Clarke and Buettcher 2009)."""
+    """Fuse ranked id lists by reciprocal rank (Cormack, Clarke and Buettcher 2009): ids and scores.
+
+    >>> ids, scores = fuse_ranks([[3, 1], [1, 2]])
+    >>> ids.tolist()
+    [1, 3, 2]
+    """
     if not isinstance(lists, list | tuple):
         raise InputError(f"lists must be a list of ranked lists, not a {type(lists).__name__}")
     ranked = [whole(ids, np.uint32, f"list {i} of lists") for i, ids in enumerate(lists)]

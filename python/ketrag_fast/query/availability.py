@@ -32,8 +32,6 @@ def missing_of(
     """
     found = registry()
     stages = generation.manifest.stages
-    # Indexes from before `modes` hold everything, partly under other names: there the core alone decides.
-    known = "modes" in generation.manifest.settings
     lacks: dict[str, str | None] = {}
     for mode, recipe in found.recipes.items():
         lacks[mode] = None
@@ -46,7 +44,7 @@ def missing_of(
                 continue
             absent = next((s for s in _names(needs, settings) if s not in stages), None)
             lack = core.get(name) if channel.rank is None else None
-            if lack is None and absent is not None and (known or channel.rank is not None):
+            if lack is None and absent is not None:
                 lack = f"the stage {absent}"
             if lack is None and channel.lacks is not None:
                 lack = resolve(channel.lacks)(settings)

@@ -1,1 +1,1 @@
-"""How an index lies on disk: SQLite for what must be transactional, immutable generations of arrays."""
+"""Storage: the folder layout, SQLite tables, generations of arrays, and the builder's lock."""

@@ -1,4 +1,4 @@
-"""The folders of indexes of some of the documents (rights): which stay, and who may make or remove one."""
+"""The folders of indexes for an `allow` condition: how many are kept, and exclusive access to one."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.layout import Layout
 
 KEPT: Final = 32
-"""Of one generation, as many stay; of more, those that were opened last."""
+"""Folders kept per generation, the most recently opened."""
 _WAIT: Final = 600.0
-"""Seconds for which another process may be making the same one, where no deadline ends the wait before."""
+"""Seconds to wait for another process that builds the same folder, unless a deadline ends the wait."""
 _PAUSE: Final = 0.05
 """Seconds between two attempts."""
 
 
 def drop_old(layout: Layout) -> None:
-    """Removes what was made of older generations, and of this one all but those opened last. Who has one of
-    them open keeps its files.
+    """Remove the folders of older generations, and all but the most recently opened of the current one.
+
+    Readers keep the files that they have open.
     """
     try:
         folders = [entry for entry in layout.allowed.iterdir() if entry.is_dir()]
@@ -39,7 +40,7 @@ def drop_old(layout: Layout) -> None:
     for folder in {*folders} - {*own[:KEPT]}:
         with suppress(IndexLocked), alone(folder, 0):
             discard_folder(folder)
-            if folder not in own:  # nobody asks for one of an older generation any more
+            if folder not in own:  # older generations are no longer opened
                 folder.with_name(f"{folder.name}.lock").unlink(missing_ok=True)
 
 
@@ -64,7 +65,7 @@ def alone(
             check()
             if time.monotonic() >= end:
                 raise IndexLocked(
-                    f"another process is still making {folder}", hint="ask again when it has ended"
+                    f"another process is still building {folder}", hint="try again when it has ended"
                 ) from None
             time.sleep(_PAUSE)
     try:

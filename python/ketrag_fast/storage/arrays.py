@@ -1,7 +1,7 @@
 """A stage's outputs as a folder of .npy files (format 1.0, C order, little endian, no pickle).
 
-An output may also be a file in a format of its own, which another library reads: it is kept as it is,
-as `NAME.bin`, under the same checksum.
+An output may also be a file in another library's format: it is stored unchanged as `NAME.bin`, under the
+same checksum.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ _LONGEST_HEADER = 1 << 12
 
 @dataclass(frozen=True, slots=True)
 class RawFile:
-    """A finished file that a stage hands over as an output. It is moved, so it must lie on the same disk."""
+    """A finished file that a stage returns as an output. It is moved, so it must be on the same disk."""
 
     path: Path
 
 
 def _take(path: Path, file: RawFile) -> None:
-    """Moves and syncs a finished file."""
+    """Move and sync a finished file."""
     file.path.rename(path)
     with path.open("rb+") as stream:
         os.fsync(stream.fileno())
 
 
 def _write(path: Path, array: Array) -> Array:
-    """Writes and syncs one array; returns it as it lies in the file."""
+    """Write and sync one array; return it in stored byte order."""
     if array.dtype.kind not in _KINDS:
         raise InputError(f"{path.name}: arrays of {array.dtype} are not stored")
     little: Array = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
     with path.open("xb") as file:
         npy.write_array_header_1_0(file, npy.header_data_from_array_1_0(little))
-        if little.size:  # NumPy's own tofile hides the system's reason when the disk is full
+        if little.size:  # ndarray.tofile hides the system's reason when the disk is full
             file.write(little.reshape(-1).view(np.uint8).data)
         file.flush()
         os.fsync(file.fileno())
@@ -64,10 +64,10 @@ def _write(path: Path, array: Array) -> Array:
 
 
 def write_arrays(folder: Path, arrays: Mapping[str, Array | RawFile]) -> dict[str, FileRecord]:
-    """Writes and syncs all arrays of a stage into an existing folder; records in the order of names."""
+    """Write and sync all arrays of a stage into an existing folder; return records sorted by name."""
     for name in arrays:
         if not _NAME.fullmatch(name):
-            raise InputError(f"{name!r} is no name for an array")
+            raise InputError(f"the name of an array must match {_NAME.pattern}, got {name!r}")
     names = sorted(arrays)
 
     def write(name: str) -> tuple[FileRecord, bytes]:
@@ -92,11 +92,11 @@ def write_arrays(folder: Path, arrays: Mapping[str, Array | RawFile]) -> dict[st
 
 
 def check_file(path: Path, record: FileRecord, *, full: bool) -> None:
-    """IndexDamaged unless the file has the size and (if `full`) the checksum of its record."""
+    """Raise IndexDamaged unless the file has the size and (if `full`) the checksum of its record."""
     try:
         size = path.stat().st_size
         if size != record.bytes:
-            raise IndexDamaged(f"{path} has {size} bytes where {record.bytes} were written", hint=REPAIR)
+            raise IndexDamaged(f"{path} has {size} bytes, expected {record.bytes}", hint=REPAIR)
         if full and file_digest(path) != record.digest:
             raise IndexDamaged(f"{path} is altered: its checksum does not match", hint=REPAIR)
     except OSError as error:
@@ -104,9 +104,9 @@ def check_file(path: Path, record: FileRecord, *, full: bool) -> None:
 
 
 def map_array(path: Path, record: FileRecord) -> Array:
-    """A read-only view of the file, paged in on demand and shared between processes."""
+    """Return a read-only view of the file, paged in on demand and shared between processes."""
     if record.dtype == RAW:
-        raise InputError(f"{path.name} is no array")
+        raise InputError(f"{path.name} is not an array")
     try:
         if 0 in record.shape:  # nothing to map
             with path.open("rb") as file:
@@ -122,9 +122,9 @@ def map_array(path: Path, record: FileRecord) -> Array:
 
 
 def view_array(path: Path, record: FileRecord, file: MappedFile) -> Array:
-    """As `map_array`, of a file that is mapped already: it need not have its name any more."""
+    """Return a view like `map_array` of a mapped file, whose name may be gone."""
     if record.dtype == RAW:
-        raise InputError(f"{path.name} is no array")
+        raise InputError(f"{path.name} is not an array")
     data = memoryview(file)
     head = BytesIO(data[:_LONGEST_HEADER])
     try:
@@ -140,7 +140,7 @@ def view_array(path: Path, record: FileRecord, file: MappedFile) -> Array:
 
 
 def _unclear(error: Exception, path: Path) -> Exception:
-    """What NumPy raises at an altered header may be anything: it parses it as a literal of Python."""
+    """Convert an error of NumPy, which may have any type: it parses headers as Python literals."""
     if isinstance(error, MemoryError):
         return error
     return IndexDamaged(f"cannot read {path}: {str(error)[:300]}", hint=REPAIR)
@@ -149,17 +149,17 @@ def _unclear(error: Exception, path: Path) -> Exception:
 def _check_recorded(array: Array, path: Path, record: FileRecord) -> Array:
     if array.dtype.str != record.dtype or array.shape != record.shape:
         raise IndexDamaged(
-            f"{path} holds {array.dtype.str}{array.shape} where {record.dtype}{record.shape} was written",
+            f"{path} holds {array.dtype.str}{array.shape}, expected {record.dtype}{record.shape}",
             hint=REPAIR,
         )
     return array
 
 
 class Arrays(Mapping[str, Array]):
-    """The arrays of one stage. `mapped` has its files where they were mapped on opening; else each is
-    mapped from the folder when it is first asked for.
+    """The arrays of one stage. `mapped` holds its files if they were mapped on opening.
 
-    A file that is verified as it is read is so here as a whole: NumPy tells nobody what it reads.
+    Otherwise each is mapped from the folder on first access. A file that is verified as it is read is
+    verified as a whole here, because NumPy does not report what it reads.
     """
 
     def __init__(
@@ -187,19 +187,20 @@ class Arrays(Mapping[str, Array]):
         return found
 
     def path(self, name: str) -> Path:
-        """Where an output lies, or lay: an array or a file of another kind."""
+        """Return the path of an output: an array or another file. A builder may have removed it."""
         return path_of(self.folder, name, self._records[name])
 
     def mapped(self) -> Iterator[tuple[str, MappedFile]]:
-        """The names and files of those that are arrays and were mapped on opening."""
+        """Yield the names and files of the arrays that were mapped on opening."""
         for name, file in self._files.items():
             if self._records[name].dtype != RAW:
                 yield name, file
 
     @contextmanager
     def named(self, name: str) -> Iterator[Path]:
-        """A path for a library that opens files by name: the file's own, or that of a copy where a builder
-        has removed the generation since it was opened.
+        """Yield a path for a library that opens files by name.
+
+        It is the file's path, or that of a copy if a builder has removed the generation since it was opened.
         """
         path, file = self.path(name), self._files.get(name)
         if file is None or path.exists():
@@ -212,7 +213,7 @@ class Arrays(Mapping[str, Array]):
             yield copy
 
     def __contains__(self, name: object) -> bool:
-        """Without reading it."""
+        """Whether an output exists; reads nothing."""
         return name in self._records
 
     def __iter__(self) -> Iterator[str]:

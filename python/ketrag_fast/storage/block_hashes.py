@@ -1,8 +1,8 @@
 """The hashes of the blocks of a stage's larger files, so that a reader can verify the block it reads.
 
-They lie in one file of the stage, end to end in the order of the files' names. A file's digest, which the
-manifest holds, is merged from the hashes of its blocks (BLAKE3 is a tree): the file of hashes needs no
-checksum, and where it is missing or wrong a reader hashes whole files instead.
+They are concatenated in one file of the stage, in the order of the file names. A file's digest in the
+manifest is merged from its block hashes (BLAKE3 is a tree), so the file of hashes needs no checksum; if it
+is missing or wrong, a reader hashes whole files instead.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ketrag_fast.storage.file_records import FileRecord, path_of
 
 NAME: Final = "blocks.b3"
 HEAD: Final = b"KETB3\x01\x10\x00"
-"""A mark, the version of this layout, and the power of two that a block has bytes."""
+"""Magic bytes, the version of this layout, and the binary logarithm of the block size."""
 BLOCK: Final = 1 << HEAD[6]
 _HASH: Final = 32
 
 
 def places(files: Mapping[str, FileRecord]) -> dict[str, tuple[int, int]]:
-    """Of each file with more than one block, where its hashes begin and end."""
+    """Return for each file with more than one block the byte range of its hashes."""
     found, at = {}, len(HEAD)
     for name, record in sorted(files.items()):
         if record.bytes > BLOCK:
@@ -37,14 +37,14 @@ def places(files: Mapping[str, FileRecord]) -> dict[str, tuple[int, int]]:
 
 
 def write(folder: Path, hashes: Mapping[str, bytes]) -> None:
-    """Writes the hashes of each file's blocks (as `file_hashes` gives them), if there are any."""
+    """Write the hashes of each file's blocks (as returned by `file_hashes`), if there are any."""
     data = b"".join(hashes[name] for name in sorted(hashes))
     if data:
         write_file(folder / NAME, HEAD + data)
 
 
 def carry(source: Path, target: Path, files: Mapping[str, FileRecord]) -> None:
-    """Gives a published stage its hashes: those of its former folder, or new ones where these are wrong."""
+    """Copy the hashes of a stage to its published folder; compute them again if they are wrong."""
     if not places(files):
         return
     if _right(source / NAME, files):
@@ -68,14 +68,14 @@ def _right(path: Path, files: Mapping[str, FileRecord]) -> bool:
 
 
 def open_hashes(folder: Path, files: Mapping[str, FileRecord]) -> dict[str, tuple[_core.MappedFile, int]]:
-    """For each file whose blocks have hashes: where they lie. Nothing where the file of hashes is lost."""
+    """Return the mapped hashes and start of each file with more than one block; none if they are damaged."""
     found = places(files)
     if not found:
         return {}
     size = max(end for _, end in found.values())
     try:
         mapped = _core.MappedFile(folder / NAME, size)
-    except IndexDamaged:  # an index of an earlier version has none
+    except IndexDamaged:  # whole files are hashed instead
         return {}
     if bytes(memoryview(mapped)[: len(HEAD)]) != HEAD:
         return {}

@@ -1,10 +1,9 @@
-"""An index as one file: its tables, its current generation and, if wanted, its embedding model, each file
-with its size and hash.
+"""An index as one file: its tables, its current generation and optionally its embedding model.
 
-A tar archive of plain files whose first member, `bundle.json`, lists the others in their order. What does
-not agree with it is refused: nothing is written but names from the list, into a new folder, which becomes the
-index when all of it is there. What is written is at most what the list declares, which is at most the size of
-the archive, and the disk must have room for it before anything is.
+A tar archive of plain files whose first member, `bundle.json`, lists the others in order, with sizes and
+hashes. An archive that differs from the list is refused: only listed names are written, into a new folder
+that becomes the index once it is complete. At most the declared bytes are written, which cannot exceed the
+size of the archive, and the disk must have room for them first.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ from typing import IO, Any, Final
 from ketrag_fast.errors import (
     ConfigError,
     IndexDamaged,
-    IndexIncompatible,
     IndexMissing,
     ReadOnly,
     StorageFull,
@@ -40,7 +38,7 @@ from ketrag_fast.storage.durable import make_folder, sync_folder, sync_folders, 
 from ketrag_fast.storage.file_records import count, text
 from ketrag_fast.storage.generation import current_number, open_generation
 from ketrag_fast.storage.io_errors import unreadable, writing
-from ketrag_fast.storage.layout import FORMAT, Layout
+from ketrag_fast.storage.layout import FORMAT, Layout, incompatible
 from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.plain_tar import NotPlain, TarEntry, entries
 from ketrag_fast.storage.tables import Tables
@@ -49,12 +47,12 @@ LIST: Final = "bundle.json"
 KIND: Final = "ketrag-fast bundle"
 _MODEL: Final = "model"
 _LONGEST_LIST: Final = 8 << 20
-"""Bytes; a real one has some 200 for each file."""
+"""Bytes; a real list has about 200 per file."""
 _RECORD: Final = ("spec", "fingerprint")
 _PIECE: Final = 1 << 20
 
 Step = Callable[[int, int], None]
-"""Is told the bytes that are done, and all of them."""
+"""Called with the finished and the total number of bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +64,7 @@ class _Member:
 
 @dataclass(frozen=True, slots=True)
 class CarriedModel:
-    """The files of an embedding model by their names in its folder, the name under which the index knows it,
-    and its fingerprint.
-    """
+    """The files of an embedding model by name, the name that the index uses for it, and its fingerprint."""
 
     spec: str
     fingerprint: str
@@ -90,14 +86,14 @@ def bundle(
     step: Step | None = None,
     model: CarriedModel | None = None,
 ) -> int:
-    """Writes the index, and its `model`, into one file; its size. Readers go on; a build waits.
+    """Write the index, and its `model`, into one file; return its size. Builds wait, readers do not.
 
-    Raises IndexMissing, IndexDamaged, IndexLocked while one builds, ConfigError where the file is there,
+    Raises IndexMissing, IndexDamaged, IndexLocked during a build, ConfigError if the file exists,
     StorageFull.
     """
     layout.require()
     if file.exists() and not replace:
-        raise ConfigError(f"{file} is there already", hint="name another file, or give --replace")
+        raise ConfigError(f"{file} already exists", hint="name another file, or give --replace")
     with builder_lock(layout), writing(layout.root), _scratch(layout) as scratch:
         number = current_number(layout)
         if number is None:
@@ -110,7 +106,7 @@ def bundle(
         with writing(tables), closing(sqlite3.connect(layout.tables)) as db:
             db.execute("VACUUM INTO ?", (str(tables),))
         generation = layout.generation(number)
-        open_generation(generation, "full")  # what is damaged is not carried anywhere
+        open_generation(generation, "full")  # a damaged index is not bundled
         places = {"index.sqlite": tables}
         for path in sorted(p for p in generation.rglob("*") if p.is_file()):
             places[f"{generation.name}/{path.relative_to(generation).as_posix()}"] = path
@@ -140,7 +136,7 @@ def bundle(
 
 
 def _scratch(layout: Layout) -> tempfile.TemporaryDirectory[str]:
-    """What stays of it is removed by the next build."""
+    """Return a temporary folder; the next build removes what is left of it."""
     layout.work.mkdir(mode=0o700, exist_ok=True)
     return tempfile.TemporaryDirectory(dir=layout.work, ignore_cleanup_errors=True)
 
@@ -163,15 +159,16 @@ def _pack(
 def unbundle(
     file: Path, layout: Layout, *, step: Step | None = None, check: Callable[[Layout], None] | None = None
 ) -> None:
-    """Makes an index of the file in a folder that is not there yet, or empty. `check` sees what has arrived
-    before it becomes the index, and raises where it should not.
+    """Create an index from the file in a folder that is missing or empty.
 
-    Raises ReadOnly where the folder holds something, IndexDamaged where the file is not what `bundle` wrote,
-    IndexIncompatible for a newer format, StorageFull where the disk has not the room that the file declares.
+    `check` is called with the unpacked folder before it becomes the index, and raises to refuse it.
+
+    Raises ReadOnly if the folder is not empty, IndexDamaged if the file is not what `bundle` wrote,
+    IndexIncompatible for another format, StorageFull if the disk lacks the declared space.
     """
     root = layout.root
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
-        raise ReadOnly(f"{root} is there already", hint="name a new or empty folder with -i/--index")
+        raise ReadOnly(f"{root} already exists", hint="name a new or empty folder with -i/--index")
     parent = root.absolute().parent
     with writing(parent):
         if not parent.is_dir():
@@ -213,13 +210,13 @@ def _unpack(file: Path, place: Path, step: Step | None) -> _BundleListing:
             for member in listed.members:
                 entry = next(members, None)
                 if entry is None or (entry.name, entry.size) != (member.name, member.size):
-                    raise _bundle_damaged(file, f"{member.name!r:.200} is not where the list has it")
+                    raise _bundle_damaged(file, f"{member.name!r:.200} is not at its listed position")
                 _copy(entry, place / member.name, member, file)
                 done += member.size
                 if step is not None:
                     step(done, total)
             if next(members, None) is not None:
-                raise _bundle_damaged(file, "it holds more than its list")
+                raise _bundle_damaged(file, "it has members that are not listed")
             return listed
         except OSError as error:
             raise unreadable(error, file) from error
@@ -228,7 +225,7 @@ def _unpack(file: Path, place: Path, step: Step | None) -> _BundleListing:
 
 
 def _require_generation(file: Path, folder: Path) -> None:
-    """IndexDamaged where the folder of the generation does not hold what its manifest names."""
+    """Raise IndexDamaged if the generation's folder lacks what its manifest lists."""
     try:
         open_generation(folder, "sizes")
     except IndexDamaged as error:
@@ -236,7 +233,7 @@ def _require_generation(file: Path, folder: Path) -> None:
 
 
 def _require_room(file: Path, raw: IO[bytes], place: Path, total: int) -> None:
-    """IndexDamaged for a list of more bytes than the file has, StorageFull where the disk has no room."""
+    """Raise IndexDamaged if more bytes are listed than the file has, StorageFull if the disk lacks them."""
     about = os.fstat(raw.fileno())
     if stat.S_ISREG(about.st_mode) and total > about.st_size:
         raise _bundle_damaged(file, f"its list declares {total:,} bytes, and it has {about.st_size:,}")
@@ -256,30 +253,27 @@ def _list(file: Path, entry: TarEntry | None) -> _BundleListing:
     try:
         about = json.loads(data, parse_constant=_no_number)
         if not isinstance(about, dict) or about.get("kind") != KIND:
-            raise _bundle_damaged(file, "it is of another kind")
+            raise _bundle_damaged(file, "it is not a bundle of an index")
         found = count(about["format"])
-        if found > FORMAT:
-            raise IndexIncompatible(
-                f"{file} has format {found}; this version reads up to {FORMAT}",
-                hint="use a newer ketrag-fast",
-            )
+        if found != FORMAT:
+            raise incompatible(file, found)
         if not isinstance(about["files"], list):
             raise ValueError("`files` is not a list")
         members = [_Member(text(f["name"]), count(f["size"]), text(f["blake2b"])) for f in about["files"]]
         current = text(about["current"])
         model = {name: text(about["model"][name]) for name in _RECORD} if "model" in about else None
         if not re.fullmatch(r"gen-[0-9]{6,18}", current):
-            raise ValueError("`current` names no generation")
+            raise ValueError("`current` is not the name of a generation")
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise _bundle_damaged(file, f"its list makes no sense: {error!s:.200}") from error
+        raise _bundle_damaged(file, f"its list is invalid: {error!s:.200}") from error
     if Layout(Path()).generation(int(current.removeprefix("gen-"))).name != current:
-        raise _bundle_damaged(file, "its list names no generation")
+        raise _bundle_damaged(file, "its list does not name a generation")
     _require_names(file, members, {"index.sqlite", current, *([_MODEL] if model is not None else [])})
     return _BundleListing(current, members, model)
 
 
 def _require_names(file: Path, members: Sequence[_Member], allowed: Collection[str]) -> None:
-    """IndexDamaged unless the members are files of an index, each once, and none is a folder of another."""
+    """Raise IndexDamaged unless the members are distinct files of an index, none a folder of another."""
     names = [member.name for member in members]
     for name in names:
         parts = name.split("/")
@@ -287,13 +281,13 @@ def _require_names(file: Path, members: Sequence[_Member], allowed: Collection[s
         plain = all(part not in ("", ".", "..") for part in parts) and not {"\\", "\0"} & {*name}
         if not plain or parts[0] not in allowed or not inside:
             raise _bundle_damaged(file, f"its list names a file outside of the index: {name!r:.100}")
-    # Some systems take names that differ in case, or in how an accent is written, for the same.
+    # Some file systems treat names that differ in case or Unicode normalisation as the same.
     folded = [unicodedata.normalize("NFC", name).casefold() for name in names]
     folders = {str(folder) for name in folded for folder in PurePosixPath(name).parents}
     if len({*folded}) < len(names) or folders & {*folded}:
-        raise _bundle_damaged(file, "its list has two files of one name, or a file in the place of a folder")
+        raise _bundle_damaged(file, "its list has two files of one name, or a file that is also a folder")
     if "index.sqlite" not in names:
-        raise _bundle_damaged(file, "its list is not one of an index")
+        raise _bundle_damaged(file, "its list lacks index.sqlite")
 
 
 def _copy(entry: TarEntry, to: Path, member: _Member, file: Path) -> None:
@@ -311,21 +305,21 @@ def _copy(entry: TarEntry, to: Path, member: _Member, file: Path) -> None:
 
 
 def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is not a number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def digest_of(path: Path) -> str:
-    """Lower-hex BLAKE2b of a file."""
+    """Return the lower-case hexadecimal BLAKE2b of a file."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=32)).hexdigest()
 
 
 def _header(name: str, size: int) -> tarfile.TarInfo:
-    """Nothing of this machine or its users."""
+    """Return a header without data about this machine or its users."""
     info = tarfile.TarInfo(name)
     info.size, info.mode = size, 0o600
     return info
 
 
 def _bundle_damaged(file: Path, what: object) -> IndexDamaged:
-    return IndexDamaged(f"{file} is no bundle, or damaged: {what}", hint="copy it again, or make it anew")
+    return IndexDamaged(f"{file} is not a bundle or is damaged: {what}", hint="copy or create it again")

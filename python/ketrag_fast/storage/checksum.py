@@ -1,4 +1,4 @@
-"""The checksum of a file and of a list of texts. One function each, so that a faster hash can take over."""
+"""Checksums of files and lists of texts, in one place so that the hash can be replaced."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ NAME = "blake3"
 
 
 def file_digest(path: Path) -> str:
-    """Lower-hex BLAKE3 of a file's bytes."""
+    """Return the lower-case hexadecimal BLAKE3 of a file."""
     return _core.hash_file(path)[0]
 
 
 def file_hashes(path: Path) -> tuple[str, bytes]:
-    """The same, and the hashes of the file's blocks end to end; none where it has only one."""
+    """Return the same, and the concatenated hashes of the file's blocks; empty for a single block."""
     return _core.hash_file(path)
 
 
 def text_digest(parts: Iterable[str]) -> str:
-    """Lower-hex hash of some texts, each closed by its length, so that no two lists run together."""
+    """Return a hash of texts; each is length-prefixed, so that no two lists collide by concatenation."""
     return bytes_digest(part.encode("utf-8") for part in parts)
 
 
 def bytes_digest(parts: Iterable[bytes]) -> str:
-    """The same of texts as UTF-8."""
+    """Return the same for texts encoded as UTF-8."""
     state = hashlib.blake2b(digest_size=32)
     for data in parts:
         state.update(len(data).to_bytes(8, "little"))

@@ -1,9 +1,9 @@
-"""Which endpoints the user has confirmed for which index, stored outside of the index.
+"""Endpoints that the user has confirmed for an index, stored outside of the index.
 
-An index may come from somebody else, and so may every file in its folder. A confirmation is therefore a file
+An index, with every file in its folder, may come from another person. A confirmation is therefore a file
 in the user's state folder, and belongs to one absolute path, one identity and one address. The identity is a
 random number in the file `index.id`: it is not bundled, and `unbundle` draws a new one, so that an index that
-is put in another one's place is not confirmed with it. A copy is not confirmed because its path differs.
+replaces another one does not inherit its confirmations. A copy is not confirmed because its path differs.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def confirm(layout: Layout, address: str) -> None:
     file = _file(about)
     if not file.is_absolute():
         raise ConfigError(
-            "there is no folder for confirmations: the user has no home folder",
+            "no folder for confirmations: the user has no home folder",
             hint="set XDG_STATE_HOME to an absolute path",
         )
     record = {**about, "confirmed": dt.datetime.now(dt.UTC).isoformat(timespec="seconds")}

@@ -1,4 +1,4 @@
-"""One SQLite file that is written while others may read it: how it is opened, and all-or-nothing changes."""
+"""A SQLite file that is written while others read it: how it is opened, and atomic changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ketrag_fast.storage.io_errors import convert_os_error, tables_damaged, writ
 
 @contextmanager
 def _meeting(path: Path) -> Iterator[None]:
-    """One call of SQLite, whose message may hold a name of the file that is no text any more."""
+    """Wrap one call of SQLite, whose message may contain a name that is no longer valid UTF-8."""
     with writing(path):
         try:
             yield
@@ -23,7 +23,7 @@ def _meeting(path: Path) -> Iterator[None]:
 
 
 class CheckedCursor(sqlite3.Cursor):
-    """Its errors are the package's: a file that was altered may fail at any row."""
+    """A cursor that raises the package's errors: an altered file may fail at any row."""
 
     connection: Connection
 
@@ -57,7 +57,7 @@ class CheckedCursor(sqlite3.Cursor):
 
 
 class Connection(sqlite3.Connection):
-    """A connection whose statements fail with the package's errors."""
+    """A connection whose statements raise the package's errors."""
 
     path: Path
 
@@ -71,21 +71,24 @@ class Connection(sqlite3.Connection):
 
 
 def require_own_file(path: Path) -> None:
-    """IndexDamaged for a pipe or a device, which would be waited for, and for a link: SQLite would make and
-    write the file that it leads to, wherever that is.
+    """Raise IndexDamaged unless the path is a regular file or free.
+
+    A pipe or a device would block, and SQLite would create and write the target of a link.
     """
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise tables_damaged(path, "not a regular file")
 
 
 def connect(path: Path, synchronous: Literal["NORMAL", "FULL"] | None) -> sqlite3.Connection:
-    """An open file with a write-ahead log. FULL keeps the last change through a power cut; NORMAL may undo
-    it, and never tears one. None is for those who only read: nothing is written, not even a log.
+    """Open a file with a write-ahead log.
+
+    FULL keeps the last change through a power cut; NORMAL may lose it, but never tears one. None is for
+    readers: nothing is written, not even a log.
     """
     require_own_file(path)
     if synchronous is None:
         log = path.with_name(f"{path.name}-wal")
-        # A log that is there must be read. Where there is none, SQLite would make one but for this word.
+        # An existing log must be read. Without one, `immutable` keeps SQLite from creating it.
         still = "" if log.exists() and log.stat().st_size else "&immutable=1"
         place = f"{path.absolute().as_uri()}?mode=ro{still}"
         db = sqlite3.connect(place, isolation_level=None, factory=Connection, uri=True)
@@ -103,7 +106,7 @@ def connect(path: Path, synchronous: Literal["NORMAL", "FULL"] | None) -> sqlite
 
 
 class Database:
-    """An open file that closes itself after a `with`. A full disk and the like are StorageFull, ReadOnly."""
+    """An open file and context manager. A full disk and the like raise StorageFull, ReadOnly."""
 
     def __init__(
         self,
@@ -129,18 +132,18 @@ class Database:
         self.close()
 
     def close(self) -> None:
-        """Also folds the write-ahead log into the file, where nobody else reads it."""
+        """Close the file; the last connection merges the write-ahead log into it."""
         self._db.close()
 
     def tables(self) -> set[str]:
-        """The names of the tables in the file."""
+        """Return the names of the tables in the file."""
         return {
             str(row[0]) for row in self._db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
         }
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing."""
+        """Run the block in one transaction."""
         with writing(self.path):
             self._db.execute("BEGIN IMMEDIATE")
             try:

@@ -1,7 +1,7 @@
-"""What lies in an index folder, in bytes: arrays, tables by what they keep, generations, leftovers.
+"""Disk usage of an index folder in bytes: arrays, tables by content, generations, leftovers.
 
-Generations share files that did not change, under several names: each is counted once, with the current
-generation where that has it.
+Generations share unchanged files under several names: each file counts once, with the current generation
+if that has it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ketrag_fast.storage.generation import current_number
 from ketrag_fast.storage.layout import Layout
 
 _KEPT = {
-    # Beside a row's own columns some 40 bytes of keys and indexes.
+    # In addition to the columns about 40 bytes of keys and indexes per row.
     "vectors": "SELECT coalesce(sum(count * (4 * dimension + 64)), 0) FROM vector_models"
     " JOIN (SELECT model, count(*) AS count FROM vectors GROUP BY model) ON model = number",
     "replies": "SELECT coalesce(sum(length(text) + length(records) + 100), 0) FROM replies",
@@ -27,7 +27,7 @@ _KEPT = {
 
 @dataclass(frozen=True, slots=True)
 class GenerationSize:
-    """`bytes` are of all its files, `own` of those that go with it when it is removed."""
+    """`bytes` counts all files of a generation, `own` those that would be freed with it."""
 
     number: int
     bytes: int
@@ -37,8 +37,10 @@ class GenerationSize:
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """Bytes. `arrays` and `vectors` are the current generation's; `kept_vectors` and `kept_replies` are about
-    what the tables hold of models' work, `documents` the rest of the tables.
+    """Disk usage in bytes. `arrays` and `vectors` are those of the current generation.
+
+    `kept_vectors` and `kept_replies` estimate the cached results of models in the tables, `documents` is
+    the rest of the tables.
     """
 
     arrays: int
@@ -54,7 +56,7 @@ class Footprint:
     generations: tuple[GenerationSize, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """As `ketrag stats --json` has it."""
+        """Return the JSON form that `ketrag stats --json` prints."""
         plain = {name: getattr(self, name) for name in self.__slots__ if name != "generations"}
         listed = [
             {"generation": one.number, "bytes": one.bytes, "own": one.own, "current": one.current}
@@ -64,7 +66,7 @@ class Footprint:
 
 
 def footprint(layout: Layout, vectors: Collection[str]) -> Footprint:
-    """Of the index; `vectors` are the stages whose arrays are vectors, or graphs of them."""
+    """Measure an index; `vectors` are the stages whose arrays are vectors, or graphs of them."""
     current = current_number(layout)
     names: dict[int, dict[int, tuple[int, str]]] = {}
     for number in layout.generations():
@@ -105,7 +107,7 @@ def footprint(layout: Layout, vectors: Collection[str]) -> Footprint:
 
 
 def _files(folder: Path) -> Iterator[tuple[int, int, Path]]:
-    """(inode, bytes, path) of each file below; what vanishes meanwhile is passed over."""
+    """Yield (inode, bytes, path) of each file below; files that vanish meanwhile are skipped."""
     for here, _, names in os.walk(folder):
         for name in names:
             path = Path(here) / name
@@ -122,7 +124,7 @@ def _size(path: Path) -> int:
 
 
 def _table_sizes(tables: Path) -> dict[str, int]:
-    """About what the tables keep of models' work; nothing where they cannot be read."""
+    """Estimate the size of cached model results in the tables; zeros if they cannot be read."""
     found = dict.fromkeys(_KEPT, 0)
     if not tables.is_file():
         return found

@@ -1,4 +1,4 @@
-"""Writing so that a power cut leaves the old or the new, never half of either."""
+"""Durable writes: after a power cut a file is either old or new, never half written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def sync_folder(path: Path) -> None:
-    """Makes the names in a folder durable, where the system can (not on Windows)."""
+    """Make the names in a folder durable, if the system can (not on Windows)."""
     if os.name == "nt":
         return
     handle = os.open(path, os.O_RDONLY)
@@ -22,26 +22,26 @@ def sync_folder(path: Path) -> None:
 
 
 def make_folder(path: Path, mode: int = 0o777) -> None:
-    """Makes a folder that is not there, and the folders above it: with their names, whatever comes.
+    """Create a folder and its parents, with durable names.
 
-    FileExistsError where something has its name.
+    Raises FileExistsError if the name is taken.
     """
     above = path.absolute().parent
     if not above.is_dir():
-        with suppress(FileExistsError):  # another process made it meanwhile
+        with suppress(FileExistsError):  # another process created it meanwhile
             make_folder(above)
     path.mkdir(mode=mode)
     sync_folder(above)
 
 
 def sync_folders(path: Path) -> None:
-    """The names in a folder and in all folders below it."""
+    """Sync the names in a folder and in all folders below it."""
     for place, _, _ in os.walk(path, topdown=False):
         sync_folder(Path(place))
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Writes and syncs a new file."""
+    """Write and sync a new file."""
     with path.open("wb") as file:
         file.write(data)
         file.flush()
@@ -49,12 +49,12 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 def write_json(path: Path, data: Any) -> None:
-    """Writes and syncs a JSON file for people and machines."""
+    """Write and sync an indented JSON file."""
     write_file(path, (json.dumps(data, ensure_ascii=False, indent=1) + "\n").encode())
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """The file is either as before or wholly new."""
+    """Replace a file atomically."""
     aside = path.with_name(path.name + ".tmp")
     write_file(aside, data)
     aside.replace(path)
@@ -62,14 +62,14 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def move_folder(source: Path, target: Path) -> None:
-    """Moves a finished folder to its name; what was there in the way is removed first."""
+    """Rename a finished folder; an existing target is removed first."""
     remove_folder(target)
     source.rename(target)
     sync_folder(target.parent)
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """The same bytes under a second name: a hard link, or a synced copy where there are none."""
+    """Give a file a second name: a hard link, or a synced copy if links are unsupported."""
     try:
         os.link(source, target)
     except OSError:
@@ -79,11 +79,11 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 
 def remove_folder(path: Path) -> None:
-    """Removes a folder if it is there; all errors count."""
+    """Remove a folder if it exists; errors are raised."""
     if path.is_symlink() or path.exists():
         shutil.rmtree(path)
 
 
 def discard_folder(path: Path) -> None:
-    """Removes a folder as far as it can: files that are mapped stay on Windows until the next time."""
+    """Remove a folder and ignore errors: on Windows mapped files remain until the next time."""
     shutil.rmtree(path, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What the manifest says about one file of a stage."""
+"""The manifest's record of one file of a stage."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 RAW = "raw"
-"""Stands in the place of a type for a file that is no array."""
+"""The type of a file that is not an array."""
 _TYPE = re.compile(r"[<|][biuf][1248]|[<>]f16")
-REPAIR = "run `ketrag index` again: whatever is damaged is made anew"
+REPAIR = "run `ketrag index` again: it rebuilds whatever is damaged"
 
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """What the manifest says about one file."""
+    """The manifest's record of one file."""
 
     bytes: int
     digest: str
@@ -23,34 +23,34 @@ class FileRecord:
     shape: tuple[int, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """One entry of `files` in the manifest."""
+        """Return one entry of `files` in the manifest."""
         return {"bytes": self.bytes, "digest": self.digest, "dtype": self.dtype, "shape": list(self.shape)}
 
     @classmethod
     def from_json(cls, data: Any) -> FileRecord:
-        """Raises KeyError, TypeError or ValueError where the entry makes no sense."""
+        """Parse an entry. Raises KeyError, TypeError or ValueError if it is invalid."""
         shape = tuple(count(n) for n in data["shape"])
         dtype, digest = text(data["dtype"]), text(data["digest"])
         if dtype != RAW and not _TYPE.fullmatch(dtype):
-            raise ValueError(f"{dtype!r} is no type of an array")
+            raise ValueError(f"{dtype!r} is not an array type")
         return cls(count(data["bytes"]), digest, dtype, shape)
 
 
 def count(value: Any) -> int:
-    """A whole number of things, as JSON has it; ValueError for anything else."""
+    """Return a non-negative integer from JSON; ValueError for anything else."""
     if type(value) is not int or not 0 <= value < 1 << 63:
-        raise ValueError(f"{value!r} is no count")
+        raise ValueError(f"{value!r} is not a count")
     return value
 
 
 def text(value: Any) -> str:
-    """A text; ValueError for anything else."""
+    """Return a text from JSON; ValueError for anything else."""
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is no text")
+        raise ValueError(f"{value!r} is not a text")
     value.encode("utf-8")  # a lone surrogate, which JSON may hold, is a ValueError too
     return value
 
 
 def path_of(folder: Path, name: str, record: FileRecord) -> Path:
-    """Where an output lies."""
+    """Return the path of an output."""
     return folder / (f"{name}.bin" if record.dtype == RAW else f"{name}.npy")

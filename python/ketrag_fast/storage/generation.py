@@ -1,9 +1,9 @@
 """Generations: how one is opened, chosen and published. Readers open one and keep it.
 
-Opening maps every file of the generation. A mapping needs no descriptor, lasts until it is let go, is
+Opening maps every file of the generation. A mapping needs no descriptor, lasts until it is released, is
 inherited by a fork and ends with its process, so a builder may remove the folder at any time: readers in
-this and in other processes keep what they opened, and one that died holds nothing. (A lock of each reader
-would need a folder that it may write, means nothing on some network drives, and would keep the folder for
+this and in other processes keep what they opened, and a dead reader holds nothing. (A lock per reader
+would need a writable folder, means nothing on some network drives, and would keep the folder for
 as long as a reader lives.) On Windows, where a mapped file cannot be removed, `prune` leaves it for the
 next time.
 """
@@ -39,40 +39,35 @@ from ketrag_fast.storage.manifest import Manifest, StageRecord, content_digest, 
 from ketrag_fast.storage.threads import map_threads
 
 Verify = Literal["full", "blocks", "sizes"]
-"""What is verified besides sizes: all on opening, what is read when it is first read, or nothing."""
+"""Verified in addition to sizes: everything on opening, each block on first read, or nothing."""
 MANIFEST = "manifest.json"
 _MANY_BYTES = 1 << 24
 KEPT = 2
-"""Generations that stay unless settings say more: the new one, and the one that a reader may be opening."""
+"""Generations kept by default: the new one, and the one that a reader may be opening."""
 _DAY = 86_400.0
 
 
 @dataclass(frozen=True)
 class Generation:
-    """One whole generation, open for reading."""
+    """A complete generation, open for reading."""
 
     folder: Path
     manifest: Manifest
     stages: Mapping[str, Arrays]
     verify: Verify
     stamp: tuple[int, int] = (0, 0)
-    """Which file its manifest is. An index that is put in the place of another may have the same numbers."""
+    """Identity of its manifest file. An index that replaces another may have the same numbers."""
 
     @property
     def number(self) -> int:
-        """Ascending from 1; it is also in the folder's name."""
+        """Ascending from 1; also part of the folder's name."""
         return self.manifest.generation
 
 
 def open_generation(folder: Path, verify: Verify = "blocks") -> Generation:
-    """Opens a generation: its manifest and all sizes are checked, the rest as `verify` says."""
+    """Open a generation: its manifest and all sizes are checked, the rest according to `verify`."""
     stamp = stamp_of(folder)
     manifest = read_manifest(folder / MANIFEST)
-    if manifest.checksum != checksum.NAME:
-        raise IndexIncompatible(
-            f"{folder} has {manifest.checksum} checksums; this version uses {checksum.NAME}",
-            hint="build the index anew with --rebuild",
-        )
     stages = {}
     for name, record in manifest.stages.items():
         stages[name] = Arrays(folder / name, record.files, _map(folder / name, record, verify))
@@ -82,7 +77,7 @@ def open_generation(folder: Path, verify: Verify = "blocks") -> Generation:
 
 
 def stamp_of(folder: Path) -> tuple[int, int]:
-    """Tells a generation from another that has its name later; zeros where there is none."""
+    """Return an identity of the manifest file, which tells generations of the same name apart."""
     try:
         about = (folder / MANIFEST).stat()
     except OSError:
@@ -91,7 +86,7 @@ def stamp_of(folder: Path) -> tuple[int, int]:
 
 
 def _map(folder: Path, record: StageRecord, verify: Verify) -> dict[str, MappedFile]:
-    """A stage's files. The first by name that is not as it was written is reported."""
+    """Map a stage's files. Raises IndexDamaged for the first by name that is altered."""
     hashes = blocks.open_hashes(folder, record.files) if verify == "blocks" else {}
     found = {}
     for name, file in sorted(record.files.items()):
@@ -106,7 +101,7 @@ def _map(folder: Path, record: StageRecord, verify: Verify) -> dict[str, MappedF
 
 
 def check_stage(folder: Path, record: StageRecord, *, full: bool) -> None:
-    """IndexDamaged unless every file of the stage is as it was written. The first by name is reported."""
+    """Raise IndexDamaged for the first file by name that is not as it was written."""
 
     def check(name: str) -> None:
         check_file(path_of(folder, name, record.files[name]), record.files[name], full=full)
@@ -120,7 +115,7 @@ def check_stage(folder: Path, record: StageRecord, *, full: bool) -> None:
 
 
 def current_number(layout: Layout) -> int | None:
-    """The number in CURRENT; None if the file is lost or makes no sense."""
+    """Return the number in CURRENT; None if the file is missing or invalid."""
     try:
         text = read_regular(layout.current).decode("ascii").strip()
     except UnicodeDecodeError:
@@ -134,9 +129,9 @@ def current_number(layout: Layout) -> int | None:
 
 
 def open_current(layout: Layout, verify: Verify = "blocks") -> Generation:
-    """The generation that CURRENT names; if CURRENT is lost, the newest whole one.
+    """Open the generation that CURRENT names; if CURRENT is lost, the newest complete one.
 
-    A damaged current generation is an error that says so: an older answer is never given silently.
+    A damaged current generation is an error: an older one never replaces it silently.
     """
     number = current_number(layout)
     while number is not None:
@@ -160,10 +155,10 @@ def open_current(layout: Layout, verify: Verify = "blocks") -> Generation:
 
 
 def newest_whole(layout: Layout) -> Generation | None:
-    """For a builder: the newest generation whose manifest and sizes are right, or None.
+    """Return the newest generation with a valid manifest and sizes, or None; for builders.
 
-    A folder gets its name only when it is whole and synced, so one that is newer than CURRENT was
-    finished by a build that died on its last step.
+    A folder gets its name only when it is complete and synced, so one newer than CURRENT was finished by a
+    build that died on its last step.
     """
     for number in reversed(layout.generations()):
         try:
@@ -182,7 +177,7 @@ def publish(
     version: str,
     models: Mapping[str, Any] | None = None,
 ) -> Manifest:
-    """Assembles a generation aside from finished stage folders, names it, and makes it current."""
+    """Assemble a generation in `work/` from finished stage folders, name it, and make it current."""
     number = max(layout.generations(), default=0) + 1
     with writing(layout.root):
         aside = layout.work / "publish"
@@ -216,14 +211,15 @@ def publish(
 
 
 def make_current(layout: Layout, number: int) -> None:
-    """Readers that open the index from now on get this generation."""
+    """Make a generation the one that new readers open."""
     with writing(layout.root):
         replace_file(layout.current, (layout.generation(number).name + "\n").encode("ascii"))
 
 
 def prune(layout: Layout, keep: int = KEPT, days: float | None = None) -> None:
-    """Removes older generations but for the newest, `keep` with the current one, and those that were made
-    less than `days` ago. Whoever has one open keeps its files.
+    """Remove older generations, except the newest (`keep` including the current one) and recent ones.
+
+    Those created less than `days` ago are kept. Readers keep the files that they have open.
     """
     current = current_number(layout)
     older = [number for number in layout.generations() if current is not None and number < current]
@@ -235,7 +231,7 @@ def prune(layout: Layout, keep: int = KEPT, days: float | None = None) -> None:
 
 
 def discard(layout: Layout, number: int) -> None:
-    """Removes a generation: its name first, for good, so that a crash leaves all of it or none."""
+    """Remove a generation: its name first, durably, so that a crash leaves all of it or none."""
     aside = layout.work / layout.generation(number).name
     try:
         layout.work.mkdir(mode=0o700, exist_ok=True)
@@ -247,8 +243,9 @@ def discard(layout: Layout, number: int) -> None:
 
 
 def _age(folder: Path, now: dt.datetime) -> float:
-    """Seconds since a generation was made; endless where it does not say. Where the clock was set back, and
-    it seems to come from the future, it is as old as it is far from now: nothing stays for ever.
+    """Return the seconds since a generation was created; infinity if unknown.
+
+    A time in the future, after the clock was set back, counts by its distance: nothing is kept for ever.
     """
     try:
         made = dt.datetime.fromisoformat(read_manifest(folder / MANIFEST).created)

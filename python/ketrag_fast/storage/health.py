@@ -1,4 +1,4 @@
-"""Whether everything that an index folder holds is as it was written."""
+"""Verification of everything in an index folder."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ from ketrag_fast.storage.vector_cache import VectorTable
 _LOOKS: Final = 3
 _MOST_LOOKS: Final = 100
 _PAUSE: Final = 0.1
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 _MODEL_HINT: Final = (
     "put the model's folder back from the bundle that it came with, or name a copy: --embedder local:FOLDER"
 )
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at; `error` is None where nothing is wrong with it. A `note` says what lies
-    there and is no damage, and what comes of it.
+    """The result of one check; `error` is None if nothing is wrong.
+
+    A `note` describes something that is no damage, and its consequence.
     """
 
     what: str
@@ -42,14 +43,14 @@ class Finding(NamedTuple):
 
 
 def examine(root: Path) -> Iterator[Finding]:
-    """Looks at the tables, at the name of the published generation and at every byte of all generations.
+    """Check the tables, the name of the published generation and every byte of all generations.
 
-    Changes nothing, and may look while a build publishes. IndexMissing where there is no index.
+    Changes nothing, and may run during a build. Raises IndexMissing if there is no index.
     """
     layout = Layout(root)
     numbers = layout.generations()
     if not numbers and not layout.tables.exists():
-        raise IndexMissing(f"there is no index in {root}", hint=f"make one: ketrag index SOURCES -i {root}")
+        raise IndexMissing(f"there is no index in {root}", hint=f"build one: ketrag index SOURCES -i {root}")
     yield Finding("tables", layout.tables, _lasting(layout, partial(_tables, layout)))
     yield Finding("published", layout.current, _lasting(layout, partial(_check_published, layout)))
     if layout.model_record.exists():
@@ -63,8 +64,9 @@ def examine(root: Path) -> Iterator[Finding]:
 
 
 def _lasting(layout: Layout, look: Callable[[], None]) -> KetragError | None:
-    """An error that is still there when it is looked again, and while nobody writes: a builder may have
-    written in the middle. Where one writes without a pause the last error counts.
+    """Return an error that persists when the check is repeated while nobody writes, or None.
+
+    A builder may write during a check. If one writes without a pause the last error counts.
     """
     quiet = 0
     error: KetragError | None = None
@@ -81,7 +83,7 @@ def _lasting(layout: Layout, look: Callable[[], None]) -> KetragError | None:
 
 
 def _file_stamps(layout: Layout) -> list[tuple[int, int] | None]:
-    """Sizes and times of what a builder writes in place."""
+    """Return sizes and times of the files that a builder writes in place."""
     found: list[tuple[int, int] | None] = []
     for path in (layout.tables, layout.tables.with_name(f"{layout.tables.name}-wal"), layout.current):
         try:
@@ -105,7 +107,7 @@ def _tables(layout: Layout) -> None:
     if not layout.tables.exists():
         raise IndexDamaged(
             f"{layout.tables} is missing",
-            hint="what is published still answers; `ketrag index SOURCES` reads the sources again",
+            hint="queries still work; `ketrag index SOURCES` reads the sources again",
         )
     with Tables(layout.tables, read_only=True) as tables:
         tables.check()
@@ -123,18 +125,18 @@ def _tables(layout: Layout) -> None:
 def _check_published(layout: Layout) -> None:
     if layout.generations() and current_number(layout) is None:
         raise IndexDamaged(
-            f"{layout.current} names no generation; the newest whole one is read instead",
-            hint="run `ketrag index` again: it publishes anew",
+            f"{layout.current} does not name a generation; the newest complete one is used instead",
+            hint="run `ketrag index` again: it writes the file again",
         )
 
 
 def _model(layout: Layout) -> None:
-    """The embedding model that came with the index."""
+    """Check the embedding model that came with the index."""
     record = read_json(layout.model_record)
     try:
         files = {str(name): str(digest) for name, digest in record["files"].items()}
     except (KeyError, TypeError, AttributeError) as error:
-        raise IndexDamaged(f"{layout.model_record} makes no sense: {error!r}", hint=_MODEL_HINT) from error
+        raise IndexDamaged(f"{layout.model_record} is invalid: {error!r}", hint=_MODEL_HINT) from error
     for name, digest in sorted(files.items()):
         path = layout.root / name
         try:

@@ -1,4 +1,4 @@
-"""The one place where the system's errors become the package's: full disk, no right to write."""
+"""Conversion of the system's errors into the package's: full disk, missing permissions, and the like."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PRIMARY = 0xFF  # SQLite's extended codes carry the primary one in their low by
 
 
 def convert_os_error(error: OSError | sqlite3.Error, path: Path) -> KetragError | None:
-    """The package's error for a failure while writing to `path`, or None if it is another matter."""
+    """Return the package's error for a failed write to `path`, or None for other errors."""
     if isinstance(error, sqlite3.Error):
         return _convert_sqlite_error(error, path)
     place = error.filename or path
@@ -45,7 +45,7 @@ def convert_os_error(error: OSError | sqlite3.Error, path: Path) -> KetragError 
     if error.errno in _FULL:
         return StorageFull(
             f"no space left to write {place}",
-            hint="free some space and run the same command again: it goes on from there",
+            hint="free some space and run the same command again: it continues from there",
         )
     if error.errno in _DENIED:
         return ReadOnly(
@@ -57,7 +57,7 @@ def convert_os_error(error: OSError | sqlite3.Error, path: Path) -> KetragError 
         return OutOfMemory(f"no memory is left to write {place}", hint=HINT)
     if error.errno in _ELSEWHERE:
         return ReadOnly(
-            f"cannot write {place}: {error.strerror}", hint="the index must be a folder of its own"
+            f"cannot write {place}: {error.strerror}", hint="choose another folder with -i/--index"
         )
     return None
 
@@ -68,12 +68,12 @@ def _convert_sqlite_error(error: sqlite3.Error, path: Path) -> KetragError | Non
     if primary == sqlite3.SQLITE_FULL:
         return StorageFull(
             f"no space left to write {path}",
-            hint="free some space and run the same command again: it goes on from there",
+            hint="free some space and run the same command again: it continues from there",
         )
-    if primary == sqlite3.SQLITE_IOERR:  # what SQLite says where its log or index of it finds no room
+    if primary == sqlite3.SQLITE_IOERR:  # also reported if its log has no room
         return StorageFull(
             f"no space left to write {path}, or its disk fails ({error})",
-            hint="free some space and run the same command again: it goes on from there",
+            hint="free some space and run the same command again: it continues from there",
         )
     if primary == sqlite3.SQLITE_NOMEM:
         return OutOfMemory(f"no memory is left to read or write {path}", hint=HINT)
@@ -86,14 +86,14 @@ def _convert_sqlite_error(error: sqlite3.Error, path: Path) -> KetragError | Non
     if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return tables_damaged(path, error)
     if isinstance(error, sqlite3.ProgrammingError):
-        return None  # a defect of the caller's
-    # What is left (a constraint that does not hold, a text that is none, a table that is gone) is what our
-    # own statements meet only in a file that was altered.
+        return None  # a defect of the calling code
+    # Other errors (a violated constraint, invalid UTF-8, a missing table) occur with our statements only in
+    # an altered file.
     return tables_damaged(path, error)
 
 
 def unreadable(error: OSError, path: Path) -> KetragError:
-    """For a file of a generation that cannot be read; that no file can be opened is no damage."""
+    """Return the error for an unreadable file of a generation; exhausted descriptors are no damage."""
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return too_many_files(path)
     if error.errno == errno.ENOMEM:
@@ -106,34 +106,34 @@ def unreadable(error: OSError, path: Path) -> KetragError:
 def _storage_failed(place: object, reason: str | None) -> StorageFailed:
     return StorageFailed(
         f"the disk fails at {place}: {reason}",
-        hint="what is published stays whole: run the same command again, or on another disk",
+        hint="the published generation is intact: run the same command again, or on another disk",
     )
 
 
 def tables_damaged(path: Path, what: object) -> IndexDamaged:
-    """The tables of an index cannot be used as they are."""
+    """Return the error for unusable tables of an index."""
     return IndexDamaged(
         f"{path} is damaged: {what}",
-        hint="`ketrag doctor` checks everything; index the sources into a new folder, or put back a copy of "
-        "this file. What is published stays readable",
+        hint="`ketrag doctor` checks everything; index the sources into a new folder, or restore a copy of "
+        "this file. The published generation stays readable",
     )
 
 
 def json_of(text: Any, path: Path, what: str) -> Any:
-    """The JSON in a row of the tables at `path`; IndexDamaged where it is none."""
+    """Parse the JSON in a row of the tables at `path`; IndexDamaged if it is invalid."""
     try:
         return json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
-        raise tables_damaged(path, f"{what} is no JSON: {str(error)[:200]}") from error
+        raise tables_damaged(path, f"{what} is not JSON: {str(error)[:200]}") from error
 
 
 def too_many_files(place: object) -> TooManyFiles:
-    """Of no file's fault."""
+    """Return the error for exhausted file descriptors."""
     return TooManyFiles(f"cannot open {place}: this process may open no more files")
 
 
 def _no_descriptor() -> bool:
-    """SQLite says only that it cannot open: whether no file at all can be."""
+    """Whether no file can be opened at all: SQLite only reports that it cannot open its file."""
     try:
         os.close(os.open(os.devnull, os.O_RDONLY))
     except OSError as error:
@@ -143,7 +143,7 @@ def _no_descriptor() -> bool:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Everything inside writes below `path`; what fails for want of room or rights is typed."""
+    """Convert the errors of a block that writes below `path`."""
     try:
         yield
     except (OSError, sqlite3.Error) as error:

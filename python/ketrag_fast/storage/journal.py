@@ -1,8 +1,8 @@
-"""The journal: each reply of a language model as it arrived, under what was asked of which model.
+"""The journal: every reply of a language model as received, stored under the request and the model.
 
-Nothing that lies here is asked for again: after a kill, with another core ratio, in another system. Replies
-are kept raw beside what the parser made of them, so that a better parser needs no new call. The tables lie
-in the index's SQLite file; one writer, the holder of the builder's lock.
+Stored replies are never requested again: after a kill, with another core ratio, in another system. The raw
+reply is stored with the parser's result, so that a better parser needs no new call. The tables are in the
+index's SQLite file; the holder of the builder's lock is the only writer.
 """
 
 from __future__ import annotations
@@ -40,45 +40,45 @@ CREATE TABLE IF NOT EXISTS replies (
   verdict TEXT NOT NULL,                 -- 'clean', 'repaired' or 'unusable', by the parser of that number
   entities INTEGER NOT NULL, parser INTEGER NOT NULL,
   records BLOB NOT NULL,                 -- what that parser made of a model's words; else empty
-  seal    BLOB,                          -- checksum of the row without its counts; NULL of an earlier version
+  seal    BLOB NOT NULL,                 -- checksum of the row without its counts
   PRIMARY KEY (reader, chunk, turn, attempt)
 ) STRICT, WITHOUT ROWID;
 """
 SEALED: Final = "chunk, turn, attempt, text, finish, error, verdict, entities, parser, records"
 """The columns that a seal covers, in its order."""
 _AT_ONCE: Final = 400
-"""Keys of one query; SQLite takes a bounded number."""
+"""Keys per query; SQLite limits their number."""
 LONGEST: Final = 1_000_000
-"""Bytes of a reply that are kept; a greater one is no answer to one chunk."""
+"""Maximum stored bytes of a reply; a longer one cannot be the reply to one chunk."""
 
 Verdict = Literal["clean", "repaired", "unusable"]
 
 
 class Counts(Protocol):
-    """What a reply took, as a language model's reply counts it."""
+    """The cost of a reply, as the language model reports it."""
 
     @property
     def tokens_in(self) -> int:
-        """Of the prompt."""
+        """Tokens of the prompt."""
 
     @property
     def tokens_out(self) -> int:
-        """Of the reply."""
+        """Tokens of the reply."""
 
     @property
     def tokens_shared(self) -> int:
-        """Of the prompt, those that were evaluated once for many."""
+        """Prompt tokens that were evaluated once for many prompts."""
 
     @property
     def seconds(self) -> float:
-        """From the prompt's beginning to the reply's end."""
+        """Seconds from the start of the prompt to the end of the reply."""
 
 
 class KeptReply(NamedTuple):
-    """One kept reply. `text` may have been cut inside a character, and is decoded with replacement.
+    """One stored reply. `text` may have been cut inside a character, and is decoded with replacement.
 
-    `records` is what the parser of that number made of it, so that nobody need parse it again; `entities`
-    counts what is in them.
+    `records` is the result of the parser with number `parser`, so that it need not be parsed again;
+    `entities` counts what is in them.
     """
 
     turn: int
@@ -93,13 +93,13 @@ class KeptReply(NamedTuple):
 
     @property
     def usable(self) -> bool:
-        """Whether the parser made something of it."""
+        """Whether the parser could use it."""
         return self.verdict != "unusable"
 
 
 @dataclass(frozen=True, slots=True)
 class StoredReader:
-    """One model under one prompt: replies are kept under its `number`."""
+    """One model with one prompt; its replies are stored under `number`."""
 
     number: int
     key: str
@@ -109,7 +109,7 @@ class StoredReader:
 
 
 def reply_key(*parts: str) -> bytes:
-    """16 bytes that stand for what was asked about: a chunk's title and text, say."""
+    """Return the 16-byte key of a request: for example of a chunk's title and text."""
     state = hashlib.blake2b(digest_size=16)
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
@@ -119,7 +119,7 @@ def reply_key(*parts: str) -> bytes:
 
 
 def seal_of(reader: int, values: Sequence[Any]) -> bytes:
-    """8 bytes over a row's columns of that name, whatever types an altered file gives them."""
+    """Return an 8-byte checksum of a row's columns, whatever types an altered file gives them."""
     state = hashlib.blake2b(repr(reader).encode(), digest_size=8)
     for value in values:
         data = value if isinstance(value, bytes) else repr(value).encode("utf-8", "surrogatepass")
@@ -130,26 +130,27 @@ def seal_of(reader: int, values: Sequence[Any]) -> bytes:
 def _prepare(db: sqlite3.Connection) -> None:
     for statement in _SCHEMA.split(";\n"):
         db.execute(statement)
-    if "seal" not in {row[1] for row in db.execute("PRAGMA table_info(replies)")}:
-        db.execute("ALTER TABLE replies ADD COLUMN seal BLOB")
 
 
 def _require_readable(db: sqlite3.Connection) -> None:
-    """For those who only read."""
+    """Do nothing: readers create no tables."""
 
 
 class Journal(Database):
-    """See the module. Many rows in one `transaction` are for readers that cost nothing: they may be lost."""
+    """The stored replies of an index.
+
+    Many rows in one `transaction` are for readers without cost: losing them is cheap.
+    """
 
     used: set[bytes] | None = None
-    """Where it is noted what was looked for, if it is."""
+    """Collects the requested keys, if set."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        # A reply may have cost money and minutes: it survives a power cut too.
+        # A reply may have cost money and minutes: it must survive a power cut.
         super().__init__(path, None if read_only else "FULL", _require_readable if read_only else _prepare)
 
     def reader(self, key: str, spec: str, identity: Mapping[str, Any]) -> StoredReader:
-        """The reader of that key, from now on the one that was used last."""
+        """Return the reader of that key, which becomes the last used."""
         with writing(self.path):
             self._db.execute(
                 "INSERT INTO readers (key, spec, identity, used, hits)"
@@ -158,22 +159,22 @@ class Journal(Database):
                 (key, spec, json.dumps(dict(identity), sort_keys=True)),
             )
         found = self._reader("WHERE key = ?", (key,))
-        if found is None:  # it was put there above
+        if found is None:  # inserted above
             raise tables_damaged(self.path, "the table of readers and its index disagree")
         return found
 
     def known(self, key: str) -> StoredReader | None:
-        """The reader of that key, if it ever read anything."""
+        """Return the reader of that key, if it ever read anything."""
         return self._reader("WHERE key = ?", (key,))
 
     def latest(self, spec: str | None = None) -> StoredReader | None:
-        """The reader of chunks that was used last, or used last under that name."""
+        """Return the reader of chunks that was last used, in all or with that name."""
         if spec is None:
             return self._reader("WHERE key NOT LIKE 'model %' ORDER BY used DESC LIMIT 1", ())
         return self._reader("WHERE key NOT LIKE 'model %' AND spec = ? ORDER BY used DESC LIMIT 1", (spec,))
 
     def model(self, fingerprint: str, spec: str, identity: Mapping[str, Any]) -> StoredReader:
-        """A model that is asked by tasks whose prompts are a part of their replies' keys."""
+        """Return the reader of a model whose prompts are part of the keys of its replies."""
         return self.reader(f"model {fingerprint}", spec, identity)
 
     def _reader(self, which: str, values: tuple[str, ...]) -> StoredReader | None:
@@ -183,16 +184,16 @@ class Journal(Database):
             return None
         identity = json_of(row[3], self.path, f"the identity of the reader {row[2]!r}")
         if not (isinstance(identity, dict) and isinstance(row[1], str) and isinstance(row[2], str)):
-            raise tables_damaged(self.path, f"the row of the reader {row[2]!r} makes no sense")
+            raise tables_damaged(self.path, f"the row of the reader {row[2]!r} is invalid")
         return StoredReader(row[0], row[1], row[2], identity, row[4])
 
     def add_hits(self, reader: int, count: int) -> None:
-        """Chunks that need not be asked for."""
+        """Count chunks that had stored replies."""
         with writing(self.path):
             self._db.execute("UPDATE readers SET hits = hits + ? WHERE number = ?", (count, reader))
 
     def put(self, reader: int, chunk: bytes, row: KeptReply, reply: Counts | None = None) -> None:
-        """Keeps one reply, at once; the counts come from `reply`. The same turn and attempt is replaced."""
+        """Store one reply immediately, with the counts of `reply`; replaces the same turn and attempt."""
         text = row.text.encode("utf-8", "replace")[:LONGEST]
         counts = (reply.tokens_in, reply.tokens_out, reply.tokens_shared) if reply else (0, 0, 0)
         seconds = reply.seconds if reply else 0.0
@@ -206,7 +207,7 @@ class Journal(Database):
             )
 
     def judge(self, reader: int, chunk: bytes, row: KeptReply) -> None:
-        """What another parser makes of a kept reply."""
+        """Store the result of another parser for a stored reply."""
         with writing(self.path):
             self._db.execute(
                 "UPDATE replies SET verdict = ?, entities = ?, parser = ?, records = ?"
@@ -234,11 +235,11 @@ class Journal(Database):
     def rows(
         self, reader: int, chunks: Sequence[bytes], *, text: bool = True
     ) -> Iterator[tuple[int, list[KeptReply]]]:
-        """(place, its replies in order of turn and attempt) for each of the chunks, in their order.
+        """Yield (position, replies by turn and attempt) for each of the chunks, in order.
 
-        Without `text` the texts and records are empty: who only wants to know what is there need not read
-        it all. With it each row is compared with its seal: IndexDamaged where one is altered, which is then
-        forgotten, so that the next build asks for it again.
+        Without `text` the texts and records are empty, which is faster for callers that only need to know
+        what exists. With it each row is compared with its seal: altered rows are deleted, so that the next
+        build requests them again, and IndexDamaged is raised.
         """
         if self.used is not None:
             self.used.update(chunks)
@@ -267,33 +268,29 @@ class Journal(Database):
                 yield place, found.get(key, [])
 
     def _forget(self, places: Sequence[tuple[Any, ...]]) -> NoReturn:
-        """Replies that are altered: what they said cannot be known any more."""
+        """Delete altered replies, whose content is lost, and raise IndexDamaged."""
         with self.transaction():
             query = "DELETE FROM replies WHERE reader = ? AND chunk = ? AND turn = ? AND attempt = ?"
             self._db.executemany(query, places)
         raise IndexDamaged(
-            f"{self.path} is damaged: {len(places):,} kept replies were altered, and are forgotten",
-            hint="run the same command again: what they were about is asked for again, and nothing else",
+            f"{self.path} is damaged: {len(places):,} kept replies were altered and have been deleted",
+            hint="run the same command again: only these replies are requested again",
         )
 
     def check(self) -> None:
-        """IndexDamaged where the row of a reader or a reply is not as it was kept."""
+        """Raise IndexDamaged if the row of a reader or a reply is altered."""
         for (key,) in self._db.execute("SELECT key FROM readers").fetchall():
             self._reader("WHERE key = ?", (key,))
-        seal = "seal" if self._has_seals() else "NULL"
-        rows = self._db.execute(f"SELECT reader, {SEALED}, {seal} FROM replies")  # noqa: S608 - ours
+        rows = self._db.execute(f"SELECT reader, {SEALED}, seal FROM replies")  # noqa: S608 - ours
         wrong = sum(not is_right(reader, row) for reader, *row in rows)
         if wrong:
             raise IndexDamaged(
                 f"{self.path} is damaged: {wrong:,} kept replies are altered",
-                hint="`ketrag index` forgets them and says so; the one after it asks for them again",
+                hint="`ketrag index` deletes and reports them; the next one requests them again",
             )
 
-    def _has_seals(self) -> bool:
-        return "seal" in {row[1] for row in self._db.execute("PRAGMA table_info(replies)")}
-
     def totals(self, reader: int, chunks: Iterable[bytes]) -> dict[str, float]:
-        """What was spent on these chunks, in whatever build: calls, tokens and seconds."""
+        """Return the spending on these chunks over all builds: calls, tokens and seconds."""
         sums = [0, 0, 0, 0, 0.0]
         distinct = list(dict.fromkeys(chunks))
         for start in range(0, len(distinct), _AT_ONCE):
@@ -310,12 +307,6 @@ class Journal(Database):
 
 
 def is_right(reader: int, row: Sequence[Any]) -> bool:
-    """Whether a row (its sealed columns and its seal) is what was written."""
+    """Return whether a row (its sealed columns and its seal) is as it was written."""
     *values, seal = row
-    if seal is not None:
-        return bool(seal == seal_of(reader, values))
-    # Of an earlier version: at least of the right types.
-    kinds: Sequence[type | tuple[type, ...]] = (
-        *(bytes, int, int, bytes, str, (str, type(None)), str, int, int, bytes),
-    )
-    return all(isinstance(value, kind) for value, kind in zip(values, kinds, strict=True))
+    return bool(seal == seal_of(reader, values))

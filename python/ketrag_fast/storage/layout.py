@@ -1,4 +1,4 @@
-"""Where each thing lies in an index folder."""
+"""The names of files in an index folder."""
 
 from __future__ import annotations
 
@@ -6,17 +6,25 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from ketrag_fast.errors import IndexMissing, ReadOnly
+from ketrag_fast.errors import IndexIncompatible, IndexMissing, ReadOnly
 from ketrag_fast.storage.durable import make_folder
 from ketrag_fast.storage.io_errors import unreadable, writing
 
 FORMAT = 1
-"""The format of everything in the folder; a reader refuses a newer one."""
+"""The format of everything in the folder; an index of another format is refused."""
 
 _GENERATION = re.compile(r"gen-(\d{6,})")
 _OWN = re.compile(
     r"index\.(sqlite(-wal|-shm|-journal)?|lock|owner|id(\.[0-9a-f]{32}\.tmp)?)|CURRENT(\.tmp)?|work|allowed|gen-\d{6,}|model(\.json)?"
 )
+
+
+def incompatible(path: Path, version: int) -> IndexIncompatible:
+    """Return the error for an index of another format."""
+    return IndexIncompatible(
+        f"{path} has format {version}; this version of ketrag-fast reads format {FORMAT}",
+        hint="use the version that wrote it, or build the index again in another folder",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,55 +35,55 @@ class Layout:
 
     @property
     def tables(self) -> Path:
-        """What must be transactional."""
+        """The SQLite file of everything transactional."""
         return self.root / "index.sqlite"
 
     @property
     def current(self) -> Path:
-        """The name of the generation that readers open."""
+        """The file that names the current generation."""
         return self.root / "CURRENT"
 
     @property
     def work(self) -> Path:
-        """Finished stages of a build that is not published yet."""
+        """Finished stages of an unpublished build."""
         return self.root / "work"
 
     @property
     def allowed(self) -> Path:
-        """Indexes of the documents that somebody may see."""
+        """Indexes of the documents that an `allow` condition permits."""
         return self.root / "allowed"
 
     @property
     def lock(self) -> Path:
-        """Held by the one builder."""
+        """Held by the single builder."""
         return self.root / "index.lock"
 
     @property
     def owner(self) -> Path:
-        """Who holds the lock."""
+        """The process that holds the lock."""
         return self.root / "index.owner"
 
     @property
     def identity(self) -> Path:
-        """A random number that confirmations of endpoints belong to; neither copied nor bundled by us."""
+        """A random number that confirmations of endpoints belong to; never copied or bundled."""
         return self.root / "index.id"
 
     @property
     def model(self) -> Path:
-        """The folder of the embedding model, where it came with a bundle."""
+        """The folder of the embedding model, if a bundle contained it."""
         return self.root / "model"
 
     @property
     def model_record(self) -> Path:
-        """Of that model: the name under which the index knows it, its fingerprint, the files' hashes."""
+        """The record of that model: its name in the index, its fingerprint, the files' hashes."""
         return self.root / "model.json"
 
     def generation(self, number: int) -> Path:
-        """The folder of one generation."""
+        """Return the folder of one generation."""
         return self.root / f"gen-{number:06}"
 
     def generations(self) -> list[int]:
-        """The numbers of the generation folders, ascending."""
+        """Return the numbers of the generation folders, ascending."""
         try:
             names = [entry.name for entry in self.root.iterdir()]
         except (FileNotFoundError, NotADirectoryError):
@@ -85,19 +93,19 @@ class Layout:
         return sorted(int(m[1]) for name in names if (m := _GENERATION.fullmatch(name)))
 
     def is_generation(self) -> bool:
-        """Whether the folder is one of the generations of an index, and no index."""
+        """Whether the folder is a generation inside an index rather than an index."""
         return _GENERATION.fullmatch(self.root.name) is not None and (self.root / "manifest.json").is_file()
 
     def is_own(self, name: str) -> bool:
-        """Whether a name is one of those that an index folder has."""
+        """Whether a name is one that an index folder may contain."""
         return _OWN.fullmatch(name) is not None
 
     def exists(self) -> bool:
-        """Whether there is an index (or the beginning of one)."""
+        """Whether there is an index, possibly unfinished."""
         return self.tables.is_file() or bool(self.generations())
 
     def require(self) -> None:
-        """IndexMissing unless there is an index."""
+        """Raise IndexMissing unless there is an index."""
         if not self.exists():
             raise IndexMissing(
                 f"there is no index in {self.root}",
@@ -105,8 +113,9 @@ class Layout:
             )
 
     def create(self) -> None:
-        """Makes the folder, or takes an empty one, for its owner alone; a folder with other things in it is
-        left alone, and so is who may enter an index that is there.
+        """Create the folder, or use an empty one, with access for its owner only.
+
+        A folder with other files is refused; permissions of an existing index stay as they are.
         """
         with writing(self.root):
             try:
@@ -114,11 +123,11 @@ class Layout:
             except FileExistsError:
                 if not self.root.is_dir():
                     raise ReadOnly(
-                        f"{self.root} is a file, or in one", hint="the index must be a folder of its own"
+                        f"{self.root} is a file, or in one", hint="name a folder with -i/--index"
                     ) from None
                 if not self.exists():
                     self._refuse_others()
-                    self.root.chmod(0o700)  # an empty folder that somebody made; an index stays as it is
+                    self.root.chmod(0o700)  # an empty folder; an existing index stays as it is
             self.work.mkdir(mode=0o700, exist_ok=True)
 
     def _refuse_others(self) -> None:

@@ -1,4 +1,4 @@
-"""What builds, merges and copies that were stopped have left in an index folder or beside it: no damage."""
+"""Leftovers of stopped builds, merges and copies in an index folder or next to it; they are no damage."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ketrag_fast.storage.manifest import read_manifest
 from ketrag_fast.storage.tables import Tables
 
 MERGE = "merge.json"
-"""In `work/`, as long as a merge is not finished: of which parts it is."""
+"""File in `work/` that lists the parts of an unfinished merge."""
 
 
 class Note(NamedTuple):
-    """What was found, where, and what comes of it."""
+    """A leftover, its path, and its consequence."""
 
     what: str
     path: Path
@@ -29,21 +29,21 @@ class Note(NamedTuple):
 
 
 def notes(layout: Layout) -> Iterator[Note]:
-    """All that is left over. Changes nothing."""
+    """Yield all leftovers. Changes nothing."""
     if layout.owner.exists():
         yield Note(
             "builder", layout.owner, f"{_owner(layout)}; if it is gone, the next build takes its place"
         )
     merging = layout.work / MERGE
     if merging.exists():
-        yield Note("merge", merging, "a merge was not finished: the same `ketrag merge` goes on with it")
+        yield Note("merge", merging, "a merge was not finished: the same `ketrag merge` continues it")
     elif left := sorted(path for path in _entries(layout.work) if path.name not in ("publish", MERGE)):
         size = sum(_size(path) for path in left) / 1e6
         yield Note(
             "work",
             layout.work,
-            f"{len(left):,} finished or begun stages of a build that was stopped ({size:,.1f} MB): "
-            "`ketrag index` goes on from them, and removes them when it ends",
+            f"{len(left):,} finished or begun stages of a stopped build ({size:,.1f} MB): "
+            "`ketrag index` continues from them, and removes them when it ends",
         )
     current = current_number(layout)
     newer = [number for number in layout.generations() if current is not None and number > current]
@@ -55,11 +55,11 @@ def notes(layout: Layout) -> Iterator[Note]:
             "next `ketrag index` publishes it",
         )
     if current is not None and layout.tables.is_file() and not merging.exists():
-        with suppress(KetragError):  # said elsewhere
+        with suppress(KetragError):  # reported by another check
             yield from _find_unpublished(layout, current)
     for path in _entries(layout.root):
         if not layout.is_own(path.name):
-            yield Note("stranger", path, "this is no part of the index; no command looks at it")
+            yield Note("stranger", path, "not part of the index; commands ignore it")
     for path in _entries(layout.root.absolute().parent):
         if path.name.startswith(".unbundle-") and path.is_dir():
             yield Note(
@@ -92,7 +92,7 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _size(path: Path) -> int:
-    """Bytes; what a builder removes meanwhile counts as none."""
+    """Return the size in bytes; files removed meanwhile count as 0."""
     files = [path]
     if path.is_dir() and not path.is_symlink():
         files = [Path(place, name) for place, _, names in os.walk(path) for name in names]
@@ -106,6 +106,6 @@ def _size(path: Path) -> int:
 def _owner(layout: Layout) -> str:
     try:
         owner = json.loads(read_regular(layout.owner))
-        return f"process {int(owner['pid'])} on {owner['host']} says that it builds here"
+        return f"process {int(owner['pid'])} on {owner['host']} claims to build here"
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return "some process says that it builds here"
+        return "some process claims to build here"

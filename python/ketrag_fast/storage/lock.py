@@ -1,4 +1,4 @@
-"""One builder at a time; readers need no lock."""
+"""The lock of the single builder; readers need none."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ketrag_fast.storage.layout import Layout
 
 @contextmanager
 def builder_lock(layout: Layout) -> Iterator[None]:
-    """Holds the index for building, or raises IndexLocked at once. A dead holder's lock is free."""
+    """Hold the index for building, or raise IndexLocked at once. The lock of a dead process is free."""
     lock = FileLock(layout.lock, timeout=0)
     try:
         with writing(layout.root):
@@ -26,7 +26,7 @@ def builder_lock(layout: Layout) -> Iterator[None]:
     except Timeout:
         raise IndexLocked(
             f"another process is building the index in {layout.root}{_owner(layout)}",
-            hint="wait for it to end; retrieval from the published generation is not disturbed",
+            hint="wait for it to end; queries on the published generation still work",
         ) from None
     try:
         owner = {"pid": os.getpid(), "host": socket.gethostname()}
@@ -35,7 +35,7 @@ def builder_lock(layout: Layout) -> Iterator[None]:
         yield
     finally:
         try:
-            # Where the disk keeps it, the next holder writes it over.
+            # If removal fails, the next holder overwrites it.
             with suppress(OSError):
                 layout.owner.unlink(missing_ok=True)
         finally:

@@ -1,4 +1,4 @@
-"""What a generation says about itself, and what a finished stage says while it waits in `work/`."""
+"""The manifest of a generation, and the record of a finished stage that waits in `work/`."""
 
 from __future__ import annotations
 
@@ -14,31 +14,16 @@ from ketrag_fast.errors import IndexDamaged, IndexIncompatible
 from ketrag_fast.storage.checksum import NAME, text_digest
 from ketrag_fast.storage.file_records import REPAIR, FileRecord, count, text
 from ketrag_fast.storage.io_errors import unreadable
-from ketrag_fast.storage.layout import FORMAT
+from ketrag_fast.storage.layout import FORMAT, incompatible
 
 SCHEMA = "ketrag/manifest/1"
 STAGE_SCHEMA = "ketrag/stage/1"
 SEAL = "seal"
-_KNOWN = frozenset(
-    [
-        "schema",
-        "format",
-        "generation",
-        "created",
-        "version",
-        "checksum",
-        "settings",
-        "documents",
-        "stages",
-        "models",
-        "digest",
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True)
 class StageRecord:
-    """One finished stage: the fingerprint of all it depends on, and its files."""
+    """One finished stage: the fingerprint of everything it depends on, and its files."""
 
     name: str
     version: int
@@ -48,11 +33,11 @@ class StageRecord:
 
     @property
     def bytes(self) -> int:
-        """Of all its files."""
+        """Total size of its files."""
         return sum(record.bytes for record in self.files.values())
 
     def to_json(self) -> dict[str, Any]:
-        """One entry of `stages`."""
+        """Return one entry of `stages`."""
         return {
             "name": self.name,
             "version": self.version,
@@ -63,11 +48,11 @@ class StageRecord:
 
     @classmethod
     def from_json(cls, data: Any) -> StageRecord:
-        """Raises KeyError, TypeError, ValueError or AttributeError where the entry makes no sense."""
+        """Parse an entry. Raises KeyError, TypeError, ValueError or AttributeError if it is invalid."""
         files = {str(name): FileRecord.from_json(record) for name, record in data["files"].items()}
         for name in files:
             if not name.isidentifier():  # a name is a file in this folder and never a path
-                raise ValueError(f"{name!r} is no name for an array")
+                raise ValueError(f"{name!r} is not a name of an array")
         return cls(
             text(data["name"]),
             count(data["version"]),
@@ -79,9 +64,9 @@ class StageRecord:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """All about one generation. `digest` depends on the content of its files alone.
+    """The description of one generation. `digest` depends only on the content of its files.
 
-    `models` keeps the identity of each model that the index was built with (`embedder`, if any).
+    `models` holds the identity of each model that the index was built with (`embedder`, if any).
     """
 
     generation: int
@@ -95,7 +80,7 @@ class Manifest:
     models: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """The manifest.json."""
+        """Return the content of manifest.json without the seal."""
         return {
             "schema": SCHEMA,
             "format": FORMAT,
@@ -111,17 +96,17 @@ class Manifest:
         }
 
     def sealed(self) -> dict[str, Any]:
-        """The manifest.json with the hash of all its entries: `digest` covers the files alone."""
+        """Return the content of manifest.json with a hash of all entries: `digest` covers only the files."""
         data = self.to_json()
         return {**data, SEAL: seal_of(data)}
 
     @classmethod
     def from_json(cls, data: Any) -> Manifest:
-        """Raises KeyError, TypeError, ValueError or AttributeError where it makes no sense."""
+        """Parse a manifest. Raises KeyError, TypeError, ValueError or AttributeError if it is invalid."""
         stages = [StageRecord.from_json(entry) for entry in data["stages"]]
         for stage in stages:
             if not stage.name.isidentifier():
-                raise ValueError(f"{stage.name!r} is no name for a stage")
+                raise ValueError(f"{stage.name!r} is not a name of a stage")
         return cls(
             generation=count(data["generation"]),
             created=text(data["created"]),
@@ -131,63 +116,55 @@ class Manifest:
             documents=_object(data["documents"]),
             digest=text(data["digest"]),
             checksum=text(data["checksum"]),
-            models={k: _object(v) for k, v in _object(data.get("models", {})).items()},
+            models={k: _object(v) for k, v in _object(data["models"]).items()},
         )
 
 
 def content_digest(stages: Iterable[StageRecord]) -> str:
-    """One hash over all files' hashes in the order of their names: no time, thread or order of work."""
+    """Return a hash of all files' hashes by name, independent of times, threads and order of work."""
     lines = sorted(f"{s.name}/{name}={record.digest}" for s in stages for name, record in s.files.items())
     return text_digest(lines)
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The manifest at `path`; IndexDamaged or IndexIncompatible where it cannot be used."""
+    """Read the manifest at `path`; raises IndexDamaged or IndexIncompatible if it cannot be used."""
     data = read_json(path)
     try:
         found = count(data["format"])
-        if found > FORMAT:
+        if found != FORMAT:
+            raise incompatible(path.parent, found)
+        if text(data["checksum"]) != NAME:
             raise IndexIncompatible(
-                f"{path.parent} has format {found}; this version reads up to {FORMAT}",
-                hint="use a newer ketrag-fast, or build the index anew in another folder",
+                f"{path.parent} has {data['checksum']} checksums; this version uses {NAME}",
+                hint="use the version that wrote it, or build the index again in another folder",
             )
-        _require_seal(data)
+        if data[SEAL] != seal_of(data):
+            raise ValueError("an entry is altered: the seal does not match")
         return Manifest.from_json(data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise IndexDamaged(f"{path} makes no sense: {error!r}", hint=REPAIR) from error
+        raise IndexDamaged(f"{path} is invalid: {error!r}", hint=REPAIR) from error
 
 
 def seal_of(data: Mapping[str, Any]) -> str:
-    """A hash of all entries of a manifest but the seal itself."""
+    """Return a hash of all entries of a manifest except the seal."""
     rest = {name: value for name, value in data.items() if name != SEAL}
     return text_digest([json.dumps(rest, sort_keys=True, allow_nan=False)])
 
 
-def _require_seal(data: Mapping[str, Any]) -> None:
-    """ValueError where an entry was changed. Earlier versions wrote no seal, and no other entries."""
-    if SEAL in data:
-        if data["checksum"] != NAME:
-            return  # another version's: it cannot be opened anyway, and `open_generation` says why
-        if data[SEAL] != seal_of(data):
-            raise ValueError("an entry is altered: the seal does not match")
-    elif not data.keys() <= _KNOWN:
-        raise ValueError(f"unknown entries: {sorted(data.keys() - _KNOWN)}")
-
-
 def _seconds(value: Any) -> float:
     if type(value) not in (int, float) or not 0 <= value < math.inf:
-        raise ValueError(f"{value!r} is no time")
+        raise ValueError(f"{value!r} is not a time")
     return float(value)
 
 
 def _object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"{value!r} is no object")
+        raise ValueError(f"{value!r} is not an object")
     return value
 
 
 def read_json(path: Path) -> Any:
-    """A JSON file of the index, or IndexDamaged."""
+    """Read a JSON file of the index; raises IndexDamaged if it is invalid."""
     try:
         return json.loads(read_regular(path), parse_constant=_no_number)
     except OSError as error:
@@ -197,4 +174,4 @@ def read_json(path: Path) -> Any:
 
 
 def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")

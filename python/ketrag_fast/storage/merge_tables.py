@@ -1,7 +1,7 @@
-"""The tables of several indexes as those of one: documents in a given order, kept vectors, replies, failures.
+"""Merging the tables of several indexes: documents in a given order, cached vectors, replies, failures.
 
-What two parts keep of the same text is equal where models are. Where it is not, the same one is taken
-whatever the order of the parts, so that what is built of it is.
+If two parts cache different results for the same text, the choice does not depend on the order of the
+parts, nor does anything built from it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ketrag_fast.storage.tables import SourceRow, Tables, hash_purged_id, seal_s
 from ketrag_fast.storage.vector_cache import VectorTable
 
 _CACHE: Final = 256 << 10
-"""kB of pages in memory: kept vectors come in no order."""
+"""Page cache in kB: cached vectors arrive in random order."""
 _COLUMNS: Final = (
     "chunk, turn, attempt, text, finish, error, tokens_in, tokens_out, tokens_shared, seconds, verdict,"
     " entities, parser, records"
@@ -36,7 +36,7 @@ Place = tuple[int, int, int]
 
 @contextmanager
 def new_tables(path: Path) -> Iterator[Merged]:
-    """The file that is written, from nothing; whole and synced at the end, or to be removed."""
+    """Write the file from scratch; complete and synced at the end. Callers remove it after an error."""
     for name in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):
         name.unlink(missing_ok=True)
     with writing(path):
@@ -47,7 +47,7 @@ def new_tables(path: Path) -> Iterator[Merged]:
         db = sqlite3.connect(uri, isolation_level=None, factory=Connection, uri=True)
         db.path = path
         with closing(db):
-            # Nobody reads this file before it has its name, and one that is not finished is made anew.
+            # Nobody reads this file before it is renamed, and an unfinished one is written again.
             for pragma in (
                 "journal_mode = OFF",
                 "synchronous = OFF",
@@ -63,19 +63,19 @@ def new_tables(path: Path) -> Iterator[Merged]:
 
 
 class Merged:
-    """The open file."""
+    """The file being written."""
 
     def __init__(self, db: Connection) -> None:
         self._db = db
 
     def add_sources(self, sources: Iterable[SourceRow]) -> None:
-        """In their order, with their numbers."""
+        """Add sources in their order, with their numbers."""
         rows = ((one.number, one.kind, one.label, one.spec) for one in sources)
         self._db.executemany("INSERT INTO sources VALUES (?, ?, ?, ?)", rows)
         seal_sources(self._db)
 
     def add_readers(self, parts: Sequence[Path]) -> None:
-        """Who read chunks in any part. The order of their last use is kept as far as the parts agree."""
+        """Add the readers of all parts, ordered by last use if the parts agree on it."""
         readers: dict[str, list[Any]] = {}
         for path in parts:
             with _attach(self._db, path) as there:
@@ -96,15 +96,15 @@ class Merged:
         )
 
     def copy(self, path: Path, places: Iterable[Place]) -> None:
-        """Some documents of the part at `path`, and all vectors and replies that it keeps."""
+        """Copy some documents of the part at `path`, and all its cached vectors and replies."""
         with _attach(self._db, path) as there:
-            self._documents(places, located="locators" in there)
+            self._documents(places)
             if "vectors" in there:
                 self._vectors()
             if "replies" in there:
                 self._replies(path)
 
-    def _documents(self, places: Iterable[Place], *, located: bool) -> None:
+    def _documents(self, places: Iterable[Place]) -> None:
         db = self._db
         db.execute(
             "CREATE TEMP TABLE wanted (key INTEGER, source INTEGER, place INTEGER,"
@@ -116,12 +116,11 @@ class Merged:
             " SELECT id, w.source, w.place, content, title, text, metadata, chars"
             " FROM temp.wanted w CROSS JOIN part.documents d ON d.key = w.key ORDER BY w.source, w.place"
         )
-        if located:
-            db.execute(
-                "INSERT INTO main.locators (document, data) SELECT own.key, l.data FROM temp.wanted w"
-                " JOIN part.locators l ON l.document = w.key JOIN part.documents d ON d.key = w.key"
-                " JOIN main.documents own ON own.id = d.id"
-            )
+        db.execute(
+            "INSERT INTO main.locators (document, data) SELECT own.key, l.data FROM temp.wanted w"
+            " JOIN part.locators l ON l.document = w.key JOIN part.documents d ON d.key = w.key"
+            " JOIN main.documents own ON own.id = d.id"
+        )
         db.execute("DROP TABLE temp.wanted")
 
     def _vectors(self) -> None:
@@ -142,21 +141,19 @@ class Merged:
 
     def _replies(self, path: Path) -> None:
         db = self._db
-        columns = {row[1] for row in db.execute("PRAGMA part.table_info(replies)")}
-        seal = "seal" if "seal" in columns else "NULL"
         pairs = db.execute(
             "SELECT p.number, own.number FROM part.readers p JOIN main.readers own ON own.key = p.key"
         ).fetchall()
         for reader, own in pairs:
             query = (
-                f"SELECT {_COLUMNS}, {seal} FROM part.replies WHERE reader = ? ORDER BY chunk, turn, attempt"  # noqa: S608
+                f"SELECT {_COLUMNS}, seal FROM part.replies WHERE reader = ? ORDER BY chunk, turn, attempt"  # noqa: S608
             )
             for chunk, group in groupby(db.execute(query, (reader,)), key=lambda row: row[0]):
                 rows = [tuple(row) for row in group]
                 if not all(is_right(reader, (*_seal_row(row), row[-1])) for row in rows):
                     raise IndexDamaged(
                         f"{path} is damaged: kept replies are altered",
-                        hint="`ketrag index` there forgets them and says so; the one after it asks again",
+                        hint="`ketrag index` there deletes and reports them; the next one requests them",
                     )
                 self._keep(own, chunk, rows)
 
@@ -175,19 +172,18 @@ class Merged:
         )
 
     def add_removed(self, parts: Sequence[Path]) -> None:
-        """The ids that stay away although their sources have them, but for those that another part holds."""
+        """Add the removed ids of all parts, except those that another part contains."""
         gone: set[str] = set()
         for path in parts:
-            with _attach(self._db, path) as there:
-                if "removed" in there:
-                    gone |= {name for (name,) in self._db.execute("SELECT id FROM part.removed")}
+            with _attach(self._db, path):
+                gone |= {name for (name,) in self._db.execute("SELECT id FROM part.removed")}
         if gone:
             ids = [name for (name,) in self._db.execute("SELECT id FROM main.documents")]
             gone -= {*ids, *map(hash_purged_id, ids)}
             self._db.executemany("INSERT INTO main.removed VALUES (?)", ((name,) for name in sorted(gone)))
 
     def add_failures(self, parts: Sequence[Path]) -> None:
-        """The documents that no part could read. What was not read of chunks, the build finds itself."""
+        """Add documents that no part could read; failed chunks are found by the build."""
         found: set[tuple[str, str, str]] = set()
         for path in parts:
             with _attach(self._db, path):
@@ -203,26 +199,26 @@ def _seal_row(row: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _rank(rows: Sequence[Sequence[Any]]) -> tuple[bool, str]:
-    """Replies that can be used before those that cannot; else any order that is always the same."""
+    """Return a sort key: usable replies first, then any deterministic order."""
     usable = any(row[_USABLE] != "unusable" for row in rows)
     return not usable, repr([_seal_row(row) for row in rows])
 
 
 @contextmanager
 def _attach(db: Connection, path: Path) -> Iterator[set[str]]:
-    """The file of a part under the name `part`, and the names of its tables."""
+    """Attach the file of a part as `part`, and yield the names of its tables."""
     log = path.with_name(f"{path.name}-wal")
     still = "" if log.exists() and log.stat().st_size else "&immutable=1"
     with _outside(db):
         db.execute("ATTACH ? AS part", (f"{path.absolute().as_uri()}?mode=ro{still}",))
     yield {str(row[0]) for row in db.execute("SELECT name FROM part.sqlite_schema WHERE type = 'table'")}
-    with _outside(db):  # after an error nobody uses the connection again
+    with _outside(db):  # after an error the connection is not used again
         db.execute("DETACH part")
 
 
 @contextmanager
 def _outside(db: Connection) -> Iterator[None]:
-    """SQLite attaches no file within a transaction."""
+    """Leave the transaction: SQLite cannot attach a file within one."""
     if db.in_transaction:
         db.execute("COMMIT")
     yield

@@ -1,8 +1,8 @@
-"""Reads a tar archive of plain files, one member after the other, and refuses everything else.
+"""Reads a tar archive of plain files, member by member, and refuses everything else.
 
-Python's `tarfile` follows what an archive asks for: sparse files that expand to any size, links, devices,
-headers that are read into memory whole. A bundle needs none of it. Here a member is a regular file whose
-bytes are in the archive, so that nothing that is read is larger than the archive itself.
+Python's `tarfile` follows whatever an archive requests: sparse files that expand to any size, links,
+devices, headers that are read into memory completely. Here a member is a regular file whose bytes are in
+the archive, so that nothing that is read is larger than the archive.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _KNOWN: Final = frozenset({"path", "size"})
 
 
 class NotPlain(ValueError):
-    """The archive is not one of plain files; the message says what it has instead."""
+    """The archive has something other than plain files; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class TarEntry:
 
 
 def entries(raw: IO[bytes]) -> Iterator[TarEntry]:
-    """Yields the members of an archive, to its end. Raises NotPlain, also where the archive is cut short."""
+    """Yield the members of an archive. Raises NotPlain, also for a truncated archive."""
     while (header := _read(raw, _BLOCK)) != _EMPTY:
         kind = _kind(header)
         extra: dict[str, str] = {}
@@ -74,7 +74,7 @@ class _Bytes:
         self._left = size
 
     def read(self, count: int) -> bytes:
-        """Returns at most `count` bytes; none at the end of the member. NotPlain where they are missing."""
+        """Return up to `count` bytes; empty at the end. Raises NotPlain if the archive is truncated."""
         data = self._raw.read(min(count, self._left))
         if not data and self._left and count:
             raise NotPlain("it is cut short")
@@ -82,7 +82,7 @@ class _Bytes:
         return data
 
     def skip(self) -> None:
-        """Reads to the end of the member."""
+        """Read to the end of the member."""
         while self.read(1 << 20):
             pass
 
@@ -95,7 +95,7 @@ def _read(raw: IO[bytes], count: int) -> bytes:
 
 
 def _kind(header: bytes) -> bytes:
-    """The kind of a member, `0` or `x`; NotPlain for others and for what is not a header."""
+    """Return the kind of a member, `0` or `x`; raises NotPlain for others and for invalid headers."""
     total = sum(header[:148]) + 8 * 32 + sum(header[156:])
     if header[257:262] != b"ustar" or _number(header[148:156]) != total:
         raise NotPlain("a header is damaged, or it is not a tar archive")
@@ -133,7 +133,7 @@ def _text(data: bytes) -> str:
 
 
 def _pax(raw: IO[bytes], size: int) -> dict[str, str]:
-    """The records of a pax header: `LENGTH KEYWORD=VALUE`, each closed by a line feed."""
+    """Return the records of a pax header: lines of `LENGTH KEYWORD=VALUE`."""
     if size > _LONGEST_HEADER:
         raise NotPlain(f"a header has {size:,} bytes")
     data = _read(raw, size)

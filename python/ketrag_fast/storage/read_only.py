@@ -1,6 +1,6 @@
-"""What the tables of an index remember, for those who only read: they lock nothing and make nothing.
+"""Read-only access to the tables of an index: no locks, no new files.
 
-Tables that are not there, or of an index that was made before they existed, hold nothing.
+Tables that do not exist yet, because no build needed them, count as empty.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from ketrag_fast.types import Failure
 
 
 def failures(layout: Layout) -> list[Failure]:
-    """The documents and chunks that the last build could not use."""
+    """Return the documents and chunks that the last build could not use."""
     rows = _rows(layout, "SELECT document, code, message FROM failures ORDER BY rowid")
     return [Failure(*row) for row in rows]
 
 
 def readings(layout: Layout, key: str) -> dict[str, float]:
-    """What a reader has spent in this index, over all builds: `calls`, tokens, seconds, and the chunks
-    that a later build found read (`cache_hits`).
+    """Return the spending of a reader in this index over all builds.
+
+    `calls`, tokens, seconds, and the chunks that a later build did not request again (`cache_hits`).
     """
     names = ("calls", "tokens_in", "tokens_out", "tokens_shared", "seconds", "cache_hits")
     query = (
@@ -37,24 +38,24 @@ def readings(layout: Layout, key: str) -> dict[str, float]:
 
 
 def contents(layout: Layout) -> frozenset[str]:
-    """The documents that the index holds, by the hashes of their contents."""
+    """Return the content hashes of the documents in the index."""
     return frozenset(str(row[0]) for row in _rows(layout, "SELECT content FROM documents"))
 
 
 def changing_runs(layout: Layout, most: int) -> list[str]:
-    """The reports (JSON) of the latest builds that changed something, the latest first."""
+    """Return the reports (JSON) of the latest builds that changed something, the latest first."""
     query = "SELECT report FROM runs WHERE changed = 1 ORDER BY number DESC LIMIT ?"
     return [str(row[0]) for row in _rows(layout, query, most)]
 
 
 def last_estimate(layout: Layout) -> str | None:
-    """The estimate (JSON) that was kept last."""
+    """Return the estimate (JSON) that was stored last."""
     rows = _rows(layout, "SELECT estimate FROM estimates ORDER BY number DESC LIMIT 1")
     return str(rows[0][0]) if rows else None
 
 
 def keep_estimate(layout: Layout, estimate: str) -> None:
-    """Keeps one estimate (JSON) in the tables. For the one who holds the builder's lock."""
+    """Store one estimate (JSON) in the tables. The caller holds the builder's lock."""
     require_own_file(layout.tables)
     with writing(layout.tables), closing(sqlite3.connect(layout.tables)) as db, db:
         db.execute(
@@ -69,7 +70,7 @@ def _rows(layout: Layout, query: str, *values: str | int) -> list[tuple[Any, ...
     if not tables.is_file():
         return []
     uri = tables.absolute().as_uri()
-    for mode in ("mode=ro", "mode=ro&immutable=1"):  # a log beside the file needs a folder one may write
+    for mode in ("mode=ro", "mode=ro&immutable=1"):  # reading a log needs a writable folder
         try:
             with closing(sqlite3.connect(f"{uri}?{mode}", uri=True)) as db:
                 return db.execute(query, values).fetchall()
@@ -77,5 +78,5 @@ def _rows(layout: Layout, query: str, *values: str | int) -> list[tuple[Any, ...
             if "no such table" in str(error):
                 return []
         except sqlite3.DatabaseError as error:
-            raise IndexDamaged(f"{tables} is damaged: {error}", hint="index the sources anew") from error
+            raise IndexDamaged(f"{tables} is damaged: {error}", hint="index the sources again") from error
     return []

@@ -1,4 +1,4 @@
-"""The tables of an index, with some of its documents alone: in a new file, row by row."""
+"""Copies the tables of an index with some of its documents to a new file, row by row."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ketrag_fast.storage.tables import Tables, fingerprint_of, hashes_of, seal_s
 _SLICE: Final = 256
 """Rows between two checks."""
 _KEPT: Final = ("vector_models", "vectors", "readers", "replies")
-"""Of models: they are known by what was asked, so that those of other documents are of no use; what the build
-that follows does not look for is purged.
+"""Tables of model results. Their keys are hashes of requests, so that rows of other documents are useless;
+the build that follows purges the rows that it does not request.
 """
 
 _Checked = Callable[[Iterable[Any]], Iterator[Any]]
@@ -23,9 +23,9 @@ _Checked = Callable[[Iterable[Any]], Iterator[Any]]
 def excerpt(
     source: Path, target: Path, wanted: Collection[str], check: Callable[[], object] = lambda: None
 ) -> str:
-    """Writes to `target` the documents with these ids, and what models made. Returns the fingerprint of all
-    documents of `source` at that moment, as a generation's manifest has it.
+    """Copy the documents with these ids, and all results of models, to `target`.
 
+    Returns the fingerprint of all documents of `source` at that moment, as in a generation's manifest.
     `check` is called every few rows, and raises to stop.
     """
     ids = frozenset(wanted)
@@ -36,18 +36,17 @@ def excerpt(
                 check()
             yield row
 
-    with Tables(source, read_only=True) as tables, Tables(target) as made, writing(target):
+    with Tables(source, read_only=True), Tables(target) as made, writing(target):
         old, new = connect(source, None), made._db
         try:
             old.execute("BEGIN")
             with made.transaction():
                 keys = _documents(old, new, ids, checked)
-                if "locators" in tables.tables():
-                    rows = checked(old.execute("SELECT document, data FROM locators"))
-                    new.executemany(
-                        "INSERT INTO locators VALUES (?, ?)",
-                        ((keys[key], data) for key, data in rows if key in keys),
-                    )
+                rows = checked(old.execute("SELECT document, data FROM locators"))
+                new.executemany(
+                    "INSERT INTO locators VALUES (?, ?)",
+                    ((keys[key], data) for key, data in rows if key in keys),
+                )
                 for name in _KEPT:
                     _table(old, new, name, checked)
             every = old.execute("SELECT content FROM documents ORDER BY source, place")
@@ -57,7 +56,7 @@ def excerpt(
 
 
 def _documents(old: Any, new: Any, ids: frozenset[str], checked: _Checked) -> dict[int, int]:
-    """Their keys there, and here: numbers and places do not tell what stood between them."""
+    """Copy documents; return a map of their keys, which are renumbered to hide gaps."""
     query = (
         "SELECT key, id, source, content, title, text, metadata, chars FROM documents ORDER BY source, place"
     )
@@ -85,7 +84,7 @@ def _documents(old: Any, new: Any, ids: frozenset[str], checked: _Checked) -> di
 
 
 def _table(old: Any, new: Any, name: str, checked: _Checked) -> None:
-    """A table as it is there, if it is."""
+    """Copy a table with its schema, if it exists."""
     schema = old.execute(
         "SELECT type, sql FROM sqlite_schema WHERE tbl_name = ? AND sql IS NOT NULL", (name,)
     ).fetchall()

@@ -1,6 +1,6 @@
-"""What must be transactional: sources, documents, failures, settings and runs, in one SQLite file.
+"""The transactional part of an index in one SQLite file: sources, documents, failures, settings and runs.
 
-Retrieval never opens it. There is one writer, the holder of the builder's lock.
+Queries never open it. The holder of the builder's lock is the only writer.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ketrag_fast.errors import IndexDamaged, IndexIncompatible
+from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.checksum import bytes_digest, text_digest
 from ketrag_fast.storage.database import Database
 from ketrag_fast.storage.io_errors import json_of, tables_damaged
-from ketrag_fast.storage.layout import FORMAT
+from ketrag_fast.storage.layout import FORMAT, incompatible
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.locations import Locator, from_rows, to_text
 
@@ -50,26 +50,15 @@ CREATE TABLE runs (
   number INTEGER PRIMARY KEY, started TEXT NOT NULL, seconds REAL NOT NULL,
   generation INTEGER NOT NULL, changed INTEGER NOT NULL, report TEXT NOT NULL
 ) STRICT;
-"""
-# Apart from the documents, so that an index of an earlier version gains it when it is next written.
-_LOCATORS = """
-CREATE TABLE IF NOT EXISTS locators (
+CREATE TABLE locators (
   document INTEGER PRIMARY KEY REFERENCES documents (key) ON DELETE CASCADE,
   data     TEXT NOT NULL                 -- JSON: [[start, end, kind, value], ...]
-) STRICT
-"""
-
-
-# Likewise: documents that were removed although their source still has them. They are not read again.
-_REMOVED = "CREATE TABLE IF NOT EXISTS removed (id TEXT PRIMARY KEY) STRICT"
-
-
-# Likewise: a checksum of each row of `sources`. An altered path would be read in the place of the right one.
-_SEALS = """
-CREATE TABLE IF NOT EXISTS source_seals (
+) STRICT;
+CREATE TABLE removed (id TEXT PRIMARY KEY) STRICT;  -- removed by hand; skipped while their source has them
+CREATE TABLE source_seals (              -- checksums of `sources`: an altered path would be read instead
   number INTEGER PRIMARY KEY,            -- of the source
   seal   TEXT NOT NULL                   -- hash of its number, kind, label and spec
-) STRICT
+) STRICT;
 """
 _SOURCES = (
     "SELECT number, CAST(kind AS BLOB), CAST(label AS BLOB), CAST(spec AS BLOB) FROM sources ORDER BY number"
@@ -89,7 +78,7 @@ class SourceRow:
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """A document as it is stored: `id`, `title`, `text` and `metadata` (JSON) as UTF-8."""
+    """A stored document: `id`, `title`, `text` and `metadata` (JSON) as UTF-8."""
 
     columns: Mapping[str, bytes]
     locators: tuple[Locator, ...]
@@ -97,7 +86,7 @@ class StoredDocument:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is stored of a document, without its text."""
+    """The stored attributes of a document, without its text."""
 
     key: int
     source: int
@@ -107,28 +96,17 @@ class Known:
 
 def _prepare(path: Path, read_only: bool, db: sqlite3.Connection) -> None:
     found = int(db.execute("PRAGMA user_version").fetchone()[0])
-    if found > FORMAT:
-        raise IndexIncompatible(
-            f"{path} has format {found}; this version reads up to {FORMAT}",
-            hint="use a newer ketrag-fast, or build the index anew in another folder",
-        )
+    if found not in (0, FORMAT):
+        raise incompatible(path, found)
     if found == 0 and read_only:
         raise tables_damaged(path, "it holds no tables of an index")
     db.execute("PRAGMA foreign_keys = ON")
     if found == 0:
         db.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA user_version = {FORMAT};COMMIT;")
-    if not read_only:
-        db.execute(_LOCATORS)
-        db.execute(_REMOVED)
-        if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'source_seals'").fetchone():
-            db.execute("BEGIN IMMEDIATE")
-            db.execute(_SEALS)
-            seal_sources(db)  # rows of an earlier version are taken as they are
-            db.execute("COMMIT")
 
 
 def seal_sources(db: sqlite3.Connection) -> None:
-    """Writes the checksum of every source that has none."""
+    """Add the missing checksums of sources."""
     seals = dict(db.execute("SELECT number, seal FROM source_seals").fetchall())
     rows = db.execute(_SOURCES).fetchall()
     new = ((row[0], _source_seal(row)) for row in rows if row[0] not in seals)
@@ -136,7 +114,7 @@ def seal_sources(db: sqlite3.Connection) -> None:
 
 
 def _source_seal(row: tuple[Any, ...]) -> str:
-    """The checksum of a row of `_SOURCES`, whatever has become of it."""
+    """Return the checksum of a row of `_SOURCES`, whatever types it has."""
     number, *texts = row
     return bytes_digest([str(number).encode(), *(text or b"" for text in texts)])
 
@@ -145,31 +123,27 @@ class Tables(Database):
     """The open tables of one index."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        # What is published must not outlive the rows that it was made from: a document that a program gave
-        # would be lost with the next build, and one that was removed be back.
+        # FULL: a published generation must not outlive the rows that it was built from, or a document that a
+        # program passed would be lost with the next build, and a removed one would return.
         self._verified = -1
         self._contents: tuple[int, NDArray[np.uint8]] | None = None
         super().__init__(path, None if read_only else "FULL", partial(_prepare, path, read_only))
 
     def sources(self) -> list[SourceRow]:
-        """In order of registration. IndexDamaged where a row is not as it was registered."""
+        """Return the sources in order of registration. Raises IndexDamaged if a row is altered."""
         wrong = self._altered_sources()
         if wrong:
             listed = ", ".join(f"{number} ({label})" for number, label in list(wrong.items())[:3])
             raise IndexDamaged(
                 f"{self.path} is damaged: the rows of these sources are altered: {listed}",
                 hint="name all sources of the index again: `ketrag index SOURCES... --replace`. Documents "
-                "that a program handed over must be handed over again; what is published stays readable",
+                "that a program passed must be passed again; the published generation stays readable",
             )
         rows = self._db.execute("SELECT number, kind, label, spec FROM sources ORDER BY number")
         return [SourceRow(*self._texts(row, "a source")) for row in rows]
 
     def _altered_sources(self) -> dict[int, str]:
-        """The numbers of the sources whose row is not what its checksum says, with their labels; none in an
-        index that an earlier version wrote and this one only reads.
-        """
-        if "source_seals" not in self.tables():
-            return {}
+        """Return the numbers and labels of the sources whose row does not match its checksum."""
         seals = dict(self._db.execute("SELECT CAST(number AS INTEGER), CAST(seal AS BLOB) FROM source_seals"))
         rows = {row[0]: row for row in self._db.execute(_SOURCES)}
         wrong = {
@@ -180,25 +154,25 @@ class Tables(Database):
         return wrong | dict.fromkeys(sorted(seals.keys() - rows.keys()), "missing")
 
     def drop_altered_sources(self) -> None:
-        """Removes the rows of sources that are altered, for a build that is given all sources again.
+        """Delete altered rows of sources, for a build that is given all sources again.
 
-        Within a transaction, at whose end no document may be of a source that was removed.
+        Must run in a transaction, at whose end no document may refer to a deleted source.
         """
         wrong = [(number,) for number in self._altered_sources()]
         if wrong:
             self._db.execute("PRAGMA defer_foreign_keys = ON")
-            self._db.execute("REINDEX sources")  # its index may still hold what the row held
+            self._db.execute("REINDEX sources")  # its index may still have the former value
             self._db.executemany("DELETE FROM sources WHERE number = ?", wrong)
             self._db.executemany("DELETE FROM source_seals WHERE number = ?", wrong)
 
     def _texts(self, row: tuple[Any, ...], what: str) -> tuple[Any, ...]:
-        """A row that ends with three texts; SQLite itself does not look whether an altered one does."""
+        """Return a row that ends with three texts, which SQLite does not check itself."""
         if not all(isinstance(value, str) for value in row[-3:]):
-            raise tables_damaged(self.path, f"the row of {what} makes no sense: {row!r:.200}")
+            raise tables_damaged(self.path, f"the row of {what} is invalid: {row!r:.200}")
         return row
 
     def add_source(self, kind: str, label: str, spec: str) -> None:
-        """Registers a source, once. What a merge kept of it, when it was not there, is read from it again."""
+        """Register a source once. A path replaces the placeholder that a merge stored for it."""
         if kind == "path":
             self._db.execute(
                 "DELETE FROM source_seals WHERE number IN"
@@ -216,12 +190,12 @@ class Tables(Database):
         seal_sources(self._db)
 
     def remove_source(self, number: int) -> None:
-        """Forgets a source whose documents are gone."""
+        """Delete a source whose documents are gone."""
         self._db.execute("DELETE FROM sources WHERE number = ?", (number,))
         self._db.execute("DELETE FROM source_seals WHERE number = ?", (number,))
 
     def known(self) -> dict[str, Known]:
-        """All documents by id."""
+        """Return all documents by id."""
         rows = self._db.execute("SELECT id, key, source, place, content FROM documents")
         found = {row[0]: Known(*row[1:]) for row in rows}
         for name, known in found.items():
@@ -231,18 +205,15 @@ class Tables(Database):
                 or not isinstance(known.content, str)
                 or set(map(type, numbers)) != {int}
             ):
-                raise tables_damaged(self.path, f"the row of document {name!r} makes no sense")
+                raise tables_damaged(self.path, f"the row of document {name!r} is invalid")
         return found
 
     def altered(self) -> dict[int, str]:
-        """The documents (key to id) whose stored payload does not give their stored hash."""
-        located, joined = "NULL", ""
-        if self._has_locators():
-            located, joined = "CAST(data AS BLOB)", " LEFT JOIN locators ON document = key"
+        """Return the documents (key to id) whose stored payload does not match their hash."""
         query = (
-            "SELECT key, id, CAST(content AS BLOB), CAST(id AS BLOB), CAST(title AS BLOB), "  # noqa: S608 - ours
-            f" CAST(text AS BLOB), CAST(metadata AS BLOB), {located} FROM documents{joined}"
-            " ORDER BY source, place"
+            "SELECT key, id, CAST(content AS BLOB), CAST(id AS BLOB), CAST(title AS BLOB),"
+            " CAST(text AS BLOB), CAST(metadata AS BLOB), CAST(data AS BLOB)"
+            " FROM documents LEFT JOIN locators ON document = key ORDER BY source, place"
         )
         return {
             key: name
@@ -250,43 +221,39 @@ class Tables(Database):
             if bytes_digest(part for part in parts if part is not None).encode() != content
         }
 
-    def _has_locators(self) -> bool:
-        """Not in an index that an earlier version wrote and this one only reads."""
-        return "locators" in self.tables()
-
     def check(self, which: str = "3") -> None:
-        """IndexDamaged where SQLite finds that pages, rows or indexes of the file do not fit together.
+        """Raise IndexDamaged if SQLite finds inconsistent pages, rows or indexes.
 
-        `which` is a number of findings that suffice, or the name of one table.
+        `which` is the number of findings after which it stops, or the name of one table.
         """
         found = [str(row[0]) for row in self._db.execute(f"PRAGMA integrity_check({which})")]
         if found != ["ok"]:
             raise tables_damaged(self.path, "; ".join(found)[:300])
 
     def sense(self) -> None:
-        """IndexDamaged where a row cannot be what was written: of sources, failures, settings, runs."""
+        """Raise IndexDamaged if a row of sources, failures, settings or runs is invalid."""
         self.sources(), self.known(), self.failures(), self.settings()
         for number, report in self._db.execute("SELECT number, report FROM runs"):
             json_of(report, self.path, f"the report of run {number}")
 
     def verify(self) -> None:
-        """IndexDamaged where the text of a document is not as it was read. Counted once for each change."""
+        """Raise IndexDamaged if the text of a document is altered. Computed once for each change."""
         changes = self._db.total_changes
         if self._verified == changes:
             return
-        self.check("documents")  # their order is read from an index, which may say other than the rows
+        self.check("documents")  # their order is read from an index, which may differ from the rows
         wrong = sorted(map(repr, self.altered().values()))
         if wrong:
             more = f" and {len(wrong) - 3:,} more" if len(wrong) > 3 else ""
             raise IndexDamaged(
-                f"{self.path} is damaged: what is stored of {', '.join(wrong[:3])}{more} is altered",
-                hint="`ketrag index --rebuild` reads the sources again and stores them anew; documents that "
-                "a program handed over must be handed over again",
+                f"{self.path} is damaged: the stored text of {', '.join(wrong[:3])}{more} is altered",
+                hint="`ketrag index --rebuild` reads the sources again; documents that a program passed must "
+                "be passed again",
             )
         self._verified = changes
 
     def insert(self, document: Document, source: int, place: int, content: str) -> None:
-        """A new document."""
+        """Add a document."""
         self._db.execute(
             "INSERT INTO documents (id, source, place, content, title, text, metadata, chars)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -300,7 +267,7 @@ class Tables(Database):
             self._db.execute(query, (value, data))
 
     def update(self, key: int, document: Document, source: int, place: int, content: str) -> None:
-        """A document whose content changed."""
+        """Replace a document whose content changed."""
         self._db.execute(
             "UPDATE documents SET source = ?, place = ?, content = ?,"
             " title = ?, text = ?, metadata = ?, chars = ? WHERE key = ?",
@@ -310,57 +277,57 @@ class Tables(Database):
         self._set_locators("?", key, document)
 
     def move(self, key: int, source: int, place: int) -> None:
-        """A document that only changed its place."""
+        """Change the position of a document."""
         self._db.execute("UPDATE documents SET source = ?, place = ? WHERE key = ?", (source, place, key))
 
     def remove(self, keys: Iterable[int]) -> None:
-        """Documents that are gone."""
+        """Delete documents."""
         self._db.executemany("DELETE FROM documents WHERE key = ?", ((key,) for key in keys))
 
     def removed(self) -> set[str]:
-        """The ids that are passed over where a source has them, because someone removed them."""
+        """Return the ids that are skipped although a source has them, because they were removed."""
         return {name for (name,) in self._db.execute("SELECT id FROM removed")}
 
     def set_removed(self, ids: Iterable[str], removed: bool) -> None:
-        """Adds ids to those that are passed over, or takes them out."""
+        """Add ids to those that are skipped, or delete them from these."""
         query = "INSERT OR IGNORE INTO removed VALUES (?)" if removed else "DELETE FROM removed WHERE id = ?"
         self._db.executemany(query, ((name,) for name in ids))
 
     def set_failures(self, failures: Iterable[Failure]) -> None:
-        """The failures of the last reading of all sources."""
+        """Store the failures of the last reading of all sources."""
         self._db.execute("DELETE FROM failures")
         rows = ((f.document, f.code, f.message) for f in failures)
         self._db.executemany("INSERT INTO failures VALUES (?, ?, ?)", rows)
 
     def failures(self) -> list[Failure]:
-        """In the order of reading."""
+        """Return the failures in the order of reading."""
         rows = self._db.execute("SELECT document, code, message FROM failures ORDER BY rowid")
         return [Failure(*self._texts(row, "a failure")) for row in rows]
 
     def set_settings(self, settings: Mapping[str, Any]) -> None:
-        """The build settings of the last build that was begun."""
+        """Store the build settings of the build that starts."""
         self._db.execute("DELETE FROM settings")
         rows = ((name, json.dumps(value)) for name, value in settings.items())
         self._db.executemany("INSERT INTO settings VALUES (?, ?)", rows)
 
     def settings(self) -> dict[str, Any]:
-        """As `set_settings` got them."""
+        """Return the settings that `set_settings` stored."""
         rows = self._db.execute("SELECT name, value FROM settings ORDER BY rowid")
         return {name: json_of(value, self.path, f"setting {name!r}") for name, value in rows}
 
     def add_run(self, started: str, seconds: float, generation: int, changed: bool, report: str) -> None:
-        """The diary of builds."""
+        """Add a row to the log of builds."""
         self._db.execute(
             "INSERT INTO runs (started, seconds, generation, changed, report) VALUES (?, ?, ?, ?, ?)",
             (started, seconds, generation, int(changed), report),
         )
 
     def document_hashes(self) -> Iterator[tuple[str, str]]:
-        """(id, content hash) in document order."""
+        """Yield (id, content hash) in document order."""
         yield from self._db.execute("SELECT id, content FROM documents ORDER BY source, place")
 
     def contents(self) -> NDArray[np.uint8]:
-        """uint8[documents, 32]: the content hashes, in document order. Read once for each change."""
+        """Return the content hashes in document order: uint8[documents, 32]. Read once for each change."""
         changes = self._db.total_changes
         if self._contents is None or self._contents[0] != changes:
             rows = self._db.execute("SELECT content FROM documents ORDER BY source, place")
@@ -368,43 +335,42 @@ class Tables(Database):
         return self._contents[1]
 
     def fingerprint(self) -> str:
-        """A hash of all documents and their order."""
+        """Return a hash of all documents and their order."""
         return fingerprint_of(self.contents())
 
     def some(self, numbers: Sequence[int]) -> Iterator[StoredDocument]:
-        """Some documents by their numbers in document order. IndexDamaged where one is not as it was read."""
+        """Yield documents by their numbers in document order. Raises IndexDamaged if one is altered."""
         keys = [key for (key,) in self._db.execute("SELECT key FROM documents ORDER BY source, place")]
-        located, joined = "NULL", ""
-        if self._has_locators():
-            located, joined = "CAST(data AS BLOB)", " LEFT JOIN locators ON document = key"
         query = (
-            "SELECT CAST(content AS BLOB), CAST(id AS BLOB), CAST(title AS BLOB), CAST(text AS BLOB),"  # noqa: S608 - ours
-            f" CAST(metadata AS BLOB), {located} FROM documents{joined} WHERE key = ?"
+            "SELECT CAST(content AS BLOB), CAST(id AS BLOB), CAST(title AS BLOB), CAST(text AS BLOB),"
+            " CAST(metadata AS BLOB), CAST(data AS BLOB)"
+            " FROM documents LEFT JOIN locators ON document = key WHERE key = ?"
         )
         for number in numbers:
             content, *parts = self._db.execute(query, (keys[number],)).fetchone()
             if bytes_digest(part for part in parts if part is not None).encode() != content:
                 self.verify()
-                raise tables_damaged(self.path, f"what is stored of document {number} is altered")
+                raise tables_damaged(self.path, f"the stored text of document {number} is altered")
             rows = from_rows(json_of(parts[4], self.path, "the locators of a document")) if parts[4] else ()
             yield StoredDocument(dict(zip(("id", "title", "text", "metadata"), parts, strict=False)), rows)
 
     def count(self) -> int:
-        """Of documents."""
+        """Return the number of documents."""
         return int(self._db.execute("SELECT count(*) FROM documents").fetchone()[0])
 
     def characters(self) -> int:
-        """Code points of all documents' texts."""
+        """Return the code points of all documents' texts."""
         return int(self._db.execute("SELECT coalesce(sum(chars), 0) FROM documents").fetchone()[0])
 
     def characters_of(self, keys: Iterable[int]) -> int:
-        """Code points of some documents' texts."""
+        """Return the code points of some documents' texts."""
         query = "SELECT chars FROM documents WHERE key = ?"
         return sum(int(self._db.execute(query, (key,)).fetchone()[0]) for key in keys)
 
     def origins(self, names: Iterable[str]) -> dict[str, str]:
-        """Of documents, the path or glob of the source that each is from; those of a program have none.
-        IndexDamaged where the row of a source is altered.
+        """Return the path or glob of the source of each document; documents of a program have none.
+
+        Raises IndexDamaged if the row of a source is altered.
         """
         self.sources()
         query = "SELECT spec FROM documents JOIN sources ON number = source WHERE id = ? AND kind = 'path'"
@@ -416,8 +382,9 @@ class Tables(Database):
         return found
 
     def purge(self, vectors: Iterable[tuple[int, str, bytes]], replies: Iterable[bytes]) -> None:
-        """Keeps of the vectors and replies these alone, forgets earlier builds and estimates, sources without
-        documents and the ids that were removed (their hashes stay); nothing of it is left in the file.
+        """Delete all other vectors and replies, the log of builds, estimates, and sources without documents.
+
+        Only hashes remain of the ids that were removed. Deleted data does not remain in the file.
         """
         with self.transaction():
             there = self.tables()
@@ -445,26 +412,26 @@ class Tables(Database):
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
     def column(self, name: str) -> Iterator[bytes]:
-        """One text column (`id`, `title`, `text` or `metadata`) as UTF-8, in document order."""
+        """Yield one text column (`id`, `title`, `text` or `metadata`) as UTF-8, in document order."""
         if name not in ("id", "title", "text", "metadata"):
-            raise ValueError(f"there is no column {name!r} of documents")
+            raise ValueError(f"unknown column {name!r} of documents")
         self.verify()
         query = f"SELECT CAST({name} AS BLOB) FROM documents ORDER BY source, place"  # noqa: S608 - checked above
         for (value,) in self._db.execute(query):
             yield value
 
     def documents(self) -> Iterator[Document]:
-        """All documents, in order. IndexDamaged where one is not as it was read."""
+        """Yield all documents in order. Raises IndexDamaged if one is altered."""
         self.verify()
         rows = self._db.execute("SELECT id, text, title, metadata FROM documents ORDER BY source, place")
-        located = dict(self.located()) if self._has_locators() else {}
+        located = dict(self.located())
         for place, (name, text, title, metadata) in enumerate(rows):
             about = json_of(metadata, self.path, f"the metadata of {name!r}")
             yield Document(name, text, title, about, located.get(place, ()))
 
     def located(self) -> Iterator[tuple[int, tuple[Locator, ...]]]:
-        """(number in document order, locators) of the documents that have any."""
-        if not self._has_locators() or not self._db.execute("SELECT 1 FROM locators LIMIT 1").fetchone():
+        """Yield (number in document order, locators) of the documents that have any."""
+        if not self._db.execute("SELECT 1 FROM locators LIMIT 1").fetchone():
             return
         query = "SELECT data FROM documents LEFT JOIN locators ON document = key ORDER BY source, place"
         for place, (data,) in enumerate(self._db.execute(query)):
@@ -473,29 +440,29 @@ class Tables(Database):
             try:
                 yield place, from_rows(json_of(data, self.path, "the locators of a document"))
             except (TypeError, ValueError) as error:
-                raise tables_damaged(self.path, f"the locators of document {place} make no sense") from error
+                raise tables_damaged(self.path, f"the locators of document {place} are invalid") from error
 
 
 def hashes_of(contents: Iterable[str], path: Path) -> NDArray[np.uint8]:
-    """uint8[documents, 32] from content hashes as `path` has them; IndexDamaged where one is none."""
+    """Parse content hashes of `path` into uint8[documents, 32]; raises IndexDamaged for an invalid one."""
     try:
         return np.frombuffer(bytes.fromhex("".join(contents)), np.uint8).reshape(-1, 32)
     except (TypeError, ValueError):
-        raise tables_damaged(path, "the hash of a document makes no sense") from None
+        raise tables_damaged(path, "the hash of a document is invalid") from None
 
 
 def fingerprint_of(hashes: NDArray[np.uint8]) -> str:
-    """A hash of documents, by their content hashes, and of their order."""
+    """Return a hash of documents, given their content hashes, and of their order."""
     return bytes_digest([hashes.tobytes()])
 
 
 def hash_purged_id(name: str) -> str:
-    """What is kept of the id of a document that was purged."""
+    """Return the hash that remains of the id of a purged document."""
     return _HASHED + text_digest([name])
 
 
 def content_of(document: Document) -> str:
-    """The hash by which a changed document is known."""
+    """Return the hash by which a change of a document is detected."""
     parts = (document.id, document.title, document.text, _metadata(document))
     return text_digest((*parts, to_text(document.locators)) if document.locators else parts)
 

@@ -1,7 +1,7 @@
-"""The same work on several items at once, on threads that need not come to be.
+"""The same work on several items at once, on threads that may fail to start.
 
-The interpreter's own pools wait for each thread to say that it has begun, for ever where the thread dies of
-a lack of memory before it can. Here nobody waits for a thread but for the item that it took.
+The interpreter's pools wait for each thread to report its start, for ever if the thread dies from lack of
+memory before it can. Here nobody waits for a thread, only for the item that it took.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any, Final, TypeVar, cast
 T = TypeVar("T")
 R = TypeVar("R")
 _LOOK: Final = 0.05
-"""Seconds between two looks, where no thread says that it is done."""
+"""Seconds between two checks if no thread reports completion."""
 
 
 def map_threads(work: Callable[[T], R], items: Sequence[T], threads: int) -> list[R]:
-    """What `work` gives for each item, in their order. The first error by place is raised at the end."""
-    # All that a thread needs is made before it: one that finds no memory left can still say so.
+    """Return the results of `work` for each item, in order. The first error by index is raised at the end."""
+    # Everything that a thread needs is allocated first, so that it can report that memory is exhausted.
     places = iter(list(range(len(items))))
     results: list[Any] = [None] * len(items)
     errors: list[BaseException | None] = [None] * len(items)
@@ -35,13 +35,13 @@ def map_threads(work: Callable[[T], R], items: Sequence[T], threads: int) -> lis
                 errors[at] = error
             finally:
                 done[at] = 1
-                with suppress(RuntimeError):  # another one said so already
+                with suppress(RuntimeError):  # another thread released it already
                     ready.release()
 
     for _ in range(min(threads, len(items)) - 1):
         try:
             _thread.start_new_thread(run, ())
-        except (RuntimeError, MemoryError):  # those that there are do the work
+        except (RuntimeError, MemoryError):  # the threads that started do the work
             break
     run()
     while 0 in done:

@@ -1,4 +1,4 @@
-"""Vectors of texts, kept under (model, role, text): a SQLite table in a file of its own or in the index's."""
+"""Vectors of texts, stored under (model, role, text): SQLite tables in a separate file or in the index's."""
 
 from __future__ import annotations
 
@@ -36,22 +36,24 @@ CREATE UNIQUE INDEX IF NOT EXISTS vectors_key ON vectors (model, role, text);
 _SUM: Final = 4
 """Bytes of a vector's checksum."""
 _AT_ONCE: Final = 500
-"""Keys of one query; SQLite takes a bounded number."""
+"""Keys per query; SQLite limits their number."""
 
 
 def text_hash(text: str) -> bytes:
-    """16 bytes by which a text is known."""
+    """Return the 16-byte key of a text."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _sum(role: str, key: bytes, vector: bytes) -> bytes:
-    """4 bytes that stand behind a vector; earlier versions wrote none."""
+    """Return the 4-byte checksum that is stored after a vector."""
     return zlib.crc32(vector, zlib.crc32(key, zlib.crc32(role.encode()))).to_bytes(4, "little")
 
 
 def scratch_rows(count: int, dimension: int, folder: Path) -> Vectors:
-    """f32[count, dimension] of zeros in a file of that folder, which vanishes by itself. StorageFull where
-    there is no room: it is taken now, because a mapping that finds none later ends the process by a signal.
+    """Return f32[count, dimension] of zeros in an unnamed file of that folder.
+
+    Raises StorageFull if there is no room: it is reserved now, because a mapping that runs out of disk
+    later kills the process by a signal.
     """
     if not count:
         return np.zeros((count, dimension), np.float32)
@@ -62,14 +64,14 @@ def scratch_rows(count: int, dimension: int, folder: Path) -> Vectors:
 
 
 class VectorTable:
-    """See the module. Takes a path, or an open connection that it then neither configures nor closes."""
+    """The cached vectors. Takes a path, or an open connection, which it neither configures nor closes."""
 
     used: set[tuple[int, str, bytes]] | None = None
-    """Where it is noted what was looked for, if it is."""
+    """Collects the requested keys, if set."""
 
     def __init__(self, place: Path | sqlite3.Connection) -> None:
         self.altered = 0
-        """Vectors that were not as they were kept."""
+        """Number of altered vectors."""
         self._own = not isinstance(place, sqlite3.Connection)
         if isinstance(place, sqlite3.Connection):
             self._db = place
@@ -89,14 +91,14 @@ class VectorTable:
         self.close()
 
     def close(self) -> None:
-        """Closes what was opened here."""
+        """Close the connection if it was opened here."""
         if self._own:
             self._db.close()
 
     def add(
         self, fingerprint: str, dimension: int, longest: int | None, spec: str, engine: Mapping[str, Any]
     ) -> None:
-        """A model that is not there yet."""
+        """Add a new model."""
         row = (fingerprint, dimension, longest, spec, json.dumps(engine, sort_keys=True))
         self._db.execute(
             "INSERT INTO vector_models (fingerprint, dimension, longest, spec, engine)"
@@ -105,7 +107,7 @@ class VectorTable:
         )
 
     def record(self, fingerprint: str) -> tuple[int, int, int | None, dict[str, Any]] | None:
-        """(number, dimension, longest, engine) of a model, as its first use left them."""
+        """Return (number, dimension, longest, engine) of a model as stored on first use."""
         query = "SELECT number, dimension, longest, engine FROM vector_models WHERE fingerprint = ?"
         found = self._db.execute(query, (fingerprint,)).fetchone()
         if not found:
@@ -113,13 +115,13 @@ class VectorTable:
         return int(found[0]), int(found[1]), found[2], json_of(found[3], self._path, "a model of vectors")
 
     def dimension(self, fingerprint: str) -> int | None:
-        """Of a model's vectors, if there are any."""
+        """Return the dimension of a model's vectors, if there are any."""
         query = "SELECT dimension FROM vector_models WHERE fingerprint = ?"
         found = self._db.execute(query, (fingerprint,)).fetchone()
         return int(found[0]) if found else None
 
     def get(self, model: int, role: str, keys: Sequence[bytes], out: Vectors) -> NDArray[np.bool_]:
-        """Fills the rows of `out` [len(keys), d] whose text is kept; says which those are."""
+        """Fill the rows of `out` [len(keys), d] whose text is cached; return which rows those are."""
         if self.used is not None:
             self.used.update((model, role, key) for key in keys)
         known = np.zeros(len(keys), bool)
@@ -133,7 +135,7 @@ class VectorTable:
             query = f"SELECT text, vector FROM vectors WHERE model = ? AND role = ? AND text IN ({marks})"  # noqa: S608
             found = self._db.execute(query, (model, role, *some)).fetchall()
             size = 4 * out.shape[1]
-            # Where the table and its index disagree, a key may come that nobody looked for.
+            # If the table and its index disagree, a key may be returned that was not requested.
             right = [(k, blob) for k, blob in found if self._is_right(role, k, blob, size, k in places)]
             rows = [row for key, _ in right for row in places[key]]
             blob = b"".join(blob[:size] for key, blob in right for _ in places[key])
@@ -142,18 +144,14 @@ class VectorTable:
         return known
 
     def _is_right(self, role: str, key: bytes, blob: Any, size: int, known: bool = True) -> bool:
-        """Whether this is what was kept; else it is embedded again."""
-        if not known or not isinstance(blob, bytes):
-            right = False
-        elif len(blob) == size:  # of an earlier version
-            right = True
-        else:
-            right = len(blob) == size + _SUM and blob[size:] == _sum(role, key, blob[:size])
+        """Return whether a row is as it was stored; otherwise its text is embedded again."""
+        right = known and isinstance(blob, bytes) and len(blob) == size + _SUM
+        right = right and blob[size:] == _sum(role, key, blob[:size])
         self.altered += not right
         return right
 
     def check(self, path: Path) -> None:
-        """IndexDamaged where a model's row or a vector is not as it was kept."""
+        """Raise IndexDamaged if the row of a model or a vector is altered."""
         wrong = 0
         models = self._db.execute("SELECT number, dimension, engine FROM vector_models").fetchall()
         for number, dimension, engine in models:
@@ -167,7 +165,7 @@ class VectorTable:
             )
 
     def put(self, model: int, role: str, keys: Sequence[bytes], vectors: Vectors) -> None:
-        """Keeps vectors, all or none; a text that is already there gets the new one."""
+        """Store vectors, all or none; existing texts get the new ones."""
         wide = np.ascontiguousarray(vectors, "<f4")
         blobs = ((key, wide[place].tobytes()) for place, key in enumerate(keys))
         rows = ((model, role, key, blob + _sum(role, key, blob)) for key, blob in blobs)
@@ -184,12 +182,12 @@ class VectorTable:
             self._db.execute("COMMIT")
 
     def count(self, fingerprint: str) -> int:
-        """Vectors kept of a model."""
+        """Return the number of vectors of a model."""
         query = "SELECT count(*) FROM vectors JOIN vector_models ON model = number WHERE fingerprint = ?"
         return int(self._db.execute(query, (fingerprint,)).fetchone()[0])
 
     def forget(self, fingerprint: str) -> int:
-        """Drops a model with all its vectors, at once or not at all; says how many there were."""
+        """Delete a model with all its vectors in one transaction; return their number."""
         vectors = "DELETE FROM vectors WHERE model = (SELECT number FROM vector_models WHERE fingerprint = ?)"
         self._db.execute("SAVEPOINT forget")
         try:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ketrag_fast.base.config import Settings
-from ketrag_fast.errors import ExtensionError, KetragError
+from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError
+from ketrag_fast.storage.file_records import REPAIR
 from ketrag_fast.storage.manifest import Manifest, StageRecord
 from ketrag_fast.systems.registry import Registry, registry
 from ketrag_fast.systems.spec.arrays import Sizes, measure_sizes
@@ -91,11 +92,11 @@ def sizes_of(stages: Mapping[str, StageRecord]) -> Sizes:
 
 
 def modes_of(manifest: Manifest) -> str:
-    """What an index was told to answer. Indexes from before there was such a setting held everything."""
-    told: Any = manifest.settings.get("modes")
-    if isinstance(told, str):
-        return told
-    return "auto,knng" if "knn" in manifest.stages else AUTO
+    """Return the `modes` that an index was built for. Raises IndexDamaged if the manifest has none."""
+    modes: Any = manifest.settings.get("modes")
+    if not isinstance(modes, str):
+        raise IndexDamaged(f"the manifest's setting modes is not text: {modes!r:.80}", hint=REPAIR)
+    return modes
 
 
 def seconds_to_add(

@@ -1,4 +1,4 @@
-"""Frozen values that cross the public border. None knows how it is stored or made."""
+"""Frozen values of the public interface, independent of how they are stored or computed."""
 
 from __future__ import annotations
 

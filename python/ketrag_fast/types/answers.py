@@ -11,13 +11,13 @@ from ketrag_fast.types.contexts import Context, Passage, _spans
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """`[number]` in an answer and the passage that it leads to, which is really in its document."""
+    """`[number]` in an answer and the passage it refers to, which is verified to be in its document."""
 
     number: int
     passage: Passage
 
     def to_json(self) -> dict[str, Any]:
-        """As the command prints it (85-interface)."""
+        """Return the JSON form that the command prints."""
         passage = self.passage
         return {
             "number": self.number,
@@ -37,15 +37,16 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What `ask` answers. `text` cites passages as [n]; `citations` are those, in the order of their first
-    use; `citations_removed` counts numbers of the model's that led nowhere.
+    """The result of `ask`. `text` cites passages as [n]; `citations` are those, in order of first use.
 
-    `reason` says why no model was asked (`no_model`, or the context's own reason), else None; `text` is then
-    empty, or says that the information does not suffice. `passages_used` of the context's passages were
-    given to the model: fewer than there are where its own context is small. `finish` is how the reply
-    ended ("stop", or "length", "time", "repetition", "cancelled" where it was cut). `decision` (yes, no,
-    maybe) and `ranking` (the letters of the options, best first) are there where the question was of that
-    kind.
+    Attributes:
+        citations_removed: the number of citations by the model that referred to no passage.
+        reason: why no model was called (`no_model`, or the context's reason), else None; `text` is then
+            empty, or says that the information is not sufficient.
+        passages_used: passages of the context given to the model; fewer than all if its window is small.
+        finish: how the reply ended ("stop", or "length", "time", "repetition", "cancelled" if it was cut).
+        decision: yes, no or maybe, for questions of that kind.
+        ranking: the letters of the options, best first, for questions with options.
     """
 
     question: str
@@ -67,7 +68,7 @@ class Answer:
     ranking: tuple[str, ...] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As the command prints it (85-interface)."""
+        """Return the JSON form that the command prints."""
         return {
             "schema": "ketrag/answer/1",
             "question": self.question,

@@ -1,4 +1,4 @@
-"""Contexts: the passages that answer a query, and why each is there."""
+"""Contexts: the passages retrieved for a query, and why each was retrieved."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """What a printed node of a graph stands on: its kind, its first unit and chunk, and the texts that it was
-    made from, the first of them first.
-    """
+    """The sources of a printed graph node: its kind, first unit and chunk, and the texts it was made from."""
 
     kind: str
     unit: int
@@ -26,11 +24,11 @@ class Cited:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """One ranked unit: `document.text[start:end] == text`, offsets in code points. `location` is where that
-    stands in its source: `{"page": 12, "heading": ["3 Results", "3.2 Risks"]}`.
+    """One ranked unit: `document.text[start:end] == text`, offsets in code points.
 
-    A node of a graph that a system printed (`kind` is then none of chunk and subchunk) is a passage as well:
-    `printed` is what stands in the context, `text` the first text that it was made from, and `sources` are
+    `location` is its position in the source: `{"page": 12, "heading": ["3 Results", "3.2 Risks"]}`.
+    A graph node that a system printed (`kind` is then neither chunk nor subchunk) is a passage as well:
+    `printed` is its text in the context, `text` the first text that it was made from, and `sources` are
     all of these.
     """
 
@@ -56,11 +54,11 @@ class Passage:
 
     @property
     def said(self) -> str:
-        """What stands in the context."""
+        """The text in the context."""
         return self.text if self.printed is None else self.printed
 
     def to_json(self) -> dict[str, Any]:
-        """As the command prints it (85-interface)."""
+        """Return the JSON form that the command prints."""
         node = {} if self.printed is None else {"printed": self.printed, "sources": _spans(self.sources)}
         return {
             "rank": self.rank,
@@ -87,7 +85,12 @@ def _spans(spans: Sequence[Span]) -> list[dict[str, Any]]:
 
 
 class Lazy(Sequence[T], Generic[T]):
-    """A sequence made when it is first looked at: many callers want a context's text alone."""
+    """A sequence that is computed when it is first read: many callers only want a context's text.
+
+    >>> items = Lazy(lambda: [1, 2])
+    >>> items[0], len(items)
+    (1, 2)
+    """
 
     __slots__ = ("_items", "_make")
 
@@ -97,7 +100,7 @@ class Lazy(Sequence[T], Generic[T]):
 
     def _all(self) -> Sequence[T]:
         make = self._make
-        if make is not None:  # two threads may both make it; the results are equal
+        if make is not None:  # two threads may both compute it; the results are equal
             self._items = tuple(make())
             self._make = None
         return self._items
@@ -126,11 +129,14 @@ class Lazy(Sequence[T], Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What retrieval answers: the exact text for a model, and where each passage comes from.
+    """The result of `retrieve`: the exact text for a model, and the source of each passage.
 
-    `tokens` is the sum of the rows' counts, never above `budget`. `reason` says why there is
-    nothing (`empty_index`, `no_match`, ...), else None. `mode` names what ran. `warnings` says what
-    `auto` had to do without. `fitting` is the number of passages that a filter left to choose from.
+    Attributes:
+        tokens: the sum of the rows' token counts, never above `budget`.
+        reason: why there are no passages (`empty_index`, `no_match`, ...), else None.
+        mode: the retrieval mode that ran.
+        warnings: parts of the index that `auto` could not use.
+        fitting: the number of passages that passed the filter.
     """
 
     question: str
@@ -148,7 +154,7 @@ class Context:
     fitting: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As the command prints it (85-interface)."""
+        """Return the JSON form that the command prints."""
         return {
             "schema": "ketrag/context/1",
             "query_id": self.query_id,

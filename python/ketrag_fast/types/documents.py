@@ -1,4 +1,4 @@
-"""Documents and pieces of them: what was indexed, and what could not be read."""
+"""Documents and pieces of them, and documents that could not be read."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ from ketrag_fast.types.locations import Locator
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One text to be indexed. Offsets everywhere are code points into `text`; the title is apart.
+    """A text to be indexed. All offsets are code points into `text`; the title is separate.
 
-    `locators` say where stretches of the text stand in its source (pages, headings, ...).
+    `locators` give the positions of parts of the text in its source (pages, headings, ...).
+
+    >>> document = Document("fram", "Nansen built the Fram.", "Fram", {"year": 1892})
+    >>> document.text[0:6], document.metadata["year"]
+    ('Nansen', 1892)
     """
 
     id: str
@@ -32,7 +36,7 @@ class Failure:
     message: str
 
     def to_json(self) -> dict[str, Any]:
-        """As the command prints it (85-interface)."""
+        """Return the JSON form that the command prints."""
         return {"document": self.document, "code": self.code, "message": self.message}
 
 
@@ -47,13 +51,13 @@ class Span:
     text: str
 
     def to_json(self) -> dict[str, Any]:
-        """As the command prints it (85-interface)."""
+        """Return the JSON form that the command prints."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A document in a list: its id and title, its first unit and how many it has."""
+    """A document in a list: its id and title, its first unit and its number of units."""
 
     document: str
     title: str
@@ -62,14 +66,15 @@ class Listed:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """As the service sends it."""
+        """Return the JSON form that the service sends."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a context as a model is given it, with the sum of its rows' tokens. `passages` says whether
-    its rows are passages of the context; else it is a table beside them.
+    """A part of a context as given to a model, with the sum of its rows' tokens.
+
+    `passages` is True if its rows are passages of the context, False for an additional table.
     """
 
     name: str
@@ -78,5 +83,5 @@ class Section:
     passages: bool = True
 
     def to_json(self) -> dict[str, Any]:
-        """As the command prints it (85-interface)."""
+        """Return the JSON form that the command prints."""
         return {"name": self.name, "tokens": self.tokens, "text": self.text}

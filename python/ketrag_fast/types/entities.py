@@ -11,7 +11,7 @@ from ketrag_fast.types.documents import Span
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """What joins two entities: how strongly, and the sentences that say so. Direction says nothing."""
+    """An undirected relation between two entities, its strength, and the sentences that state it."""
 
     source: str
     target: str
@@ -23,8 +23,9 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A node of the skeleton. `rank` is the number of its relations, the strongest of which come first;
-    `chunks` are those that tell of it, `sources` the sentences that name it.
+    """A node of the skeleton. `rank` is the number of its relations, the strongest of which come first.
+
+    `chunks` are the chunks it was extracted from, `sources` the sentences that name it.
     """
 
     name: str
@@ -36,11 +37,11 @@ class Entity:
     sources: tuple[Span, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """As `ketrag graph --json` prints it."""
+        """Return the JSON form that `ketrag graph --json` prints."""
         return {"schema": "ketrag/entity/1", **asdict(self)}
 
     def lines(self) -> Iterator[str]:
-        """As `ketrag graph` prints it for people: the strongest relations, and some sentences of each."""
+        """Yield the lines that `ketrag graph` prints: the strongest relations, and some sentences of each."""
         kind = f" ({self.type.lower()})" if self.type else ""
         yield f"{self.name}{kind}: {len(self.relations):,} relations, {len(self.chunks):,} chunks"
         yield from (f"  {line}" for line in self.description.splitlines())

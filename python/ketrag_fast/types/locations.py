@@ -1,7 +1,13 @@
-"""Where a piece of a text stands in its source: pages, headings, cells, lines, laid over the text's offsets.
+"""Positions of pieces of a text in its source: pages, headings, cells, lines, mapped to offsets.
 
-A locator never changes the text: it names a stretch of it. A location is what is known of one passage: the
-innermost locator of each kind at its beginning, and the last number where pages, slides or lines are counted.
+A locator names a range of the text and never changes it. A location describes one passage: the innermost
+locator of each kind at its start, and the last number if pages, slides or lines are counted.
+
+>>> locators = (Locator(0, 40, "page", 1), Locator(40, 90, "page", 2), Locator(0, 90, "heading", ["Risks"]))
+>>> location_of(locators, 30, 50)
+{'page': 1, 'pages': [1, 2], 'heading': ['Risks']}
+>>> describe_location(location_of(locators, 30, 50))
+'pp. 1-2, § Risks'
 """
 
 from __future__ import annotations
@@ -12,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 Location = Mapping[str, Any]
-"""`{"page": 12, "heading": ["3 Results", "3.2 Risks"]}`; empty where nothing is known."""
+"""`{"page": 12, "heading": ["3 Results", "3.2 Risks"]}`; empty if unknown."""
 
 KINDS: Final = ("part", "sheet", "slide", "page", "cell", "heading", "symbol", "path", "line", "box")
 """In the order in which a location tells them; kinds of other readers follow."""
@@ -24,8 +30,10 @@ _LONGEST: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Locator:
-    """`document.text[start:end]` stands at `value`: a number for a page, slide or line, a list of names for
-    a heading, a symbol, a list of four numbers (left, top, right, bottom, in points) for a box, else a text.
+    """`document.text[start:end]` is at `value` in the source.
+
+    `value` is a number for a page, slide or line, a list of names for a heading or a symbol, a list of
+    four numbers (left, top, right, bottom, in points) for a box, else a text.
     """
 
     start: int
@@ -35,23 +43,23 @@ class Locator:
 
 
 def sort_locators(locators: Iterable[Locator]) -> tuple[Locator, ...]:
-    """In the one order in which they are stored: by beginning, the wider first, then by kind."""
+    """Sort locators in storage order: by start, the longer first, then by kind."""
     return tuple(sorted(locators, key=lambda one: (one.start, -one.end, _rank(one.kind), one.kind)))
 
 
 def problem_of(locators: Sequence[Locator], length: int) -> str | None:
-    """What is wrong with the locators of a text of that many code points."""
+    """Describe the first invalid locator of a text of `length` code points, or return None."""
     for one in locators:
         whole = type(one.start) is int and type(one.end) is int
         if not whole or not 0 <= one.start <= one.end <= length:
             return f"a locator ({one.kind}) is outside the text: {one.start}-{one.end} of {length}"
         if not isinstance(one.kind, str) or not one.kind.isidentifier():
-            return f"a locator's kind is no name: {one.kind!r:.80}"
+            return f"a locator's kind must be an identifier, got {one.kind!r:.80}"
     return None
 
 
 def to_text(locators: Sequence[Locator]) -> str:
-    """As they are stored; "" for none. Raises ValueError, TypeError where a value is no JSON."""
+    """Return locators as stored JSON; "" for none. Raises ValueError, TypeError for values JSON lacks."""
     if not locators:
         return ""
     rows = [[one.start, one.end, one.kind, one.value] for one in sort_locators(locators)]
@@ -59,17 +67,17 @@ def to_text(locators: Sequence[Locator]) -> str:
 
 
 def from_rows(rows: Any) -> tuple[Locator, ...]:
-    """The inverse, of parsed JSON. Raises ValueError, TypeError where it makes no sense."""
+    """Return the locators of parsed JSON. Raises ValueError, TypeError for invalid rows."""
     found = tuple(Locator(*row) for row in rows)
     if not all(
         type(one.start) is int and type(one.end) is int and isinstance(one.kind, str) for one in found
     ):
-        raise ValueError("a locator makes no sense")
+        raise ValueError("a locator has offsets or a kind of another type")
     return found
 
 
 def location_of(locators: Iterable[Locator], start: int, end: int) -> dict[str, Any]:
-    """What the locators say about one stretch of their text."""
+    """Return the location of a range of the text that has these locators."""
     by_kind: dict[str, list[Locator]] = {}
     for one in locators:
         if one.start < max(end, start + 1) and (one.end > start or one.start == start):
@@ -91,7 +99,7 @@ def location_of(locators: Iterable[Locator], start: int, end: int) -> dict[str, 
 
 
 def _same_page(one: Locator, first: Locator, by_kind: Mapping[str, Sequence[Locator]]) -> bool:
-    """A box is of one page: pieces on the next one are not in it."""
+    """Whether a box is on the page of the first one: a bounding box covers one page."""
     ends = [page.end for page in by_kind.get("page", ()) if page.start <= first.start]
     return not ends or one.start < max(ends)
 
@@ -106,7 +114,7 @@ def _rank(kind: str) -> int:
 
 
 def describe_location(location: Location) -> str:
-    """`p. 12, § 3 Results › 3.2 Risks`: a location in words; a box is for programs."""
+    """Format a location as text: `p. 12, § 3 Results › 3.2 Risks`; boxes are left out."""
     parts = []
     for kind, value in location.items():
         if kind in ("box", *_COUNTED.values()):
@@ -128,7 +136,7 @@ def describe_location(location: Location) -> str:
 
 
 def path_text(path: Any, between: str = " › ") -> str:
-    """A path of names on one line, its beginning and long names cut."""
+    """Return a path of names on one line, its start and long names cut."""
     names = [str(name) for name in path] if isinstance(path, (list, tuple)) else [str(path)]
     cut = [name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…" for name in names]
     return between.join(["…", *cut[-_DEEPEST:]] if len(cut) > _DEEPEST else cut)

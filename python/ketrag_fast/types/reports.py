@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ketrag_fast.types.documents import Failure
@@ -19,16 +19,16 @@ class StageReport:
     bytes: int
 
     def to_json(self) -> dict[str, Any]:
-        """As the command prints it (85-interface)."""
+        """Return the JSON form that the command prints."""
         return {"name": self.name, "how": self.how, "seconds": self.seconds, "bytes": self.bytes}
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one build read and spent. Tokens are counted by the models themselves.
+    """What one build read and spent; tokens as counted by the models.
 
-    Only what this build asked for is counted: a vector or a reply that was kept costs nothing again.
-    `memory` is the peak of the whole process in bytes, where the system tells it.
+    Only calls of this build count: a cached vector or reply costs nothing again. `memory` is the peak
+    of the whole process in bytes, if the system reports it.
     """
 
     documents: int = 0
@@ -44,22 +44,21 @@ class Usage:
     memory: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As the command prints it."""
+        """Return the JSON form that the command prints."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Usage:
-        """The inverse; what an older version did not record is zero."""
-        known = {spec.name for spec in fields(cls)}
-        return cls(**{name: value for name, value in data.items() if name in known})
+        """Return the usage of `to_json`'s output. Raises TypeError for an unknown entry."""
+        return cls(**data)
 
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """What a build did. `changed` is False when there was nothing to do.
+    """The result of a build. `changed` is False when there was nothing to do.
 
-    `extraction` counts the core chunks: read, found read (`hits`), failed, pending, and what `stopped` it;
-    None where nothing reads them.
+    `extraction` counts the core chunks: read, already read (`hits`), failed, pending, and what `stopped`
+    it; None if nothing reads them.
     """
 
     generation: int
@@ -78,7 +77,7 @@ class BuildReport:
     extraction: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As the command prints it (85-interface)."""
+        """Return the JSON form that the command prints."""
         return {
             "schema": "ketrag/index/1",
             "generation": self.generation,

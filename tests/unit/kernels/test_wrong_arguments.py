@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ketrag_fast import kernels
 from ketrag_fast.errors import InputError, OutOfMemory
+from tests.support import all_kernels as kernels
 from tests.support import kernel_calls
 
 ROOT = Path(__file__).parents[3]
@@ -18,7 +18,7 @@ EYE = np.eye(3, dtype=np.float32)
 LIMITED = """
 import resource, sys
 import numpy as np
-from ketrag_fast import kernels
+from tests.support import all_kernels as kernels
 from ketrag_fast.errors import InputError, OutOfMemory
 resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
 rows = np.array([0, 1], np.uint64), np.array([0], np.uint32)

@@ -123,7 +123,7 @@ def test_memory_that_does_not_suffice_halves_the_batch(
     before = embedder.tally.halvings
     assert np.abs(embedder.embed(TEXTS) - wanted).max() < 2e-6
     assert embedder.tally.halvings > before and embedder._batch_tokens < 4096
-    with pytest.raises(BackendError, match="memory does not suffice"):
+    with pytest.raises(BackendError, match="too little free memory"):
         embedder.embed(["river " * 220])
 
 

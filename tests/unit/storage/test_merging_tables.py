@@ -105,16 +105,10 @@ def test_an_altered_reply_is_named(tmp_path: Path) -> None:
         merged([path], tmp_path / "out")
 
 
-def test_replies_of_an_earlier_version_have_no_seal(tmp_path: Path) -> None:
+def test_a_part_that_lacks_a_table_is_damaged(tmp_path: Path) -> None:
     path = part(tmp_path / "p0", {}, {"one": [reply("first")]}, "n")
     with sqlite3.connect(path) as db:
-        db.execute("ALTER TABLE replies DROP COLUMN seal")
-        for name in ("locators", "removed", "vectors", "vector_models"):
-            db.execute(f"DROP TABLE {name}")  # nor were these there
+        db.execute("DROP TABLE locators")
     db.close()
-    merged([path], tmp_path / "out")
-    with Journal(tmp_path / "out") as journal:
-        journal.check()
-        own = journal.known("reader")
-        assert own is not None
-        assert [rows[0].text for _, rows in journal.rows(own.number, [reply_key("one")])] == ["first"]
+    with pytest.raises(IndexDamaged, match="locators"):
+        merged([path], tmp_path / "out")

@@ -92,7 +92,7 @@ def test_hashes_of_files_of_all_sizes(tmp_path: Path, size: int) -> None:
 @pytest.mark.parametrize("hashed", [True, False])
 def test_damage_is_found_on_opening_or_when_the_array_is_read(layout: Layout, hashed: bool) -> None:
     generation = open_current(layout)
-    if not hashed:  # as an earlier version wrote it
+    if not hashed:  # the file of hashes is lost
         hashes_of(generation).unlink()
     flip(generation.folder / "things" / "large.npy", 200_000)
     flip(generation.folder / "things" / "graph.bin", 9)

@@ -1,4 +1,4 @@
-"""All settings that there are: the shared ones, then those that each system declares."""
+"""The catalogue of settings: the shared ones, then those that each system declares."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ from ketrag_fast.errors import ConfigError
 Catalogue = Mapping[str, Setting]
 
 _REGISTRY = "ketrag_fast.systems.registry"
-"""Read by name and when it is first needed, because systems stand above settings: whoever wants to know a
-setting's name must know the systems, and systems are plug-ins."""
+"""Imported by name on first use, because systems depend on settings while the names of settings depend on
+the systems, which are plug-ins."""
 
 
 class Declares(Protocol):
-    """What the registry of systems says about settings."""
+    """The part of the registry of systems that is about settings."""
 
     @property
     def settings(self) -> Iterable[tuple[str, type]]:
-        """(system, its class of settings)."""
+        """(system, its settings class) for each system."""
 
     @property
     def choices(self) -> Mapping[str, tuple[str, ...]]:
-        """Further values of settings that are open to systems: their modes, their ways to choose."""
+        """Additional values of settings that systems extend: their modes, their selection methods."""
 
     @property
     def listed(self) -> Mapping[str, tuple[str, ...]]:
-        """Values worth listing in the help of settings that take any text: presets, lists of modes."""
+        """Values shown in the help of settings that take any text: presets, lists of modes."""
 
     @property
     def broken(self) -> Mapping[str, str]:
         """Systems that cannot be used, and why."""
 
     def check(self, settings: Any) -> None:
-        """ConfigError where settings do not go together."""
+        """Raise ConfigError if settings contradict each other."""
 
 
 def systems() -> Declares:
-    """What the systems say."""
+    """Return the registry of systems."""
     found: Declares = import_module(_REGISTRY).registry()
     return found
 
 
 @cache
 def catalogue() -> Catalogue:
-    """Every setting by name, the shared ones first."""
+    """Return every setting by name, the shared ones first."""
     registry = systems()
     found = {spec.name: spec for spec in declared_settings(SharedSettings)}
     for owner, cls in registry.settings:
@@ -60,32 +60,32 @@ def catalogue() -> Catalogue:
 
 
 def names(*concerns: Concern) -> tuple[str, ...]:
-    """The settings that concern these, in the order of the catalogue; all with no argument."""
+    """Return the settings of these concerns, in catalogue order; all without an argument."""
     return tuple(n for n, spec in catalogue().items() if not concerns or spec.concerns in concerns)
 
 
 def of_topic(*topics: Topic) -> tuple[str, ...]:
-    """The settings of these topics, in the order of the catalogue."""
+    """Return the settings of these topics, in catalogue order."""
     return tuple(n for n, spec in catalogue().items() if spec.topic in topics)
 
 
 def find_setting(name: str, where: str = "") -> str:
-    """The setting of that name (`-` and `_` alike), or a ConfigError with the nearest one."""
+    """Return the setting's name (`-` and `_` alike), or raise a ConfigError with the nearest one."""
     plain = name.strip().lower().replace("-", "_")
     if plain in catalogue():
         return plain
-    from difflib import get_close_matches  # here, so that `--help` does not wait for it
+    from difflib import get_close_matches  # imported here to keep `--help` fast
 
     near = get_close_matches(plain, catalogue(), 1)
     hint = f"did you mean {near[0]}?" if near else "`ketrag config show` lists all settings"
-    raise ConfigError(f"there is no setting {name!r}{where}", hint=hint + about_broken(systems().broken))
+    raise ConfigError(f"unknown setting {name!r}{where}", hint=hint + about_broken(systems().broken))
 
 
 def about_broken(broken: Mapping[str, str]) -> str:
-    """What to add to a hint about a name that there is not: a system that cannot be used may have it."""
+    """Return a hint suffix for an unknown name: a system that cannot be loaded may declare it."""
     return "".join(f"; the system {name} cannot be used: {reason}" for name, reason in broken.items())
 
 
 def parse(name: str, text: str) -> Any:
-    """The value that a setting gets from text (an environment variable)."""
+    """Return the value of a setting from text (an environment variable)."""
     return catalogue()[name].parse(text)

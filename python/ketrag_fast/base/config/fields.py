@@ -1,11 +1,11 @@
-"""How a setting is declared: a field of a dataclass with its default, help, bounds, and whom it concerns.
+"""Declaration of a setting: a dataclass field with its default, help, bounds and concern.
 
-`concerns`: "build" settings decide what the index holds and enter the fingerprints of the stages that
-name them; "read" settings decide how documents are read (their effect shows in the documents' own
-hashes) and what stays in the folder, and are remembered like these; "query" settings are used for each
-question; "run" settings change nothing in any result.
-`rebuild` marks a build setting whose change throws all earlier work away, so it must be asked for.
-`topic` says beside which options of the command it stands.
+`concerns`: "build" settings decide what the index contains and are part of the fingerprints of the stages
+that name them; "read" settings decide how documents are read (their effect is in the documents'
+hashes) and which generations are kept, and are stored like build settings; "query" settings apply to each
+query; "run" settings change no result.
+`rebuild` marks a build setting whose change discards all earlier work, which needs `--rebuild`.
+`topic` is the group of command-line options that it is listed in.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Concern = Literal["build", "read", "query", "run"]
 Topic = Literal["build", "reading", "query", "embedding", "writing", "running", "common"]
 
 MOST = 2**63 - 1
-"""A number without a bound of its own goes no further: more than there is of anything that is counted."""
+"""Upper bound of numbers that declare none: larger than any count."""
 LONGEST_SECONDS = 1e9
-"""Of a time that a setting gives: 31 years, which every clock and lock can still wait for."""
+"""Upper bound of times, 31 years, which every clock and lock can handle."""
 _TOPICS: dict[Concern, Topic] = {"build": "build", "read": "build", "query": "query", "run": "running"}
 _BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True)
 _BOOLEANS |= dict.fromkeys(("0", "false", "no", "off"), False)
@@ -43,7 +43,7 @@ def setting(
     choices: tuple[str, ...] = (),
     protects: bool = False,
 ) -> Any:
-    """A field of a settings class; its annotation is its type. `choices` are for texts that others extend.
+    """Declare a field of a settings class; its annotation is its type. `choices` may be extended by systems.
 
     `protects` marks a setting that restricts access: an empty value or `none` is an error instead of "not
     set", so that an unset variable in a command or a file never lifts the restriction.
@@ -63,8 +63,9 @@ def setting(
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One declared setting. `types` are those that a value may have; `choices` the texts, where these are
-    counted; `owner` is the system that declares it, or "" for those that all share.
+    """One declared setting. `types` are the permitted types of a value.
+
+    `choices` are the permitted texts, if limited; `owner` is the system that declares it, or "".
     """
 
     name: str
@@ -81,7 +82,7 @@ class Setting:
     protects: bool = False
 
     def expected(self) -> str:
-        """What a value must be, in words."""
+        """Describe the permitted values."""
         if self.choices:
             return "one of " + ", ".join(self.choices)
         text = " or ".join(_WORDS[kind] for kind in self.types)
@@ -92,7 +93,7 @@ class Setting:
         return text
 
     def check(self, value: Any) -> None:
-        """ConfigError unless `value` has the type and lies within the bounds."""
+        """Raise ConfigError unless `value` has the type and is within the bounds."""
         if self.protects and isinstance(value, str):
             self.require_restriction(value)
         if value == "" and isinstance(value, str):
@@ -101,7 +102,7 @@ class Setting:
             raise ConfigError(f"{self.name}: {short_repr(value)} is not {self.expected()}")
 
     def parse(self, text: str) -> Any:
-        """The value that it gets from text (a flag, an environment variable)."""
+        """Return the value for a text (a flag, an environment variable)."""
         plain = text.strip()
         if self.protects:
             self.require_restriction(plain)
@@ -150,12 +151,12 @@ class Setting:
         return bool((self.low is None or value >= self.low) and value <= high)
 
     def extended(self, more: Iterable[str]) -> Setting:
-        """The same with further choices."""
+        """Return the setting with additional choices."""
         return replace(self, choices=tuple(dict.fromkeys((*self.choices, *more))))
 
 
 def short_repr(value: Any) -> str:
-    """A value as an error shows it: of any length and depth, a bounded text."""
+    """Format a value of any size and depth for an error message."""
     short = reprlib.Repr()
     short.maxstring = short.maxother = 80
     try:
@@ -165,7 +166,7 @@ def short_repr(value: Any) -> str:
 
 
 def declared_settings(cls: type, owner: str = "") -> tuple[Setting, ...]:
-    """The settings of a class, in its order. ConfigError where a field is not made by `setting`."""
+    """Return the settings of a class, in order. ConfigError for a field not made by `setting`."""
     hints = get_type_hints(cls)
     return tuple(
         _read_field(spec.name, spec.default, spec.metadata, hints[spec.name], owner) for spec in fields(cls)

@@ -1,4 +1,4 @@
-"""One set of values for all settings: those that are shared, and those that systems declare."""
+"""One set of values for all settings: the shared ones, and those that systems declare."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ T = TypeVar("T")
 
 
 class Settings(SharedSettings):
-    """All settings. Only what is passed counts as *given*; the rest may come from elsewhere.
+    """All settings. Only values that are passed count as *given*; the others may come from other sources.
 
-    Shared settings are attributes with a type; those of a system are in its own class, which `of` makes
+    Shared settings are typed attributes; those of a system are in its settings class, which `of` returns
     (`settings.of(KetRagSettings).knn_k`). At run time they are attributes here too: `settings.knn_k`.
-    Raises ConfigError for a name that nobody declares, and for a value out of its bounds.
+    Raises ConfigError for an unknown name and for a value out of bounds.
     """
 
     def __init__(self, **values: Any) -> None:
@@ -27,7 +27,7 @@ class Settings(SharedSettings):
         listed = values.get("modes")
         if isinstance(listed, (list, tuple)) and all(isinstance(mode, str) for mode in listed):
             values["modes"] = ",".join(listed)
-        if isinstance(values.get("modes"), str):  # however it was written: one text for one list
+        if isinstance(values.get("modes"), str):  # normalised, so that equal lists are equal texts
             values["modes"] = ",".join(mode.strip() for mode in values["modes"].split(","))
         unknown = next((name for name in values if name not in known), None)
         if unknown is not None:
@@ -54,24 +54,24 @@ class Settings(SharedSettings):
 
     @property
     def given(self) -> dict[str, Any]:
-        """The settings that were passed, in the order of the catalogue."""
+        """The settings that were passed, in catalogue order."""
         found: dict[str, Any] = self.__dict__["_given"]
         return dict(found)
 
     def of(self, kind: type[T]) -> T:
-        """The settings of one system, as its own class has them."""
+        """Return the settings of one system, as an instance of its class."""
         return kind(**{spec.name: self.__dict__[spec.name] for spec in fields(kind)})  # type: ignore[arg-type]
 
     def value(self, name: str) -> Any:
-        """The value of a setting by its name."""
+        """Return the value of a setting by its name."""
         return self.__dict__[catalogue()[name].name]
 
     def having(self, **changes: Any) -> Settings:
-        """A copy with some settings given anew; what was not given stays so."""
+        """Return a copy with some settings changed; what was not given stays so."""
         return Settings(**{**self.given, **changes})
 
     def only(self, names: Iterable[str]) -> dict[str, Any]:
-        """These settings by name, as a fingerprint wants them."""
+        """Return these settings by name, for a fingerprint."""
         return {name: self.value(name) for name in names}
 
     def __eq__(self, other: object) -> bool:
@@ -91,10 +91,10 @@ class Settings(SharedSettings):
     def __reduce__(self) -> Any:
         return _again, (self.given,)
 
-    if not TYPE_CHECKING:  # inside the package the type checker asks for `of`
+    if not TYPE_CHECKING:  # inside the package the type checker requires `of`
 
         def __getattr__(self, name: str) -> Any:
-            raise AttributeError(f"there is no setting {name!r}")
+            raise AttributeError(f"unknown setting {name!r}")
 
 
 def _again(given: dict[str, Any]) -> Settings:

@@ -1,6 +1,6 @@
-"""Which part of the documents an index holds: shard I of N, chosen by the hash of the document's id.
+"""Shards: the part of the documents that an index holds, selected by the hash of the document's id.
 
-Every index over the same documents chooses alike, so that the N shards together hold each document once.
+Every index over the same documents selects alike, so that the N shards together hold each document once.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ class Shards:
     of: int
 
     def holds(self, document: str) -> bool:
-        """Whether a document of that id belongs to one of them."""
+        """Whether a document with this id belongs to one of them."""
         digest = hashlib.blake2b(document.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         return int.from_bytes(digest, "little") % self.of + 1 in self.numbers
 
     @property
     def lacking(self) -> tuple[int, ...]:
-        """The shards that are not among them."""
+        """The shards that are not included."""
         return tuple(number for number in range(1, self.of + 1) if number not in self.numbers)
 
     def text(self) -> str | None:
-        """As the setting has it; None where they are all."""
+        """Return the value of the setting; None if all shards are included."""
         return f"{','.join(map(str, sorted(self.numbers)))}/{self.of}" if self.lacking else None
 
 
 def shards_of(text: str | None) -> Shards | None:
-    """What the setting `shard` says: `2/8`, or several as `1,2/8`. None is all documents.
+    """Parse the setting `shard`: `2/8`, or several as `1,2/8`. None is all documents.
 
     Raises ConfigError unless 0 < I <= N.
     """
@@ -51,6 +51,6 @@ def shards_of(text: str | None) -> Shards | None:
         if 0 < found.of <= _MOST and all(0 < number <= found.of for number in found.numbers):
             return found
     raise ConfigError(
-        f"shard {text!r:.80} is not I/N with 0 < I <= N <= {_MOST:,}",
+        f"shard must be I/N with 0 < I <= N <= {_MOST:,}, got {text!r:.80}",
         hint="the first of four is 1/4; the other three are 2/4, 3/4 and 4/4",
     )

@@ -1,4 +1,4 @@
-"""Filters over metadata: which documents a question, a list or a removal is about."""
+"""Filters over metadata: the documents that a query, a list or a removal applies to."""
 
 from ketrag_fast.base.filters.allow import allow_condition
 from ketrag_fast.base.filters.columns import Check, ColumnReader, Columns

@@ -1,9 +1,9 @@
-"""Conditions of `allow`, which decide who sees a document: one that excludes nothing is an error.
+"""Conditions of `allow`, which restrict access to documents: one that excludes nothing is an error.
 
-A filter narrows an answer, so a filter that every document passes is harmless. An `allow` that every document
-passes opens the index, and is nearly always made of a variable that is empty: `{}`, `{"$and": [{}]}`,
-`{"team": {"$nin": []}}`. Such conditions raise InputError. Those that no document passes (`{"team": []}`,
-`{"$not": {}}`) are valid and show nothing.
+A filter narrows an answer, so a filter that every document passes is harmless. An `allow` that every
+document passes opens the index, and usually comes from an empty variable: `{}`, `{"$and": [{}]}`,
+`{"team": {"$nin": []}}`. Such conditions raise InputError. Conditions that no document passes
+(`{"team": []}`, `{"$not": {}}`) are valid and show nothing.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ketrag_fast.base.filters.parser import parse_filter
 from ketrag_fast.errors import InputError
 
 MOST_ATOMS: Final = 10
-"""Distinct comparisons up to which every combination of outcomes is tried."""
+"""Maximum number of distinct comparisons for which all combinations of outcomes are tried."""
 _HINT: Final = 'say which documents may be seen, such as \'group=sales\' or {"group": ["sales", "all"]}'
 _NEGATED: Final = frozenset(("$ne", "$nin"))
 
 Atom = tuple[Any, ...]
-"""What a comparison tests about one document: field, kind of test, and the value with its type."""
+"""The test of a comparison: field, kind of test, and the value with its type."""
 
 
 def allow_condition(given: str | Mapping[str, Any]) -> Condition:

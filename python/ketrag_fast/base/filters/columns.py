@@ -1,8 +1,8 @@
-"""Metadata as columns, and which documents fit a filter.
+"""Metadata as columns, and the documents that match a filter.
 
-Every node of a filter costs a few passes of NumPy over one column, whatever number of values it names: texts
-are numbered when they are read, so a list of thousands of values is one look-up of each and one pass. `check`
-is called between the nodes and between slices of rows, so a filter ends at its question's deadline.
+Every node of a filter costs a few NumPy passes over one column, however many values it names: texts
+are numbered when they are read, so a list of thousands of values is one look-up each and one pass. `check`
+is called between nodes and between slices of rows, so that a filter ends at the query's deadline.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
 
 Check = Callable[[], object]
-"""Called again and again during the work; raises to stop it."""
+"""Called repeatedly during the work; raises to stop it."""
 
 _ORDERS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "$gt": operator.gt,
@@ -36,9 +36,9 @@ _ORDERS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "$lte": operator.le,
 }
 _DEEPEST: Final = 8
-"""Levels of fields within fields that are columns."""
+"""Maximum depth of nested fields that become columns."""
 _SLICE: Final = 512
-"""Documents whose metadata is read between two checks."""
+"""Number of documents read between two checks."""
 _FEW: Final = 8
 """Numbers that are compared one by one; more are sorted first."""
 _PAUSE: Final = 0.02
@@ -51,7 +51,7 @@ def _unchecked() -> None:
 
 @dataclass
 class _Listed:
-    """Rows of one field and type; `documents[i]` is whose row `i` is."""
+    """Rows of one field and type; row `i` belongs to `documents[i]`."""
 
     documents: NDArray[np.int64]
 
@@ -66,12 +66,12 @@ class _Listed:
 
 @dataclass
 class _Numbers(_Listed):
-    """Numbers, or truth values, of one field: row `i` has `values[i]`."""
+    """Numbers or booleans of one field: row `i` has `values[i]`."""
 
     values: NDArray[Any]
 
     def among(self, values: Sequence[Any]) -> Bools:
-        """For each row whether its value is one of `values`."""
+        """Return for each row whether its value is one of `values`."""
         if len(values) > _FEW:
             return np.isin(self.values, np.array(values, self.values.dtype))
         found = np.zeros(len(self.values), bool)
@@ -80,34 +80,34 @@ class _Numbers(_Listed):
         return found
 
     def ordered(self, name: str, value: Any) -> Bools:
-        """For each row whether its value is above or below `value`, as the operator says."""
+        """Return for each row whether its value compares to `value` as the operator says."""
         found: Bools = _ORDERS[name](self.values, value)
         return found
 
 
 @dataclass
 class _Texts(_Listed):
-    """Texts of one field: row `i` has the text whose number is `codes[i]`."""
+    """Texts of one field: row `i` has the text with number `codes[i]`."""
 
     codes: NDArray[np.int64]
     numbers: Mapping[str, int]
 
     @cached_property
     def _sorted(self) -> tuple[list[str], NDArray[np.int64]]:
-        """The texts in their order, and for each row the rank of its text."""
+        """The sorted texts, and for each row the rank of its text."""
         texts = sorted(self.numbers)
         ranks = np.empty(len(texts), np.int64)
         ranks[[self.numbers[text] for text in texts]] = np.arange(len(texts))
         return texts, ranks[self.codes]
 
     def among(self, values: Sequence[Any]) -> Bools:
-        """For each row whether its text is one of `values`."""
+        """Return for each row whether its text is one of `values`."""
         chosen = np.zeros(len(self.numbers), bool)
         chosen[[self.numbers[value] for value in values if value in self.numbers]] = True
         return chosen[self.codes]
 
     def ordered(self, name: str, value: Any) -> Bools:
-        """For each row whether its text is above or below `value` by code points, as the operator says."""
+        """Return for each row whether its text compares to `value` by code points as the operator says."""
         texts, ranks = self._sorted
         bound = (bisect_left if name in ("$gte", "$lt") else bisect_right)(texts, value)
         return ranks >= bound if name in ("$gt", "$gte") else ranks < bound
@@ -139,13 +139,13 @@ class Columns:
 
     @property
     def fields(self) -> list[str]:
-        """Their names, sorted."""
+        """The names of the fields, sorted."""
         return sorted(self._columns)
 
     def fitting(self, condition: Condition, *, names: bool = True, check: Check = _unchecked) -> Bools:
-        """Returns for each document whether it fits.
+        """Return for each document whether it matches.
 
-        Raises InputError for a field that no document has, and with `names` lists those that exist; and
+        Raises InputError for a field that no document has (with `names` it lists the existing ones), and
         whatever `check` raises, which is called at every node.
         """
         check()
@@ -186,7 +186,7 @@ class Columns:
         return ~fits if one.name in ("$ne", "$nin") else fits
 
     def _documents(self, column: _Column, rows: Bools) -> Bools:
-        """Returns the documents of the rows that fit. Most columns have one row for each document."""
+        """Return the documents of matching rows. Most columns have one row for each document."""
         if column.is_whole(self.count):
             return rows
         fits = np.zeros(self.count, bool)
@@ -195,14 +195,14 @@ class Columns:
 
 
 class ColumnReader:
-    """Reads the metadata of an opened index into columns, when a filter first needs them.
+    """Reads the metadata of an opened index into columns when a filter first needs them.
 
-    One thread reads, in slices; others wait for it. A caller whose `check` raises leaves what was read to the
-    next one, so that short deadlines do not keep an index from ever having its columns.
+    One thread reads, in slices; others wait for it. If the `check` of a caller raises, the next one continues
+    from there, so that short deadlines do not keep an index from ever having its columns.
     """
 
     def __init__(self, rows: Callable[[], Iterator[str]]) -> None:
-        """`rows` gives the metadata of each document as JSON, from the first one, whenever it is called."""
+        """`rows` returns an iterator over the metadata of all documents as JSON on each call."""
         self._rows = rows
         self._lock = Lock()
         self._left: Iterator[str] | None = None
@@ -210,8 +210,10 @@ class ColumnReader:
         self._columns: Columns | None = None
 
     def columns(self, check: Check = _unchecked) -> Columns:
-        """Returns the columns. Raises what `check` raises, and ValueError, TypeError, AttributeError or
-        RecursionError for rows that are not metadata.
+        """Return the columns.
+
+        Raises what `check` raises, and ValueError, TypeError, AttributeError or RecursionError for rows that
+        are not metadata.
         """
         if self._columns is not None:
             return self._columns
@@ -228,7 +230,7 @@ class ColumnReader:
             self._lock.release()
 
     def _read_slice(self) -> bool:
-        """Reads some rows; False at the end."""
+        """Read some rows; False at the end."""
         try:
             if self._left is None:
                 self._left, self._collected = self._rows(), _Collected()

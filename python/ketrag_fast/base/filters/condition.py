@@ -1,9 +1,9 @@
-"""A filter as a tree, from a mapping as people know it from databases of documents.
+"""A filter as a tree, parsed from a mapping as in document databases.
 
     {"year": {"$gte": 1990}, "lang": ["en", "de"], "$not": {"draft": True}}
 
-A plain value means equality, a list any of its values. A document's field that holds a list fits where one of
-its values does; a field inside a field is `author.name`. `$ne` and `$nin` also fit documents without it.
+A plain value means equality, a list any of its values. A field that holds a list matches if one of its
+values does; a nested field is `author.name`. `$ne` and `$nin` also match documents without the field.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Value = str | float | bool
 DEEPEST: Final = 60
 """Levels of nesting."""
 MOST: Final = 10_000
-"""Conditions and values of one filter: each comparison, each value it names, and each `and`, `or`, `not` and
-empty mapping counts one.
+"""Maximum conditions and values of a filter: each comparison, each of its values, and each `and`, `or`, `not`
+and empty mapping counts one.
 """
 COMPARISONS: Final = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$exists")
 _HINT: Final = 'such as \'year>=1990 and lang=en\', or {"year": {"$gte": 1990}, "lang": "en"}'
@@ -28,7 +28,7 @@ _HINT: Final = 'such as \'year>=1990 and lang=en\', or {"year": {"$gte": 1990}, 
 
 @dataclass(frozen=True, slots=True)
 class FieldComparison:
-    """A field against values; `name` is one of `COMPARISONS`."""
+    """A field compared with values; `name` is one of `COMPARISONS`."""
 
     field: str
     name: str
@@ -37,7 +37,7 @@ class FieldComparison:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Conditions of which all (`$and`), any (`$or`) or, of one, not that (`$not`) must hold."""
+    """A conjunction (`$and`), a disjunction (`$or`) or the negation of one condition (`$not`)."""
 
     name: str
     parts: tuple[Condition, ...]
@@ -47,25 +47,25 @@ Condition = FieldComparison | Joined
 
 
 class Allowance:
-    """Counts down the conditions and values that one filter may hold."""
+    """Counts down the conditions and values that one filter may contain."""
 
     def __init__(self) -> None:
         self._left = MOST
 
     def take(self, count: int) -> None:
-        """Raises InputError when the filter holds more than `MOST`."""
+        """Raise InputError when the filter contains more than `MOST`."""
         self._left -= count
         if self._left < 0:
-            raise wrong(f"it holds more than {MOST:,} conditions and values")
+            raise wrong(f"it has more than {MOST:,} conditions and values")
 
 
 def wrong(text: str) -> InputError:
-    """What is not a filter."""
+    """Return the error for an invalid filter."""
     return InputError(f"filter: {text}", hint=_HINT)
 
 
 def condition_of(given: Any) -> Condition:
-    """The tree of a mapping. Raises InputError where it makes no sense."""
+    """Return the tree of a mapping. Raises InputError for an invalid filter."""
     return _mapping(given, 0, Allowance())
 
 
@@ -73,21 +73,21 @@ def _mapping(given: Any, depth: int, left: Allowance) -> Condition:
     if depth > DEEPEST:
         raise wrong(f"it is nested more than {DEEPEST} deep")
     if not isinstance(given, Mapping):
-        raise wrong(f"a {type(given).__name__} stands where a mapping is due")
+        raise wrong(f"expected a mapping, got a {type(given).__name__}")
     parts: list[Condition] = []
     for name, value in given.items():
         if not isinstance(name, str):
-            raise wrong(f"{name!r:.80} is no name of a field")
+            raise wrong(f"the name of a field must be a text, got {name!r:.80}")
         if name in ("$and", "$or"):
             if not isinstance(value, (list, tuple)) or not value:
-                raise wrong(f"{name} takes a list of conditions")
+                raise wrong(f"{name} must be a non-empty list of conditions")
             left.take(1)
             parts.append(Joined(name, tuple(_mapping(one, depth + 1, left) for one in value)))
         elif name == "$not":
             left.take(1)
             parts.append(Joined(name, (_mapping(value, depth + 1, left),)))
         elif name.startswith("$"):
-            raise wrong(f"there is no {name:.80}; it has $and, $or, $not, {', '.join(COMPARISONS)}")
+            raise wrong(f"unknown operator {name:.80}; expected $and, $or, $not, {', '.join(COMPARISONS)}")
         else:
             parts += _field(name, value, left)
     if len(parts) == 1:
@@ -101,7 +101,7 @@ def _field(field: str, value: Any, left: Allowance) -> list[Condition]:
         many = isinstance(value, (list, tuple))
         return [make_comparison(field, "$in" if many else "$eq", value if many else [value], left)]
     if not value:
-        raise wrong(f"nothing is said of {field!r:.80}")
+        raise wrong(f"{field!r:.80} has no condition")
     return [
         make_comparison(field, str(name), one if name in ("$in", "$nin") else [one], left)
         for name, one in value.items()
@@ -109,11 +109,11 @@ def _field(field: str, value: Any, left: Allowance) -> list[Condition]:
 
 
 def make_comparison(field: str, name: str, values: Sequence[Any], left: Allowance) -> FieldComparison:
-    """One comparison, checked; it counts against what is `left`."""
+    """Return one checked comparison; it counts against `left`."""
     if name not in COMPARISONS:
-        raise wrong(f"there is no {name:.80} of a field; there are {', '.join(COMPARISONS)}")
+        raise wrong(f"unknown operator {name:.80} of a field; expected one of {', '.join(COMPARISONS)}")
     if not isinstance(values, (list, tuple)):
-        raise wrong(f"{name} of {field!r:.80} takes a list")
+        raise wrong(f"{name} of {field!r:.80} must be a list")
     left.take(1 + len(values))
     return FieldComparison(field, name, tuple(_value(field, name, one) for one in values))
 
@@ -121,7 +121,7 @@ def make_comparison(field: str, name: str, values: Sequence[Any], left: Allowanc
 def _value(field: str, name: str, value: Any) -> Value:
     if name == "$exists":
         if not isinstance(value, bool):
-            raise wrong(f"$exists of {field!r:.80} is true or false")
+            raise wrong(f"$exists of {field!r:.80} must be true or false")
         return value
     if isinstance(value, (bool, str)):
         return value
@@ -132,4 +132,4 @@ def _value(field: str, name: str, value: Any) -> Value:
             raise wrong(f"a number of {field!r:.80} is too large") from None
         if math.isfinite(number):
             return number
-    raise wrong(f"{value!r:.80} of {field!r:.80} is neither a text nor a number, true or false")
+    raise wrong(f"{value!r:.80} of {field!r:.80} is not a text, a finite number, true or false")

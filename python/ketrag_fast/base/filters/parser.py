@@ -2,8 +2,8 @@
 
     FIELD = VALUE   also ==, !=, <, <=, >, >=;   FIELD in (VALUE, ...);   FIELD exists
 
-A value is a number, `true`, `false`, a word, or anything in quotes. `and` binds closer than `or`. A text that
-begins with a brace is the long form, as JSON.
+A value is a number, `true`, `false`, a word, or a quoted text. `and` binds closer than `or`. A text that
+starts with a brace is the long form, as JSON.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _JOINS: Final = ("and", "or", "not", "in", "exists")
 
 
 def parse_filter(text: str) -> Condition:
-    """Return the tree of a filter, in words or as JSON. Raises InputError that says what is wrong where."""
+    """Return the tree of a filter, in short form or as JSON. Raises InputError with the position."""
     if text.lstrip().startswith("{"):
         return _from_json(text)
     if len(text) > LONGEST:
@@ -54,12 +54,12 @@ def _from_json(text: str) -> Condition:
     except RecursionError:
         raise wrong(f"it is nested more than {DEEPEST} deep") from None
     except ValueError as error:
-        raise wrong(f"it begins with a brace and is not valid JSON: {error}") from None
+        raise wrong(f"it starts with a brace but is not valid JSON: {error}") from None
     return condition_of(given)
 
 
 class _FilterParser:
-    """One word after the other."""
+    """A recursive-descent parser that reads one token ahead."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -81,10 +81,10 @@ class _FilterParser:
         self._at, self.kind = match.end(), match.lastgroup
         self.value = match[self.kind] if self.kind is not None else ""
 
-    def unexpected(self, due: str) -> Exception:
-        """What stands where something else is due."""
+    def unexpected(self, expected: str) -> Exception:
+        """Return the error for a token other than `expected`."""
         here = "the end" if self.kind is None else f"{self.value:.40}"
-        return wrong(f"{here} stands where {due} is due (character {self._at})")
+        return wrong(f"expected {expected}, found {here} at character {self._at}")
 
     def _is(self, word: str) -> bool:
         return self.kind == "word" and self.value.lower() == word

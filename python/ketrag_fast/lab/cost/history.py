@@ -51,7 +51,7 @@ def contents(path: Path) -> frozenset[str]:
 
 
 _UNCLEAR = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
-"""Errors raised for JSON of another version, or altered JSON."""
+"""Raised when altered JSON lacks an entry or has one of another type."""
 
 
 def _embedded_tokens(build: Past) -> float:
@@ -77,7 +77,7 @@ def _whole_builds(path: Path, settings: Mapping[str, Any]) -> list[Past]:
                 beside,
             )
         except _UNCLEAR:
-            continue  # a record of an older version lacks fields
+            continue  # an altered row: the other runs still count
         if build.usage.embedding_tokens or settings.get("embedder") == "builtin":
             found.append(build)
     return found

@@ -69,11 +69,8 @@ class Result:
     def from_json(cls, data: Mapping[str, Any]) -> Result:
         """Return the result from the output of `to_json`. Raises InputError for invalid data."""
         try:
-            # Fields that older runs lack stay absent.
-            newer = ("why", "ndcg", "precision", "average_precision", "decided", "option_rank")
-            names = (f.name for f in fields(cls) if f.name != "why")
-            known = {name: data[name] for name in names if name in data or name not in newer}
-            if known.get("decided") is not None:
+            known = {f.name: data[f.name] for f in fields(cls) if f.name != "why"}
+            if known["decided"] is not None:
                 gold, said = known["decided"]
                 known["decided"] = (str(gold), None if said is None else str(said))
             why = tuple(dict(passage) for passage in data.get("why", ()))

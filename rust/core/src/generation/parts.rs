@@ -255,20 +255,16 @@ impl<'a> Parts<'a> {
 
     /// Differs from `unit_vectors` only if chunks are split.
     pub fn chunk_vectors(&self) -> Result<Option<Vectors<'a>>> {
-        // If units are whole chunks, their vectors are used. The second name is that of older indexes.
-        let own = ["chunk_vectors.chunk_vectors", "vectors.chunk_vectors"];
-        let name = own.into_iter().find(|name| self.arrays.has(name)).unwrap_or("vectors.unit_vectors");
+        // When chunks are not split, a chunk's vector is its unit's.
+        let own = "chunk_vectors.chunk_vectors";
+        let name = if self.arrays.has(own) { own } else { "vectors.unit_vectors" };
         let has = self.arrays.has(name);
         let made = part(has, &self.chunk_vectors, || vectors(self.arrays, name, self.chunks()?.len(), None));
         made.map(Option::<&_>::copied)
     }
 
     pub fn sentence_vectors(&self) -> Result<Option<Vectors<'a>>> {
-        // The second name is that of older indexes.
-        let name = match self.arrays.has("sentence_vectors.walk_sentence_vectors") {
-            true => "sentence_vectors.walk_sentence_vectors",
-            false => "vectors.walk_sentence_vectors",
-        };
+        let name = "sentence_vectors.walk_sentence_vectors";
         let made = part(self.arrays.has(name), &self.sentence_vectors, || {
             let sentences = self.links()?.map_or(0, |links| links.sentence_keywords.rows());
             vectors(self.arrays, name, sentences, None)

@@ -133,7 +133,7 @@ def test_index_in_part(capsys: Run, tmp_path: Path) -> None:
         (["retrieve", "Who?", "--budget", "-1"], 2, "budget: -1 is not a whole number from 0 up"),
         (["retrieve", "--queries", "nowhere.jsonl"], 1, "cannot read nowhere.jsonl"),
         (["stats", "-i", "docs"], 4, "there is no index in docs"),
-        (["stats", "--config", "nowhere.toml"], 2, "there is no file nowhere.toml"),
+        (["stats", "--config", "nowhere.toml"], 2, "settings file nowhere.toml is missing"),
     ],
 )
 def test_errors(capsys: Run, argv: list[str], code: int, message: str) -> None:

@@ -134,13 +134,13 @@ def test_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert from_file(None) == {"chunk_tokens": 150, "max_df_ratio": None}
     for text, message in (
         ("x = ", "is not TOML"),
-        ("chunk = 1", "no setting 'chunk'"),
+        ("chunk = 1", "unknown setting 'chunk'"),
         ("\udcff", "is not TOML"),
     ):
         path.write_bytes(text.encode("utf-8", "surrogateescape"))
         with pytest.raises(ConfigError, match=message):
             from_file(path)
-    with pytest.raises(ConfigError, match="there is no file"):
+    with pytest.raises(ConfigError, match="is missing"):
         from_file(tmp_path / "other.toml")
 
 
