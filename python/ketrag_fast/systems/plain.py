@@ -7,6 +7,7 @@ from ketrag_fast.systems.spec.system import Channel, Recipe, Share, System
 
 SYSTEM = System(
     name="plain",
+    order=0,
     source="BM25: Robertson, Zaragoza 2009; fusion: Cormack, Clarke, Buettcher 2009; HyDE: Gao et al. 2023",
     help="the rankings that everything else is compared with",
     stages=(UNITS, WORDS, LINKS, VECTORS, UNIT_SEARCH),

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.base.config.catalogue import about_broken
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 
     from ketrag_fast.base.config import Settings
 
-BUILT_IN: Final = ("plain", "walk", "ket_rag", "g2cons", "noderag", "cg_rag")
-"""Modules of this package, in the order in which modes and settings are listed."""
+SUPPORT: Final = frozenset({"spec", "shared", "registry", "planning", "index_settings"})
+"""The modules of this package that are not systems; each other module has a `SYSTEM`."""
 GROUP: Final = "ketrag_fast.systems"
 OWN: Final = "ketrag-fast"
 LISTS: Final = ("auto", "all")
@@ -119,6 +120,20 @@ class Registry:
         """The system that lists a mode."""
         return next(system for system in self.systems if mode in system.recipes)
 
+    @cached_property
+    def learning(self) -> Mapping[str, System]:
+        """The systems that declare training, by name."""
+        return {system.name: system for system in self.systems if system.train is not None}
+
+    def trainable(self, name: str) -> System:
+        """Return the system of this name; ConfigError if no system with training has it."""
+        if name not in self.learning:
+            raise ConfigError(
+                f"train: {name!r} is not a system with training",
+                hint="systems with training: " + (", ".join(self.learning) or "none"),
+            )
+        return self.learning[name]
+
     def outside(self, stage: Stage) -> str | None:
         """The system of another package that declares a stage; None for those of this package."""
         found = next((system for system in self.systems if stage in system.stages), None)
@@ -166,15 +181,23 @@ def _uses_system(system: System, settings: Settings) -> bool:
 
 @cache
 def registry() -> Registry:
-    """The systems of this process. Entry points are read once; `registry.cache_clear()` reads them anew.
+    """Return the systems available to this process; `registry.cache_clear()` makes it look again.
 
-    Those of this package are checked by a test, and not each time that a command starts.
+    A test checks the built-in systems, so that commands need not do so each time they start.
     """
-    own = [import_module(f"ketrag_fast.systems.{name}").SYSTEM for name in BUILT_IN]
+    own = sorted(_built_in(), key=lambda system: (system.order, system.name))
     found = Registry(tuple(own), origins=dict.fromkeys((s.name for s in own), OWN))
     for origin, point in _entry_points():
         found = _add_system(found, origin, point)
     return found
+
+
+def _built_in() -> Iterator[System]:
+    """Yield the systems of this package: the `SYSTEM` of each module that is not one of `SUPPORT`."""
+    package = __name__.rpartition(".")[0]
+    for module in iter_modules(sys.modules[package].__path__):
+        if module.name not in SUPPORT:
+            yield import_module(f"{package}.{module.name}").SYSTEM
 
 
 def _entry_points() -> Iterable[tuple[str, metadata.EntryPoint]]:

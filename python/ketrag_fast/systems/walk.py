@@ -19,6 +19,7 @@ def _needs(settings: Settings) -> tuple[str, ...]:
 
 SYSTEM = System(
     name="walk",
+    order=1,
     source="docs/modes.md",
     help="from the units that match to those that share with them what the question does not name",
     stages=(UNITS, WORDS, LINKS, VECTORS, SENTENCE_VECTORS),

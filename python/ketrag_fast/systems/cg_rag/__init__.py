@@ -9,7 +9,7 @@ from ketrag_fast.systems.cg_rag.settings import CgRagSettings
 from ketrag_fast.systems.shared import LINKS, UNITS, VECTORS, WORDS
 from ketrag_fast.systems.spec.arrays import ANY, Sizes, array, graph, strings
 from ketrag_fast.systems.spec.stage import DOCUMENTS, Stage
-from ketrag_fast.systems.spec.system import Around, Channel, Recipe, Share, System
+from ketrag_fast.systems.spec.system import Around, Channel, Recipe, Share, System, Training
 
 if TYPE_CHECKING:
     from ketrag_fast.base.config import Settings
@@ -170,7 +170,8 @@ def describe(sizes: Sizes) -> Mapping[str, Any]:
 
 SYSTEM = System(
     name="cg-rag",
-    source="CG-RAG: contextual citation graph and LeSeGR; with the decisions of docs/cgrag.md",
+    order=5,
+    source="CG-RAG: contextual citation graph and LeSeGR; with the decisions of docs/cg-rag.md",
     help="citations, links and references join the texts, and what fits a question is passed along them",
     settings=CgRagSettings,
     stages=(UNITS, WORDS, LINKS, VECTORS, CITATIONS, CITATION_SPARSE, CITATION_GRAPH),
@@ -188,5 +189,10 @@ SYSTEM = System(
     describe=describe,
     details=f"{_HERE}.inspection:details",
     inspect=f"{_HERE}.inspection:CitationGraph",
-    train=f"{_HERE}.training:train_on",
+    train=Training(
+        f"{_HERE}.training:train_on",
+        mode="cg-rag-trained",
+        setting="lesegr_weights",
+        file="lesegr.safetensors",
+    ),
 )

@@ -10,7 +10,7 @@ from ketrag_fast.base.config.fields import setting
 
 @dataclass(frozen=True, kw_only=True)
 class CgRagSettings:
-    """The paper's values; what it leaves open has those of docs/cgrag.md."""
+    """The paper's values; what it leaves open has those of docs/cg-rag.md."""
 
     text_links: bool = setting(
         True,
@@ -56,7 +56,7 @@ class CgRagSettings:
         high=1.0,
     )
     lesegr_weights: str | None = setting(
-        None, "weights that `ketrag train cgrag` made, for mode cg-rag-trained", concerns="query"
+        None, "weights that `ketrag train cg-rag` made, for mode cg-rag-trained", concerns="query"
     )
     subgraphs: int = setting(
         0,

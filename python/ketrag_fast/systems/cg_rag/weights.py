@@ -18,7 +18,7 @@ from ketrag_fast.systems.shared.rows import Arrays
 
 FORM: Final = "ketrag/lesegr/1"
 _MOST_HEADER: Final = 1 << 24
-_REPAIR: Final = "train them anew: ketrag train cgrag DATASET -i INDEX"
+_REPAIR: Final = "train them anew: ketrag train cg-rag DATASET -i INDEX"
 LINEAR: Final = ("first", "second", "third")
 PARTS: Final = ("own", "value", "query", "key")
 Matrix = tuple[NDArray[np.float32], NDArray[np.float32]]
@@ -98,7 +98,7 @@ def read_weights(path: Path) -> GraphWeights:
     except OSError as error:
         raise ConfigError(
             f"lesegr_weights: {path}: {error.strerror or error}",
-            hint="name a file that `ketrag train cgrag` made",
+            hint="name a file that `ketrag train cg-rag` made",
         ) from None
     try:
         return _parse_weights(data)

@@ -157,6 +157,7 @@ _PAPER: Mapping[str, Any] = {
 
 SYSTEM = System(
     name="g2cons",
+    order=3,
     source="G2ConS, sections 3 and 4; with the decisions of docs/modes.md",
     help="words with weight are concepts: joined where they meet, they choose what is read and lead to units",
     settings=G2ConsSettings,

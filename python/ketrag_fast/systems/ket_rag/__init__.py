@@ -334,6 +334,7 @@ def describe(sizes: Sizes) -> Mapping[str, Any]:
 
 SYSTEM = System(
     name="ket-rag",
+    order=2,
     source="Huang, Zhang, Xiao 2025: KET-RAG, sections 4 and 5; the settings named -150 are its Table 3",
     help="a skeleton of entities from the core chunks, and a graph of keywords and units from all of them",
     settings=KetRagSettings,

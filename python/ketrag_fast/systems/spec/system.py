@@ -179,7 +179,19 @@ class Trained:
 OnEpoch = Callable[[int, int, float, float], "bool | None"]
 """(epoch, of how many, loss, Hit@1 of the questions kept apart); False stops."""
 Train = Callable[["StageArrays", "Sequence[Judged]", Path, Mapping[str, Any], "OnEpoch | None"], Trained]
-"""Arrays, questions, where the weights go, options by name."""
+"""Arrays, questions, the file for the weights, options by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """How `ketrag train` trains a system: `run` ("module:function", a `Train`), the mode that uses the
+    weights, the setting that names their file, and the default file name.
+    """
+
+    run: str
+    mode: str
+    setting: str
+    file: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,4 +219,5 @@ class System:
     describe: Callable[[Sizes], Mapping[str, Any]] | None = None
     details: str | None = None
     inspect: str | None = None
-    train: str | None = None
+    train: Training | None = None
+    order: int = 100
