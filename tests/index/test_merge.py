@@ -265,7 +265,7 @@ def test_one_id_for_two_documents(tmp_path: Path, capsys: pytest.CaptureFixture[
     build(tmp_path / "a", a)
     build(tmp_path / "b", b)
     places = [str(tmp_path / "a"), str(tmp_path / "b")]
-    with pytest.raises(DocumentError, match=r"2 ids stand for different documents: 'x' .*/a, .*/b.*'y'"):
+    with pytest.raises(DocumentError, match=r"2 ids have different documents in these indexes: 'x' .*/a, .*/b.*'y'"):
         Index.merge(places, tmp_path / "m")
     assert not (tmp_path / "m").exists()
     for prefer, own in (("first", a), ("last", b)):
@@ -306,7 +306,7 @@ def test_what_does_not_go_together(tmp_path: Path) -> None:
         ("plain", "one", ModelMismatch, "vectors of builtin"),
         ("one", "two", ModelMismatch, "fingerprint"),
         ("plain", "rules", ConfigError, "llm is 'none' in .*plain and 'heuristic'"),
-        ("plain", "plain", ConfigError, "named twice"),
+        ("plain", "plain", ConfigError, "given twice"),
         ("plain", "nothing", IndexMissing, "there is no index"),
     ]
     for a, b, error, text in cases:
@@ -317,7 +317,7 @@ def test_what_does_not_go_together(tmp_path: Path) -> None:
         Index.merge([plain], cut)
     with pytest.raises(ReadOnly, match="there already"):
         Index.merge([plain], plain)
-    with pytest.raises(ConfigError, match="no index was named"):
+    with pytest.raises(ConfigError, match="no index given"):
         Index.merge([], tmp_path / "m")
 
 
@@ -374,7 +374,7 @@ def test_stopped_anywhere_it_goes_on(tmp_path: Path) -> None:
             Index.merge(parts, place, progress=stop).close()
         except Cancelled:
             if step == 9:
-                with pytest.raises(ReadOnly, match="another merge"):
+                with pytest.raises(ReadOnly, match="unfinished merge of other indexes"):
                     Index.merge([tmp_path / "a", tmp_path / "c"], place)
             with Index.merge(list(reversed(parts)), place) as merged:
                 assert merged.digest == wanted
@@ -460,7 +460,7 @@ def test_what_was_removed_stays_away(tmp_path: Path) -> None:
         assert merged.document_count == 4
     with Index.build([], tmp_path / "m") as again:
         assert again.report is not None and not again.report.changed
-        assert any("passed over 2" in warning for warning in again.report.warnings)
+        assert any("skipped 2" in warning for warning in again.report.warnings)
 
 
 def test_sources_of_other_machines(tmp_path: Path) -> None:
