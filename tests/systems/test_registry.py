@@ -58,10 +58,10 @@ def test_what_is_made_from_the_registry() -> None:
     assert found.system_of("walk").name == "walk"
     assert {found.system_of(mode).name for mode in ("ket", "knng", "keyword")} == {"ket-rag"}
     assert found.outside(found.stages[0]) is None
-    with pytest.raises(ConfigError, match="mode: there is no mode 'wlak'") as mode:
+    with pytest.raises(ConfigError, match="mode: unknown mode 'wlak'") as mode:
         found.recipe("wlak")
     assert "walk" in (mode.value.hint or "")
-    with pytest.raises(ConfigError, match="system: there is no system 'ket'"):
+    with pytest.raises(ConfigError, match="system: unknown system 'ket'"):
         found.table["ket"]
     broken = Registry(found.systems, {"mine": "no licence"})
     with pytest.raises(ExtensionError, match="system mine cannot be used: no licence"):

@@ -53,8 +53,8 @@ def understood(stored: Mapping[str, Any]) -> Mapping[str, Any]:
 def to_build_on(stored: Mapping[str, Any], given: Settings) -> Mapping[str, Any]:
     """Return the settings of an index for its next build.
 
-    Raises ExtensionError or ConfigError if its system is not installed and `given` names no other, because the
-    next generation would lose that system's stages.
+    Raises ExtensionError or ConfigError if its system is not installed and `given` names no other, because
+    the next generation would lose that system's stages.
     """
     system = str(stored.get("system", "default"))
     if system in registry().presets:

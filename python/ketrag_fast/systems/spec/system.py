@@ -102,7 +102,7 @@ class Around:
     """The graph neighbourhood of ranked units: printed next to them, or summarised for an answer.
 
     Attributes:
-        find: "module:function": from a `Query`, arrays and unit ids to the neighbours of each, strongest first.
+        find: "module:function": (query, arrays, unit ids) to the neighbours of each unit, strongest first.
         count: the setting with the number of ranked units whose neighbourhood is read; 0 for none.
         tokens: the setting with the maximum number of tokens that one summary reads.
     """
@@ -119,7 +119,7 @@ class Recipe:
     Attributes:
         shares: the channels, in the order of the context.
         help: one line for `--help` and docs/modes.md.
-        join: "shares" (each channel prints within its share), "fuse" (one list, by reciprocal rank), or "vote"
+        join: "shares" (each channel prints within its share), "fuse" (by reciprocal rank), or "vote"
             (tables of the first channel, then units of the second, those first that both would print).
         rollover: the setting that decides which channel gets the unused budget.
         rewrite: "module:function" that rewrites the query with a language model before ranking.

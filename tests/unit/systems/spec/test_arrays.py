@@ -120,7 +120,7 @@ def test_texts(texts: list[str]) -> None:
     with pytest.raises(StageError, match=r"s\.t_offsets goes from 0 to .*, and t_blob has"):
         check(specs, {"t_blob": np.append(blob, np.uint8(65)), "t_offsets": offsets}, {}, "s")
     with pytest.raises(
-        StageError, match=r"s\.t_offsets has 0 rows or columns where texts\+1 is 1 at the least"
+        StageError, match=r"s\.t_offsets has 0 rows or columns; texts\+1 is at least 1"
     ):
         check(specs, {"t_blob": blob, "t_offsets": offsets[:0]}, {}, "s")
 
@@ -128,12 +128,12 @@ def test_texts(texts: list[str]) -> None:
 def test_optional_arrays_may_be_missing() -> None:
     specs = dict(each(codes("u", "units", optional=True), graph("g", "a", "b", optional=True)))
     check(specs, {}, {}, "s")
-    with pytest.raises(StageError, match="u_scale has 3 rows or columns where units is 2"):
+    with pytest.raises(StageError, match="u_scale has 3 rows or columns; units is 2"):
         check(specs, {"u_codes": np.zeros((2, 4), np.int8), "u_scale": np.zeros(3, np.float32)}, {}, "s")
 
 
 def test_declarations_that_make_no_sense() -> None:
-    with pytest.raises(StageError, match="'u16' is no type of arrays"):
+    with pytest.raises(StageError, match="unknown array type 'u16'"):
         array("u16", "units")
     for size in ("Units", "units-1", "units + 1", "", "1"):
         with pytest.raises(StageError, match="is no size"):
