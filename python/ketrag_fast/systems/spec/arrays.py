@@ -1,8 +1,8 @@
 """Declarations of a stage's arrays: type, shape and permitted values.
 
 A shape consists of numbers and named sizes: `array("u64", "units+1")` has one value more than there are
-units, and arrays that name the same size must agree about it. The check before writing, statistics and reports
-all read these declarations.
+units, and arrays that name the same size must agree about it. The check before writing, statistics and
+reports all read these declarations.
 """
 
 from __future__ import annotations
