@@ -85,7 +85,7 @@ def test_its_channel_beside_the_core_s(install: Install, tmp_path: Path) -> None
         ("import a_library_that_is_not_here", "ModuleNotFoundError"),
         ("this is no Python", "SyntaxError"),
         ("THING = 1", "AttributeError"),
-        ("SYSTEM = 'a text'", "ketrag_mine:SYSTEM is no System"),
+        ("SYSTEM = 'a text'", "ketrag_mine:SYSTEM is not a System"),
     ],
 )
 def test_a_package_that_cannot_be_loaded(install: Install, tmp_path: Path, source: str, said: str) -> None:
@@ -94,7 +94,7 @@ def test_a_package_that_cannot_be_loaded(install: Install, tmp_path: Path, sourc
     with pytest.raises(ExtensionError, match="system mine cannot be used") as caught:
         Index.build(DOCUMENTS, tmp_path / "ix", settings=Settings(system="mine"))
     assert caught.value.hint == "fix or uninstall the package that provides it"
-    with pytest.raises(ConfigError, match="there is no system 'nine'") as near:
+    with pytest.raises(ConfigError, match="unknown system 'nine'") as near:
         Index.build(DOCUMENTS, tmp_path / "ix", settings=Settings(system="nine"))
     assert said in (near.value.hint or "")
     with pytest.raises(ConfigError, match="mode: 'backwards' is not one of") as mode:

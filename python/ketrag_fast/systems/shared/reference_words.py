@@ -1,4 +1,4 @@
-"""The words of the published KET-RAG code (specs 10, 1.9 #9b and #11), for the preset `parity`.
+"""The tokenisation of the reference implementation of KET-RAG, for the preset `parity`.
 
 Two tokenisations, as published: words in lower case for the co-occurrence, raw tokens for the keywords.
 Sentences are those of each unit, and their text for embedding is that of their tokens, joined by spaces.
