@@ -41,7 +41,7 @@ class KetRagSettings:
     )
     rollover: Literal["texts", "none", "graph"] = setting(
         "texts",
-        "which part of ket or hybrid gets the other's unused budget: texts, which then repeat no source; none, "
+        "which part of ket or hybrid gets the other's unused budget: texts, without repeating a source; none, "
         "as in the paper; or graph, as in the reference implementation",
         concerns="query",
     )
