@@ -41,7 +41,7 @@ class KetRagSettings:
     )
     rollover: Literal["texts", "none", "graph"] = setting(
         "texts",
-        "which part of ket or hybrid gets the other's unused budget: texts, without repeating a source; none, "
+        "which part of ket or hybrid gets the other's unused budget: texts, without repeated sources; none, "
         "as in the paper; or graph, as in the reference implementation",
         concerns="query",
     )

@@ -22,7 +22,8 @@ LISTS: Final = ("auto", "all")
 _WORDS: Final = """
 allow_host allow_origin allow_write answer_queue answer_seconds answer_tokens answer_with answers
 apart batch bertscore build builds cache_mb calls characters compare concatenate concurrency config
-count document documents dry_run endpoint epochs explain first forget grid heads help hidden host html http index
+count document documents dry_run endpoint epochs explain first forget grid heads help hidden host html http
+index
 json judge keep kind max_body max_budget max_connections max_questions option out output port prefer
 prices progress publish_partial purge queries questions queue quiet rate rebuild replace request_seconds
 sample save settle share shared spend substring systems texts token_file vary verbose version with_model
