@@ -18,7 +18,7 @@ def parse(text: str) -> Iterator[tuple[str, Mapping[str, str]]]:
             hint="pip install 'ketrag-fast[bib]', or give the bibliography as CSL-JSON",
         ) from error
     logger = logging.getLogger("bibtexparser")
-    if not logger.handlers:  # it logs broken entries, which Python prints if there is no handler
+    if not logger.handlers:  # it logs broken entries, which Python prints without a handler
         logger.addHandler(logging.NullHandler())
     seen = set()
     for entry in parse_string(text).entries:

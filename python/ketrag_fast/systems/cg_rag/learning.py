@@ -25,11 +25,11 @@ I64 = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One question: its candidates, in local numbers, as far as their scores depend on them.
+    """A question with its candidates, in local numbers.
 
-    `units` are those whose vectors are read, `texts` (places among them) those that the first layer gives
-    values, `ranked` (places among `texts`) those that get a score. An edge is (who hears, who sends, which
-    edge of the graph): of the first layer from `units` to `texts`, of the second from `texts` to `ranked`.
+    `units` provide vectors, `texts` (positions in `units`) get values of the first layer, `ranked` (positions
+    in `texts`) get scores. An edge is (receiver, sender, number in the graph): in the first layer from
+    `units` to `texts`, in the second from `texts` to `ranked`.
     """
 
     vector: F32

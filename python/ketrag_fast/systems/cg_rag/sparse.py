@@ -45,7 +45,7 @@ def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """Return the term weights of every unit, encoded after the title of its document."""
     spec = settings.of(CgRagSettings).sparse_model
-    assert spec is not None  # noqa: S101 - nothing needs this stage without it
+    assert spec is not None  # noqa: S101 - only a mode with a sparse encoder needs this stage
     units = inputs["units"]
     titles = unpack(*strings(units, "document_titles"))
     texts = unpack(*strings(units, "unit_texts"))

@@ -1,7 +1,7 @@
 """Decompositions without a model: each sentence is a semantic unit, its names are found by rules or recorded.
 
-A sentence without a name ("It was built ...") counts as one about the
-document's title, or about whom the chunk begins with, as in `heuristic`.
+A sentence without a name ("It was built ...") counts as being about the title of the document, or about the
+first name of the chunk, as in `heuristic`.
 """
 
 from __future__ import annotations

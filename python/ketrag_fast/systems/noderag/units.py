@@ -130,7 +130,7 @@ def _parts(value: Any) -> list[str] | None:
 def relationship(parts: Sequence[str], entities: Iterable[str]) -> Relationship | None:
     """Return a relationship of three parts, or of more if the first and last are entities of the unit.
 
-    None where it has another form, or an end that is no name.
+    None if it has another form, or an end that is not a name.
     """
     if len(parts) > _PARTS:
         known = {key_of(name) for name in entities}

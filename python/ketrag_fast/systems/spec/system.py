@@ -230,7 +230,7 @@ class System:
         details: "module:function" with further rows, from the arrays.
         inspect: "module:class" of an `Inspector`, for `ketrag graph NAME`.
         train: how `ketrag train` trains it.
-        order: where it is listed; ties are broken by name.
+        order: position in lists; ties are broken by name.
     """
 
     name: str
